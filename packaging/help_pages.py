@@ -149,7 +149,7 @@ def manual(page, version, others):
 # ---- Completion -----------------------------------------------------------------------------
 
 def wants(argument):
-    """What an argument of this name is completed with: files, directories, scenarios, and words."""
+    """Returns the completion of an argument with this name: files, directories, scenarios, and words."""
     parts = set(re.split(r"[|\[\]=,. ]+", argument))
     return {"files": bool(parts & {"FILE", "FILES", "TOPOLOGY"}),
             "directories": bool(parts & {"DIR", "DIR1", "DIR2"}),

@@ -1,5 +1,5 @@
-// The numbers that the daemon uses for verbs' enumerations are those of <infiniband/verbs.h>, so
-// that values pass through the provider as they are.
+// The daemon's numbers for the enumerations of verbs are those of <infiniband/verbs.h>, so that the
+// provider passes values on unchanged.
 #include "emulator/abi/verbs_values.h"
 
 #include <infiniband/verbs.h>

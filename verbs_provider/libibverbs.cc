@@ -1,5 +1,6 @@
-// Stands for libibverbs when a plugin is linked, so that any machine makes the plugins for all of
-// its private ABIs. It is never loaded. libibverbs.map.in has the versions of these symbols.
+// A replacement for libibverbs with which plugins are linked, so that any machine can build the
+// plugins for all private ABIs. It is never loaded. libibverbs.map.in has the versions of these
+// symbols.
 #define ROCEMU_JOIN(name, number) name##number
 #define ROCEMU_NUMBERED(name, number) ROCEMU_JOIN(name, number)
 

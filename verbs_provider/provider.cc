@@ -1,4 +1,5 @@
-// Where libibverbs comes in: which devices are ours, and what a device and its contexts can do.
+// The entry points of libibverbs: recognizing devices, and the operations of a device and its
+// contexts
 #include "verbs_provider/provider.h"
 
 #include <cstdio>
@@ -17,11 +18,11 @@
 namespace rocemu::provider {
 namespace {
 
-/// uverbsN/abi_version in the daemon's sysfs tree.
+/// uverbsN/abi_version in the daemon's sysfs tree
 constexpr uint32_t kDeviceAbiVersion = 1;
 
-/// The daemon's devices have any name, but this adapter type, or as another NIC the file that names
-/// its profile.
+/// The daemon's devices can have any name, but have this adapter type or, if they emulate another
+/// NIC, the file that names their profile.
 bool match_device(SysfsDevice* device) {
   constexpr char kType[] = "rocemu\n";
   char path[sizeof(device->ibdev_path) + sizeof(abi::kProfileFile)];
@@ -39,7 +40,7 @@ bool match_device(SysfsDevice* device) {
 }
 
 /// IB_UVERBS_CORE_SUPPORT_OPTIONAL_MR_ACCESS (rdma/ib_user_ioctl_verbs.h): without it libibverbs
-/// drops flags such as IBV_ACCESS_RELAXED_ORDERING before ibv_reg_mr() reaches us.
+/// drops flags such as IBV_ACCESS_RELAXED_ORDERING before it calls this provider's ibv_reg_mr().
 constexpr uint64_t kOptionalAccess = 1;
 
 VerbsDevice* alloc_device(SysfsDevice*) {
@@ -72,7 +73,7 @@ constinit const ContextOps kContextOps = [] {
 #define ROCEMU_PROVIDE_VERB(name, in_child) ops.name = verb<name, InChild::in_child, #name>;
   ROCEMU_VERBS(ROCEMU_PROVIDE_VERB)
 #undef ROCEMU_PROVIDE_VERB
-  ops.poll_cq = poll_cq;  // returns how many
+  ops.poll_cq = poll_cq;  // returns a number
   return ops;
 }();
 

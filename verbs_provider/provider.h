@@ -1,4 +1,4 @@
-// What the provider gives to libibverbs.
+// The interface of the provider to libibverbs
 #pragma once
 
 #include "verbs_provider/base/private_abi.h"

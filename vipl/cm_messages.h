@@ -1,4 +1,4 @@
-// What libvipl says to itself in rdma_cm's private data: 56 bytes in a request, 196 in an answer.
+// The messages of libvipl in rdma_cm's private data: 56 bytes in a request, 196 in a reply.
 #pragma once
 
 #include <cstdint>
@@ -9,18 +9,18 @@
 
 namespace rocemu::vipl {
 
-/// What each side says of its VI.
+/// The description of a side's VI.
 struct Hello {
   VIP_VI_ATTRIBUTES attributes{};
   bool of_peer = false;       // VipConnectPeerRequest
-  std::string discriminator;  // of the other side; empty in an answer
+  std::string discriminator;  // of the other side; empty in a reply
   std::string own_discriminator;
 };
 
 enum class Refusal : uint8_t { kNoMatch = 1, kByConsumer = 2, kReliability = 3, kMtu = 4 };
 
 std::string to_bytes(const Hello& hello);
-/// Nothing if it is not of this library.
+/// Returns nothing if the bytes are not from this library.
 std::optional<Hello> hello_of(const std::string& bytes);
 
 std::string to_bytes(Refusal refusal);

@@ -9,7 +9,7 @@
 namespace rocemu::vipl {
 namespace {
 
-/// The control segment, if the memory it is in is still registered.
+/// Returns the control segment, if its memory is still registered.
 VIP_CONTROL_SEGMENT* control_of(Vi& vi, const Posted& posted) {
   const auto region = vi.nic->regions.find(posted.handle);
   const bool there = region != vi.nic->regions.end() &&
@@ -36,7 +36,8 @@ void publish(Vi& vi, WorkQueue& queue, Posted& posted) {
   if (errors == 0 || errors == VIP_STATUS_DESC_FLUSHED_ERROR || vi.state != VIP_STATE_CONNECTED) {
     return;
   }
-  // An unreliable VI stays connected if its QP does: errors of its own descriptors end nothing.
+  // An unreliable VI stays connected if its QP does: errors of the VI's descriptors do not end the
+  // connection.
   if (!vi.reliable()) {
     ibv_qp_attr attr{};
     ibv_qp_init_attr init{};
@@ -53,7 +54,7 @@ void complete(Nic& nic, const ibv_wc& wc) {
   Vi& vi = *found->second;
   WorkQueue& queue = (wc.wr_id & 1) != 0 ? vi.recv : vi.send;
   const uint64_t serial = wc.wr_id >> 1;
-  // Only of a QP whose number was another's before.
+  // This happens only for a QP whose number belonged to another QP before.
   if (serial < queue.first_serial || serial - queue.first_serial >= queue.posted.size()) return;
   Posted& posted = queue.posted[serial - queue.first_serial];
   if (!posted.on_qp || posted.finished) return;
@@ -109,7 +110,7 @@ void flush(Vi& vi, WorkQueue& queue) {
 
 void break_connection(Vi& vi, VIP_ERROR_CODE code, VIP_DESCRIPTOR* descriptor) {
   if (vi.state != VIP_STATE_CONNECTED) return;
-  // What has arrived has arrived: the flush comes after it.
+  // Messages that arrived before are completed first; the flush comes after them.
   vi.state = VIP_STATE_ERROR;
   to_error(vi);
   if (vi.connection != nullptr) rdma_disconnect(vi.connection->id);

@@ -1,4 +1,4 @@
-// CQs: made, resized and destroyed, and sleeping until something completes.
+// CQs: creation, resizing and destruction, and sleeping until a descriptor completes.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
@@ -67,7 +67,7 @@ void arm(Cq& cq) {
   cq.armed = ibv_req_notify_cq(cq.cq, 0) == 0;
 }
 
-/// The time until then for poll(2), and then what came.
+/// Computes the timeout for poll(2), and reads the event.
 void sleep_on(const Cq& cq, Clock::time_point deadline) {
   pollfd entries[] = {{cq.channel->fd, POLLIN, 0}, {cq.kick_fd, POLLIN, 0}};
   ::poll(entries, 2, milliseconds_until(deadline));
@@ -82,12 +82,13 @@ int milliseconds_until(Clock::time_point deadline) {
 }
 
 void keep_armed(Cq& cq) {
-  // A leader sleeps on an event that may have been the one which was just taken.
+  // The CQ is armed again also for a leader, since the event for which the leader sleeps may have
+  // just been read.
   if (cq.dead || (cq.registrations == 0 && !cq.has_leader)) return;
   if (cq.registrations != 0) watch(cq, EPOLL_CTL_MOD);
   if (cq.armed) return;
   arm(cq);
-  drain(cq);  // what completed before it was armed makes no event
+  drain(cq);  // completions from before the request cause no event
 }
 
 void wake_waiters(Cq& cq) {
@@ -100,8 +101,8 @@ void wake_waiters(Cq& cq) {
 
 VIP_RETURN wait_for(Lock& lock, Cq& cq, Clock::time_point deadline, bool likely_there,
                     const std::function<std::optional<VIP_RETURN>()>& ready) {
-  // An empty ibv_cq is not polled without need: providers of software devices give the processor
-  // away then, which is right for a thread that polls and wrong for one that is about to sleep.
+  // An empty ibv_cq is not polled without need: providers of software devices yield the processor
+  // then, which is right for a thread that polls and wrong for one that is about to sleep.
   if (likely_there) drain(cq);
   for (;;) {
     if (cq.dead) return VIP_INVALID_PARAMETER;
@@ -119,7 +120,7 @@ VIP_RETURN wait_for(Lock& lock, Cq& cq, Clock::time_point deadline, bool likely_
       continue;
     }
     arm(cq);
-    drain(cq);  // what completed before it was armed makes no event
+    drain(cq);  // completions from before the request cause no event
     if (const auto result = ready()) return *result;
     if (cq.dead) return VIP_INVALID_PARAMETER;
     cq.has_leader = true;

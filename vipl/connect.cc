@@ -1,5 +1,4 @@
-// The side that asks for a connection, and the end of connections: VipConnectRequest,
-// VipDisconnect.
+// The side that requests a connection, and the end of connections: VipConnectRequest, VipDisconnect
 #include <algorithm>
 
 #include "vipl/completion.h"
@@ -15,10 +14,10 @@ constexpr int kInvalidServiceId = 8;
 constexpr int kConsumerDefined = 28;
 
 VIP_RETURN meaning_of_rejection(const CmEvent& event) {
-  if (event.status == kInvalidServiceId) return VIP_NO_MATCH;  // nobody listens
+  if (event.status == kInvalidServiceId) return VIP_NO_MATCH;  // no program listens
   const auto refusal = refusal_of(event.private_data);
   if (event.status != kConsumerDefined) return VIP_ERROR_RESOURCE;
-  if (!refusal) return VIP_NO_MATCH;  // something else than VIPL has taken the port
+  if (!refusal) return VIP_NO_MATCH;  // a program without VIPL uses the port
   switch (*refusal) {
     case Refusal::kNoMatch:
       return VIP_NO_MATCH;
@@ -45,7 +44,7 @@ VIP_RETURN meaning_of_failure(const CmEvent& event) {
   }
 }
 
-/// One port of the remote discriminator.
+/// An attempt with one port of the remote discriminator
 class Attempt {
  public:
   Attempt(Lock& lock, Vi& vi, Clock::time_point deadline)
@@ -59,7 +58,7 @@ class Attempt {
     sockaddr_storage from = socket_address(local.host, 0);
     sockaddr_storage to = socket_address(remote.host, port);
     const int left = milliseconds_until(deadline_);
-    constexpr int kMaxMs = 2'000;  // an address that nobody has is told by the end of it
+    constexpr int kMaxMs = 2'000;  // an address that no host has is detected at its end
     const int patience = left < 0 ? kMaxMs : std::min(left, kMaxMs);
     if (rdma_resolve_addr(id, reinterpret_cast<sockaddr*>(&from), reinterpret_cast<sockaddr*>(&to),
                           patience) != 0 ||
@@ -74,7 +73,7 @@ class Attempt {
     requested_ = true;
     if (!await(RDMA_CM_EVENT_CONNECT_RESPONSE)) return end(VIP_ERROR_RESOURCE);
     const auto answer = hello_of(data_);
-    if (!answer) return end(VIP_NO_MATCH);  // something else than VIPL has taken the port
+    if (!answer) return end(VIP_NO_MATCH);  // a program without VIPL uses the port
     if (!make_ready(vi_, id) || rdma_establish(id) != 0) return end(VIP_ERROR_RESOURCE);
     *theirs = answer->attributes;
     return connected(vi_, connection_);
@@ -123,7 +122,7 @@ VIP_RETURN request_connection(Lock& lock, Vi& vi, const NetAddress& local, const
 
 namespace {
 
-/// The connection's id stays until the peer has answered, or the connection manager gives up.
+/// The connection's id remains until the peer has answered, or the connection manager gives up.
 void hang_up(Vi& vi) {
   const std::shared_ptr<Connection> connection = std::move(vi.connection);
   vi.connection.reset();
@@ -170,11 +169,12 @@ VIP_RETURN VipDisconnect(VIP_VI_HANDLE ViHandle) {
                             [&] { return vi->dead || vi->state != VIP_STATE_CONNECT_PENDING; });
       if (vi->dead) return VIP_INVALID_PARAMETER;
     }
-    drain(*vi->send.cq);  // what is complete stays so
+    drain(*vi->send.cq);  // completed descriptors stay completed
     drain(*vi->recv.cq);
     vi->state = VIP_STATE_IDLE;
     hang_up(*vi);
-    // A new QP for the next connection: the peer may remember the number of this one for a while.
+    // A new QP is used for the next connection, because the peer may remember the number of this
+    // one for a while.
     destroy_qp(*vi);
     flush(*vi, vi->send);
     flush(*vi, vi->recv);

@@ -20,7 +20,7 @@ void end_of(Nic& nic, Connection& connection) {
   if (connection.closing) return destroy_connection(nic, connection);
   if (connection.vi == nullptr) return;
   Vi& vi = *connection.vi;
-  drain(*vi.send.cq);  // what was sent before it is here already
+  drain(*vi.send.cq);  // messages from before have already arrived
   drain(*vi.recv.cq);
   break_connection(vi, VIP_ERROR_CONN_LOST);
 }
@@ -48,7 +48,7 @@ void read_connection_events(Nic& nic) {
       copy.private_data.assign(static_cast<const char*>(event->param.conn.private_data),
                                event->param.conn.private_data_len);
     }
-    // At once: a thread that destroys the id waits for it, and may hold the lock.
+    // Acknowledged at once: a thread that destroys the id waits for this, and may hold the lock.
     rdma_ack_cm_event(event);
     const Lock lock(nic.mutex);
     if (nic.dead) {
@@ -76,7 +76,7 @@ void run(const std::shared_ptr<Nic>& nic) {
     if (entries[2].revents != 0) return;
     if (entries[0].revents != 0) read_connection_events(*nic);
     if (entries[1].revents != 0) read_device_events(*nic);
-    // A device that is gone has descriptors that stay readable.
+    // The descriptors of a removed device stay readable.
     if (((entries[0].revents | entries[1].revents) & (POLLERR | POLLHUP | POLLNVAL)) != 0) return;
   }
 }
@@ -147,16 +147,16 @@ VIP_RETURN connected(Vi& vi, const std::shared_ptr<Connection>& connection) {
   connection->vi = &vi;
   vi.state = VIP_STATE_CONNECTED;
   vi.nic->changed.notify_all();
-  // It may be over already.
+  // The connection may have ended already.
   if (connection->over) break_connection(vi, VIP_ERROR_CONN_LOST);
   return VIP_SUCCESS;
 }
 
 VIP_RETURN failed(Vi& vi, Connection* connection, VIP_RETURN why, bool qp_used) {
   Nic& nic = *vi.nic;
-  if (nic.dead || vi.dead) return VIP_INVALID_PARAMETER;  // all of it is gone
+  if (nic.dead || vi.dead) return VIP_INVALID_PARAMETER;  // everything was destroyed
   if (connection != nullptr && connection->id != nullptr) destroy_connection(nic, *connection);
-  // A peer remembers the number of a QP that it almost had a connection with.
+  // The peer may remember the number of the QP, although the connection was not established.
   if (qp_used && !renew_qp(vi)) why = VIP_ERROR_RESOURCE;
   vi.state = VIP_STATE_IDLE;
   nic.changed.notify_all();

@@ -20,10 +20,10 @@ VIP_RETURN wait(VIP_VI_HANDLE handle, WorkQueue Vi::*queue, VIP_ULONG timeout,
     Access<Vi> vi(vis, handle);
     if (!vi || descriptor == nullptr) return VIP_INVALID_PARAMETER;
     WorkQueue& wanted = (*vi).*queue;
-    // Its completions are announced by the completion queue, and by nothing else.
+    // Its completions are only announced by the completion queue.
     if (wanted.cq->visible) return VIP_ERROR_RESOURCE;
     const std::shared_ptr<Cq> cq = wanted.cq;
-    const bool likely_there = !wanted.recv;  // between a send and its wait programs do other things
+    const bool likely_there = !wanted.recv;  // between a send and its wait programs do other work
     return wait_for(vi.lock, *cq, deadline_after(timeout), likely_there,
                     [&]() -> std::optional<VIP_RETURN> {
                       if (vi->dead) return VIP_INVALID_PARAMETER;

@@ -1,4 +1,4 @@
-// VipErrorCallback, and the device's asynchronous events that become its errors.
+// VipErrorCallback, and the asynchronous events of the device, which become its errors
 #include "vipl/errors.h"
 
 #include <cstdio>
@@ -16,7 +16,7 @@ const char* name_of(VIP_ERROR_CODE code) {
     case VIP_ERROR_CONN_LOST:
       return "the connection was lost";
     case VIP_ERROR_RECVQ_EMPTY:
-      return "a message came and no receive was posted";
+      return "a message arrived, but no receive was posted";
     case VIP_ERROR_VI_OVERRUN:
       return "too many descriptors were posted";
     case VIP_ERROR_RDMAW_PROT:
@@ -24,7 +24,7 @@ const char* name_of(VIP_ERROR_CODE code) {
     case VIP_ERROR_RDMAW_DATA:
       return "the peer's RDMA write was damaged";
     case VIP_ERROR_RDMAW_ABORT:
-      return "the peer's RDMA write came in part";
+      return "the peer's RDMA write arrived only in part";
     case VIP_ERROR_RDMAR_PROT:
       return "the peer's RDMA read was not allowed";
     case VIP_ERROR_COMP_PROT:
@@ -43,8 +43,8 @@ void log_error(VIP_PVOID, VIP_ERROR_DESCRIPTOR* error) {
                static_cast<void*>(error->DescriptorPtr));
 }
 
-/// Verbs do not say what the peer wanted. What it was allowed to do tells, in part: an operation
-/// that the QP forbids is an invalid request, one that the memory forbids an access error.
+/// Verbs do not report the operation of the peer. The rights show it in part: an operation that the
+/// QP forbids is an invalid request, and one that the memory forbids is an access error.
 VIP_ERROR_CODE refused_rdma(const Vi& vi, bool by_memory) {
   const bool read = vi.attributes.EnableRdmaRead != 0;
   const bool write = vi.attributes.EnableRdmaWrite != 0;
@@ -85,7 +85,7 @@ void handle(Nic& nic, ibv_event_type type, uint32_t qpn, const ibv_cq* of) {
       report(nic, VIP_RESOURCE_NIC, VIP_ERROR_CATASTROPHIC);
       std::vector<Vi*> all;
       for (const auto& [number, each] : nic.vi_of_qp) all.push_back(each);
-      for (Vi* each : all) {  // no completion will tell
+      for (Vi* each : all) {  // no completion will report this
         break_connection(*each, VIP_ERROR_CONN_LOST);
         if (each->state != VIP_STATE_ERROR) continue;
         flush(*each, each->send);
@@ -94,7 +94,7 @@ void handle(Nic& nic, ibv_event_type type, uint32_t qpn, const ibv_cq* of) {
       return;
     }
     default:
-      return;  // ports that go down and come up are no error of VIPL
+      return;  // VIPL has no errors for the state of a port
   }
 }
 
@@ -110,7 +110,8 @@ void report(Nic& nic, VIP_RESOURCE_CODE resource, VIP_ERROR_CODE code, Vi* vi, C
   error.OpCode = operation;
   error.ResourceCode = resource;
   error.ErrorCode = code;
-  // The handler of the time when it is called: a program that takes its own back is not called.
+  // The handler that is registered at the time of the call is used: a program that removed its
+  // handler is not called.
   call_later(nic, {nullptr, [&nic, error]() mutable {
                      Lock lock(nic.mutex);
                      const VIP_ERROR_HANDLER handler =
@@ -145,7 +146,7 @@ void read_device_events(Nic& nic) {
       default:
         break;
     }
-    // At once: a thread that destroys the QP waits for it, and may hold the lock.
+    // Acknowledged at once: a thread that destroys the QP waits for this, and may hold the lock.
     ibv_ack_async_event(&event);
     const Lock lock(nic.mutex);
     if (!nic.dead) handle(nic, type, qpn, cq);
@@ -163,7 +164,7 @@ VIP_RETURN VipErrorCallback(VIP_NIC_HANDLE NicHandle, VIP_PVOID Context,
     if (!nic) return VIP_INVALID_PARAMETER;
     nic->error_handler = Handler;
     nic->error_context = Context;
-    // What the old handler uses can be given up when this returns.
+    // The program can release what the old handler uses when this function returns.
     if (std::this_thread::get_id() != nic->handler_thread.get_id()) {
       nic->changed.wait(nic.lock, [&] { return !nic->in_error_handler; });
     }

@@ -1,4 +1,5 @@
-// Errors that no descriptor tells of: VipErrorCallback. With the NIC locked.
+// Errors that no descriptor reports: VipErrorCallback. Functions must be called with the NIC
+// locked.
 #pragma once
 
 #include "vipl/objects.h"
@@ -7,7 +8,7 @@ namespace rocemu::vipl {
 
 void report(Nic& nic, VIP_RESOURCE_CODE resource, VIP_ERROR_CODE code, Vi* vi = nullptr,
             Cq* cq = nullptr, VIP_DESCRIPTOR* descriptor = nullptr, uint32_t operation = 0);
-/// Reads events of the device until there are none; locks the NIC itself.
+/// Reads events of the device until there are none. Locks the NIC itself.
 void read_device_events(Nic& nic);
 
 }  // namespace rocemu::vipl

@@ -1,5 +1,5 @@
-// The thread that calls the program's handlers, one at a time, without any lock. With the NIC
-// locked, but for start.
+// The thread that calls the program's handlers, one at a time, without any lock. Functions except
+// the start must be called with the NIC locked.
 #pragma once
 
 #include "vipl/objects.h"
@@ -9,9 +9,9 @@ namespace rocemu::vipl {
 /// Throws std::system_error.
 void start_handler_thread(Nic& nic);
 void call_later(Nic& nic, Job job);
-/// From now on events of the CQ's channel come to the thread, one at a time.
+/// From now on the thread gets events of the CQ's channel, one at a time.
 void watch(Cq& cq, int operation);
-/// Until no handler of the object runs, unless this is called by it.
+/// Waits until no handler of the object runs, unless it is called by such a handler.
 void wait_for_handler(Nic& nic, Lock& lock, const Object& owner);
 
 }  // namespace rocemu::vipl

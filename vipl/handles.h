@@ -1,5 +1,5 @@
-// Handles are names: numbers that are counted up and looked up, so that a stale or invented one is
-// refused and never followed.
+// Handles are names: increasing numbers that are looked up, so that a stale or invented handle is
+// refused and never dereferenced.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class Handles {
     objects_.emplace(last_, std::move(object));
     return reinterpret_cast<void*>(last_);
   }
-  /// Null if there is none.
+  /// Returns null if there is none.
   std::shared_ptr<T> find(const void* handle) {
     const std::scoped_lock lock(mutex_);
     const auto found = objects_.find(reinterpret_cast<uint64_t>(handle));
@@ -41,7 +41,7 @@ class Handles {
   }
 
  private:
-  static constexpr uint64_t kStep = 16;  // programs of old kept flags in the low bits of handles
+  static constexpr uint64_t kStep = 16;  // old programs stored flags in the low bits of handles
 
   std::mutex mutex_;
   uint64_t last_;

@@ -1,8 +1,8 @@
-// The side that is asked: VipConnectWait, VipConnectAccept, VipConnectReject.
+// The side that receives connection requests: VipConnectWait, VipConnectAccept, VipConnectReject.
 //
-// A request is for the thread that waits for its discriminator. If none does, it is kept when the
-// last wait for this discriminator has brought a request or was a mere look (a timeout of 0), since
-// such a server comes back. Otherwise it is answered with VIP_NO_MATCH.
+// A request goes to the thread that waits for its discriminator. If no thread waits, the request is
+// kept if the last wait for this discriminator returned a request or did not wait (a timeout of 0),
+// since such a server will wait again. Otherwise it is answered with VIP_NO_MATCH.
 #include <algorithm>
 
 #include "vipl/connection.h"
@@ -26,7 +26,7 @@ bool anybody_waits_for(const Nic& nic, const std::string& discriminator) {
   });
 }
 
-/// A request that came while nobody waited, and whose client has not given up since.
+/// Returns a request that arrived while no thread waited, and whose client has not given up since.
 std::shared_ptr<Request> take_unclaimed(Nic& nic, const std::string& discriminator) {
   for (auto i = nic.unclaimed.begin(); i != nic.unclaimed.end();) {
     std::shared_ptr<Request> request = *i;
@@ -42,7 +42,7 @@ std::shared_ptr<Request> take_unclaimed(Nic& nic, const std::string& discriminat
   return nullptr;
 }
 
-/// Nobody comes back for requests to it.
+/// No thread will wait for its requests again.
 void stop_serving(Nic& nic, const std::string& discriminator) {
   while (const auto request = take_unclaimed(nic, discriminator)) {
     refuse_connection(nic, *request->connection, Refusal::kNoMatch);
@@ -88,7 +88,7 @@ uint16_t open_listener(Nic& nic, const std::string& discriminator) {
       nic.listeners[port] = {0, id, 1};
       return port;
     }
-    rdma_destroy_id(id);  // another process has it
+    rdma_destroy_id(id);  // another process uses it
   }
   return 0;
 }
@@ -138,7 +138,7 @@ VIP_RETURN accept_connection(Lock& lock, Vi& vi, Request& request) {
   if (!ensure_qp(vi)) return failed(vi, connection.get(), VIP_ERROR_RESOURCE, false);
   const std::string hello = to_bytes(Hello{vi.attributes, request.of_peer, "", ""});
   rdma_conn_param param = parameters(vi, hello);
-  // What the device tells of the QP, while its answer is on its way, concerns this connection.
+  // Events of the QP that arrive while its reply is in transit belong to this connection.
   vi.connection = connection;
   const bool sent = make_ready(vi, connection->id) && rdma_accept(connection->id, &param) == 0;
   const auto event =

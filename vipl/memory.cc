@@ -20,7 +20,7 @@ int access_of(const VIP_MEM_ATTRIBUTES& attributes) {
   return access;
 }
 
-/// Null if that is no region of the NIC, or does not begin there.
+/// Returns null if this is not a region of the NIC, or the region does not start there.
 Region* find_region(Nic& nic, const void* address, VIP_MEM_HANDLE handle) {
   const auto found = nic.regions.find(handle);
   if (found == nic.regions.end() || found->second.address != address) return nullptr;
@@ -113,8 +113,8 @@ VIP_RETURN VipSetMemAttributes(VIP_NIC_HANDLE NicHandle, VIP_PVOID VirtualAddres
     if (region == nullptr) return VIP_INVALID_PARAMETER;
     auto ptag = find_ptag(*nic, MemAttribs->Ptag);
     if (ptag == nullptr) return VIP_INVALID_PTAG;
-    // The handle stays, and must: peers know it. docs/vipl.md says where a device gives a new
-    // R_Key.
+    // The handle must not change, since peers know it. docs/vipl.md describes devices that assign a
+    // new R_Key.
     const int error = ibv_rereg_mr(region->mr, IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS,
                                    ptag->pd, nullptr, 0, access_of(*MemAttribs));
     if (error != 0) return VIP_ERROR_RESOURCE;

@@ -1,4 +1,4 @@
-// VipNSInit and its likes: the name service is that of the machine, getaddrinfo(3).
+// VipNSInit and related functions. The name service is the machine's, getaddrinfo(3).
 #include <netdb.h>
 
 #include <cstring>
@@ -20,7 +20,7 @@ VIP_RETURN set_open(VIP_NIC_HANDLE handle, bool open) {
   });
 }
 
-/// The NIC's address, if names can be asked for; empty if there is no such NIC.
+/// Returns the NIC's address if names can be queried; empty if there is no such NIC.
 std::string own_address(VIP_NIC_HANDLE handle, bool* open) {
   Access<Nic> nic(nics, handle);
   if (!nic) return "";
@@ -49,7 +49,7 @@ VIP_RETURN VipNSGetHostByName(VIP_NIC_HANDLE NicHandle, VIP_CHAR* Name, VIP_NET_
     if (own.empty() || Name == nullptr || Address == nullptr) return VIP_INVALID_PARAMETER;
     if (!open) return VIP_ERROR_NAMESERVICE;
     addrinfo hints{};
-    hints.ai_family = own.size() == 4 ? AF_INET : AF_INET6;  // the NIC cannot reach the other
+    hints.ai_family = own.size() == 4 ? AF_INET : AF_INET6;  // the NIC reaches no other
     hints.ai_socktype = SOCK_STREAM;
     addrinfo* found = nullptr;
     if (::getaddrinfo(Name, nullptr, &hints, &found) != 0) return VIP_ERROR_NAMESERVICE;

@@ -26,7 +26,7 @@ void write_address(const NetAddress& from, VIP_NET_ADDRESS* to) {
 }
 
 uint16_t port_of(const std::string& discriminator, uint16_t attempt) {
-  uint32_t hash = 2166136261u;  // FNV-1a: both sides must come to the same
+  uint32_t hash = 2166136261u;  // FNV-1a: both sides must get the same result
   for (const char c : discriminator) hash = (hash ^ static_cast<uint8_t>(c)) * 16777619u;
   return static_cast<uint16_t>(kFirstPort + (hash + attempt) % kPortRange);
 }

@@ -1,4 +1,4 @@
-// VIP_NET_ADDRESS to a value and back, and how a discriminator becomes a port.
+// Conversion of VIP_NET_ADDRESS to a value and back, and of a discriminator to a port
 #pragma once
 
 #include <netinet/in.h>
@@ -12,12 +12,12 @@
 
 namespace rocemu::vipl {
 
-/// rdma_cm's private data has 56 bytes in a request, which carries two of them: cm_messages.h.
+/// rdma_cm's private data has 56 bytes in a request, which contains two discriminators:
+/// cm_messages.h.
 inline constexpr size_t kMaxDiscriminator = 20;
 
-/// The ports of a discriminator are kPortsTried in a row, below those that systems give away
-/// themselves. Several processes can wait on one NIC: each takes the first port that is free, and
-/// clients try them all.
+/// A discriminator has kPortsTried consecutive ports, below those that systems assign themselves.
+/// Several processes can wait on one NIC: each takes the first free port, and clients try them all.
 inline constexpr uint16_t kFirstPort = 20000;
 inline constexpr uint16_t kPortRange = 8000;
 inline constexpr uint16_t kPortsTried = 8;
@@ -29,14 +29,14 @@ struct NetAddress {
   auto operator<=>(const NetAddress&) const = default;
 };
 
-/// Nothing if it is null or no address of this provider.
+/// Returns nothing if the address is null or invalid for this provider.
 std::optional<NetAddress> read_address(const VIP_NET_ADDRESS* address);
-/// The caller has room for it.
+/// The caller must have space for the address.
 void write_address(const NetAddress& from, VIP_NET_ADDRESS* to);
 
 uint16_t port_of(const std::string& discriminator, uint16_t attempt);
 
-/// The socket address of a host; port in the machine's byte order.
+/// Returns the socket address of a host; the port is in host byte order.
 sockaddr_storage socket_address(const std::string& host, uint16_t port);
 std::string host_of(const sockaddr* address);
 

@@ -43,7 +43,7 @@ class DeviceList {
   ibv_device** list_;
 };
 
-/// "VINIC1", "nic1", "1": as VI providers numbered their NICs.
+/// Parses "VINIC1", "nic1", "1", the names that VI providers gave their NICs.
 std::optional<int> number_of(const char* name) {
   for (const char* prefix : {"VINIC", "nic"}) {
     const size_t length = std::strlen(prefix);
@@ -68,7 +68,8 @@ ibv_device* find_device(const DeviceList& devices, const char* name) {
   return number && *number < devices.count() ? devices[*number] : nullptr;
 }
 
-/// The IP address that the device has by its GIDs: IPv4 if there is one. Empty if there is none.
+/// Returns the device's IP address according to its GIDs: an IPv4 address if there is one. Returns
+/// an empty text if there is none.
 std::string address_of(ibv_context* context) {
   constexpr uint8_t kMapped[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
   ibv_port_attr port{};
@@ -115,7 +116,7 @@ std::vector<std::shared_ptr<T>> take_all(Handles<T>& handles, const Nic& nic) {
   return found;
 }
 
-/// All that the program left behind.
+/// Destroys all objects that the program did not destroy.
 void release_everything(Nic& nic) {
   for (const auto& request : take_all(requests, nic)) request->dead = true;
   while (!nic.connections.empty()) {
@@ -236,7 +237,7 @@ VIP_RETURN VipQuerySystemManagementInfo(VIP_NIC_HANDLE NicHandle, VIP_ULONG Info
         return VIP_INVALID_PARAMETER;
       }
     }
-    // A network of IP hosts cannot be searched: what is certain are the NICs of this machine.
+    // An IP network cannot be searched, so the list contains the NICs of this machine.
     auto* list = static_cast<VIP_AUTODISCOVERY_LIST*>(SysManInfo);
     const DeviceList devices;
     VIP_ULONG count = 0;

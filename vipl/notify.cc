@@ -1,7 +1,8 @@
 // VipSendNotify, VipRecvNotify and VipCQNotify, and the thread that calls their handlers.
 //
-// Handlers never run in the thread that registers them: it may hold locks of the program that its
-// handler wants, and a handler that registers itself again must not be called from within itself.
+// Handlers never run in the thread that registers them: that thread may hold locks of the program
+// that its handler needs, and a handler that registers itself again must not be called from within
+// itself.
 #include "vipl/handlers.h"
 
 #include <sys/epoll.h>
@@ -16,7 +17,7 @@
 namespace rocemu::vipl {
 namespace {
 
-constexpr uint64_t kJobs = 0;  // CQs count from 1
+constexpr uint64_t kJobs = 0;  // the keys of CQs count from 1
 
 void run_jobs(Nic& nic, Lock& lock) {
   while (!nic.jobs.empty()) {
@@ -34,7 +35,7 @@ void run_jobs(Nic& nic, Lock& lock) {
   }
 }
 
-/// Holds the NIC, which may be closed by one of its own handlers.
+/// Keeps the NIC alive while its handlers run, because one of them may close it.
 void run(const std::shared_ptr<Nic>& nic) {
   for (;;) {
     epoll_event events[16];
@@ -80,7 +81,7 @@ void call_later(Nic& nic, Job job) {
   [[maybe_unused]] const ssize_t written = ::write(nic.jobs_fd, &one, sizeof one);
 }
 
-// One event at a time, so that threads that wait for the CQ themselves do not wake this one.
+// Reads one event at a time, so that threads that wait for the CQ themselves do not wake this one.
 void watch(Cq& cq, int operation) {
   epoll_event event{};
   event.events = operation == EPOLL_CTL_ADD ? uint32_t{EPOLLONESHOT}
@@ -133,7 +134,8 @@ VIP_RETURN notify(VIP_VI_HANDLE handle, WorkQueue Vi::*queue, VIP_PVOID context,
     if (wanted.cq->visible) return VIP_ERROR_RESOURCE;
     wanted.handlers.push_back({handler, context});
     ++wanted.cq->registrations;
-    // Arming polls; if it is armed, what came since would make its call only later.
+    // Arming polls. If the CQ is already armed, completions since then would be handled only after
+    // the event.
     if (wanted.published == 0 && wanted.cq->armed) drain(*wanted.cq);
     serve(*vi, wanted);
     keep_armed(*wanted.cq);

@@ -1,5 +1,5 @@
-// What VIPL's handles stand for. One lock for each NIC guards the NIC and all that belongs to it;
-// handlers of the program run without any.
+// The objects of VIPL's handles. One lock for each NIC guards the NIC and all its objects; handlers
+// of the program run without a lock.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -28,7 +28,7 @@ using Lock = std::unique_lock<std::mutex>;
 using Clock = std::chrono::steady_clock;
 
 inline constexpr uint32_t kMaxDescriptors =
-    1024;  // per work queue; VIPL 1.0 asks for at least that
+    1024;  // per work queue; VIPL 1.0 requires at least that
 inline constexpr uint32_t kMaxDataSegments = 16;
 inline constexpr uint8_t kPort = 1;
 
@@ -38,7 +38,7 @@ struct Vi;
 struct Object {
   std::shared_ptr<Nic> nic;
   void* handle = nullptr;
-  bool dead = false;  // destroyed, though a call on another thread may still hold it
+  bool dead = false;  // destroyed, while a call on another thread may still hold it
 };
 
 struct Ptag : Object {
@@ -60,7 +60,7 @@ struct Region {
   }
 };
 
-/// A CQ of VIPL, or the ibv_cq behind work queues that have none.
+/// A CQ of VIPL, or the ibv_cq behind work queues that have none
 struct Cq : Object {
   Cq() = default;
   Cq(const Cq&) = delete;
@@ -77,22 +77,22 @@ struct Cq : Object {
   };
 
   uint64_t id = 0;
-  bool visible = false;  // a CQ of VIPL: descriptors that complete make entries
+  bool visible = false;  // a CQ of VIPL: completed descriptors cause entries
   ibv_comp_channel* channel = nullptr;
   ibv_cq* cq = nullptr;
   unsigned users = 0;  // work queues
-  bool armed = false;  // an event will come, or is there unread
+  bool armed = false;  // an event will arrive, or is unread
   std::deque<Entry> entries;
   std::deque<Handler> handlers;
-  unsigned registrations = 0;  // handlers, and those of the work queues that have no CQ of VIPL
+  unsigned registrations = 0;  // handlers, including those of work queues without a CQ of VIPL
 
-  // Of the threads that wait, one sleeps on the channel, and the others on the condition.
+  // One of the waiting threads sleeps on the channel, and the others on the condition.
   bool has_leader = false;
-  int kick_fd = -1;  // wakes the leader for what came without an event
+  int kick_fd = -1;  // wakes the leader for completions without an event
   std::condition_variable followers;
 };
 
-/// A descriptor in a work queue.
+/// A descriptor in a work queue
 struct Posted {
   VIP_DESCRIPTOR* descriptor = nullptr;
   VIP_MEM_HANDLE handle = 0;
@@ -111,9 +111,9 @@ struct WorkQueue {
   };
   bool recv = false;
   std::deque<Posted> posted;
-  uint64_t first_serial = 0;  // of posted.front(); goes into wr_id
-  size_t published = 0;       // how many at the head are complete as the program sees it
-  bool broken = false;        // an error is ahead that ends the connection: what comes is flushed
+  uint64_t first_serial = 0;  // of posted.front(); stored in wr_id
+  size_t published = 0;       // number at the head that the program sees as complete
+  bool broken = false;        // an earlier error ends the connection: later ones are flushed
   std::shared_ptr<Cq> cq;
   std::deque<Handler> handlers;
 };
@@ -124,14 +124,14 @@ struct CmEvent {
   std::string private_data;
 };
 
-/// An rdma_cm id that connects or is connected.
+/// An rdma_cm id that connects or is connected
 struct Connection {
   uint64_t key = 0;  // the id's context
   rdma_cm_id* id = nullptr;
-  std::deque<CmEvent> events;  // for the thread that sets the connection up
+  std::deque<CmEvent> events;  // for the thread that sets up the connection
   Vi* vi = nullptr;            // once it is set up
-  bool over = false;           // DISCONNECTED came
-  bool closing = false;        // we disconnected, and only wait for the peer's answer
+  bool over = false;           // DISCONNECTED arrived
+  bool closing = false;        // we disconnected, and only wait for the peer's reply
 };
 
 struct Vi : Object {
@@ -145,7 +145,7 @@ struct Vi : Object {
   ibv_qp* qp = nullptr;
   WorkQueue send, recv;
   std::shared_ptr<Connection> connection;
-  bool cancelled = false;  // a pending connection is to be given up
+  bool cancelled = false;  // a pending connection must be ended
 
   enum class Peer { kNone, kPending, kOver } peer = Peer::kNone;
   VIP_RETURN peer_result = VIP_SUCCESS;
@@ -154,16 +154,17 @@ struct Vi : Object {
   bool reliable() const { return attributes.ReliabilityLevel != VIP_SERVICE_UNRELIABLE; }
 };
 
-/// A connection request that VipConnectWait has got.
+/// A connection request that VipConnectWait returned
 struct Request : Object {
   std::shared_ptr<Connection> connection;
   NetAddress from;
-  std::string discriminator;  // that it is for
+  std::string discriminator;  // the destination of the request
   bool of_peer = false;
   VIP_VI_ATTRIBUTES attributes{};
 };
 
-/// A thread that waits for a request to its discriminator. A peer wants only its own peer's.
+/// A thread that waits for a request for its discriminator. A thread that connects to a peer
+/// accepts only a request from the peer's address.
 struct Waiter {
   std::string discriminator;
   const NetAddress* peer = nullptr;
@@ -201,7 +202,7 @@ struct Nic : std::enable_shared_from_this<Nic> {
   std::unordered_map<uint64_t, std::weak_ptr<Cq>> cqs;
   uint64_t last_id = 0;
 
-  // The thread that calls handlers: notify.cc.
+  // The thread that calls handlers: notify.cc
   std::thread handler_thread;
   int epoll_fd = -1;
   int jobs_fd = -1;
@@ -211,7 +212,7 @@ struct Nic : std::enable_shared_from_this<Nic> {
   VIP_PVOID error_context = nullptr;
   bool in_error_handler = false;
 
-  // The thread that reads events of connections and of the device: events.cc.
+  // The thread that reads events of connections and of the device: connection.cc
   std::thread event_thread;
   int stop_fd = -1;
   rdma_event_channel* channel = nullptr;
@@ -219,7 +220,7 @@ struct Nic : std::enable_shared_from_this<Nic> {
   std::map<uint16_t, Listener> listeners;  // by port
   std::list<Waiter*> waiters;
   std::map<std::string, uint16_t> served;         // discriminators whose requests are kept: ports
-  std::list<std::shared_ptr<Request>> unclaimed;  // of those
+  std::list<std::shared_ptr<Request>> unclaimed;  // of these discriminators
   unsigned peer_threads = 0;
   bool names_open = false;
 };
@@ -230,7 +231,7 @@ extern Handles<Vi> vis;
 extern Handles<Cq> cqs;
 extern Handles<Request> requests;
 
-/// The NIC's tag of that handle, or null. With the NIC locked.
+/// Returns the NIC's tag of that handle, or null. The NIC must be locked.
 std::shared_ptr<Ptag> find_ptag(const Nic& nic, VIP_PROTECTION_HANDLE handle);
 
 inline Nic& nic_of(Nic& nic) {
@@ -240,7 +241,7 @@ inline Nic& nic_of(Object& object) {
   return *object.nic;
 }
 
-/// The object of a handle, with its NIC locked; false if there is none.
+/// Finds the object of a handle and locks its NIC. Returns false if there is none.
 template <class T>
 struct Access {
   Access(Handles<T>& handles, const void* handle) : object(handles.find(handle)) {
@@ -257,7 +258,7 @@ struct Access {
   Lock lock;
 };
 
-/// No exception leaves the library: what cannot be allocated is a lack of resources.
+/// No exception leaves the library: if memory is exhausted, the result is a lack of resources.
 template <class Body>
 VIP_RETURN guarded(Body body) noexcept {
   try {
@@ -267,12 +268,13 @@ VIP_RETURN guarded(Body body) noexcept {
   }
 }
 
-/// When a timeout in milliseconds is over.
+/// Returns the time when a timeout in milliseconds ends.
 inline Clock::time_point deadline_after(VIP_ULONG timeout) {
   if (timeout >= VIP_INFINITE) return Clock::time_point::max();
   return Clock::now() + std::chrono::milliseconds(timeout);
 }
-/// For poll(2): rounded up, so that nobody wakes too early and spins.
+/// Returns the time until the deadline for poll(2). It is rounded up, so that no thread wakes too
+/// early and spins.
 int milliseconds_until(Clock::time_point deadline);
 
 }  // namespace rocemu::vipl

@@ -1,8 +1,9 @@
-// Connections of peers, both of which ask: VipConnectPeerRequest, VipConnectPeerDone,
+// Connections between peers, both of which request: VipConnectPeerRequest, VipConnectPeerDone,
 // VipConnectPeerWait.
 //
-// Of two addresses the greater one asks and the other one waits, so that the two requests cannot
-// cross. A thread does what VipConnectRequest, or VipConnectWait and VipConnectAccept, would.
+// The peer with the greater address sends the request and the other one waits for it, so that two
+// requests cannot cross. A thread does the work of VipConnectRequest, or of VipConnectWait and
+// VipConnectAccept.
 #include <algorithm>
 
 #include "vipl/completion.h"
@@ -11,7 +12,7 @@
 namespace rocemu::vipl {
 namespace {
 
-// Until the peer has asked too, its address matches nothing.
+// Until the peer has made its call too, its address matches nothing.
 constexpr std::chrono::milliseconds kAskAgainAfter{5};
 
 VIP_RETURN ask(Lock& lock, Vi& vi, const NetAddress& local, const NetAddress& remote,

@@ -1,4 +1,4 @@
-// VipPostSend and VipPostRecv: what is wrong with a descriptor, and where a right one goes.
+// VipPostSend and VipPostRecv: check a descriptor and post it.
 #include "vipl/completion.h"
 #include "vipl/errors.h"
 #include "vipl/queue_pair.h"
@@ -20,7 +20,7 @@ uint32_t operation_of(const WorkQueue& queue, uint16_t control) {
   }
 }
 
-/// Whether the descriptor's memory is this VI's to read.
+/// Returns whether the VI may read the descriptor's memory.
 bool is_readable(const Vi& vi, const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE handle) {
   if (reinterpret_cast<uintptr_t>(descriptor) % VIP_DESCRIPTOR_ALIGNMENT != 0) return false;
   const auto found = vi.nic->regions.find(handle);
@@ -28,12 +28,13 @@ bool is_readable(const Vi& vi, const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE 
   const Region& region = found->second;
   if (region.ptag != vi.ptag || !region.covers(descriptor, kControlBytes)) return false;
   const size_t segments = descriptor->CS.SegCount * sizeof(VIP_DESCRIPTOR_SEGMENT);
-  // Too many are a format error, whatever memory they would be in.
+  // Too many segments are a format error, whatever memory they would be in.
   return descriptor->CS.SegCount > kMaxDataSegments + 1 ||
          region.covers(descriptor, kControlBytes + segments);
 }
 
-/// The error bits of a descriptor that must not come to the QP; else 0. And the bytes it moves.
+/// Returns the error bits of a descriptor that must not reach the QP, else 0, and its number of
+/// bytes.
 uint32_t check(const Vi& vi, const WorkQueue& queue, const VIP_DESCRIPTOR& descriptor,
                uint64_t* total) {
   const uint16_t control = descriptor.CS.Control;
@@ -57,12 +58,12 @@ uint32_t check(const Vi& vi, const WorkQueue& queue, const VIP_DESCRIPTOR& descr
       return VIP_STATUS_PROTECTION_ERROR;
     }
   }
-  // Receive buffers may be longer than anything that comes.
+  // Receive buffers may be longer than any message.
   const bool too_long = !queue.recv && *total > vi.attributes.MaxTransferSize;
   return too_long ? VIP_STATUS_LENGTH_ERROR : 0;
 }
 
-/// Links the queue's last descriptor to the one that is posted behind it.
+/// Links the queue's last descriptor to the new one.
 void link_behind_last(Vi& vi, const WorkQueue& queue, const Posted& posted) {
   posted.descriptor->CS.Next.AddressBits = 0;
   posted.descriptor->CS.NextHandle = 0;
@@ -101,7 +102,7 @@ VIP_RETURN post(Vi& vi, WorkQueue& queue, VIP_DESCRIPTOR* descriptor, VIP_MEM_HA
   } else if (errors != 0) {
     posted.finished = true;
     posted.status |= errors;
-    // What is posted behind it must not overtake the end of the connection.
+    // Later descriptors must not overtake the end of the connection.
     queue.broken = vi.reliable() && vi.state == VIP_STATE_CONNECTED;
   } else {
     if (!queue.recv) posted.length = static_cast<uint32_t>(total);

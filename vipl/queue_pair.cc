@@ -15,7 +15,7 @@ int access_of(const Vi& vi) {
   return access;
 }
 
-/// Data segments without those of no bytes, which some devices take for 2^31 bytes.
+/// Returns the data segments without empty ones, which some devices take for 2^31 bytes.
 int read_segments(const Vi& vi, const VIP_DESCRIPTOR& descriptor, unsigned first, ibv_sge* sges) {
   int count = 0;
   for (unsigned i = first; i < descriptor.CS.SegCount; ++i) {
@@ -66,7 +66,7 @@ bool renew_qp(Vi& vi) {
   init.send_cq = vi.send.cq->cq;
   init.recv_cq = vi.recv.cq->cq;
   init.cap = {kMaxDescriptors, kMaxDescriptors, kMaxDataSegments, kMaxDataSegments, 0};
-  init.sq_sig_all = 1;  // every descriptor is to be marked complete
+  init.sq_sig_all = 1;  // every descriptor must be marked complete
   vi.qp = ibv_create_qp(vi.ptag->pd, &init);
   if (vi.qp == nullptr) return false;
   vi.nic->vi_of_qp[vi.qp->qp_num] = &vi;
@@ -83,7 +83,8 @@ bool make_ready(Vi& vi, rdma_cm_id* id) {
   int mask = 0;
   attr.qp_state = IBV_QPS_RTR;
   if (rdma_init_qp_attr(id, &attr, &mask) != 0) return false;
-  // rdma_cm knows reliable connections only: of an unreliable one the rest has no meaning.
+  // rdma_cm supports reliable connections only: for an unreliable one the other attributes have no
+  // meaning.
   if (!vi.reliable()) mask &= kUcRtr;
   if (ibv_modify_qp(vi.qp, &attr, mask) != 0) return false;
   attr = {};
@@ -93,7 +94,7 @@ bool make_ready(Vi& vi, rdma_cm_id* id) {
   if (!vi.reliable()) mask &= kUcRts;
   attr.timeout = 14;  // 67 ms, eight times: half a second until a peer counts as lost
   attr.retry_cnt = 7;
-  attr.rnr_retry = 0;  // nothing posted there ends the connection, as VIPL has it
+  attr.rnr_retry = 0;  // a message without a receive ends the connection, as in VIPL
   return ibv_modify_qp(vi.qp, &attr, mask) == 0;
 }
 
@@ -133,7 +134,7 @@ int post_to_qp(Vi& vi, WorkQueue& queue, uint64_t serial, const Posted& posted) 
     wr.wr.rdma.remote_addr = descriptor.DS[0].Remote.Data.AddressBits;
     wr.wr.rdma.rkey = descriptor.DS[0].Remote.Handle;
   }
-  // Both fences are the same: not before earlier RDMA READs are complete.
+  // Both fences have the same effect: the descriptor waits until earlier RDMA READs are complete.
   if ((control & VIP_CONTROL_QFENCE) != 0) wr.send_flags |= IBV_SEND_FENCE;
   ibv_send_wr* bad = nullptr;
   return ibv_post_send(vi.qp, &wr, &bad);

@@ -1,4 +1,4 @@
-// What a verbs completion means in a descriptor's status.
+// Conversion of a verbs completion to a descriptor's status
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -7,7 +7,7 @@
 
 namespace rocemu::vipl {
 
-/// The error bits. `operation` is what the descriptor asked for (VIP_STATUS_OP_...).
+/// Returns the error bits. `operation` is the descriptor's operation (VIP_STATUS_OP_...).
 constexpr uint32_t error_bits(ibv_wc_status status, uint32_t operation) {
   switch (status) {
     case IBV_WC_SUCCESS:
@@ -23,11 +23,11 @@ constexpr uint32_t error_bits(ibv_wc_status status, uint32_t operation) {
     case IBV_WC_LOC_ACCESS_ERR:
     case IBV_WC_REM_ACCESS_ERR:
       return VIP_STATUS_RDMA_PROT_ERROR;
-    case IBV_WC_REM_INV_REQ_ERR:  // the peer's receive was too short; or its VI does not allow RDMA
+    case IBV_WC_REM_INV_REQ_ERR:  // the peer's receive was too short, or its VI does not allow RDMA
       return operation == VIP_STATUS_OP_SEND ? VIP_STATUS_REMOTE_DESC_ERROR
                                              : VIP_STATUS_RDMA_PROT_ERROR;
     case IBV_WC_REM_OP_ERR:
-    case IBV_WC_RNR_RETRY_EXC_ERR:  // nothing was posted there
+    case IBV_WC_RNR_RETRY_EXC_ERR:  // the peer had no receive posted
       return VIP_STATUS_REMOTE_DESC_ERROR;
     default:
       return VIP_STATUS_TRANSPORT_ERROR;

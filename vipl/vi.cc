@@ -20,14 +20,15 @@ VIP_RETURN check(const Nic& nic, const VIP_VI_ATTRIBUTES& attributes, std::share
   ibv_port_attr port{};
   if (ibv_query_port(nic.context, kPort, &port) != 0) return VIP_ERROR_RESOURCE;
   if (attributes.MaxTransferSize > port.max_msg_sz) return VIP_INVALID_MTU;
-  if (attributes.QoS != nullptr) return VIP_INVALID_QOS;  // VIPL 1.0 does not say what one is
+  if (attributes.QoS != nullptr) return VIP_INVALID_QOS;  // VIPL 1.0 does not define it
   *ptag = find_ptag(nic, attributes.Ptag);
   if (*ptag == nullptr) return VIP_INVALID_PTAG;
   if (attributes.EnableRdmaRead && level == VIP_SERVICE_UNRELIABLE) return VIP_INVALID_RDMAREAD;
   return VIP_SUCCESS;
 }
 
-/// The work queue's CQ: that of the handle, or the VI's own, made when the first queue wants it.
+/// Attaches the work queue to its CQ: that of the handle, or the VI's own, which is created when
+/// the first queue needs it.
 VIP_RETURN attach(Vi& vi, WorkQueue& queue, VIP_CQ_HANDLE handle, std::shared_ptr<Cq>* own) {
   if (handle != nullptr) {
     queue.cq = cqs.find(handle);
@@ -114,7 +115,7 @@ VIP_RETURN VipQueryVi(VIP_VI_HANDLE ViHandle, VIP_VI_STATE* State, VIP_VI_ATTRIB
         ViRecvQEmpty == nullptr) {
       return VIP_INVALID_PARAMETER;
     }
-    drain(*vi->send.cq);  // an error that is there already counts
+    drain(*vi->send.cq);  // an error that has already arrived counts
     drain(*vi->recv.cq);
     *State = vi->state;
     *ViAttribs = vi->attributes;
@@ -132,7 +133,7 @@ VIP_RETURN VipSetViAttributes(VIP_VI_HANDLE ViHandle, VIP_VI_ATTRIBUTES* ViAttri
     std::shared_ptr<Ptag> ptag;
     const VIP_RETURN result = check(*vi->nic, *ViAttribs, &ptag);
     if (result != VIP_SUCCESS) return result;
-    // Of a QP neither type nor PD can change.
+    // The type and the PD of a QP cannot change.
     const bool other_qp = vi->qp == nullptr || ptag != vi->ptag ||
                           ViAttribs->ReliabilityLevel != vi->attributes.ReliabilityLevel;
     const VIP_VI_ATTRIBUTES old = std::exchange(vi->attributes, *ViAttribs);

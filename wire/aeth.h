@@ -1,4 +1,4 @@
-// What the syndrome byte of an AETH says (IBTA vol 1, 9.7.5.2.2 to 9.7.5.2.8).
+// The meaning of the syndrome byte of an AETH (IBTA vol 1, 9.7.5.2.2 to 9.7.5.2.8)
 #pragma once
 
 #include <array>
@@ -17,7 +17,8 @@ enum class NakCode : uint8_t {
   kInvalidRdRequest = 4,
 };
 
-// The credit code of a responder that does not count credits (any with an SRQ, and Linux rxe).
+// The credit code of a responder that does not count credits (every responder with an SRQ, and
+// Linux rxe).
 inline constexpr uint8_t kCreditsInvalid = 0x1f;
 
 // Three bits of kind, five of detail: a credit code, an RNR timer code, or a NakCode.
@@ -47,7 +48,7 @@ constexpr uint8_t nak_syndrome(NakCode code) {
   return static_cast<uint8_t>(0x60 | static_cast<uint8_t>(code));
 }
 
-// How long a requester waits after an RNR NAK, by the NAK's timer code (= ibv min_rnr_timer).
+// The time that a requester waits after an RNR NAK, by the NAK's timer code (= ibv min_rnr_timer).
 inline constexpr std::array<uint32_t, 32> kRnrTimerNs = {
     655'360'000, 10'000,      20'000,      30'000,      40'000,     60'000,     80'000,
     120'000,     160'000,     240'000,     320'000,     480'000,    640'000,    960'000,

@@ -1,5 +1,5 @@
-// Network-order integers as byte arrays: the field types of every layout struct. Alignment 1, so a
-// struct of them has no padding and may lie at any address of a frame.
+// Integers in network byte order as byte arrays: the field types of every layout struct. Their
+// alignment is 1, so a struct of them has no padding and can be at any address of a frame.
 #pragma once
 
 #include <bit>
@@ -31,7 +31,7 @@ class BigEndian {
     return value;
   }
 
-  // The bits above the field are dropped: 24-bit fields are kept in 32-bit integers.
+  // Bits above the field are dropped: 24-bit fields are kept in 32-bit integers.
   constexpr void set(Native value) {
     if constexpr (Bytes == sizeof(Native)) {
       if (!std::is_constant_evaluated()) {

@@ -34,7 +34,7 @@ constexpr uint8_t bit(bool set, uint8_t mask) {
 
 Result<Bth> parse_bth(std::span<const uint8_t, Bth::kSize> bytes) {
   const auto layout = load<Layout>(bytes);
-  // The version first: in another one the opcode may mean something else.
+  // The version is checked first: in another version the opcode may have another meaning.
   const auto tver = static_cast<uint8_t>(layout.flags & kTverMask);
   if (tver != 0) return ParseError::kBadTransportVersion;
   const OpcodeInfo* info = find_opcode(layout.opcode);

@@ -1,6 +1,6 @@
-// The extended transport headers (ETH in IBTA's words; nothing to do with Ethernet), between the
-// BTH and the payload. Which packet has which is in opcode.h; what an AETH's syndrome means is in
-// aeth.h.
+// The extended transport headers (ETH in IBTA's words; not related to Ethernet), between the BTH
+// and the payload. opcode.h has the headers of each packet; aeth.h the meaning of an AETH's
+// syndrome.
 #pragma once
 
 #include <algorithm>
@@ -65,7 +65,7 @@ struct AtomicEth {
   friend constexpr bool operator==(const AtomicEth&, const AtomicEth&) = default;
 };
 
-// The value an atomic found, 64 bits.
+// The original value that an atomic returns, 64 bits
 struct AtomicAckEth {
   static constexpr size_t kSize = 8;
   uint64_t original = 0;
@@ -95,8 +95,8 @@ struct Xrceth {
   friend constexpr bool operator==(const Xrceth&, const Xrceth&) = default;
 };
 
-// Immediate data. The verbs give and take it in network byte order (ibv_send_wr.imm_data,
-// ibv_wc.imm_data), so `value` holds the four bytes as they are on the wire: memcpy, no swap.
+// Immediate data. Verbs pass it in network byte order (ibv_send_wr.imm_data, ibv_wc.imm_data), so
+// `value` contains the four bytes in wire order: they are copied, not swapped.
 struct ImmDt {
   static constexpr size_t kSize = 4;
   uint32_t value = 0;  // network order
@@ -120,24 +120,24 @@ struct Feth {
   uint8_t selectivity = 0;
   uint8_t placement = 0;
 
-  // Values of `selectivity`: the range that the RETH names, or all that its R_Key opens.
+  // Values of `selectivity`: the range that the RETH names, or the whole region of its R_Key.
   static constexpr uint8_t kRange = 0;
   static constexpr uint8_t kRegion = 1;
-  // Bits of `placement`: what is written is to be visible to all, or to outlive a power failure.
+  // Bits of `placement`: written data must be visible to all, or survive a power failure.
   static constexpr uint8_t kGlobalVisibility = 1;
   static constexpr uint8_t kPersistence = 2;
 
   friend constexpr bool operator==(const Feth&, const Feth&) = default;
 };
 
-// What a CNP has in their place (annex A17): bytes that are zero.
+// The bytes of a CNP in place of these headers (annex A17), which are zero.
 struct Cnp {
   static constexpr size_t kSize = 16;
   friend constexpr bool operator==(const Cnp&, const Cnp&) = default;
 };
 
-// One row for each: its enumerator, its type, its place in a packet, its name in functions and in
-// what is said of truncated packets.
+// A row for each header: its enumerator, its type, its place in a packet, its name in functions and
+// in errors for truncated packets.
 #define ROCEMU_EXTENDED_HEADERS(H)                           \
   H(kXrceth, Xrceth, xrceth, xrceth)                         \
   H(kDeth, Deth, deth, deth)                                 \
@@ -154,7 +154,7 @@ struct Cnp {
 enum class ExtendedHeader : uint8_t { ROCEMU_EXTENDED_HEADERS(ROCEMU_HEADER_ENUMERATOR) };
 #undef ROCEMU_HEADER_ENUMERATOR
 
-// Those that the opcode's row lists are on the wire; the others mean nothing.
+// The headers in the opcode's row are on the wire; the others have no meaning.
 #define ROCEMU_HEADER_MEMBER(header, Type, member, name) Type member{};
 struct ExtendedHeaders {
   ROCEMU_EXTENDED_HEADERS(ROCEMU_HEADER_MEMBER)

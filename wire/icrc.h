@@ -1,4 +1,4 @@
-// The invariant CRC: CRC-32 over everything that does not change between the two ends of a RoCEv2
+// The invariant CRC: a CRC-32 over all fields that do not change between the two ends of a RoCEv2
 // flow (IBTA vol 1, annex A17.3.3).
 #pragma once
 
@@ -11,7 +11,7 @@ namespace rocemu::wire {
 inline constexpr size_t kIcrcSize = 4;
 
 // `ip_packet` starts at the IP header and ends before the ICRC. The result is stored little-endian.
-// Any bytes will do: those that are no RoCEv2 packet have no meaningful ICRC, but a value.
+// Any bytes are accepted: for bytes that are not a RoCEv2 packet the result has no meaning.
 uint32_t compute_icrc(std::span<const uint8_t> ip_packet);
 
 void store_icrc(uint32_t icrc, std::span<uint8_t, kIcrcSize> bytes);

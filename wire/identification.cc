@@ -11,8 +11,8 @@
 namespace rocemu::wire {
 namespace {
 
-// CRC-32 is arithmetic of polynomials over GF(2) modulo P = x^32 + x^26 + ... + 1. As everywhere in
-// its bit order, the coefficient of x^0 is the highest bit.
+// CRC-32 is arithmetic on polynomials over GF(2) modulo P = x^32 + x^26 + ... + 1. In its bit
+// order, the coefficient of x^0 is the highest bit.
 using Polynomial = uint32_t;
 constexpr Polynomial kP = 0xedb88320;  // without its x^32
 constexpr Polynomial kOne = 0x80000000;
@@ -47,21 +47,22 @@ constexpr Polynomial power_of_x(uint32_t exponent) {
   return power;
 }
 
-// P is primitive: x has the order 2^32 - 1, so that dividing is multiplying as well.
+// P is primitive: x has the order 2^32 - 1, so that a division is a multiplication, too.
 constexpr uint32_t kOrder = 0xffffffff;
 static_assert(power_of_x(kOrder) == kOne);
 static_assert(multiply(power_of_x(12345), power_of_x(kOrder - 12345)) == kOne);
 
 constexpr size_t kIdentificationAt = 4;  // in the IPv4 header
 
-// The distance of an identification, as a little-endian number, from the ICRC over a packet of that
-// size: the CRC's register moves on by one x a bit.
+// Returns the distance in bits between an identification, as a little-endian number, and the ICRC
+// of a packet of that size: the CRC's register is multiplied by x for each bit.
 constexpr uint32_t bits_to_icrc(size_t ip_packet_size) {
   return static_cast<uint32_t>(8 * (ip_packet_size - kIcrcSize - kIdentificationAt));
 }
 
-// What each bit of an identification, as a little-endian number, changes in the ICRC, and how the
-// way back is multiplied. Frames come in few sizes, mostly the same one again.
+// The change of the ICRC by each bit of an identification, as a little-endian number, and the
+// multiplier for the reverse direction. Frames have few sizes, and usually the same size as the
+// previous frame.
 struct Powers {
   size_t ip_packet_size = 0;
   std::array<Polynomial, 16> bits{};
@@ -106,7 +107,7 @@ void store_be16(uint16_t value, std::span<uint8_t> bytes, size_t at) {
   bytes[at + 1] = static_cast<uint8_t>(value);
 }
 
-// The IP packet in the frame without what pads it; empty for what is too short for an ICRC.
+// Returns the IP packet in the frame without padding; empty if it is too short for an ICRC.
 template <class Byte>
 std::span<Byte> ip_packet_in(std::span<Byte> frame) {
   if (frame.size() < EthernetHeader::kSize + Ipv4Header::kSize + kIcrcSize) return {};

@@ -1,7 +1,7 @@
-// The IPv4 identification in the ICRC. It is covered, but a UDP socket neither shows the one that a
-// datagram came with nor lets a sender choose. Since a CRC is linear, both can be done without:
-// the one of a frame can be computed from its ICRC, and an ICRC follows a change of it without
-// another look at the frame.
+// The IPv4 identification in the ICRC. The ICRC covers it, but a UDP socket neither reports the
+// identification of a received datagram nor lets a sender choose it. Since a CRC is linear, neither
+// is needed: the identification of a frame can be computed from its ICRC, and an ICRC can be
+// adjusted to another identification without reading the frame again.
 #pragma once
 
 #include <cstdint>
@@ -10,21 +10,22 @@
 
 namespace rocemu::wire {
 
-// `frame` from its Ethernet header to the end of its ICRC, IPv4 without options.
+// `frame` extends from its Ethernet header to the end of its ICRC; IPv4 must have no options.
 //
-// The identification with which the frame's ICRC is right, everything else being as it is: the
-// frame's own, or the only other one. Nothing if there is none: the frame is damaged. Of damaged
-// frames one in 65,536 passes, but none with a single wrong bit outside the identification (up to
-// 4,300 bytes, all of which were tried). Over IPv6, which has no identification: 0 if the ICRC is
-// right. Ethernet padding after the IP packet is ignored.
+// Returns the identification with which the frame's ICRC is correct, with all other bytes
+// unchanged: the frame's own, or the only other one. Returns nothing if there is none, because the
+// frame is damaged. One of 65,536 damaged frames passes, but none with a single wrong bit outside
+// the identification (up to 4,300 bytes, all of which were tested). Over IPv6, which has no
+// identification, returns 0 if the ICRC is correct. Ethernet padding after the IP packet is
+// ignored.
 std::optional<uint16_t> find_identification(std::span<const uint8_t> frame);
 
-// The identification in the header of an IPv4 frame; 0 for any other.
+// Returns the identification in the header of an IPv4 frame; 0 for any other frame.
 uint16_t identification_of(std::span<const uint8_t> frame);
 
-// Both do nothing to a frame that is none of IPv4. The first writes what was found into the header,
-// with its checksum; the second gives the frame another identification, the ICRC with it. An ICRC
-// that was wrong stays wrong.
+// Both functions ignore frames that are not IPv4. The first writes the identification that was
+// found into the header and updates its checksum. The second gives the frame another identification
+// and updates the ICRC; a wrong ICRC remains wrong.
 void write_identification(std::span<uint8_t> frame, uint16_t identification);
 void change_identification(std::span<uint8_t> frame, uint16_t identification);
 

@@ -40,8 +40,8 @@ struct Ipv6Layout {
 };
 static_assert(sizeof(Ipv6Layout) == Ipv6Header::kSize && alignof(Ipv6Layout) == 1);
 
-// RFC 1071. Over a header with its checksum in place the sum comes out as zero. `bytes` are whole
-// 32-bit words; the sum of words in any byte order is the sum in network order, so turned (2. B).
+// RFC 1071. Over a header that includes its checksum the sum is zero. `bytes` are whole 32-bit
+// words; the sum of words in any byte order is the sum in network order with swapped bytes (2. B).
 uint16_t internet_checksum(std::span<const uint8_t> bytes) {
   uint64_t sum = 0;
   for (size_t i = 0; i + sizeof(uint32_t) <= bytes.size(); i += sizeof(uint32_t)) {
@@ -64,7 +64,7 @@ uint32_t sum_of_v4(const IpAddress& address) {
   return (uint32_t{bytes[12]} << 8 | bytes[13]) + (uint32_t{bytes[14]} << 8 | bytes[15]);
 }
 
-// As internet_checksum() of the emitted header, from the values.
+// Returns internet_checksum() of the emitted header, computed from the values.
 uint16_t checksum_of(const Ipv4Header& header, uint16_t flags) {
   uint32_t sum = kVersionAndWords << 8 | header.traffic_class;
   sum += header.total_length;
@@ -127,8 +127,8 @@ Result<Ipv6Header> parse_ipv6(std::span<const uint8_t> ip_packet) {
                           .src = {layout.src},
                           .dst = {layout.dst}};
 
-  // IPv4-mapped addresses stay inside a node (RFC 6890, 2.2.3); here they would also come out as
-  // an IPv4 packet when emitted again.
+  // IPv4-mapped addresses must stay inside a node (RFC 6890, 2.2.3); here they would also become an
+  // IPv4 packet when they are emitted again.
   if (ip_version(ip_packet) != 6 || header.src.is_v4() || header.dst.is_v4()) {
     return ParseError::kBadIpHeader;
   }

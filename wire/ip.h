@@ -1,4 +1,4 @@
-// IPv4 and IPv6 headers, as far as RoCEv2 uses them: UDP inside, no fragments.
+// The IPv4 and IPv6 headers that RoCEv2 uses: UDP inside, no fragments
 #pragma once
 
 #include <cstddef>
@@ -12,17 +12,17 @@ namespace rocemu::wire {
 
 inline constexpr uint8_t kIpProtocolUdp = 17;
 
-// The version nibble; 0 for no bytes.
+// Returns the version nibble, or 0 if there are no bytes.
 constexpr uint8_t ip_version(std::span<const uint8_t> ip_packet) {
   return ip_packet.empty() ? uint8_t{0} : static_cast<uint8_t>(ip_packet[0] >> 4);
 }
 
 struct Ipv4Header {
-  static constexpr size_t kSize = 20;  // without options, which are skipped on parse, never emitted
+  static constexpr size_t kSize = 20;  // without options: skipped on parse, never emitted
 
-  uint8_t header_size = kSize;  // as parsed, options included; emit writes 20
+  uint8_t header_size = kSize;  // as parsed, including options; emit writes 20
   uint8_t traffic_class = 0;    // DSCP and ECN
-  uint16_t total_length = 0;    // header included
+  uint16_t total_length = 0;    // includes the header
   uint16_t identification = 0;
   bool dont_fragment = true;
   uint8_t hop_limit = 64;
@@ -38,7 +38,7 @@ struct Ipv6Header {
 
   uint8_t traffic_class = 0;
   uint32_t flow_label = 0;      // 20 bits
-  uint16_t payload_length = 0;  // what follows these 40 bytes
+  uint16_t payload_length = 0;  // the bytes after these 40 bytes
   uint8_t next_header = kIpProtocolUdp;
   uint8_t hop_limit = 64;
   IpAddress src{};
@@ -47,8 +47,8 @@ struct Ipv6Header {
   friend constexpr bool operator==(const Ipv6Header&, const Ipv6Header&) = default;
 };
 
-// Both take a whole packet, possibly followed by link padding, and check that the lengths they
-// return lie within it. Any protocol is accepted; a fragment is not.
+// Both functions take a whole packet, possibly followed by link padding, and check that the lengths
+// they return are within it. Any protocol is accepted; a fragment is not.
 Result<Ipv4Header> parse_ipv4(std::span<const uint8_t> ip_packet);
 Result<Ipv6Header> parse_ipv6(std::span<const uint8_t> ip_packet);
 

@@ -22,7 +22,7 @@ bool parse_quad(std::string_view text, std::span<uint8_t, 4> quad) {
     const size_t dot = text.find('.');
     if ((dot == std::string_view::npos) != is_last) return false;
     const std::string_view number = text.substr(0, dot);
-    if (number.size() > 1 && number[0] == '0') return false;  // octal to some, decimal to others
+    if (number.size() > 1 && number[0] == '0') return false;  // octal to some, else decimal
     const char* end = number.data() + number.size();
     const auto parsed = std::from_chars(number.data(), end, quad[i]);
     if (parsed.ec != std::errc() || parsed.ptr != end) return false;
@@ -76,7 +76,7 @@ std::optional<IpAddress> parse_v6(std::string_view text) {
 
   if (!gap) return filled == bytes.size() ? std::optional(address) : std::nullopt;
   if (filled == bytes.size()) return std::nullopt;  // the "::" stands for nothing
-  // What was read behind the gap belongs at the end.
+  // The groups that were read after the gap belong at the end.
   IpAddress spread;
   const auto before = bytes.first(*gap);
   const auto behind = bytes.subspan(*gap, filled - *gap);
@@ -95,7 +95,8 @@ std::string to_string(const IpAddress& address) {
     groups[i] = static_cast<unsigned>(address.bytes[2 * i] << 8 | address.bytes[2 * i + 1]);
   }
 
-  // RFC 5952, 4.2: the longest run of at least two zero groups shrinks, the first of equals.
+  // RFC 5952, 4.2: the longest run of at least two zero groups is shortened, the first one if there
+  // are several.
   size_t longest_at = kGroups;
   size_t longest = 1;
   for (size_t i = 0; i < kGroups; ++i) {

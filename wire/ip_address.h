@@ -1,4 +1,4 @@
-// An IPv4 or IPv6 address in the one form that GIDs have: 16 bytes, IPv4 as ::ffff:a.b.c.d.
+// An IPv4 or IPv6 address in the form of a GID: 16 bytes, IPv4 as ::ffff:a.b.c.d.
 #pragma once
 
 #include <array>
@@ -31,10 +31,11 @@ struct IpAddress {
   friend constexpr auto operator<=>(const IpAddress&, const IpAddress&) = default;
 };
 
-// "10.7.0.1" for an IPv4 address, RFC 5952 text otherwise.
+// Returns "10.7.0.1" for an IPv4 address, and RFC 5952 text otherwise.
 std::string to_string(const IpAddress& address);
 
-// Dotted quads and every RFC 4291 form; no zone, no prefix length, no leading zeros in a quad.
+// Parses dotted quads and every RFC 4291 form; no zone, no prefix length, no leading zeros in a
+// quad.
 std::optional<IpAddress> parse_ip_address(std::string_view text);
 
 }  // namespace rocemu::wire

@@ -1,9 +1,8 @@
-// Moves layout structs (structs of big_endian.h fields) in and out of frames. The span's extent is
-// the layout's size, so neither direction can fail: the caller checked the length at the door.
+// Copies layout structs (structs of big_endian.h fields) to and from frames. The span's extent is
+// the layout's size, so neither direction can fail: the caller has checked the length before.
 //
-// The headers that every frame has are made where they belong (::new (bytes.data()) Layout{...}):
-// a processor waits for what was written in small pieces before it reads them in larger ones, as a
-// copy does.
+// The headers that every frame has are constructed in place (::new (bytes.data()) Layout{...}): a
+// processor stalls if it reads in larger pieces what was written in small ones, as a copy does.
 #pragma once
 
 #include <cstddef>

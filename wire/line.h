@@ -1,4 +1,4 @@
-// One line of text in the making: words, and numbers under their names.
+// Builds a line of text: words, and numbers with their names.
 #pragma once
 
 #include <cinttypes>

@@ -1,5 +1,5 @@
-// The BTH opcodes and what each says about the rest of its packet: one table row per opcode.
-// (IBTA vol 1, 9.2.1 table "OpCode field" and 9.3-9.5; XRC: annex A14; CNP: annex A17.)
+// The BTH opcodes and the properties of their packets: one table row per opcode. (IBTA vol 1, 9.2.1
+// table "OpCode field" and 9.3-9.5; XRC: annex A14; CNP: annex A17.)
 #pragma once
 
 #include <array>
@@ -82,7 +82,7 @@ enum class Opcode : uint8_t {
   kXrcSendOnlyInv = 0xb7,
 };
 
-// The upper bits of an opcode. CNP has bits of its own, which no queue pair's transport has.
+// The upper bits of an opcode. CNP has separate bits, which no queue pair's transport has.
 enum class Transport : uint8_t { kRc = 0x00, kUc = 0x20, kUd = 0x60, kCnp = 0x80, kXrc = 0xa0 };
 
 enum class Operation : uint8_t {
@@ -99,8 +99,8 @@ enum class Operation : uint8_t {
   kCongestionNotification,
 };
 
-// What people call an operation; some are of a group that has a name too. Acknowledgements have
-// none here, since it is their syndrome that tells them apart.
+// The name of an operation; some operations belong to a group that has a name, too.
+// Acknowledgements have none here, since their syndrome distinguishes them.
 struct OperationName {
   Operation operation;
   std::string_view name;
@@ -119,7 +119,7 @@ inline constexpr OperationName kOperationNames[] = {
     {Operation::kCongestionNotification, "CNP"},
 };
 
-// Headers in wire order.
+// Headers in wire order
 class HeaderList {
  public:
   constexpr HeaderList() = default;
@@ -155,12 +155,12 @@ struct OpcodeInfo {
   Transport transport;
   Operation operation;
   HeaderList headers;
-  uint8_t headers_size;  // all of `headers` together
-  bool has_payload;      // may carry some; whether it must is a question of lengths
-  bool is_first;         // begins a message; both are set on an Only or one-packet operation
+  uint8_t headers_size;  // the total size of `headers`
+  bool has_payload;      // may have a payload; the length rules say whether it must
+  bool is_first;         // begins a message; an Only or one-packet operation has both flags
   bool is_last;          // ends a message
-  bool needs_receive;    // cannot be executed without a receive work request: SEND, and immediate
-  bool is_response;      // goes from responder to requester
+  bool needs_receive;    // needs a receive work request: SEND, and immediate data
+  bool is_response;      // sent by a responder to a requester
 
   constexpr bool has(ExtendedHeader header) const { return headers.contains(header); }
 };
@@ -171,7 +171,7 @@ using enum Opcode;
 using enum Operation;
 using enum ExtendedHeader;
 
-// What a row says besides its headers.
+// The properties in a row besides its headers
 enum Trait : unsigned {
   kPayload = 1,
   kFirst = 2,
@@ -268,7 +268,7 @@ inline constexpr auto kOpcodes = std::to_array<OpcodeInfo>({
 });
 // clang-format on
 
-// One more than a row, for opcodes that have none.
+// A row's index plus 1; 0 for opcodes without a row
 inline constexpr auto kRowOfOpcode = [] {
   static_assert(kOpcodes.size() < 0xff);
   std::array<uint8_t, 256> row_of_opcode{};
@@ -280,7 +280,8 @@ inline constexpr auto kRowOfOpcode = [] {
 
 }  // namespace opcode_rows
 
-// nullptr for an opcode that is reserved or belongs to a transport we do not speak (RD).
+// Returns nullptr for an opcode that is reserved or belongs to a transport that is not supported
+// (RD).
 constexpr const OpcodeInfo* find_opcode(uint8_t opcode) {
   const uint8_t row = opcode_rows::kRowOfOpcode[opcode];
   return row == 0 ? nullptr : &opcode_rows::kOpcodes[row - 1u];
@@ -289,7 +290,7 @@ constexpr const OpcodeInfo* find_opcode(Opcode opcode) {
   return find_opcode(static_cast<uint8_t>(opcode));
 }
 
-// "RC SEND First", or "unknown opcode".
+// Returns "RC SEND First", or "unknown opcode".
 constexpr std::string_view name(Opcode opcode) {
   const OpcodeInfo* info = find_opcode(opcode);
   return info == nullptr ? "unknown opcode" : info->name;

@@ -12,7 +12,7 @@ namespace {
 
 using Bytes = std::span<const uint8_t>;
 
-// ---- parsing: each step fills its part of the packet and returns the bytes of the next one ----
+// ---- parsing: each step fills in its part of the packet and returns the bytes of the next one --
 
 Result<Bytes> read_ip(Bytes ip_packet, Packet& packet) {
   if (ip_version(ip_packet) == 4) {
@@ -60,7 +60,7 @@ constexpr ParseError truncation_of(ExtendedHeader header) {
   return ParseError::kTruncatedIcrc;
 }
 
-// Which of the headers does not fit into `size` bytes?
+// Returns the first of the headers that does not fit into `size` bytes.
 ParseError find_truncation(const HeaderList& headers, size_t size) {
   for (const ExtendedHeader header : headers) {
     if (size < header_size(header)) return truncation_of(header);
@@ -131,7 +131,7 @@ std::optional<ParseError> read_frame(Bytes frame, Packet& packet) {
 
 // ---- emitting ----
 
-// The sizes of a frame's parts.
+// The sizes of a frame's parts
 struct Shape {
   bool is_v4;
   size_t ip_header;
@@ -154,7 +154,7 @@ Shape shape_of(bool is_v4, Opcode opcode, size_t payload_size) {
 }
 
 Shape shape_of(const Packet& packet, size_t payload_size) {
-  // An unequal pair of addresses is the caller's mistake; it becomes an IPv6 packet that every
+  // Addresses of different families are the caller's mistake; they become an IPv6 packet that every
   // receiver refuses.
   const bool is_v4 = packet.src_ip.is_v4() && packet.dst_ip.is_v4();
   return shape_of(is_v4, packet.bth.opcode, payload_size);
@@ -214,7 +214,7 @@ void write_extended_header(ExtendedHeader header, const Packet& packet, Writer& 
 
 // ---- the ICRC ----
 
-// The packet without what the link padded it with; empty when its length field cannot be right.
+// Returns the packet without link padding; empty if its length field is invalid.
 Bytes without_link_padding(Bytes ip_packet) {
   const auto length_at = [&](size_t at) {
     return static_cast<size_t>(ip_packet[at] << 8 | ip_packet[at + 1]);

@@ -14,7 +14,7 @@ std::string to_string(const Packet& packet);
 // "ACK credits=31 msn=1", "RNR NAK timer=0.64ms msn=1", "NAK remote access error msn=1"
 std::string to_string(const Aeth& aeth);
 
-// "0x12": how QPNs are written everywhere.
+// Returns "0x12", the form of QPNs in all texts.
 std::string hexadecimal(uint64_t value);
 
 }  // namespace rocemu::wire

@@ -1,5 +1,5 @@
-// Packet sequence numbers: 24 bits, wrapping. Which of two is older is decided by the shorter way
-// round the circle, so they have a distance but no operator<.
+// Packet sequence numbers: 24 bits, wrapping. The shorter way around the circle decides which of
+// two PSNs is older, so they have a distance but no operator<.
 #pragma once
 
 #include <cstdint>
@@ -26,15 +26,15 @@ struct Psn {
   uint32_t value_ = 0;
 };
 
-// How far `to` is ahead of `from`: positive when later, negative when earlier, in [-2^23, 2^23).
-// from + distance == to, always.
+// Returns how far `to` is ahead of `from`: positive when later, negative when earlier, in [-2^23,
+// 2^23). from + distance == to, always.
 constexpr int32_t psn_distance(Psn from, Psn to) {
   const uint32_t difference = (to.value() - from.value()) & kPsnMask;
   return difference < 0x800000 ? static_cast<int32_t>(difference)
                                : static_cast<int32_t>(difference) - 0x1000000;
 }
 
-// Is `a` older than `b`? IBTA vol 1, 9.7.2: seen from the expected PSN the 2^23 values behind it
+// Returns whether `a` is older than `b`. IBTA vol 1, 9.7.2: the 2^23 values before the expected PSN
 // are duplicates, so a PSN exactly half the circle away counts as older (from either side).
 constexpr bool psn_before(Psn a, Psn b) {
   return psn_distance(b, a) < 0;

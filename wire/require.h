@@ -1,4 +1,5 @@
-// The assertion that stays on: for conditions only our own mistake can break, never a peer's.
+// The assertion that is always enabled: for conditions that only a mistake of rocemu can violate,
+// never a peer.
 #pragma once
 
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // Result<T, E>, a small std::expected (which is C++23), and ParseError, the reasons why bytes are
-// refused.
+// refused
 #pragma once
 
 #include <cstddef>
@@ -14,29 +14,29 @@
 
 namespace rocemu::wire {
 
-// One flat list, so that a reason also says where and a counter per reason is an array. The
-// truncated ones name the first header (or trailer) the bytes ended in.
+// One flat list, so that a reason includes the place and a counter per reason is an array. The
+// truncation errors name the first header (or trailer) that is incomplete.
 enum class ParseError : uint8_t {
   kTruncatedEthernet,
   kTruncatedIpv4,
   kTruncatedIpv6,
-  kTruncatedIpPayload,  // the IP header promises more bytes than there are
+  kTruncatedIpPayload,  // the IP header announces more bytes than there are
   kTruncatedUdp,
   kTruncatedBth,
 #define ROCEMU_TRUNCATED(header, Type, member, name) kTruncated##Type,
   ROCEMU_EXTENDED_HEADERS(ROCEMU_TRUNCATED)
 #undef ROCEMU_TRUNCATED
       kTruncatedIcrc,
-  kNotIp,          // an Ethernet type, or a version nibble, other than IPv4's and IPv6's
-  kBadIpHeader,    // a field that contradicts another one or the RFC
+  kNotIp,          // an Ethernet type, or a version nibble, other than those of IPv4 and IPv6
+  kBadIpHeader,    // a field that contradicts another field or the RFC
   kBadIpChecksum,  // IPv4
   kFragmented,     // RoCEv2 datagrams are never fragmented
   kNotUdp,
-  kBadLength,            // the UDP length disagrees with the IP header's
+  kBadLength,            // the UDP length contradicts the IP header's
   kNotRoce,              // UDP destination port other than 4791
   kBadTransportVersion,  // BTH TVer other than 0
   kUnknownOpcode,
-  kBadPad,             // longer than what it pads, or the payload does not end on 4 bytes
+  kBadPad,             // longer than its packet, or the payload does not end on 4 bytes
   kUnexpectedPayload,  // bytes between the last header and the ICRC of a packet without payload
   kBadIcrc,            // never from a parser: for callers that also call check_icrc
 };
@@ -49,7 +49,7 @@ constexpr bool is_truncation(ParseError error) {
   return error <= ParseError::kTruncatedIcrc;
 }
 
-// Either a T or the reason why there is none. Dereferencing the wrong one aborts.
+// Either a T or the reason why there is none. Accessing the wrong one aborts.
 template <class T, class E = ParseError>
 class [[nodiscard]] Result {
   static_assert(!std::is_same_v<T, E>);

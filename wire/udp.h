@@ -14,7 +14,7 @@ struct UdpHeader {
 
   uint16_t src_port = 0;
   uint16_t dst_port = kRoceUdpPort;
-  uint16_t length = kSize;  // header included
+  uint16_t length = kSize;  // includes the header
   uint16_t checksum =
       0;  // 0 = none, which RoCEv2 allows over IPv6 too; neither made nor checked here
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Lesson 9: adds to a number in the peer's memory, and then through a window that is taken back."""
+"""Lesson 9: adds to a number in the peer's memory, then does so through a window, and invalidates the window."""
 from pyverbs.mr import MW, MWBindInfo
 from pyverbs.wr import SendWR
 from verbs import e, pair

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Lesson 5: sleeps until a completion that the sender marked as solicited."""
+"""Lesson 5: sleeps until a completion arrives that the sender marked as solicited."""
 from verbs import e, pair
 
 left, right = pair()

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Lesson 11: waits for a message in memory by looking at its last byte, which is wrong, or, with the argument
+"""Lesson 11: waits for a message by polling its last byte in memory, which is wrong, or, with the argument
 "fixed", for the completion of a receive."""
 import os
 import sys

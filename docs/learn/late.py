@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Lesson 2: the receive is posted a second after the message was sent. late.py [RNR_RETRY]"""
+"""Lesson 2: posts the receive 2 ms after the message was sent. late.py [RNR_RETRY]"""
 import sys
 import time
 

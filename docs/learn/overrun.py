@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Lesson 6: a CQ for 4 completions gets 6. overrun.py [CQ_SIZE]"""
+"""Lesson 6: causes 6 completions on a CQ for 4. overrun.py [CQ_SIZE]"""
 import sys
 import time
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Lessons 1 and 4: sends messages, each into a receive of its own. send.py [BYTES [MESSAGES]]"""
+"""Lessons 1 and 4: sends messages, each into a separate receive. send.py [BYTES [MESSAGES]]"""
 import sys
 
 from verbs import pair

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Lesson 8: a QP's states, up to the error state, and back."""
+"""Lesson 8: moves a QP through its states to the error state, and back."""
 from pyverbs.qp import QPAttr
 from verbs import e, pair
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Lesson 10: copies a text in pieces, by a program that has a bug. transfer.py [fixed]"""
+"""Lesson 10: copies a text in pieces; the program has a bug. transfer.py [fixed]"""
 import sys
 
 from verbs import STATUS, e, pair

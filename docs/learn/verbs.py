@@ -1,4 +1,4 @@
-"""What the lessons' programs share: a QP on rocemu0 and its peer on rocemu1, in one process, by pyverbs.
+"""Shared code of the lessons: a QP on rocemu0 and its peer on rocemu1, in one process, by pyverbs.
 
 pyverbs is a thin layer on libibverbs: Side.__init__ and Side.connect show all that a program has to
 do before it can send, in the order in which it does it in C.
@@ -30,12 +30,12 @@ STATUS = {getattr(e, name): name for name in dir(e)
 
 
 class Side:
-    """One end: what a program opens and allocates before it has a connection."""
+    """One end of a connection, with the objects that a program creates before it connects."""
 
     def __init__(self, device, cq_size=64, sends_signalled=True):
         self.name = device
         self.context = Context(name=device)
-        self.pd = PD(self.context)  # what belongs together: QPs may use the memory of their PD
+        self.pd = PD(self.context)  # QPs can use only memory of their PD
         self.memory = MR(self.pd, SIZE, ACCESS)
         self.channel = CompChannel(self.context)
         self.cq = CQ(self.context, cq_size, None, self.channel, 0)
@@ -44,13 +44,13 @@ class Side:
                                          cap=QPCap(max_send_wr=64, max_recv_wr=64)))
 
     def connect(self, peer, timeout=14, retry_cnt=7, rnr_retry=7):
-        """RESET, INIT, RTR, RTS: lesson 8 is about these states."""
+        """Moves the QP from RESET through INIT and RTR to RTS (lesson 8)."""
         attr = QPAttr(port_num=1)
         attr.qp_access_flags = ACCESS
         self.qp.to_init(attr)
         attr.path_mtu = e.IBV_MTU_1024
         attr.dest_qp_num = peer.qp.qp_num
-        attr.rq_psn = attr.sq_psn = 100  # programs choose them by chance
+        attr.rq_psn = attr.sq_psn = 100  # real programs choose random numbers
         attr.max_dest_rd_atomic = attr.max_rd_atomic = 4
         attr.min_rnr_timer = 12  # 0.64 ms
         route = GlobalRoute(dgid=peer.context.query_gid(1, 0), sgid_index=0)
@@ -81,7 +81,7 @@ class Side:
         self.post(wr_id, e.IBV_WR_SEND, length, flags=flags)
 
     def completions(self, count):
-        """Polls until so many are there, and says what they are."""
+        """Polls until `count` completions have arrived, prints them and returns them."""
         found = []
         while len(found) < count:
             found += self.cq.poll(count - len(found))[1]
@@ -91,7 +91,7 @@ class Side:
 
 
 def pair(connect=True, timeout=14, retry_cnt=7, rnr_retry=7, **keywords):
-    """Both sides, connected."""
+    """Returns both sides, connected."""
     left, right = Side("rocemu0", **keywords), Side("rocemu1", **keywords)
     if connect:
         for one, other in ((left, right), (right, left)):

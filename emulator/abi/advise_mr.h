@@ -1,12 +1,13 @@
-// How much memory one request of ibv_advise_mr(3) may have looked at: others wait meanwhile.
+// The limit of memory that one request of ibv_advise_mr(3) checks, since other clients wait in this
+// time.
 #pragma once
 
 #include <cstdint>
 
 namespace rocemu::abi {
 
-/// With IBV_ADVISE_MR_FLAG_FLUSH, all SGEs of an Op::kAdviseMr together; the provider asks as often
-/// as it needs.
+/// The limit with IBV_ADVISE_MR_FLAG_FLUSH for all SGEs of an Op::kAdviseMr together; the provider
+/// sends as many requests as it needs.
 inline constexpr uint64_t kMaxFlushedBytes = 16 << 20;
 
 }  // namespace rocemu::abi

@@ -1,5 +1,4 @@
-// Attributes of devices, ports, QPs and address handles, as requests and replies carry them
-// (operations.h).
+// Attributes of devices, ports, QPs and address handles in requests and replies (operations.h)
 #pragma once
 
 #include <cstdint>
@@ -8,8 +7,8 @@
 
 namespace rocemu::abi {
 
-/// Where something lies in the memory that client and daemon share. That consists of segments,
-/// which are numbered from 0; the client maps one when it first hears of it.
+/// A location in the memory that client and daemon share. This memory consists of segments,
+/// numbered from 0; the client maps a segment when a reply first refers to it.
 struct SharedRange {
   uint64_t offset;  // bytes from the start of the segment
   uint64_t size;
@@ -108,7 +107,7 @@ struct DeviceAttr {
   uint32_t num_comp_vectors;
   uint32_t reserved;
   uint64_t max_dm_size;       // bytes
-  uint64_t timestamp_mask;    // bits of a completion's timestamp that count
+  uint64_t timestamp_mask;    // valid bits of a completion's timestamp
   uint64_t hca_core_clock;    // kHz of the timestamp's clock
   uint64_t odp_general_caps;  // ibv_odp_general_caps
   uint32_t odp_caps[4];       // ibv_odp_transport_cap_bits of RC, UC, UD, XRC
@@ -118,10 +117,10 @@ struct DeviceAttr {
   uint64_t device_cap_flags_ex;  // with device_cap_flags among them
 };
 
-/// What a memory region consists of.
+/// The contents of a memory region
 enum class RegionKind : uint32_t {
   kMemory = 0,  // the client's memory
-  kNull,        // nothing: reads give zeros, what is written vanishes (ibv_alloc_null_mr(3))
+  kNull,        // nothing: reads return zeros, writes are dropped (ibv_alloc_null_mr(3))
   kDevice,      // device memory, which is a mapping of the client's as well (ibv_reg_dm_mr(3))
 };
 
@@ -162,10 +161,10 @@ struct PortAttr {
 /// ibv_port_attr::link_layer, IBV_LINK_LAYER_...
 enum class LinkLayer : uint8_t { kUnspecified = 0, kInfiniBand = 1, kEthernet = 2 };
 
-/// A reply's error with which a verb fails and leaves errno as it was.
+/// An error in a reply with which a verb fails without changing errno.
 inline constexpr int32_t kErrnoUntouched = -1;
 
-/// How posting work requests differs from the man page on the device's NIC; all zero if it does
+/// How posting work requests on the device's NIC differs from the man page; all zero if it does
 /// not.
 struct PostRules {
   uint32_t refused_opcodes;  // bits of WrOpcode that ibv_post_send(3) refuses ...

@@ -1,15 +1,15 @@
-// Where a program's calls come from: `rocemu run --call-sites DIR` has each process write a line
-// for each call into DIR/PID, in the order of the calls:
+// The call sites of a program: with `rocemu run --call-sites DIR` each process writes a line for
+// each call to DIR/PID, in the order of the calls:
 //
 //   NAME STACK COUNT
 //
-// NAME is that of the recording (a verb, post_send, or a command of librdmacm). STACK is a number
-// in hexadecimal digits that two calls share if they came by the same call stack; recursion does
-// not count. It depends on the program and its libraries, and not on where those are loaded. COUNT
-// is how many events of the recording it is: as many as work requests were posted, or 1.
+// NAME is the name in the recording (a verb, post_send, or a command of librdmacm). STACK is a
+// hexadecimal number that is equal for two calls with the same call stack; recursion does not
+// count. It depends on the program and its libraries, and not on where they are loaded. COUNT is
+// the number of events in the recording: the number of work requests that were posted, or 1.
 //
-// Before the first call of a program that was executed is a line with the name kExecuted: a process
-// may execute another.
+// Before the first call of an executed program there is a line with the name kExecuted, since a
+// process may execute another program.
 #pragma once
 
 namespace rocemu::abi {

@@ -1,12 +1,13 @@
-// The control protocol: what a client asks of the NIC by message rather than by doorbell.
+// The control protocol: the requests that a client sends to the NIC by message rather than by
+// doorbell.
 //
 // One SOCK_SEQPACKET connection to SOCKET_DIR/dev/infiniband/uverbsN is one ibv_context of device
-// N. The client sends one Request, the daemon answers with one Reply of the same op and sequence;
-// both have a fixed size, so a message of any other size is garbage and ends the client. File
-// descriptors travel beside the message (SCM_RIGHTS) as noted per operation (operations.h). These
-// structs are also the engine's input and what a journal holds, so they contain no pointers that
-// anybody follows, and a Request{} or Reply{} has no byte that is not zero: what was in memory
-// before is nobody's concern, and would not be the same in a replay.
+// N. The client sends one Request, and the daemon answers with one Reply of the same op and
+// sequence. Both have a fixed size; a message of any other size is invalid and ends the client.
+// File descriptors are sent with the message (SCM_RIGHTS) as noted for each operation
+// (operations.h). These structs are also the engine's input and the contents of a journal. They
+// therefore contain no pointers that are dereferenced, and no byte of a Request{} or Reply{} is
+// uninitialized: the previous contents of memory must not be visible, and would differ in a replay.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,7 @@ struct Request {
   uint32_t magic;
   uint16_t version;
   /// 0, or the errno value with which the client refuses the operation. The daemon then only asks
-  /// the rules, records the refusal and replies with the value. It reads only the object of the
+  /// the rules, records the refusal and replies with the value. It reads only the object in the
   /// body.
   uint16_t refusal;
   Op op;
@@ -48,7 +49,7 @@ struct Reply {
 };
 static_assert(sizeof(Reply) == 24 + 320);
 
-/// What a read() of an event socket yields: the layout libibverbs expects of the kernel.
+/// The result of a read() of an event socket, in the layout that libibverbs expects of the kernel.
 struct CompletionEventRecord {
   uint64_t cq_user_handle;
 };

@@ -41,7 +41,8 @@ inline constexpr std::array kSendFlagNames = {
     FlagName{kSendIpCsum, "IP_CSUM"},
 };
 
-/// "LOCAL_WRITE|REMOTE_READ"; "0" if there is none. Bits without a name are one decimal number.
+/// Returns "LOCAL_WRITE|REMOTE_READ", or "0" if no bit is set. Bits without a name are combined
+/// into one decimal number.
 inline std::string flags_text(uint64_t flags, std::span<const FlagName> names) {
   std::string text;
   for (const FlagName& one : names) {

@@ -1,10 +1,11 @@
-// The machine's own RDMA devices in a daemon's runtime directory (runtime_dir.h).
+// The directory that hides the machine's own RDMA devices, in a daemon's runtime directory
+// (runtime_dir.h)
 #pragma once
 
 namespace rocemu::abi {
 
-/// Below DIR: an empty directory, which programs see in place of the directories of the machine's
-/// own RDMA devices. With --keep-real-devices it does not exist.
+/// Below DIR: an empty directory, which replaces the directories of the machine's own RDMA devices
+/// for programs. With --keep-real-devices it does not exist.
 inline constexpr char kHiddenDir[] = "hidden";
 
 }  // namespace rocemu::abi

@@ -1,5 +1,5 @@
-// Names of Linux' errno values and signals. glibc has functions for them (strerrorname_np(),
-// sigabbrev_np()), musl has not.
+// Names of Linux's errno values and signals. glibc has functions for them (strerrorname_np(),
+// sigabbrev_np()), but musl does not.
 #pragma once
 
 #include <cerrno>
@@ -32,7 +32,7 @@
 
 namespace rocemu::abi {
 
-/// "EPERM", "0" for 0; nullptr if no value has this number.
+/// Returns "EPERM", "0" for 0, or nullptr if no value has this number.
 constexpr const char* errno_name(int number) {
 #define ROCEMU_CASE(name) \
   case name:              \
@@ -47,7 +47,7 @@ constexpr const char* errno_name(int number) {
 #undef ROCEMU_CASE
 }
 
-/// "HUP"; nullptr if no signal has this number, or a real-time signal.
+/// Returns "HUP", or nullptr if no signal has this number, or it is a real-time signal.
 constexpr const char* signal_name(int number) {
 #define ROCEMU_CASE(name) \
   case SIG##name:         \

@@ -1,11 +1,11 @@
-// Enumerations whose values have names. One list has each value once, and whatever needs the values
-// is made of it: the enumeration, the names in events and scenarios, and in the provider the proof
-// that the numbers are libibverbs'.
+// Enumerations whose values have names. One list contains each value once, and everything that
+// needs the values is generated from it: the enumeration, the names in events and scenarios, and in
+// the provider the proof that the numbers are those of libibverbs.
 //
 //   #define ROCEMU_QP_TYPES(V) V(kRc, RC, 2) V(kUc, UC, 3)
 //   ROCEMU_NAMED_ENUM(QpType, ROCEMU_QP_TYPES);
 //
-// makes `enum class QpType { kRc = 2, kUc = 3 }` and kQpTypeNames, {"RC", QpType::kRc} and so on.
+// defines `enum class QpType { kRc = 2, kUc = 3 }` and kQpTypeNames, {"RC", QpType::kRc} and so on.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ struct Named {
   Value value;
 };
 
-/// "unknown" for values that have no name.
+/// Returns "unknown" for values that have no name.
 template <class Value>
 constexpr std::string_view name_of(Value value) {
   for (const auto& one : names_of(value)) {
@@ -44,4 +44,4 @@ constexpr std::string_view name_of(Value value) {
   constexpr std::span<const ::rocemu::abi::Named<Enum>> names_of(Enum) {            \
     return k##Enum##Names;                                                          \
   }                                                                                 \
-  static_assert(true)  // wants the semicolon
+  static_assert(true)  // requires the semicolon

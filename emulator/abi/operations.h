@@ -1,5 +1,6 @@
-// What a client can ask of the NIC: one Op for each, the bodies of its request and its reply, and a
-// row that says by which functions programs ask it and what events tell of it.
+// The requests that a client can send to the NIC: one Op for each, the bodies of its request and
+// its reply, and a row with the functions of programs that cause it and the fields that events
+// report.
 #pragma once
 
 #include <cstddef>
@@ -36,14 +37,14 @@ enum class Op : uint32_t {
   kCreateAh,
   kDestroyAh,
   kReregMr,
-  kQueryMr,   // what ibv_import_mr needs to know of a region of a shared context
+  kQueryMr,   // data that ibv_import_mr needs for a region of a shared context
   kAdviseMr,  // at most kMaxAdviseSges at a time
   kAllocMw,
   kDeallocMw,
-  kAllocDm,  // only accounts for it: device memory is a mapping of the client's
+  kAllocDm,  // only accounts for it: device memory is a mapping of the client
   kFreeDm,
-  kResizeCq,  // the completions not yet taken are in the CQ's new memory, too. The client polls
-              // nothing meanwhile
+  kResizeCq,  // the completions not yet taken are in the CQ's new memory, too. The client must not
+              // poll in the meantime
   kModifyCq,
   kCreateSrq,
   kModifySrq,
@@ -51,15 +52,15 @@ enum class Op : uint32_t {
   kDestroySrq,  // sends: the SRQ's CQ's channel's socket (if any), the async event socket
   kOpenXrcd,
   kCloseXrcd,
-  kOpenQp,  // a further reference to an XRC target QP; kDestroyQp gives it back. No memory: a
+  kOpenQp,  // a further reference to an XRC target QP; kDestroyQp releases it. No memory: a
             // target QP has no rings
   kAttachMcast,
   kDetachMcast,
   kQueryPd,  // of a shared context, for ibv_import_pd
 
-  // What clients do by themselves. While DoorbellRing::asked_for says so they ask first whether a
-  // rule makes it fail; the object is the QP, SRQ or CQ if there is one, and the reply says nothing
-  // else.
+  // Operations that clients normally do by themselves. While DoorbellRing::asked_for has their bit,
+  // clients first ask whether a rule makes the operation fail. The object is the QP, SRQ or CQ if
+  // there is one, and the reply has no other information.
   kPostSend,
   kBindMw,
   kPostRecv,
@@ -76,8 +77,8 @@ enum class Op : uint32_t {
   kMemcpyFromDm,
   kQueryRtValues,
 
-  // Not the engine's concern: how the daemon reaches what is registered.
-  kMemoryMayBlock,  // from now on: memory may be waited for that the program has to provide
+  // A request that the engine does not get: it changes how the daemon accesses registered memory.
+  kMemoryMayBlock,  // from now on, memory may have to be provided by the program
 
   kOpenSegment,  // receives: a segment of the memory that client and daemon share
 };
@@ -102,7 +103,7 @@ constexpr bool destroys(Op op) {
 constexpr bool may_be_asked_for(Op op) {
   return op >= kFirstAskedFor && op <= kLastOp;
 }
-/// In DoorbellRing::asked_for, of an operation that may be.
+/// Returns the bit in DoorbellRing::asked_for of an operation that may be asked for.
 constexpr uint32_t asked_for_bit(Op op) {
   return 1u << (static_cast<uint32_t>(op) - static_cast<uint32_t>(kFirstAskedFor));
 }
@@ -110,9 +111,9 @@ constexpr uint32_t asked_for_bit(Op op) {
 inline constexpr uint32_t kMaxAdviseSges = 14;
 
 union RequestBody {
-  uint8_t raw[288];  // first: that is what {} zeroes
+  uint8_t raw[288];  // first, because {} zeroes the first member
   struct {
-    uint32_t import;  // non-zero: share the objects of the context whose connection came along
+    uint32_t import;  // non-zero: share the objects of the context whose connection was sent
   } hello;
   struct {
     uint32_t port;
@@ -127,7 +128,7 @@ union RequestBody {
     uint32_t access;  // AccessFlags
     uint64_t address;
     uint64_t length;
-    uint64_t iova;  // the address remote and local work requests name
+    uint64_t iova;  // the address in remote and local work requests
     RegionKind kind;
     uint32_t is_shared;  // 1: the same bytes may be mapped elsewhere, too
   } reg_mr;
@@ -145,7 +146,7 @@ union RequestBody {
   struct {
     uint32_t pd;
     uint32_t advice;  // ibv_advise_mr_advice
-    uint32_t flags;   // bit 0: now, and tell whether it could be done
+    uint32_t flags;   // bit 0: do it now, and report whether it was possible
     uint32_t num_sge;
     Sge sges[kMaxAdviseSges];
   } advise_mr;
@@ -167,10 +168,10 @@ union RequestBody {
   struct {
     uint32_t handle;
     uint32_t count;   // completions per event
-    uint32_t period;  // microseconds an event waits for more
+    uint32_t period;  // the time that an event waits for more completions, in microseconds
   } modify_cq;
   struct {
-    uint64_t user_handle;  // what async events carry: the client's ibv_srq *
+    uint64_t user_handle;  // the value in async events: the client's ibv_srq *
     uint32_t pd;
     SrqType type;
     uint32_t xrcd;  // kXrc
@@ -187,7 +188,7 @@ union RequestBody {
   } modify_srq;
   struct {
     uint64_t device;     // st_dev and st_ino of the file that names the domain; inode 0 for a
-    uint64_t inode;      // domain of its own
+    uint64_t inode;      // private domain
     uint32_t create;     // oflags has O_CREAT
     uint32_t exclusive;  // oflags has O_EXCL
   } open_xrcd;
@@ -201,13 +202,13 @@ union RequestBody {
     uint8_t gid[16];
   } mcast;
   struct {
-    uint64_t user_handle;    // what the completion event carries: the client's ibv_cq *
+    uint64_t user_handle;    // the value in the completion event: the client's ibv_cq *
     uint64_t channel_inode;  // st_ino of the channel's socket, 0 for none
     uint32_t capacity;
     uint32_t comp_vector;
   } create_cq;
   struct {
-    uint64_t user_handle;  // what async events carry: the client's ibv_qp *
+    uint64_t user_handle;  // the value in async events: the client's ibv_qp *
     uint32_t pd;
     uint32_t send_cq;
     uint32_t recv_cq;
@@ -228,7 +229,7 @@ union RequestBody {
   } create_ah;
 };
 union ReplyBody {
-  uint8_t raw[320];  // first: that is what {} zeroes
+  uint8_t raw[320];  // first, because {} zeroes the first member
   struct {
     uint32_t client;  // for messages and `rocemu show`
     uint32_t device_index;
@@ -238,7 +239,7 @@ union ReplyBody {
     uint64_t clock_start_ns;  // CLOCK_MONOTONIC when device time was 0 (see Cqe::timestamp_ns)
     uint64_t wall_start_ns;   // CLOCK_REALTIME then
     uint32_t num_comp_vectors;
-    uint32_t fills_undefined;  // 1: the client fills what the man pages leave undefined
+    uint32_t fills_undefined;  // 1: the client fills values that the man pages leave undefined
     PostRules posts;
   } hello;
   DeviceAttr device;
@@ -277,7 +278,7 @@ union ReplyBody {
   struct {
     uint32_t max_wr;
     uint32_t max_sge;
-    uint32_t limit;  // 0 when it was reached and not set anew
+    uint32_t limit;  // 0 if it was reached and not set again
   } query_srq;
   struct {
     uint32_t qpn;
@@ -303,8 +304,9 @@ union ReplyBody {
     uint32_t type;
   } query_qp;
   struct {
-    // Events of the object that the client has read or will read; it must wait until the
-    // application acknowledged that many (ibv_ack_cq_events(3), ibv_ack_async_event(3)).
+    // The number of the object's events that the client has read or will read; its destruction must
+    // wait until the application has acknowledged this number (ibv_ack_cq_events(3),
+    // ibv_ack_async_event(3)).
     uint32_t completion_events;
     uint32_t async_events;
   } destroyed;
@@ -312,7 +314,7 @@ union ReplyBody {
     uint64_t size;
   } open_segment;
 };
-/// Assigning a whole part of a body assigns its padding too, so none of them may have any.
+/// Assigning a whole part of a body copies its padding too, so no part may have padding.
 template <class... Parts>
 inline constexpr bool kHaveNoPadding = (std::has_unique_object_representations_v<Parts> && ...);
 static_assert(kHaveNoPadding<decltype(RequestBody::reg_mr)>);
@@ -325,7 +327,7 @@ static_assert(kHaveNoPadding<decltype(ReplyBody::hello), decltype(ReplyBody::dev
                              decltype(ReplyBody::modify_qp), decltype(ReplyBody::query_qp),
                              decltype(ReplyBody::destroyed)>);
 
-/// What a value in a body is; of an object, its handle.
+/// The meaning of a value in a body; for an object, its handle.
 enum class BodyValue : uint8_t {
   kNumber,
   kQp,
@@ -343,7 +345,7 @@ enum class BodyValue : uint8_t {
   kReregFlags,  // bits of ReregFlags
 };
 
-/// A value of a request's or a reply's body, by the name that events call it.
+/// A value of a request's or a reply's body, with its name in events
 struct BodyField {
   std::string_view key;
   BodyValue kind = BodyValue::kNumber;
@@ -351,7 +353,7 @@ struct BodyField {
   uint16_t offset = 0;
   uint16_t size = 0;
 
-  /// The handle of an object with which a request's body begins.
+  /// The handle of an object with which a request's body starts
   constexpr bool is_object_of_request() const {
     return !of_reply && offset == 0 && size == sizeof(uint32_t) && kind != BodyValue::kNumber;
   }
@@ -364,16 +366,16 @@ struct BodyField {
   }
 };
 
-/// In OperationInfo::functions: none of its own.
+/// A value of OperationInfo::functions for an operation without a function
 inline constexpr std::string_view kNoFunction = "-";
 
 struct OperationInfo {
   Op op;
   std::string_view name;  // in events
-  /// The functions of libibverbs that ask it, without "ibv_": rules name them. If it says nothing,
-  /// the one of that name.
+  /// The functions of libibverbs that cause the operation, without "ibv_"; rules name them. If
+  /// empty, the function with the name of the operation.
   std::string_view functions[5] = {};
-  /// What events tell of it.
+  /// The fields that events report
   BodyField fields[7] = {};
 
   template <class Visit>
@@ -488,7 +490,7 @@ inline constexpr OperationInfo kRows[] = {
 #undef ROCEMU_IN
 #undef ROCEMU_OUT
 
-/// The operations that the engine knows.
+/// The operations that the engine supports
 inline constexpr auto& kOperations = operations::kRows;
 
 constexpr const OperationInfo* find_operation(Op op) {
@@ -500,7 +502,8 @@ constexpr const OperationInfo* find_operation(Op op) {
 
 static_assert([] {
   for (uint32_t op = 1; op <= static_cast<uint32_t>(kLastOp); ++op) {
-    // Not by find_operation(): with -fsanitize=undefined g++ 12 cannot compare its result here.
+    // find_operation() is not used, because with -fsanitize=undefined g++ 12 cannot compare its
+    // result here.
     bool known = false;
     for (const OperationInfo& one : kOperations) known |= one.op == static_cast<Op>(op);
     if (!known) return false;
@@ -521,7 +524,7 @@ constexpr Op operation_of(std::string_view function) {
   return found;
 }
 
-/// Returns whether the body of a request begins with the handle of an object that exists.
+/// Returns whether the body of a request starts with the handle of an existing object.
 constexpr bool begins_with_object(Op op) {
   bool begins = false;
   for (const OperationInfo& one : kOperations) {

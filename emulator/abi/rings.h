@@ -1,6 +1,6 @@
-// Shared-memory layouts: what a client (the provider) and the daemon exchange without a system
-// call. All of it lies in segments (control.h): memory files that the daemon creates, sizes and
-// seals. The daemon trusts nothing it reads here: it copies once, checks the copy and uses the
+// Shared-memory layouts: the data that a client (the provider) and the daemon exchange without a
+// system call. It is in segments (control.h): memory files that the daemon creates, sizes and
+// seals. The daemon trusts nothing that it reads here: it copies once, checks the copy and uses the
 // copy.
 #pragma once
 
@@ -15,8 +15,8 @@ static_assert(std::atomic<uint32_t>::is_always_lock_free);
 // ---- Doorbells: one ring per context --------------------------------------------------------
 //
 // The client writes entries and then `producer`; the daemon reads them in order and writes
-// `consumer`. Both count entries from 0 and wrap at 2^32. The ring is full when
-// producer - consumer == kDoorbellEntries; the client then wakes the daemon and yields.
+// `consumer`. Both count entries from 0 and wrap at 2^32. The ring is full when producer - consumer
+// == kDoorbellEntries; the client then wakes the daemon and yields.
 
 inline constexpr uint32_t kDoorbellEntries = 4096;
 
@@ -27,7 +27,7 @@ enum class DoorbellKind : uint32_t {
   kCqArm,     // object: CQ; value: producer index seen; kCqArmSolicited set for solicited only
 };
 
-/// In the value of a kCqArm doorbell, above the 32-bit producer index.
+/// A flag in the value of a kCqArm doorbell, above the 32-bit producer index
 inline constexpr uint64_t kCqArmSolicited = uint64_t{1} << 32;
 
 struct Doorbell {
@@ -39,35 +39,37 @@ static_assert(sizeof(Doorbell) == 16);
 
 struct DoorbellRing {
   alignas(64) std::atomic<uint32_t> producer;  // written by the client
-  /// The processor that the client rang its latest doorbell on, from 1; 0 if that cannot be told.
-  /// While the daemon is awake on the same one, that client cannot go on.
+  /// The processor of the client's latest doorbell, counted from 1; 0 if it is unknown. While the
+  /// daemon is awake on the same processor, that client cannot run.
   std::atomic<uint32_t> client_processor;
-  /// How many threads yield at this moment: on a processor of theirs the daemon may yield too, and
-  /// has it back as soon as they have polled once more. Other threads may keep it for a time slice.
+  /// The number of threads that are yielding at this moment: if the daemon shares a processor with
+  /// them it may yield too, and gets the processor back as soon as they have polled once more.
+  /// Other threads can keep it for a time slice.
   std::atomic<uint32_t> giving_way;
-  /// Not 0 if the client takes payload out of PayloadSlots; written by the client.
+  /// Not 0 if the client takes payload from PayloadSlots; written by the client.
   std::atomic<uint32_t> takes_payload;
-  /// How many threads wait on the futex `round`. The daemon wakes the futex only if there are any.
+  /// The number of threads that wait on the futex `round`. The daemon wakes the futex only if there
+  /// are any.
   std::atomic<uint32_t> waiting_for_round;
   alignas(64) std::atomic<uint32_t> consumer;  // written by the daemon
   /// Non-zero while the daemon sleeps or is about to: a client that then adds an entry that needs
   /// attention writes 1 to the context's eventfd. The client stores `producer` and then loads
-  /// `daemon_sleeping`; the daemon stores `daemon_sleeping` and then loads `producer`. All four are
-  /// sequentially consistent, so at least one side sees the other's store.
+  /// `daemon_sleeping`; the daemon stores `daemon_sleeping` and then loads `producer`. All four
+  /// accesses are sequentially consistent, so at least one side observes the other's store.
   alignas(64) std::atomic<uint32_t> daemon_sleeping;
   /// Not 0 on a virtual clock; written before the client sees the ring. A thread that finds nothing
   /// twice in one round waits on the futex `round`, which the daemon increments whenever there may
   /// be something new.
   std::atomic<uint32_t> is_virtual;
   std::atomic<uint32_t> round;
-  /// The operations, as asked_for_bit() has them, that a rule may make fail: the client sends a
-  /// request for each of them before it does it.
+  /// The operations that a rule may make fail, as bits of asked_for_bit(): the client sends a
+  /// request for each of them before the operation.
   std::atomic<uint32_t> asked_for;
-  /// On a virtual clock: device time now.
+  /// On a virtual clock: the present device time.
   std::atomic<uint64_t> device_time_ns;
-  /// How many threads wait by yielding, of all clients that the same thread of the daemon serves,
-  /// for each processor: a yield takes as many switches between threads as take part. 0 before they
-  /// were counted.
+  /// The number of threads that wait by yielding, of all clients of this thread of the daemon,
+  /// divided by the number of processors: a yield takes as many switches between threads as take
+  /// part. 0 before they were counted.
   std::atomic<uint32_t> pollers_per_processor;
   /// Not 0 if the daemon reads each message when it sends it; written before the client sees the
   /// ring. The client then copies no message into a WQE or a slot, except one posted inline.
@@ -78,7 +80,7 @@ static_assert(sizeof(DoorbellRing) == 192 + sizeof(Doorbell) * kDoorbellEntries)
 
 // ---- Completion queues ----------------------------------------------------------------------
 
-/// Which work queue a completion gives a slot back to.
+/// The work queue to which a completion returns a slot
 enum class WorkQueue : uint8_t { kSend = 1, kRecv = 2, kSrq = 3 };
 
 struct Cqe {
@@ -94,7 +96,7 @@ struct Cqe {
   uint32_t wc_flags;
   uint32_t wqe_count;  // WQEs of the queue finished with this one: frees all earlier slots. Of
                        // an SRQ its number: WQEs finish in any order, and this one frees one slot
-  uint32_t qp_generation;  // counts RESETs of the QP: completions of an earlier life are skipped
+  uint32_t qp_generation;  // the number of RESETs of the QP: earlier completions are skipped
   uint16_t slid;
   uint16_t pkey_index;
   uint8_t sl;
@@ -104,9 +106,9 @@ struct Cqe {
 };
 static_assert(sizeof(Cqe) == 64);
 
-/// What a short message brought, and where it is to go: the client copies it when it takes the
-/// completion, which saves the daemon a system call. Until then nobody may look at the memory but
-/// the NIC: when the daemon has to, it first withdraws the payload and writes it by itself.
+/// The payload of a short message and its destination: the client copies it when it takes the
+/// completion, which saves the daemon a system call. Until then only the NIC may access that
+/// memory: before the daemon does, it withdraws the payload and writes it by itself.
 struct PayloadSlot {
   enum Phase : uint32_t {
     kEmpty,
@@ -120,8 +122,9 @@ struct PayloadSlot {
     uint64_t length;
   };
 
-  /// A Phase in the lowest 2 bits, and above them whose it is: the completion's place in its CQ
-  /// (modulo 2^32) and the CQ's handle. A slot that is another completion's by now was withdrawn.
+  /// A Phase in the lowest 2 bits, and above them the completion that owns the slot: its place in
+  /// its CQ (modulo 2^32) and the CQ's handle. If a slot belongs to another completion by now, it
+  /// was withdrawn.
   std::atomic<uint64_t> state;
   uint64_t range_count;
   Range ranges[kMaxRanges];
@@ -133,7 +136,7 @@ constexpr uint64_t payload_state(uint32_t cq, uint32_t index, PayloadSlot::Phase
   return uint64_t{cq} << 34 | uint64_t{index} << 2 | phase;
 }
 
-/// One of each context, for all its CQs.
+/// One for each context, for all its CQs
 struct PayloadSlots {
   static constexpr uint32_t kCount = 255;
   alignas(64) PayloadSlot slots[kCount];
@@ -143,15 +146,17 @@ struct PayloadSlots {
 struct CqRing {
   alignas(64) std::atomic<uint32_t> producer;  // completions ever added; written by the daemon
   std::atomic<uint32_t> error;                 // non-zero once overrun: the CQ cannot be used
-  /// Written 1 by a client that waits on the futex `producer`, 0 by the daemon, which then wakes
-  /// all waiting threads: after it has changed `producer`. All of these are sequentially
-  /// consistent, so that the daemon sees the waiting thread or that thread sees the completion.
+  /// Set to 1 by a client that waits on the futex `producer`, and to 0 by the daemon, which then
+  /// wakes all waiting threads, after it has changed `producer`. All these accesses are
+  /// sequentially consistent, so that the daemon sees the waiting thread or that thread sees the
+  /// completion.
   std::atomic<uint32_t> waiting;
-  /// Written before `waiting`: the daemon need not wake anybody before `producer` is there, modulo
-  /// 2^32, as long as more completions are to come.
+  /// Written before `waiting`: as long as more completions will follow, the daemon need not wake
+  /// any thread before `producer` reaches this value, modulo 2^32.
   std::atomic<uint32_t> wake_at;
-  /// Completions ever taken; written by the client, and read when the CQ seems full: what space it
-  /// has is decided at the last moment, as a NIC does that reads the consumer index from memory.
+  /// Completions ever taken; written by the client, and read when the CQ seems full. The space in
+  /// the CQ is thus determined at the last moment, as by a NIC that reads the consumer index from
+  /// memory.
   alignas(64) std::atomic<uint32_t> consumer;
   alignas(64) Cqe entries[];
 };
@@ -166,22 +171,22 @@ struct Sge {
 };
 static_assert(sizeof(Sge) == 16);
 
-/// Bytes of a message that a send WQE without kSendInline may carry all the same: then a WQE with
-/// one Sge takes 256.
+/// The bytes of a message that a send WQE without kSendInline can nevertheless carry: with them a
+/// WQE with one Sge takes 256 bytes.
 inline constexpr uint32_t kMaxCarried = 176;
 
-/// Room for messages to send that are longer than that: as they were when they were posted. The
-/// client chooses a slot, which is free again with its WQE.
+/// Space for longer messages to send, with their contents at the post. The client chooses a slot,
+/// which becomes free with its WQE.
 struct SendSlots {
   static constexpr uint32_t kCount = 256, kMaxBytes = 4096;
   alignas(64) uint8_t bytes[kCount][kMaxBytes];
 };
 
-/// The calls by which a program changes the pages of a part of its address space.
+/// The calls by which a program changes the pages of a part of its address space
 enum class MappingCall : uint32_t { kMunmap, kMmap, kMremap, kMadvise, kLast = kMadvise };
 
-/// The latest changes of the pages of registered memory that the shim saw. Written by the client,
-/// one thread at a time.
+/// The latest changes of the pages of registered memory that the shim noticed. Written by the
+/// client, one thread at a time.
 struct MappingChanges {
   static constexpr uint32_t kCount = 64;
   struct Entry {
@@ -189,11 +194,11 @@ struct MappingChanges {
     std::atomic<MappingCall> call;
     uint32_t reserved;
   };
-  alignas(64) std::atomic<uint32_t> count;  // of all changes so far; the i-th is in i % kCount
+  alignas(64) std::atomic<uint32_t> count;  // of all changes so far; number i is in i % kCount
   alignas(64) Entry entries[kCount];
 };
 
-/// What a client shares with the daemon about its messages' payload.
+/// The memory for messages' payload that a client shares with the daemon
 struct Payload {
   PayloadSlots received;
   SendSlots sent;
@@ -201,8 +206,9 @@ struct Payload {
 };
 
 /// A send WQE: this header, then num_sge Sge or, with kSendInline, inline_size bytes of payload.
-/// Without it inline_size is 0 or the whole message's length: then the message, as it was when it
-/// was posted, is behind the Sges, and need not be fetched from where they say that it is.
+/// Without kSendInline, inline_size is 0 or the length of the whole message: in the latter case the
+/// message, with its contents at the post, follows the Sges, and need not be read from their
+/// addresses.
 struct SendWqe {
   uint64_t wr_id;
   uint32_t opcode;    // WrOpcode
@@ -251,9 +257,9 @@ struct RecvWqe {
 };
 static_assert(sizeof(RecvWqe) == 16);
 
-/// Where a work queue lies in its QP's or SRQ's memory. Slot i of the n-th WQE is n % slots; a slot
-/// is free again once the completion of its WQE (or of a later one of the same queue) was polled.
-/// Of an SRQ no slot in particular is free, but as many as completions of it were polled.
+/// The position of a work queue in its QP's or SRQ's memory. WQE n uses slot n % slots; a slot is
+/// free again once the completion of its WQE (or of a later one of the same queue) was polled. For
+/// an SRQ the free slots are only a number: that of its polled completions.
 struct WorkQueueLayout {
   uint64_t offset;  // bytes from the start of that memory
   uint32_t slots;   // a power of two, or 0 for no queue

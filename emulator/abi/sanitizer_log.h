@@ -1,21 +1,23 @@
-// The programs and the NIC of a run with --sanitize write what they find into a directory, DIR:
+// The directory DIR, into which the programs and the NIC of a run with --sanitize write what they
+// find:
 //
-//   DIR/rules      the rules that are looked for, one a line
-//   DIR/trap       the rule that stops its thread with SIGTRAP; missing if none does
-//   DIR/suppressions  those of --sanitize-suppressions; missing if there are none
-//   DIR/report     the file that the reports are written to in the end; missing if there is none
-//   DIR/log        JSON lines, each appended by one write(2):
+//   DIR/rules         the rules that are checked, one on each line
+//   DIR/trap          the rule that stops its thread with SIGTRAP; missing if no rule does
+//   DIR/suppressions  the suppressions of --sanitize-suppressions; missing if there are none
+//   DIR/report        the file that the reports are written to at the end; missing if there is none
+//   DIR/log           JSON lines, each of which is appended by one write(2):
 //     {"process": PID, "program": NAME, "number": N}       from now on the process is NAME#N
 //     {"stack": S, "pid": PID, "frames": [[FILE, ADDRESS, SYMBOL, OFFSET], ...]}
 //     {"object": "QP 5", "device": NAME, "pid": PID, "place": PLACE}
 //     {"report": RULE, "pid": PID, "index": I, "message": TEXT, "places": [PLACE, ...]}
 //   DIR/counts.PID.N  how often each report of the process was made: a uint64_t for each index
-//   DIR/wait.PID.N.I  a report, without an index, of a wait that another thread could end; removed
-//     when the wait ends
+//   DIR/wait.PID.N.I  a report, without an index, of a wait that another thread could end. The file
+//                     is removed when the wait ends.
 //
 // PLACE is {"what": WORD, "call": FUNCTION, "stack": S, "time": NS}; WORD is missing for an object.
 // Stacks and indices count from 1 in each process that was executed. The innermost frame is the
-// first; ADDRESS is that of the file, and each but an innermost is behind its call.
+// first one. ADDRESS is an address in the file; in each frame but the innermost, it is the address
+// after the call.
 #pragma once
 
 #include <cstddef>
@@ -30,9 +32,9 @@ inline constexpr char kSanitizerReport[] = "report";
 inline constexpr char kSanitizerLog[] = "log";
 inline constexpr char kSanitizerCounts[] = "counts.";
 inline constexpr char kSanitizerWait[] = "wait.";
-/// The most reports of a process that differ by rule or place. Further ones are lost.
+/// The maximum number of reports of a process that differ by rule or place. Further ones are lost.
 inline constexpr size_t kMaxSanitizerReports = 4096;
-/// The most waits of a process at one time that are reported unless they end.
+/// The maximum number of waits of a process at one time that are reported unless they end.
 inline constexpr size_t kMaxSanitizerWaits = 4096;
 
 }  // namespace rocemu::abi

@@ -1,6 +1,6 @@
-// The opcodes of work requests and completions, and a row for each that can be posted: which QPs
-// may post it, what it carries, what it completes as. The provider refuses to post others, and the
-// engine to carry them out.
+// The opcodes of work requests and completions, and a row for each that can be posted: the QPs that
+// may post it, its contents, the opcode of its completion. The provider refuses to post others, and
+// the engine refuses to execute them.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace rocemu::abi {
 
-/// ibv_wr_opcode, IBV_WR_... NEWER are those that headers of rdma-core 36 to 44 lack.
+/// ibv_wr_opcode, IBV_WR_... NEWER: opcodes that headers of rdma-core 36 to 44 lack.
 #define ROCEMU_WR_OPCODES_AND(V, NEWER)          \
   V(kRdmaWrite, RDMA_WRITE, 0)                   \
   V(kRdmaWriteWithImm, RDMA_WRITE_WITH_IMM, 1)   \
@@ -51,7 +51,7 @@ constexpr uint32_t opcode_bit(WrOpcode opcode) {
   return 1u << static_cast<uint32_t>(opcode);
 }
 
-/// The types of QP that may post an opcode.
+/// The types of QP that may post an opcode
 struct Posters {
   bool rc = false;
   bool xrc_send = false;
@@ -63,14 +63,14 @@ struct SendOpcode {
   WrOpcode opcode;
   WcOpcode completion;
   Posters posters;
-  bool is_local = false;       // concerns this side only: there is no packet
-  bool is_dataless = false;    // transfers no data, so that a gather list means nothing
+  bool is_local = false;       // concerns only this side: there is no packet
+  bool is_dataless = false;    // transfers no data, so that a gather list has no meaning
   bool may_be_inline = false;  // "IBV_SEND_INLINE: Valid only for Send and RDMA Write"
   bool has_immediate = false;  // SendWqe::imm_data is immediate data ...
   bool has_key = false;        // ... or a key to invalidate
   bool is_rdma = false;        // names memory of the peer, in ibv_send_wr::wr.rdma
   bool is_atomic = false;      // names memory of the peer and operands, in ibv_send_wr::wr.atomic
-  bool needs_builder = false;  // ibv_send_wr has no place for what it carries: ibv_wr_post(3) only
+  bool needs_builder = false;  // ibv_send_wr has no field for its contents: ibv_wr_post(3) only
   uint64_t capabilities = 0;   // in ibv_device_attr_ex::device_cap_flags_ex
 };
 
@@ -79,9 +79,10 @@ inline constexpr Posters kConnectedQp{.rc = true, .xrc_send = true, .uc = true};
 inline constexpr Posters kReliableQp{.rc = true, .xrc_send = true};
 inline constexpr Posters kRcQp{.rc = true};
 
-/// The table of ibv_post_send(3). It differs from the page in what the wire has no opcode for (IBTA
-/// vol 1, table "OpCode field", and annex A19), SEND with invalidate over UC, and in what this
-/// device does not offer, TSO. ATOMIC WRITE and FLUSH, which the page lacks, are for RC.
+/// The table of ibv_post_send(3). It differs from the page for opcodes that do not exist on the
+/// wire (IBTA vol 1, table "OpCode field", and annex A19), such as SEND with invalidate over UC,
+/// and for opcodes that this device does not support, such as TSO. ATOMIC WRITE and FLUSH, which
+/// the page lacks, are for RC.
 // clang-format off
 inline constexpr SendOpcode kSendOpcodes[] = {
     {.opcode = WrOpcode::kSend, .completion = WcOpcode::kSend, .posters = kAnyQp,
@@ -120,21 +121,21 @@ inline constexpr auto kByOpcode = [] {
 }();
 }  // namespace send_opcode_rows
 
-/// nullptr for what cannot be posted; `opcode` may be any number.
+/// Returns nullptr for an opcode that cannot be posted; `opcode` can be any number.
 constexpr const SendOpcode* find_send_opcode(WrOpcode opcode) {
   const auto number = static_cast<size_t>(opcode);
   constexpr auto& kByOpcode = send_opcode_rows::kByOpcode;
   return number < kByOpcode.size() ? kByOpcode[number] : nullptr;
 }
 
-/// device_cap_flags_ex of a device that carries out all of them.
+/// Returns the device_cap_flags_ex of a device that executes all opcodes.
 constexpr uint64_t send_capabilities() {
   uint64_t capabilities = 0;
   for (const SendOpcode& row : kSendOpcodes) capabilities |= row.capabilities;
   return capabilities;
 }
 
-/// The opcodes whose rows agree, as bits.
+/// Returns the opcodes whose rows match, as bits.
 template <class Predicate>
 constexpr uint32_t opcodes_where(Predicate predicate) {
   uint32_t opcodes = 0;
@@ -147,7 +148,7 @@ constexpr uint32_t opcodes_where(bool SendOpcode::*trait) {
   return opcodes_where([=](const SendOpcode& row) { return row.*trait; });
 }
 
-/// What a QP of that type may post, as bits.
+/// Returns the opcodes that a QP of that type may post, as bits.
 constexpr uint32_t send_opcodes(QpType type) {
   constexpr auto of = [](bool Posters::*poster) {
     return opcodes_where([=](const SendOpcode& row) { return row.posters.*poster; });
@@ -169,7 +170,7 @@ constexpr uint32_t send_opcodes(QpType type) {
   return 0;
 }
 
-/// Whether a QP of that type carries out `opcode`, which may be any number.
+/// Returns whether a QP of that type executes `opcode`, which can be any number.
 constexpr bool supports(QpType type, WrOpcode opcode) {
   return static_cast<uint32_t>(opcode) < 32 && (send_opcodes(type) & opcode_bit(opcode)) != 0;
 }

@@ -1,6 +1,6 @@
-// These functions pass a turn from the daemon to a thread and back (turns.h). They are the only
-// accesses of both sides to ThreadSlot::state and ThreadSlot::turn during that, in an order that
-// loses no turn. All accesses are sequentially consistent. The functions are templates so that
+// These functions pass a turn from the daemon to a thread and back (turn_table.h). During this,
+// they are the only accesses of both sides to ThreadSlot::state and ThreadSlot::turn, in an order
+// that loses no turn. All accesses are sequentially consistent. The functions are templates so that
 // tests/schedule/turn_handshake_test.cc can run both sides through every interleaving.
 #pragma once
 
@@ -12,15 +12,15 @@ namespace rocemu::abi {
 
 // ---- Both sides ------------------------------------------------------------------------------
 
-/// Takes a slot for a thread that is about to start. Returns false if it is not free: daemon and
-/// programs take slots at the same time.
+/// Takes a slot for a thread that is about to start. Returns false if the slot is not free: daemon
+/// and programs take slots at the same time.
 template <class Slot>
 bool take_slot(Slot& slot) {
   uint32_t free = ThreadSlot::kFree;
   return slot.state.compare_exchange_strong(free, ThreadSlot::kStarting);
 }
 
-/// Sets all that a slot still has of the thread before.
+/// Resets all members of a slot that the previous thread has set.
 inline void clear_slot(ThreadSlot& slot) {
   slot.turn.store(ThreadSlot::kNone);
   slot.flags.store(ThreadSlot::kProgressed);
@@ -40,18 +40,19 @@ inline void clear_slot(ThreadSlot& slot) {
 
 // ---- The thread's side ------------------------------------------------------------------------
 
-/// Gives the turn back, or asks for the first one.
+/// Returns the turn, or asks for the first one.
 template <class Slot>
 void release_turn(Slot& slot) {
-  // The state first: when the turn is back, the daemon decides by the state what the thread does.
+  // The state is stored first: when the turn is returned, the daemon decides by the state what the
+  // thread does.
   slot.state.store(ThreadSlot::kWaits);
-  // An exchange, not a store: a thread without a turn (it has just started, or lost its turn while
-  // the kernel kept it waiting) may have been given one since the line above.
+  // This is an exchange, not a store: a thread without a turn (it has just started, or lost its
+  // turn while it waited in the kernel) may have been given one since the previous line.
   uint32_t taken = ThreadSlot::kTaken;
   slot.turn.compare_exchange_strong(taken, ThreadSlot::kNone);
 }
 
-/// Returns whether the daemon had given a turn; the thread has it then.
+/// Returns whether the daemon had given a turn, which the thread then has.
 template <class Slot>
 bool take_turn(Slot& slot) {
   uint32_t given = ThreadSlot::kGiven;
@@ -60,8 +61,8 @@ bool take_turn(Slot& slot) {
   return true;
 }
 
-/// Ends the thread, with its turn if it has one. The thread accesses the slot no more: the daemon
-/// frees it, and another thread may have it at once.
+/// Ends the thread, with its turn if it has one. The thread must not access the slot any more: the
+/// daemon frees it, and another thread may have it at once.
 template <class Slot>
 void end_turns(Slot& slot) {
   slot.state.store(ThreadSlot::kGone);
@@ -76,15 +77,15 @@ void give_turn(Slot& slot) {
   slot.turn.store(ThreadSlot::kGiven);
 }
 
-/// Returns whether the thread has given its turn back, or has ended.
+/// Returns whether the thread has returned its turn, or has ended.
 template <class Slot>
 bool is_turn_back(const Slot& slot) {
   return slot.turn.load() == ThreadSlot::kNone || slot.state.load() == ThreadSlot::kGone;
 }
 
-/// Takes the turn away from a thread that the kernel keeps waiting. A thread that has not noticed
-/// its turn yet, since a debugger stops it, keeps it: if it lost each turn it would never run.
-/// Returns false if the thread has given the turn back meanwhile.
+/// Takes the turn away from a thread that waits in the kernel. A thread that a debugger stopped
+/// before it noticed its turn keeps it; otherwise it would lose every turn and never run. Returns
+/// false if the thread has returned the turn in the meantime.
 template <class Slot>
 bool revoke_turn(Slot& slot) {
   uint32_t has = ThreadSlot::kTaken;

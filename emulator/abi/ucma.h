@@ -1,23 +1,9 @@
-// The interface of librdmacm: what the kernel's /dev/infiniband/rdma_cm takes and gives, and how it
-// travels between a program and the daemon.
-//
-// One SOCK_SEQPACKET connection to SOCKET_DIR/dev/infiniband/rdma_cm is one event channel. The
-// program writes a command to it; the shim sends that as one message, a CommandHeader and the
-// command's own bytes, with these descriptors (SCM_RIGHTS):
-//   1. one end of a new socketpair, on which the daemon answers with a ReplyHeader and the
-//   response;
-//      so no reply ever makes the channel readable;
-//   2. the channel itself: by it the daemon takes back events that were not read, and knows it
-//   again
-//   3. with kMigrateId: the channel that the id is on.
-// Events are messages on the channel itself, an EventResponse each, and kGetEvent is a recv() of
-// the program's own: so the channel is readable exactly while there is an event. When the program
-// has read a connect request, the shim says so by a kGetEvent with a RequestRead, without
-// descriptors and without a reply: it makes room in the listener's backlog. Before an event that a
-// rule lets rdma_get_cm_event() fail for comes one of type kGetEventFailed.
-//
-// The structs have the kernel's layout (rdma/rdma_user_cm.h; a test compares). Fields named
-// `response` are addresses in the program, which only the shim follows.
+// Events are messages on the channel itself, one EventResponse each, and the program's kGetEvent is
+// a recv(). So the channel is readable exactly while there is an event. When the program has read a
+// connect request, the shim notifies the daemon, which then makes room in the listener's backlog.
+// The shim does this with a kGetEvent that contains a RequestRead and that has no descriptors and
+// no reply. If a rule makes rdma_get_cm_event() fail for an event, an event of type kGetEventFailed
+// arrives before that event.
 #pragma once
 
 #include <cstddef>
@@ -31,8 +17,8 @@ inline constexpr uint32_t kMagic = 0x616d6375;  // "ucma" in memory on a little-
 inline constexpr uint32_t kVersion = 3;
 
 /// The kernel's numbers and names. kGetEvent carries a RequestRead to the daemon; the value of
-/// kSetOption follows its struct; kOpenChannel is not the kernel's, but the shim's first, to be
-/// told whether a rule lets open() fail.
+/// kSetOption follows its struct; kOpenChannel does not exist in the kernel: it is the shim's first
+/// command, which asks whether a rule makes open() fail.
 #define ROCEMU_CM_COMMANDS(V)                  \
   V(kCreateId, create_id, 0)                   \
   V(kDestroyId, destroy_id, 1)                 \
@@ -75,7 +61,7 @@ struct CommandHeader {
   uint32_t version;
   Command command;
   uint32_t in_size;   // bytes that follow
-  uint32_t out_size;  // room for the response
+  uint32_t out_size;  // space for the response
 };
 static_assert(sizeof(CommandHeader) == 20);
 
@@ -89,9 +75,9 @@ static_assert(sizeof(ReplyHeader) == 16);
 
 enum class PortSpace : uint16_t { kIpoib = 0x0002, kTcp = 0x0106, kUdp = 0x0111, kIb = 0x013f };
 
-/// rdma_cm_event_type, RDMA_CM_EVENT_... kGetEventFailed is not the kernel's, and none that a
-/// program sees: kGetEvent is to fail with the errno in `status` instead of giving the event behind
-/// it.
+/// rdma_cm_event_type, RDMA_CM_EVENT_... kGetEventFailed does not exist in the kernel, and programs
+/// do not see it: it makes kGetEvent fail with the errno in `status` instead of returning the event
+/// after it.
 #define ROCEMU_CM_EVENT_TYPES(V)              \
   V(kAddrResolved, ADDR_RESOLVED, 0)          \
   V(kAddrError, ADDR_ERROR, 1)                \
@@ -116,7 +102,7 @@ enum class PortSpace : uint16_t { kIpoib = 0x0002, kTcp = 0x0106, kUdp = 0x0111,
   V(kGetEventFailed, GET_EVENT_FAILED, 0xffffffff)
 ROCEMU_NAMED_ENUM(EventType, ROCEMU_CM_EVENT_TYPES);
 
-/// sockaddr_in, sockaddr_in6 or sockaddr_ib, as the program gave it.
+/// sockaddr_in, sockaddr_in6 or sockaddr_ib, unchanged from the program.
 struct SockaddrIn6 {
   uint8_t bytes[28];
 };
@@ -144,7 +130,8 @@ struct DestroyId {  // also kLeaveMcast
 };
 static_assert(sizeof(DestroyId) == 16);
 
-/// Of kDestroyId, kLeaveMcast and kMigrateId: how many events the program has read or will read.
+/// For kDestroyId, kLeaveMcast and kMigrateId: the number of events that the program has read or
+/// will read.
 struct EventsReported {
   uint32_t events_reported;
 };
@@ -190,7 +177,7 @@ struct ResolveRoute {
 
 enum class QueryKind : uint32_t { kAddr, kPath, kGid };
 
-struct Query {  // also kQueryRoute, which does not look at `kind`
+struct Query {  // also kQueryRoute, which ignores `kind`
   uint64_t response;
   uint32_t id;
   QueryKind kind;
@@ -248,7 +235,7 @@ struct QueryAddrResponse {  // of QueryKind::kAddr and kGid
 };
 static_assert(sizeof(QueryAddrResponse) == 280);
 
-/// ib_path_rec_data: `record` is a path record as the SA sends it (IBTA vol 1, 15.2.5.16).
+/// ib_path_rec_data: `record` is a path record in the SA's format (IBTA vol 1, 15.2.5.16).
 struct PathData {
   uint32_t flags;
   uint32_t reserved;
@@ -325,7 +312,7 @@ struct Connect {
   ConnParam param;
   uint32_t id;
   uint32_t reserved;
-  Ece ece;  // programs built before it leave it out
+  Ece ece;  // missing in programs that were built before it existed
 };
 static_assert(sizeof(Connect) == 288);
 
@@ -339,7 +326,7 @@ struct Accept {
   ConnParam param;
   uint32_t id;
   uint32_t reserved;
-  Ece ece;  // programs built before it leave it out
+  Ece ece;  // missing in programs that were built before it existed
 };
 static_assert(sizeof(Accept) == 296);
 
@@ -434,18 +421,18 @@ struct EventResponse {
   EventType event;
   uint32_t status;
   union Param {
-    UdParam ud;  // first, since it is the larger: that is what {} zeroes
+    UdParam ud;  // first, since it is the larger one, and {} zeroes the first member
     ConnParam conn;
   } param;
-  uint32_t reserved;  // on its way: the id that the event is counted for; the shim clears it
+  uint32_t reserved;  // in transit: the id for which the event counts; the shim clears it
   Ece ece;
 };
 static_assert(sizeof(EventResponse) == 336 && sizeof(EventResponse::Param) == sizeof(UdParam));
-/// Programs built before `reserved` have no more room than this.
+/// Programs that were built before `reserved` existed have space for no more than this.
 inline constexpr size_t kMinEventResponse = offsetof(EventResponse, reserved);
 static_assert(kMinEventResponse == 324);
 
-/// A service that a subnet manager knows, by its number or name.
+/// A service that a subnet manager knows, by its number or name
 struct ResolveIbService {
   uint32_t id;
   uint32_t reserved;
@@ -456,7 +443,7 @@ struct ResolveIbService {
 };
 static_assert(sizeof(ResolveIbService) == 88);
 
-/// The program itself, or librdmacm in a thread of its own, puts an event into the id's channel.
+/// The program itself, or librdmacm in a separate thread, adds an event to the id's channel.
 struct WriteCmEvent {
   uint32_t id;
   uint32_t reserved;

@@ -21,9 +21,9 @@ inline void spoil_undefined_fields(Cqe& cqe) {
   cqe.sl = cqe.dlid_path_bits = kPattern & 0xff;
 }
 
-/// The same for a completion that succeeded, and the fields that do not apply to it.
-/// ibv_poll_cq(3): imm_data is valid with IBV_WC_WITH_IMM and IBV_WC_WITH_INV, pkey_index for GSI
-/// QPs, src_qp for receives of UD QPs, and with it the path, since other QPs know theirs. byte_len
+/// The same for a successful completion, and the fields that do not apply to it. ibv_poll_cq(3):
+/// imm_data is valid with IBV_WC_WITH_IMM and IBV_WC_WITH_INV, pkey_index for GSI QPs, src_qp for
+/// receives of UD QPs, and so are the fields of the path, since other QPs know their path. byte_len
 /// is the number of bytes received; NICs such as ConnectX set it for READs and atomics, but not for
 /// SENDs and WRITEs.
 inline void spoil_inapplicable_fields(Cqe& cqe, bool is_datagram) {

@@ -1,6 +1,6 @@
-// Enumerations that cross the client/daemon border, with the numbers of <infiniband/verbs.h>, and
-// their names without libibverbs' prefix. The engine must not depend on libibverbs; the provider
-// asserts that the numbers agree (abi_values.cc). Opcodes of work requests: send_opcodes.h.
+// Enumerations that client and daemon exchange, with the numbers of <infiniband/verbs.h>, and their
+// names without libibverbs' prefix. The engine must not depend on libibverbs; the provider asserts
+// that the numbers agree (abi_values.cc). send_opcodes.h has the opcodes of work requests.
 #pragma once
 
 #include <cstdint>

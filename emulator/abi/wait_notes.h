@@ -1,4 +1,4 @@
-// Notes of a program on what its threads wait for, where the system call alone does not show it.
+// Notes of a program about what its threads wait for, if the system call alone does not show it.
 // They are in a memory file that the program maps, and whose name identifies it in /proc/PID/maps.
 #pragma once
 
@@ -13,7 +13,7 @@ inline constexpr char kWaitNotesName[] = "rocemu-waits";
 struct WaitNotes {
   static constexpr size_t kNotes = 16;
   struct Note {
-    std::atomic<int32_t> thread;  // gettid(2) of the thread that waits; 0: none
+    std::atomic<int32_t> thread;  // gettid(2) of the waiting thread; 0: none
     char text[252];               // ends with a null character
   };
   Note notes[kNotes];

@@ -27,8 +27,8 @@
 namespace rocemu::daemon {
 namespace {
 
-/// How long, of its own processor time, a program that does not sleep may take on the real clock
-/// until it posts something: one that has just been started, and one that sees a frame's effects.
+/// On the real clock: the processor time that a program may take without sleeping until it posts
+/// something, after it was started and after it sees a frame's effects.
 constexpr std::chrono::milliseconds kStartTime{300}, kAnswerTime{50};
 
 /// Throws StartError.
@@ -45,7 +45,7 @@ std::string read_to_end(const UniqueFd& file) {
 
 engine::FabricConfig fabric_of(const Options& options) {
   engine::FabricConfig fabric = options.fabric;
-  // Where frames are kept for a report. On the real clock that would cost speed.
+  // Keeps frames for a report. On the real clock this would cost speed.
   if (options.tell_stuck && options.clock == Clock::Kind::kVirtual) fabric.trace_frames = true;
   return fabric;
 }
@@ -70,7 +70,7 @@ std::vector<UdpSockets> attach_devices(Options& options) {
   return sockets;
 }
 
-/// Returns the machine's devices. Throws StartError if one has the name of a device of ours.
+/// Returns the machine's devices. Throws StartError if one has the name of a device of the NIC.
 RealDevices real_devices_beside(const Options& options) {
   RealDevices real = find_real_devices();
   for (const engine::DeviceConfig& device : options.fabric.devices) {
@@ -138,7 +138,7 @@ Daemon::Daemon(Options options)
   }
   end_watch_ = main_.loop().watch(end_loop_.fd(), EPOLLIN, [this](uint32_t) {
     end_loop_.wait(engine::Duration(0));
-    if (stopping_) end_watch_.reset();  // what told us so may stay readable
+    if (stopping_) end_watch_.reset();  // the descriptor may stay readable
   });
   if (!end_watch_) fail_start("cannot watch for signals", errno);
   if (clock_.is_virtual()) make_turns();
@@ -200,10 +200,10 @@ ControlServer::Commands Daemon::control_commands() {
     const auto port = text_of(request, "port");
     const auto removed = flag_of(request, "removed");
     if (port.has_value() == removed.has_value()) {
-      throw ControlServer::Refusal(R"(either "port" or "removed" is to be given)");
+      throw ControlServer::Refusal(R"(either "port" or "removed" must be given)");
     }
     const auto name = text_of(request, "device");
-    if (!name) throw ControlServer::Refusal(R"("device" is to name the device)");
+    if (!name) throw ControlServer::Refusal(R"("device" must name the device)");
     const engine::DeviceIndex device = devices_.named(*name);
     if (port) {
       devices_.set_port(device, *port);
@@ -225,7 +225,7 @@ ControlServer::Commands Daemon::control_commands() {
   const auto hang = [this](const Json& request) { return this->hang(request); };
   const auto listening = [this](const Json& request) {
     const auto port = number_of(request, "port", 1, UINT16_MAX);
-    if (!port) throw ControlServer::Refusal(R"("port" is to say which)");
+    if (!port) throw ControlServer::Refusal(R"("port" must be a port number)");
     return Json{{"listening", listens(devices_.snapshot(), static_cast<uint16_t>(*port))}};
   };
   const auto sync = [this](const Json&) {
@@ -306,7 +306,7 @@ void Daemon::run_on_virtual_clock() {
   for (bool done = false; !done;) {
     try {
       time.run(stopping_);
-      // The run may be over sooner; it can be asked about until we are told to stop.
+      // The run can be over earlier; clients can query it until the daemon must stop.
       while (!stopping_) {
         pollfd ready[] = {{end_loop_.fd(), POLLIN, 0}, {control_loop_.fd(), POLLIN, 0}};
         poll(ready, 2, -1);
@@ -314,7 +314,7 @@ void Daemon::run_on_virtual_clock() {
         control_loop_.wait(engine::Duration(0));
       }
       done = true;
-    } catch (const std::bad_alloc&) {  // of no client's request; it is tried again
+    } catch (const std::bad_alloc&) {  // not caused by a client's request; tried again
       spdlog::error("out of memory");
     }
   }
@@ -344,7 +344,7 @@ bool Daemon::run() {
     main_.run(stopping_, options_.busy_poll);
   }
   files_.finish();
-  // Before the sockets close: a client that sees its connection end finds the directory gone.
+  // Before the sockets close, so that a client that sees its connection end finds no directory.
   directory_.remove();
   return !files_.has_failed();
 }

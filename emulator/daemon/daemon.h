@@ -1,4 +1,4 @@
-// The daemon put together: which part serves what, and all that can be commanded.
+// The complete daemon: connects its parts, and has all control commands.
 #pragma once
 
 #include <memory>
@@ -27,20 +27,20 @@ namespace rocemu::daemon {
 
 class Daemon {
  public:
-  /// Everything is served when this returns. Throws StartError and UsageError, and leaves nothing
-  /// behind then.
+  /// When the constructor returns, everything is served. Throws StartError and UsageError, and then
+  /// leaves nothing.
   explicit Daemon(Options options);
 
-  /// Returns after stop(), with the runtime directory removed; false if it ended by itself because
-  /// the run could no longer be recorded.
+  /// Returns after stop(), when the runtime directory has been removed. Returns false if the daemon
+  /// ended by itself because the run could no longer be recorded.
   bool run();
   void stop() { stopping_ = true; }
 
-  /// Ends the programs that used the devices, by SIGTERM: once run() has returned, if `rocemu run`
-  /// was killed and so can no longer end them itself.
+  /// Ends the programs that used the devices, by SIGTERM. Called after run() has returned, if
+  /// `rocemu run` was killed and can no longer end them itself.
   void end_programs();
 
-  /// For what ends it: signals, the end of its parent.
+  /// The loop for events that end the daemon: signals, the end of its parent
   EventLoop& loop() { return end_loop_; }
 
  private:
@@ -48,24 +48,24 @@ class Daemon {
   void on_connect_to_cm(UniqueFd socket, PeerCredentials peer);
   ControlServer::Commands control_commands();
   ControlServer::SlowCommands slow_control_commands();
-  /// The process that all programs descend from, if there is one.
+  /// Returns the process from which all programs descend, if there is one.
   std::optional<pid_t> ancestor() const;
-  /// Nothing is under way, and nobody waits for an answer. Rings are looked at before.
+  /// Returns whether nothing is in flight, and no client waits for a reply. Polls the rings first.
   bool is_idle();
   void load_scenario();
   void make_turns();
   /// See VirtualTime.
   void run_on_virtual_clock();
-  /// Sends SIGURG with the serial to the parent, which looks whether the programs hang and asks for
+  /// Sends SIGURG with the serial to the parent, which checks whether the programs hang and sends
   /// {"command":"hang"}.
   void tell_stuck(uint32_t serial) const;
   Json hang(const Json& request);
 
   Options options_;
-  std::vector<UdpSockets> sockets_;  // until the network has them
+  std::vector<UdpSockets> sockets_;  // until the network takes them
   Clock clock_;
   RunFiles files_;
-  EventLoop control_loop_;  // the control socket's: in lockstep it has its turn last
+  EventLoop control_loop_;  // the control socket's, which is served last in lockstep
   EventLoop end_loop_;
   RealDevices real_devices_;  // none: they are hidden
   RuntimeDirectory directory_;
@@ -78,12 +78,12 @@ class Daemon {
   std::unique_ptr<ProgramsTurn> programs_turn_;  // of frame_steps_; null on a virtual clock
   std::unique_ptr<ControlServer> control_;
   EventLoop::Watch control_watch_, end_watch_;
-  std::unique_ptr<Turns> turns_;  // null: programs take none
+  std::unique_ptr<Turns> turns_;  // null: programs take no turns
   std::unique_ptr<NetlinkServer> netlink_;
   std::unique_ptr<LiveCounters> live_counters_;
   bool stopping_ = false;
   VirtualTime* virtual_time_ = nullptr;  // while it runs
-  bool time_is_held_ = false;            // by a test, of a virtual clock
+  bool time_is_held_ = false;            // by a test, on a virtual clock
 };
 
 }  // namespace rocemu::daemon

@@ -20,7 +20,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-/// The time of a frame on a virtual clock: about that of a link of 100 Gbit/s with a switch.
+/// The latency of a frame on a virtual clock, about that of a link of 100 Gbit/s with a switch.
 constexpr engine::Duration kVirtualLinkLatency = std::chrono::microseconds(1);
 
 constexpr char kUsage[] =
@@ -61,17 +61,18 @@ int parse_fd(const std::string& option, const std::string& text) {
 }
 
 uint64_t random_seed() {
-  uint32_t seed = 0;  // of a size that people can type
+  uint32_t seed = 0;  // short enough to type
   if (getrandom(&seed, sizeof seed, 0) != sizeof seed) fail_start("getrandom", errno);
   return seed;
 }
 
-/// What the options of the fabric mean for the daemon.
+/// Converts the options of the fabric to those of the daemon.
 Options options_of(options::FabricOptions checked) {
   Options options;
   engine::FabricConfig& fabric = options.fabric;
   fabric.devices = std::move(checked.devices);
-  // Peers remember connections by numbers that come from the seed, longer than a daemon may live.
+  // Peers remember connections, whose numbers are derived from the seed, for longer than a daemon
+  // may live.
   fabric.seed = checked.seed.value_or(checked.udp ? random_seed() : 0);
   fabric.trace_frames = !checked.capture.empty() || !checked.record.empty();
   fabric.ack_coalescing = checked.ack_coalescing;
@@ -116,7 +117,8 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
   const po::options_description description = options::options_of(options::Command::kDaemon);
   po::variables_map given;
   try {
-    // No guessing: an abbreviation in a script breaks when an option is added.
+    // Abbreviations are not accepted: an abbreviation in a script would break when an option is
+    // added.
     const auto style =
         po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
     const po::positional_options_description no_positionals;
@@ -127,7 +129,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
                   .run(),
               given);
   } catch (const po::too_many_positional_options_error&) {
-    throw UsageError("only options are taken; see rocemud --help");
+    throw UsageError("rocemud accepts only options; see rocemud --help");
   } catch (const po::unknown_option& error) {
     throw UsageError(options::why_unknown(error.get_option_name()).value_or(error.what()));
   } catch (const po::error& error) {
@@ -157,12 +159,13 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
   options.tell_exits = given["report-failures"].as<bool>();
   options.sanitizer = text("sanitizer");
   if (given.count("capture-fd") != 0) {
-    if (options.capture.empty()) throw UsageError("--capture-fd: say its name by --capture");
+    if (options.capture.empty())
+      throw UsageError("--capture-fd needs the file's name in --capture");
     options.capture_fd = parse_fd("--capture-fd", text("capture-fd"));
   }
   if (given.count("scenario-fd") != 0) {
     if (options.scenarios.empty()) {
-      throw UsageError("--scenario-fd: say the scenario's name by --scenario");
+      throw UsageError("--scenario-fd needs the scenario's name in --scenario");
     }
     options.scenario_fd = parse_fd("--scenario-fd", text("scenario-fd"));
   }

@@ -23,45 +23,46 @@ struct Options {
   engine::FabricConfig fabric;
   std::vector<UdpPlace> udp;  // one for each device; empty: no device is attached to UDP
   AddressSource addresses;    // of devices that are not attached to UDP
-  /// Frames from UDP are checked with the IP headers that they came with.
+  /// If true, frames from UDP are checked with the IP headers that they arrived with.
   bool strict_icrc = false;
   options::Topology topology;
   std::string capture;  // empty for none
-  int capture_fd = -1;  // if it is open already, and `capture` its name
+  int capture_fd = -1;  // if the file is open already, and `capture` its name
   capture::CaptureLimits capture_limits;
   std::string record;         // a directory; empty for none
-  uint64_t record_limit = 0;  // bytes of its journal; 0 for none
-  mode_t umask = 077;         // of the files that are for the user
-  /// The run ends when it can no longer be recorded.
+  uint64_t record_limit = 0;  // bytes of its journal; 0: no limit
+  mode_t umask = 077;         // of the files for the user
+  /// If true, the run ends when it can no longer be recorded.
   bool stop_without_record = false;
   std::vector<std::string> scenarios;  // files
-  int scenario_fd = -1;  // if their text was read already, and `scenarios` their names
+  int scenario_fd = -1;  // if their text was read already, and `scenarios` has their names
   /// kVirtual in lockstep.
   Clock::Kind clock = Clock::Kind::kReal;
   schedule::ScheduleChoice schedule = {};
-  /// The daemon never sleeps nor yields.
+  /// If true, the daemon never sleeps or yields.
   bool busy_poll = false;
   bool exact_memory = false;
   bool keep_real_devices = false;
   bool sleep_between_turns = false;
-  /// Tell the process of the run when nothing can happen any more (Daemon::tell_stuck).
+  /// If true, the process of the run is notified when nothing can happen any more
+  /// (Daemon::tell_stuck).
   bool tell_stuck = false;
   bool tell_exits = false;  // Turns::Options::tells_exits
   std::string sanitizer;    // the directory of abi/sanitizer_log.h; empty for none
   int ready_fd = -1;        // -1 for none
   int lifetime_fd = -1;     // -1 for none
-  /// `rocemu run`, whose descendants are the programs; 0 for none. The parent process is another as
-  /// soon as that has died.
+  /// `rocemu run`, whose descendants are the programs; 0 for none. When it dies, the daemon gets
+  /// another parent process.
   pid_t run_pid = 0;
   spdlog::level::level_enum log_level = spdlog::level::warn;
 };
 
-/// Nothing if the command line asked for text only (--help, --version), which was printed. Throws
-/// UsageError.
+/// Returns nothing if the command line asked only for a text (--help, --version), which was
+/// printed. Throws UsageError.
 std::optional<Options> parse_options(int argc, const char* const* argv);
 
-/// The value of --ready-fd even of a command line that is wrong otherwise, so that the error can be
-/// told there; -1 for none.
+/// Returns the value of --ready-fd even from a command line that is otherwise wrong, so that the
+/// error can be reported there; -1 for none.
 int find_ready_fd(int argc, const char* const* argv);
 
 }  // namespace rocemu::daemon

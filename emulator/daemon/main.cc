@@ -1,4 +1,4 @@
-// rocemud: reads the command line, says whether it could start, and runs until it is told to end.
+// rocemud: reads the command line, reports whether it could start, and runs until it must end.
 #include <fcntl.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
@@ -37,7 +37,7 @@ mode_t set_up_process() {
   const mode_t users = umask(077);
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ,
-              SIG_IGN);  // a file that must not grow is an error of write(), as a full disk
+              SIG_IGN);  // a file that must not grow causes an error of write(), like a full disk
   prctl(PR_SET_TIMERSLACK, 1UL);  // the default would add 50 us to every retransmission timeout
   rlimit files{};
   if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
@@ -47,7 +47,7 @@ mode_t set_up_process() {
   return users;
 }
 
-/// The signals that ask for an orderly end, as a file descriptor. With a parent that holds the
+/// Returns a file descriptor for the signals that request an orderly end. If a parent holds the
 /// lifetime-fd, the ^C of a terminal is for the program under test.
 UniqueFd take_signals(bool has_parent) {
   sigset_t ending;
@@ -64,8 +64,8 @@ UniqueFd take_signals(bool has_parent) {
   return fd;
 }
 
-/// SIGCHLD tells that a traced thread has stopped. Blocked, it stays pending until
-/// StoppedThread takes it (os/stopped_thread.h).
+/// SIGCHLD reports that a traced thread has stopped. Blocked, it stays pending until StoppedThread
+/// takes it (os/threads/stopped_thread.h).
 void hold_back_sigchld() {
   sigset_t child;
   sigemptyset(&child);
@@ -73,11 +73,11 @@ void hold_back_sigchld() {
   if (sigprocmask(SIG_BLOCK, &child, nullptr) != 0) fail_start("sigprocmask", errno);
 }
 
-/// Says once whether the daemon could start, to the process that waits for it.
+/// Reports once whether the daemon could start, to the process that waits for it.
 class ReadySignal {
  public:
   explicit ReadySignal(int fd) : fd_(fd) {}
-  /// True if somebody got it.
+  /// Returns whether a process received it.
   bool say(const std::string& line) {
     if (!fd_) return false;
     const ssize_t size = write(fd_.get(), line.data(), line.size());
@@ -121,7 +121,7 @@ int serve(Options options, ReadySignal& ready) {
 }
 
 int fail(ReadySignal& ready, const std::exception& error, int status) {
-  // Once: to the process that started us and waits for it, else to the terminal.
+  // Reported once: to the process that started the daemon and waits for it, else to the terminal.
   const std::string line = std::string("error: ") + error.what() + "\n";
   if (!ready.say(line)) std::fprintf(stderr, "rocemud: %s", line.c_str());
   return status;

@@ -13,8 +13,8 @@
 namespace rocemu::daemon {
 namespace {
 
-/// Nobody else may see what the NIC makes for itself; who may read captures and recordings, the
-/// user's umask says.
+/// The NIC's internal files are private to the user. The permissions of captures and recordings
+/// depend on the user's umask.
 class UsersUmask {
  public:
   explicit UsersUmask(mode_t mask) : own_(umask(mask)) {}
@@ -89,7 +89,7 @@ void RunFiles::finish() {
 
 void RunFiles::finish_capture() {
   if (capture_ == nullptr) return;
-  if (!capture_->finish()) spdlog::error("the capture is not whole: {}", capture_->error());
+  if (!capture_->finish()) spdlog::error("the capture is incomplete: {}", capture_->error());
   if (const uint64_t lost = capture_->lost_frames(); lost > 0) {
     spdlog::warn("{} frames are not in the capture {}: its reader was too slow", lost,
                  options_.capture);
@@ -105,7 +105,7 @@ void RunFiles::check() {
     spdlog::error("the run ends, since it can no longer be recorded: {}", error);
     stop_();
   } else {
-    spdlog::error("the recording ends here, the run goes on: {}", error);
+    spdlog::error("the recording ends here, but the run continues: {}", error);
   }
 }
 

@@ -1,5 +1,5 @@
-// The files that a run writes: the capture and the recording. Whatever can no longer be written is
-// reported once; whether the run ends with its recording is an option.
+// The files that a run writes: the capture and the recording. A write error is reported once; an
+// option decides whether the run ends with its recording.
 #pragma once
 
 #include <functional>
@@ -17,20 +17,20 @@ class RunFiles {
   /// Opens the capture, if there is one. Throws StartError. `stop` ends the run.
   RunFiles(const Options& options, const Clock& clock, std::function<void()> stop);
 
-  /// Null if there is none.
+  /// Returns null if there is none.
   capture::PcapWriter* capture() { return capture_.get(); }
-  /// Begins the recording, for its owner; null if there is none. Throws StartError.
+  /// Starts the recording, and returns it to its owner; null if there is none. Throws StartError.
   std::unique_ptr<journal::Recording> make_recording(engine::HostMemory& memory);
 
   void flush();
-  /// Reports what is wrong with the recording.
+  /// Reports errors of the recording.
   void check();
-  /// Writes all that is left, and reports what is missing.
+  /// Writes everything that is left, and reports what is missing.
   void finish();
-  /// Makes all that has happened readable in the recording. Returns false if there is none.
+  /// Makes all past events readable in the recording. Returns false if there is no recording.
   bool sync_recording();
 
-  /// Returns whether the run must not count, since it could not be recorded.
+  /// Returns whether the run must count as failed because it could not be recorded.
   bool has_failed() const { return recording_failed_ && options_.stop_without_record; }
 
  private:

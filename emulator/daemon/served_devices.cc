@@ -61,7 +61,7 @@ engine::DeviceIndex ServedDevices::named(const std::string& name) const {
 
 void ServedDevices::set_port(engine::DeviceIndex index, const std::string& port) {
   if (port != "up" && port != "down") {
-    throw ControlServer::Refusal(R"("port" is to be "up" or "down")");
+    throw ControlServer::Refusal(R"("port" must be "up" or "down")");
   }
   if (!has_device(index)) {
     throw ControlServer::Refusal(
@@ -79,20 +79,20 @@ void ServedDevices::update_port(engine::DeviceIndex index) {
   for (const SysfsFile& file : tree_.port_state_files(
            device, index.value, worker_.engine_host().device_facts(index).port)) {
     if (!directory_.replace_sysfs(file)) {
-      spdlog::error("sysfs does not tell that the port of {} is {}: {}", device, up ? "up" : "down",
+      spdlog::error("sysfs does not show that the port of {} is {}: {}", device, up ? "up" : "down",
                     std::strerror(errno));
     }
   }
 }
 
 void ServedDevices::remove(engine::DeviceIndex index) {
-  hide(index);  // first, or somebody would open what is about to fail
+  hide(index);  // first, or a program could open the device that is about to fail
   listeners_[index.value].reset();
   worker_.engine_host().submit(engine::RemoveDevice{index});
 }
 
-// Not its listener, which may be calling this. A client that connects still gets a device, on which
-// everything fails.
+// The listener is not removed, since it may be the caller. A client that connects still gets a
+// device, on which everything fails.
 void ServedDevices::hide(engine::DeviceIndex index) {
   if (!removed_.insert(index).second) return;
   directory_.remove_device_socket(index.value);
@@ -111,7 +111,8 @@ void ServedDevices::on_changed(engine::DeviceIndex index) {
   config.addresses = host.engine().addresses(index);
   for (const SysfsFile& file : tree_.files_of(device(index))) {
     if (!directory_.replace_sysfs(file)) {
-      spdlog::error("sysfs does not tell how {} is now: {}", config.name, std::strerror(errno));
+      spdlog::error("sysfs does not show the present state of {}: {}", config.name,
+                    std::strerror(errno));
     }
   }
 }

@@ -1,6 +1,6 @@
-// The devices as programs and the machine see them: their sockets, their entries in sysfs, and what
-// the kernel's interface says of them. What a port or a device becomes is in all of these places
-// before a program can act on it.
+// The devices as programs and the machine see them: their sockets, their entries in sysfs, and
+// their description in the kernel's interface. A change of a port or a device is visible in all
+// these places before a program can act on it.
 #pragma once
 
 #include <functional>
@@ -21,27 +21,29 @@ namespace rocemu::daemon {
 
 class ServedDevices : public NldevSource {
  public:
-  /// Writes their entries of sysfs. All must outlive it; `devices` are kept up to date.
+  /// Writes the entries in sysfs. All arguments must outlive this object; `devices` is kept up to
+  /// date.
   ServedDevices(std::vector<engine::DeviceConfig>& devices, Worker& worker, const SysfsTree& tree,
                 RuntimeDirectory& directory);
 
-  /// The network that they are attached to.
+  /// Connects the network to which the devices are attached.
   void connect(const UdpNetwork& network);
 
   using OnConnect = std::function<void(engine::DeviceIndex, UniqueFd, PeerCredentials)>;
-  /// Listens at the sockets of all devices.
+  /// Listens on the sockets of all devices.
   void serve(const OnConnect& on_connect);
 
   std::vector<std::string> names() const;
   /// Returns the device of that name; throws ControlServer::Refusal if there is none.
   engine::DeviceIndex named(const std::string& name) const;
 
-  /// `port`: "up" or "down". Throws ControlServer::Refusal.
+  /// `port` is "up" or "down". Throws ControlServer::Refusal.
   void set_port(engine::DeviceIndex index, const std::string& port);
-  /// A port is up if the user wants it and its interface is.
+  /// A port is up if the user has not set it down and its interface is up.
   void update_port(engine::DeviceIndex index);
   void remove(engine::DeviceIndex index);
-  /// To be called when its port or GID table changed by itself, or it was pulled out.
+  /// Must be called when the port or the GID table of the device changed by itself, or the device
+  /// was removed.
   void on_changed(engine::DeviceIndex index);
 
   size_t device_count() const override { return devices_.size(); }
@@ -52,17 +54,17 @@ class ServedDevices : public NldevSource {
   std::optional<pid_t> pid_of(engine::CmChannelId channel) const override;
 
  private:
-  /// So that no program finds or opens it any more.
+  /// Hides the device, so that no program finds or opens it any more.
   void hide(engine::DeviceIndex index);
 
   std::vector<engine::DeviceConfig>& devices_;
   Worker& worker_;
   const SysfsTree& tree_;
   RuntimeDirectory& directory_;
-  const UdpNetwork* network_ = nullptr;  // none is attached to UDP
+  const UdpNetwork* network_ = nullptr;  // null if no device is attached to UDP
   std::set<engine::DeviceIndex> removed_;
   std::vector<bool> wanted_down_;                     // ports, by `rocemu set`
-  std::vector<std::unique_ptr<Listener>> listeners_;  // in the devices' order
+  std::vector<std::unique_ptr<Listener>> listeners_;  // in the order of the devices
 };
 
 }  // namespace rocemu::daemon

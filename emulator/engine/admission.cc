@@ -15,13 +15,13 @@
 namespace rocemu::engine {
 namespace {
 
-/// IBTA vol 1, 10.5.1: of packets to a multicast group.
+/// IBTA vol 1, 10.5.1: the destination of packets to a multicast group.
 constexpr uint32_t kMulticastQpn = 0xffffff;
 
 }  // namespace
 
-/// A rule that has acted for the last time within a burst still has the rest of it pass: frames
-/// keep their order.
+/// If a rule acts for the last time within a burst, the rest of the burst still passes through the
+/// rules, so that frames keep their order.
 void Admission::receive(const ReceivedFrames& input) {
   const bool disturbed = context_.faults().watches_frames();
   for (const ReceivedFrame& received : input.frames) receive(received, disturbed);
@@ -30,7 +30,7 @@ void Admission::receive(const ReceivedFrames& input) {
 void Admission::receive(const ReceivedFrame& input, bool disturbed) {
   std::span<const uint8_t> bytes = input.bytes;
   const uint16_t given = wire::identification_of(bytes);
-  // Annex A17.3.3 covers the identification as well.
+  // Annex A17.3.3: the ICRC covers the identification as well.
   const std::optional<uint16_t> right = wire::find_identification(bytes);
   const bool intact = right && (*right == given || !input.identification_known);
   const bool guessed_wrong = intact && *right != given;
@@ -76,7 +76,7 @@ void Admission::arrive(const InFlight& in_flight) {
 }
 
 void Admission::drop_damaged(DeviceIndex index, std::span<const uint8_t> bytes) {
-  // A frame too short to have an ICRC is malformed rather than corrupt.
+  // A frame that is too short to have an ICRC is malformed rather than corrupt.
   const bool parses = static_cast<bool>(wire::parse_frame(bytes));
   counters_of(index).add(parses ? Counter::kDroppedBadIcrc : Counter::kDroppedMalformed);
 }
@@ -86,8 +86,8 @@ void Admission::arrive(DeviceIndex index, std::span<const uint8_t> bytes,
   if (!count_arrival(index, bytes.size())) return;
   Counters& counters = counters_of(index);
   if (!packet) return counters.add(Counter::kDroppedMalformed);
-  // What devices of one fabric send each other never leaves it, but for multicast, which is here
-  // already: from outside it is an echo or a lie.
+  // Frames between devices of one fabric never leave it, except multicast, of which the receivers
+  // here already have a copy: from outside such a frame is an echo or a forgery.
   if (from_outside && context_.objects().devices[index].config.outside &&
       context_.objects().devices.with_address(packet->src_ip)) {
     return counters.add(Counter::kDroppedWrongSource);
@@ -98,7 +98,7 @@ void Admission::arrive(DeviceIndex index, std::span<const uint8_t> bytes,
 void Admission::arrive_parsed(DeviceIndex index, const Frame& frame) {
   if (!count_arrival(index, frame.size())) return;
   const wire::Packet& packet = *frame.packet();
-  // A datagram comes with its route header; of others nobody looks at the bytes.
+  // A datagram arrives with its route header; the bytes of other frames are not needed.
   const bool is_datagram = wire::find_opcode(packet.bth.opcode)->transport == wire::Transport::kUd;
   dispatch(index, packet, is_datagram ? frame.bytes() : std::span<const uint8_t>());
 }
@@ -163,7 +163,7 @@ void Admission::process(QueuePair& qp, const wire::Packet& packet, const wire::O
   }
   if (packet.bth.opcode == wire::Opcode::kCnp) return counters.add(Counter::kCnpsReceived);
   congestion::on_packet(context_, qp, packet);
-  // Annex A14: an XRC QP is one half only.
+  // Annex A14: an XRC QP has only one half.
   const bool has_half =
       qp.type != (info.is_response ? abi::QpType::kXrcRecv : abi::QpType::kXrcSend);
   if (!has_half) return counters.add(Counter::kDroppedWrongTransport);

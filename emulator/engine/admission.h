@@ -1,6 +1,6 @@
-// From a frame that reached a device to the half of the QP that it is for: the checks that come
-// before any protocol state is looked at (IBTA vol 1, 9.6 "packet transport header validation").
-// Whatever fails them is counted by reason and dropped without an answer.
+// The path from a frame that reached a device to the half of the QP for which it is: the checks
+// before any protocol state is used (IBTA vol 1, 9.6 "packet transport header validation"). Frames
+// that fail them are counted by reason and dropped without an answer.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace rocemu::engine {
 
 class Admission {
  public:
-  /// All of them outlive this.
+  /// All arguments must outlive this object.
   Admission(TransportContext& context, cm::ConnectionManager& connections, Arrivals& arrivals,
             FramePool& frames, Step& step)
       : context_(context),
@@ -28,21 +28,22 @@ class Admission {
   /// Takes frames from outside the fabric. The intact ones arrive, or go to the rules for frames if
   /// there are any.
   void receive(const ReceivedFrames& input);
-  /// Takes one of those that arrive.
+  /// Takes an arriving frame.
   void arrive(const Arrival& arrival);
-  /// Takes one from the link.
+  /// Takes a frame from the link.
   void arrive(const InFlight& in_flight);
 
  private:
   void receive(const ReceivedFrame& received, bool disturbed);
   void arrive(DeviceIndex device, std::span<const uint8_t> bytes,
               const wire::Result<wire::Packet>& packet, bool from_outside);
-  /// The same for a frame of this fabric that carries along what it says.
+  /// The same for a frame of this fabric that carries its parsed packet.
   void arrive_parsed(DeviceIndex device, const Frame& frame);
   void drop_damaged(DeviceIndex device, std::span<const uint8_t> bytes);
-  /// False if the port is down: then the frame is lost.
+  /// Returns false if the port is down: then the frame is lost.
   bool count_arrival(DeviceIndex device, size_t size);
-  /// To the QPs that a frame is for. `frame` may be empty but for a datagram.
+  /// Passes the packet to its destination QPs. `frame` may be empty unless the packet is a
+  /// datagram.
   void dispatch(DeviceIndex device, const wire::Packet& packet, std::span<const uint8_t> frame);
   void admit(QueuePair& qp, DeviceIndex device, const wire::Packet& packet,
              const wire::OpcodeInfo& info, std::span<const uint8_t> frame);

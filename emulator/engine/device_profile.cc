@@ -14,7 +14,7 @@ abi::DeviceAttr generic_attributes() {
   attr.page_size_cap = 0xfffff000;
   attr.vendor_id = 0xffffff;  // "no IEEE OUI", as other software devices
   attr.vendor_part_id = 0;
-  // ibv_device_cap_flags; of what only device_cap_flags_ex has room for, all is about opcodes.
+  // ibv_device_cap_flags; the flags that exist only in device_cap_flags_ex concern opcodes.
   constexpr uint32_t kBadPkeyCounter = 1u << 1, kBadQkeyCounter = 1u << 2,
                      kPortActiveEvent = 1u << 10, kSysImageGuid = 1u << 11, kRcRnrNakGen = 1u << 12,
                      kMemWindow = 1u << 17, kXrc = 1u << 20, kMemMgtExtensions = 1u << 21,
@@ -51,8 +51,8 @@ abi::DeviceAttr generic_attributes() {
   // A completion's timestamp counts nanoseconds, in all of its bits.
   attr.timestamp_mask = ~uint64_t{0};
   attr.hca_core_clock = 1'000'000;
-  // ibv_odp_general_caps and ibv_odp_transport_cap_bits: nothing is ever pinned, so that whatever a
-  // transport has it has on demand.
+  // ibv_odp_general_caps and ibv_odp_transport_cap_bits: nothing is ever pinned, so every operation
+  // of a transport works on demand.
   constexpr uint64_t kOdp = 1, kOdpImplicit = 2;
   constexpr uint32_t kSend = 1, kRecv = 2, kWrite = 4, kRead = 8, kAtomic = 16, kSrqRecv = 32;
   constexpr uint32_t kFlush = 64, kAtomicWrite = 128;  // in ib_user_verbs.h, not in verbs.h

@@ -1,6 +1,6 @@
-// What a device is like: its identity, the attributes and limits that queries return, and what its
-// driver accepts, which is not always the same. A profile stands for a NIC that programs know;
-// `generic` is rocemu's own, and all others are files (docs/profiles.md).
+// The properties of a device: its identity, the attributes and limits that queries return, and the
+// requests that its driver accepts, which can differ from these. A profile describes a NIC that
+// programs know; `generic` is rocemu's own, and all others are files (docs/profiles.md).
 #pragma once
 
 #include <cerrno>
@@ -20,13 +20,13 @@ enum class NodeType : uint8_t { kCa = 1, kRnic = 4, kUsnic = 5, kUsnicUdp = 6, k
 
 enum class GidType : uint8_t { kRoceV1, kRoceV2 };
 
-/// What a QP is granted if it asks for more inline data than the device has.
+/// The result for a QP that requests more inline data than the device has.
 enum class InlineAbove : uint8_t {
   kRefuse,  // EINVAL
-  kCap,     // what there is, without an error
+  kCap,     // the maximum, without an error
 };
 
-/// How the device presents itself in sysfs and netlink.
+/// The device in sysfs and netlink
 struct DeviceIdentity {
   std::string name = "rocemu%d";    // %d: its number
   std::string node_desc;            // empty: the device's name
@@ -40,36 +40,36 @@ struct DeviceIdentity {
 
 /// The PCI function.
 struct PciIdentity {
-  // The vendor of QEMU's devices, and no device of it that exists.
+  // The vendor of QEMU's devices, with an ID that no device of that vendor has.
   uint16_t vendor = 0x1b36, device = 0xace0;
   uint16_t subsystem_vendor = 0x1b36, subsystem_device = 0xace0;
   uint32_t class_code = 0x020000;  // Ethernet controller
   uint8_t revision = 0;
 };
 
-/// What the create verbs accept of a QP.
+/// The rules of the create verbs for a QP
 struct QpRules {
   uint32_t types = ~0u;  // bits of abi::QpType
-  // Of these two 0 means NULL with errno left as it was.
+  // For the next two, 0 means NULL without a change of errno.
   int32_t type_error = EOPNOTSUPP;
-  /// For a capacity above the limit.
+  /// The error for a capacity above the limit.
   int32_t limit_error = EINVAL;
-  /// For one QP more than the device has.
+  /// The error if the device has no QP left.
   int32_t exhausted_error = ENOMEM;
-  uint32_t max_send_wr = 0;  // these four: 0 means what the attributes say
+  uint32_t max_send_wr = 0;  // in these four 0 means the value of the attributes
   uint32_t max_recv_wr = 0;
   uint32_t max_send_sge = 0;
   uint32_t max_recv_sge = 0;
   uint32_t min_send_wr = 0;
   uint32_t min_recv_wr = 0;  // of a QP without SRQ
   InlineAbove inline_above = InlineAbove::kRefuse;
-  uint32_t least_inline = 0;  // granted even if less was asked for
+  uint32_t least_inline = 0;  // granted even if less was requested
 };
 
-/// What becomes of work requests.
+/// The rules for work requests
 struct SendRules {
   uint32_t opcodes = ~0u;      // bits of abi::WrOpcode that can be posted
-  uint32_t late_failures = 0;  // of those: what is posted, and then completes with LOC_QP_OP_ERR
+  uint32_t late_failures = 0;  // can be posted, and then complete with LOC_QP_OP_ERR
   uint32_t late_vendor_err = 0;
 };
 
@@ -78,9 +78,9 @@ struct DeviceProfile {
   std::string summary;
   DeviceIdentity identity;
   PciIdentity pci;
-  /// As ibv_query_device_ex() returns it; the GUIDs are the device's own.
+  /// The result of ibv_query_device_ex(); the GUIDs are the device's own.
   abi::DeviceAttr attr{};
-  /// As ibv_query_port() returns it; state, active MTU and counters are the port's own.
+  /// The result of ibv_query_port(); state, active MTU and counters are the port's own.
   abi::PortAttr port{};
   abi::Mtu active_mtu = abi::Mtu::k4096;
   std::vector<GidType> gid_types{GidType::kRoceV2};  // entries of each address, in this order
@@ -88,16 +88,16 @@ struct DeviceProfile {
   QpRules qp;
   SendRules sends;
   abi::PostRules posts{};
-  uint32_t mr_access = ~0u;  // abi::AccessFlags that ibv_reg_mr() takes
+  uint32_t mr_access = ~0u;  // abi::AccessFlags that ibv_reg_mr() accepts
   int32_t mr_access_error = EOPNOTSUPP;
   bool equal_keys = false;  // of a region: its R_Key is its L_Key
   std::map<abi::Op, int32_t> refused;  // verbs that the driver lacks, with their error
 
-  /// Returns whether it is rocemu's own; a file may have the same name.
+  /// Returns whether the profile is rocemu's own; a file can have the same name.
   bool is_generic() const;
 };
 
-/// rocemu's own device: every limit is the engine's.
+/// Returns the profile of rocemu's own device, whose limits are all the engine's.
 const std::shared_ptr<const DeviceProfile>& generic_profile();
 
 }  // namespace rocemu::engine

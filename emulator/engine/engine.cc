@@ -15,7 +15,7 @@
 namespace rocemu::engine {
 namespace {
 
-/// Whether an input's bytes are one or more WQEs of a queue with that stride.
+/// Returns whether an input's bytes are one or more WQEs of a queue with that stride.
 bool are_wqes(std::span<const std::byte> wqes, size_t stride) {
   return stride != 0 && !wqes.empty() && wqes.size() % stride == 0;
 }
@@ -41,7 +41,7 @@ struct Apply {
     fabric.objects.device_of(client).has_been_posted_to = true;
   }
   void operator()(const PostSend& input) const {
-    if (fabric.objects.has_lost_its_device(input.client)) return;  // rung in vain
+    if (fabric.objects.has_lost_its_device(input.client)) return;  // the doorbell has no effect
     QueuePair* qp = fabric.objects.qp_of(input.client, input.qp);
     if (qp == nullptr) return violation(input.client, "send doorbell for a QP not its own");
     const size_t stride = qp->send.queue.stride();
@@ -59,7 +59,7 @@ struct Apply {
     }
   }
   void operator()(const PostRecv& input) const {
-    if (fabric.objects.has_lost_its_device(input.client)) return;  // rung in vain
+    if (fabric.objects.has_lost_its_device(input.client)) return;  // the doorbell has no effect
     QueuePair* qp = fabric.objects.qp_of(input.client, input.qp);
     if (qp == nullptr) {
       return violation(input.client, "receive doorbell for a QP not its own");
@@ -77,7 +77,7 @@ struct Apply {
     }
   }
   void operator()(const PostSrqRecv& input) const {
-    if (fabric.objects.has_lost_its_device(input.client)) return;  // rung in vain
+    if (fabric.objects.has_lost_its_device(input.client)) return;  // the doorbell has no effect
     SharedReceiveQueue* srq = fabric.objects.srq_of(input.client, input.srq);
     if (srq == nullptr) {
       return violation(input.client, "receive doorbell for an SRQ not its own");
@@ -95,7 +95,7 @@ struct Apply {
     }
   }
   void operator()(const ArmCq& input) const {
-    if (fabric.objects.has_lost_its_device(input.client)) return;  // rung in vain
+    if (fabric.objects.has_lost_its_device(input.client)) return;  // the doorbell has no effect
     fabric.completions.arm(input);
   }
   void operator()(const ReceivedFrames& input) const { fabric.receive(input); }
@@ -136,7 +136,8 @@ struct Apply {
     fabric.faults.processes.forget(input.channel);
   }
   void operator()(const CmCommand& input) const {
-    // Rules for kGetEvent were asked when the event was made (EventOutput::emit): it was read now.
+    // The rules for kGetEvent were asked when the event was created (EventOutput::emit); the event
+    // was read now.
     if (fabric.faults.watches(faults::Where::kVerb) &&
         input.command != abi::ucma::Command::kGetEvent) [[unlikely]] {
       if (const int error = faults::verb_fault(fabric.faults, input)) {
@@ -157,8 +158,8 @@ struct Apply {
   }
 };
 
-/// These only queue something, or turn something on: if nothing comes of it at once, no frame waits
-/// for it. A client may have thousands of them at a time, so that they do not take the place of a
+/// These inputs only queue something, or turn something on: if they have no immediate effect, no
+/// frame waits for them. A client can send thousands of them at a time, so they do not count as a
 /// turn of the fabric.
 bool moves_no_frame(const Input& input) {
   return std::holds_alternative<PostRecv>(input) || std::holds_alternative<PostSrqRecv>(input) ||
@@ -236,7 +237,7 @@ std::optional<Instant> Engine::next_deadline() {
   const std::optional<Instant> next = next_event_time();
   if (!next) return std::nullopt;
   if (!clock_.paused()) return clock_.outer(*next);
-  // Time stands still: only what is left of the latest step is due.
+  // The clock is paused: only the rest of the latest step is due.
   if (*next <= clock_.inner({})) return Instant{};
   return std::nullopt;
 }

@@ -1,5 +1,5 @@
-// The NIC as a pure function: step() turns what happened into what is to be done. It reads no
-// clock, calls no operating system, and given the same inputs gives the same outputs.
+// The NIC as a pure function: step() turns an event into actions. It reads no clock, calls no
+// operating system, and gives the same outputs for the same inputs.
 #pragma once
 
 #include <memory>
@@ -29,46 +29,48 @@ class Engine {
   /// a bounded number of frames; if work remains, next_deadline() is not after `now`.
   void step(Instant outer_now, const Input& input, Outputs& outputs);
 
-  /// When to call step() with a Tick at the latest; nothing if only an input can cause work.
+  /// Returns the latest time at which step() must be called with a Tick; nothing if only an input
+  /// can cause work.
   std::optional<Instant> next_deadline();
 
-  /// Nothing is under way and nobody waits for an answer: only an input can cause something that
-  /// programs see. Changes nothing.
+  /// Returns whether nothing is in flight and no request waits for an answer: only an input can
+  /// cause something that programs see. Changes nothing.
   bool is_idle() const;
-  /// Inside the fabric: those that left to a network are not known.
+  /// Counts frames inside the fabric; those that left to a network are not known.
   bool has_frames_under_way() const;
 
-  /// Goes on destroying what clients had that are gone.
+  /// Returns whether objects of clients that ended are still being destroyed.
   bool is_releasing() const;
 
-  /// For `rocemu show`: objects, states, counters. Changes nothing.
+  /// Returns objects, states and counters for `rocemu show`. Changes nothing.
   FabricSnapshot snapshot() const;
 
-  /// Notes races of WRITEs from now on (Outputs::misuses), which costs each post.
+  /// Detects races of WRITEs from now on (Outputs::misuses), which makes each post slower.
   void watch_write_races();
 
-  /// The rules in force and how often each has acted. Changes nothing.
+  /// Returns the active rules and how often each has acted. Changes nothing.
   std::vector<faults::RuleReport> rule_reports() const;
-  /// What clients have to ask for before they do it (abi::DoorbellRing::asked_for).
+  /// Returns the operations for which clients must ask the daemon (abi::DoorbellRing::asked_for).
   uint32_t asked_for() const;
 
-  /// The frame that arrives next, if one is under way; while paused only if no timer is due before
-  /// it. Valid until the next step.
+  /// Returns the next frame to arrive, if one is in flight; while paused only if no timer is due
+  /// before it. Valid until the next step.
   std::span<const uint8_t> next_frame();
-  /// While paused: something is due now or later.
+  /// While paused: returns whether anything is due now or later.
   bool has_next_event() { return next_event_time().has_value(); }
   bool paused() const { return clock_.paused(); }
-  /// The device's GID table as it is now.
+  /// Returns the present GID table of the device.
   std::vector<wire::IpAddress> addresses(DeviceIndex device) const;
   const DeviceProfile& profile(DeviceIndex device) const;
-  /// False if it was removed.
+  /// Returns false if the device was removed.
   bool has_device(DeviceIndex device) const;
 
  private:
   std::optional<Instant> next_event_time();
-  /// While paused: to where the next frame arrives, if it may, or else to what is due next.
+  /// While paused: moves time to the arrival of the next frame, if it may arrive, or else to the
+  /// next deadline.
   void move_time(const ReleaseFrames& release);
-  /// Those that rules pulled out; true if there were any.
+  /// Removes the devices that rules removed. Returns whether there were any.
   bool remove_devices();
 
   PausableClock clock_;

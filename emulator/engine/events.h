@@ -1,4 +1,4 @@
-// Everything that can happen to the engine, and everything it can want done.
+// All inputs and outputs of the engine
 #pragma once
 
 #include <cstddef>
@@ -32,24 +32,25 @@ struct RuleSet;
 struct AttachClient {
   ClientId client;
   DeviceIndex device;
-  /// Shares the objects of that client (ibv_import_device(3)): both may use what either made. An
-  /// object's memory is always that of the client that made it.
+  /// Shares the objects of that client (ibv_import_device(3)): both can use the objects of either.
+  /// An object's memory always belongs to the client that created it.
   std::optional<ClientId> shares_with = std::nullopt;
 };
 
-/// A client is gone, orderly or not: all its objects go, without completions or events for it.
+/// A client has ended, orderly or not: all its objects are destroyed, without completions or events
+/// for it.
 struct DetachClient {
   ClientId client;
 };
 
-/// A control request, already checked for size, magic and version. Answered in Outputs::reply.
-/// kHello is the daemon's own business and never comes here; of kCreateChannel only what fails it.
+/// A control request, already checked for size, magic and version. The reply is in Outputs::reply.
+/// The daemon handles kHello itself, and passes on kCreateChannel only if it fails.
 struct Command {
   ClientId client;
   const abi::Request& request;
 };
 
-/// One or more WQEs as copied out of the client's send ring: SendWqe and what follows it, each one
+/// One or more WQEs as copied from the client's send ring: each is a SendWqe and its data, one
 /// stride long. A journal has them one by one.
 struct PostSend {
   ClientId client;
@@ -57,7 +58,7 @@ struct PostSend {
   std::span<const std::byte> wqes;
 };
 
-/// The same of a receive queue: RecvWqe and what follows it.
+/// The same for a receive queue: RecvWqe and its data.
 struct PostRecv {
   ClientId client;
   QpNumber qp;
@@ -82,44 +83,44 @@ struct ArmCq {
 struct ReceivedFrame {
   DeviceIndex device;
   std::span<const uint8_t> bytes;
-  /// False if the frame's IPv4 identification is a guess, since a UDP socket does not show it: then
-  /// the ICRC may be right with any (wire/identification.h).
+  /// False if the frame's IPv4 identification is unknown, since a UDP socket does not report it:
+  /// then the ICRC may be correct with any identification (wire/identification.h).
   bool identification_known = true;
 };
 
-/// Frames that came in one burst, in their order: requests of a QP among them get one ACK.
+/// Frames that arrived in one burst, in order: requests of a QP among them get one ACK.
 struct ReceivedFrames {
   std::span<const ReceivedFrame> frames;
 };
 
-/// The port's cable: a port that is down neither sends nor receives a frame.
+/// The port's cable: a port that is down neither sends nor receives frames.
 struct SetPort {
   DeviceIndex device;
   bool up;
 };
 
-/// The device is pulled out, for good: what its clients had of it is gone.
+/// The device is removed permanently, with all objects of its clients.
 struct RemoveDevice {
   DeviceIndex device;
 };
 
-/// Faults to be had from now on, behind those that there are. Rules for "now" act at once.
+/// Adds rules, after the present ones. Rules for "now" act at once.
 struct AddRules {
   std::shared_ptr<const faults::RuleSet> rules;
 };
 
-/// The rule of that name goes, or all do.
+/// Removes the rule of that name, or all rules.
 struct RemoveRules {
   std::optional<std::string> name;
 };
 
-/// Time stands still, and frames move only by ReleaseFrames; or all goes on again.
+/// Pauses the clock, so that frames move only by ReleaseFrames, or resumes it.
 struct Pause {
   bool paused;
 };
 
-/// While paused: so many frames arrive. If none is under way, time moves on to where the next
-/// one is.
+/// While paused: lets `count` frames arrive. If none is in flight, time moves to where the next one
+/// is.
 struct ReleaseFrames {
   uint32_t count;
 };
@@ -129,34 +130,34 @@ struct OpenCmChannel {
   CmChannelId channel;
 };
 
-/// Says which process a client or an event channel is of, once it has come.
+/// Names the process of a client or an event channel that was created.
 struct NameProcess {
   Owner of;
   std::string program;
   uint32_t number;  // 1 is the run's first process of that program
 };
 
-/// The channel is closed: all its rdma_cm ids go, and their peers hear of it.
+/// The channel was closed: all its rdma_cm ids are destroyed, and their peers are notified.
 struct CloseCmChannel {
   CmChannelId channel;
 };
 
-/// A command of librdmacm: the bytes of a struct of abi/ucma.h and what follows it, of any content.
-/// Answered in Outputs::cm_reply. The field `fd` of MigrateId is the number of the old channel, and
-/// `events_reported` in an answer is 0: what was read only the daemon knows.
+/// A command of librdmacm: the bytes of a struct of abi/ucma.h and its data, with any contents. The
+/// reply is in Outputs::cm_reply. The field `fd` of MigrateId is the number of the old channel, and
+/// `events_reported` in a reply is 0: only the daemon knows which events were read.
 struct CmCommand {
   CmChannelId channel;
   abi::ucma::Command command;
   std::span<const std::byte> in;
-  uint32_t out_size;  // the program's room for the response
+  uint32_t out_size;  // the size of the program's buffer for the response
 };
 
-/// Memory of some client that was MemoryResult::kNotYet may be there now.
+/// Memory of some client that was MemoryResult::kNotYet may have been provided.
 struct MemoryReady {};
 
-/// Nothing but the passing of time; also continues work that a step left undone. Only here timers
-/// of the protocol expire: whatever else has come by now is to be given to the engine before, since
-/// it may hold the answer that a timer waits for.
+/// Time has passed. A Tick also continues work that a step left undone. Only in a Tick do timers of
+/// the protocol expire: the engine must get everything else that has arrived first, since it may
+/// contain the answer for which a timer waits.
 struct Tick {};
 
 using Input =
@@ -172,13 +173,13 @@ struct Completion {
   abi::Cqe cqe;
 };
 
-/// The CQ overran: ibv_poll_cq must fail from now on. IBV_EVENT_CQ_ERR comes as an AsyncEvent.
+/// The CQ overran: ibv_poll_cq must fail from now on. IBV_EVENT_CQ_ERR is a separate AsyncEvent.
 struct CqFailed {
   ClientId client;
   CqId cq;
 };
 
-/// A completion event for the channel that the CQ was created with.
+/// A completion event for the channel with which the CQ was created.
 struct CompletionEvent {
   ClientId client;
   CqId cq;
@@ -197,27 +198,28 @@ struct DeviceLost {
   ClientId client;
 };
 
-/// The client broke the contract of abi/ (an index, length or handle that cannot be): end it.
+/// The client violated the contract of abi/ (an impossible index, length or handle) and must be
+/// ended.
 struct ClientViolation {
   ClientId client;
   const char* reason;  // a string literal
 };
 
-/// A frame for an address that no device of the fabric has.
+/// A frame for an address that no device of the fabric has
 struct TransmitFrame {
   DeviceIndex device;
   Frame frame;
 };
 
-/// The first QP of a device with DeviceConfig::outside was attached to the multicast group, or
-/// the last one detached.
+/// The first QP of a device with DeviceConfig::outside was attached to the multicast group, or the
+/// last one was detached.
 struct GroupChange {
   DeviceIndex device;
   wire::IpAddress group;
   bool member;
 };
 
-/// A frame that a device sent or got from outside, if FabricConfig::trace_frames.
+/// A frame that a device sent or received from outside, if FabricConfig::trace_frames is set
 struct FrameTrace {
   Instant at;
   Frame frame;
@@ -238,20 +240,20 @@ struct RuleFired {
   FrameFault frame = {};
 };
 
-/// Port or GID table of a device changed by itself, or a rule pulled it out: what the file system
-/// says of it has to change.
+/// The port or GID table of a device changed by itself, or a rule removed the device: its files in
+/// sysfs must change.
 struct DeviceChanged {
   DeviceIndex device;
 };
 
-/// An event for an rdma_cm event channel. `reserved` is the id that the event is counted for: of a
-/// connect request the listener, of a multicast event the id that joined.
+/// An event for an rdma_cm event channel. `reserved` is the id for which the event counts: for a
+/// connect request the listener, for a multicast event the id that joined.
 struct CmEvent {
   CmChannelId channel;
   std::shared_ptr<const abi::ucma::EventResponse> event;
 };
 
-/// A rule ends the process that the client or event channel is of, at once.
+/// A rule kills the process of the client or event channel, at once.
 struct KillProcess {
   Owner of;
 };
@@ -260,10 +262,11 @@ using Output = std::variant<Completion, CqFailed, CompletionEvent, AsyncEvent, D
                             ClientViolation, TransmitFrame, GroupChange, FrameTrace, RuleFired,
                             DeviceChanged, CmEvent, KillProcess>;
 
-// ---- What programs do wrong -------------------------------------------------------------------
-// The sanitizer reports it (emulator/sanitizer/nic.h). It changes nothing, and no recording has it.
+// ---- Mistakes of programs -----------------------------------------------------------------------
+//
+// The sanitizer reports them (emulator/sanitizer/nic.h). They have no effect, and are not recorded.
 
-/// A message met no posted receive. It is repeated (RC) or lost.
+/// A message found no posted receive. It is retransmitted (RC) or lost.
 struct ReceiveMissing {
   ClientId client;  // the receiver
   DeviceIndex device;
@@ -273,7 +276,8 @@ struct ReceiveMissing {
   bool is_repeated;
 };
 
-/// A datagram was lost since its receive has room for the payload, and not for the GRH before it.
+/// A datagram was lost because its receive has space for the payload, but not for the GRH in front
+/// of it.
 struct GrhMissing {
   ClientId client;
   DeviceIndex device;
@@ -282,10 +286,10 @@ struct GrhMissing {
   uint64_t payload;
 };
 
-/// Why a key does not open the bytes that an access names.
+/// The reason why a key does not permit access to the bytes
 enum class AccessObstacle : uint8_t {
   kUnknownKey,
-  kDeregistered,  // not long ago
+  kDeregistered,  // recently
   kOtherPd,
   kOtherQp,  // a window of type 2
   kNoAccess,
@@ -294,7 +298,7 @@ enum class AccessObstacle : uint8_t {
 
 /// A peer's access to memory was refused.
 struct AccessRefused {
-  ClientId client;  // whose memory it would be
+  ClientId client;  // the owner of the memory
   DeviceIndex device;
   QpNumber qp;
   QpNumber from;
@@ -302,11 +306,11 @@ struct AccessRefused {
   uint64_t address, length;
   uint32_t access;  // AccessFlags
   AccessObstacle obstacle;
-  uint64_t opened_address, opened_length;  // what the key opens, if it opens something
-  bool is_window;                          // that is a memory window
+  uint64_t opened_address, opened_length;  // the range of the key, if it has one
+  bool is_window;                          // whether the key is that of a memory window
 };
 
-/// A WRITE was posted to bytes that another QP's WRITE, posted before, has yet to change.
+/// A WRITE was posted to bytes that an earlier WRITE of another QP has yet to change.
 struct WritesUnordered {
   ClientId client;  // that posted the second
   DeviceIndex device;
@@ -319,23 +323,24 @@ struct WritesUnordered {
 using Misuse = std::variant<ReceiveMissing, GrhMissing, AccessRefused, WritesUnordered>;
 
 struct CmReply {
-  int error = 0;  // 0, or a positive errno value; then there is no response
+  int error = 0;  // 0, or a positive errno value, without a response
   std::vector<std::byte> response;
 };
 
-/// What the adversary of `--adversarial` did (adversarial/choices.h). It is for people, and no
-/// recording has it.
+/// An action of the adversary of `--adversarial` (adversarial/choices.h). It is for people, and is
+/// not recorded.
 struct AdversarialChoice {
   uint8_t of;  // adversarial::Class
   uint64_t number;
   std::string text;
 };
 
-/// What one step wants done, in this order. Reused from step to step, so that it stops allocating.
+/// The actions that one step requests, in this order. Reused from step to step, so that it stops
+/// allocating.
 struct Outputs {
   std::vector<Output> list;
-  std::optional<abi::Reply> reply;  // to the step's Command, and only then
-  std::optional<CmReply> cm_reply;  // to the step's CmCommand, and only then
+  std::optional<abi::Reply> reply;  // only to the step's Command
+  std::optional<CmReply> cm_reply;  // only to the step's CmCommand
   std::vector<Misuse> misuses;
   std::vector<AdversarialChoice> choices;
 

@@ -13,9 +13,10 @@
 namespace rocemu::engine {
 namespace {
 
-/// Frames that one step moves at most, so that the caller soon looks at its other work.
+/// The maximum number of frames that one step moves, so that the caller soon returns to its other
+/// work.
 constexpr uint32_t kFramesPerStep = 256;
-/// While so many frames are delayed, nobody sends further ones: they are 4 KiB each.
+/// While this number of frames is delayed, no QP sends more: a frame takes 4 KiB.
 constexpr size_t kMaxDelayedFrames = 16384;
 
 std::vector<std::string> names_of(const std::vector<DeviceConfig>& devices) {
@@ -71,9 +72,9 @@ void Fabric::begin_expiry() {
   expiring_ = next_timeout() <= step.now();
 }
 
-/// IBTA vol 1, 9.7.6.1.3 leaves open how late a timeout is noticed. An engine that was not stepped
-/// for a while finds timers due whose answers are under way, or are still to be made by a responder
-/// that had no turn: those come first, once around.
+/// IBTA vol 1, 9.7.6.1.3 leaves open how late a timeout is detected. An engine that was not stepped
+/// for a while finds expired timers whose answers are in flight, or have yet to be sent by a
+/// responder that had no turn: those are handled first, for one round of turns.
 bool Fabric::may_expire() {
   if (!may_produce_frames()) return true;
   if (!last_turn_before_expiry_) last_turn_before_expiry_ = scheduler.turns_scheduled();
@@ -82,7 +83,7 @@ bool Fabric::may_expire() {
 
 void Fabric::run() {
   fail_qps();
-  take_arrivals();  // behind a device that was removed
+  take_arrivals();  // those after a removed device
   const bool runs = makes_runs();
   for (uint32_t moved = 0; moved < kFramesPerStep && !faults.devices.has_removals();) {
     const bool arrives = link.has_arrived(step.now());
@@ -107,10 +108,10 @@ void Fabric::run() {
     }
     fail_qps();
   }
-  run_.clear();  // of what is left another step knows nothing
+  run_.clear();  // another step does not continue the rest
 }
 
-/// A rule may keep a packet from being executed: then its payload stays out of memory.
+/// A rule may prevent the execution of a packet, whose payload must then not reach memory.
 bool Fabric::makes_runs() const {
   return !link.paused() && !faults.watches(faults::Where::kRequest);
 }
@@ -120,12 +121,13 @@ void Fabric::receive(const ReceivedFrames& input) {
   take_arrivals();
 }
 
-/// All of them, however many: their bytes are the caller's, who may have them back after the step.
+/// All frames are taken, however many: the caller owns their bytes, and may reuse them after the
+/// step.
 void Fabric::take_arrivals() {
   if (arrivals.empty()) return;
   const bool runs = makes_runs();
   while (!arrivals.empty()) {
-    if (faults.devices.has_removals()) return;  // to go on behind them
+    if (faults.devices.has_removals()) return;  // continues after it
     if (runs && run_.empty()) run_.begin(arrivals.waiting());
     admission.arrive(arrivals.take());
     run_.advance();
@@ -212,9 +214,9 @@ void Fabric::go_on_with_memory() {
   }
 }
 
-// ibv_get_async_event(3): IBV_EVENT_DEVICE_FATAL, "CA is in FATAL state". As when Linux loses a
-// driver: the objects are gone at once and nothing completes any more, but the clients keep their
-// connections to the device, on which every command fails with EIO.
+// ibv_get_async_event(3): IBV_EVENT_DEVICE_FATAL, "CA is in FATAL state". As when Linux removes a
+// driver: the objects are destroyed at once and nothing completes any more, but the clients keep
+// their connections to the device, on which every command fails with EIO.
 void Fabric::remove_device(DeviceIndex index) {
   Device& gone = objects.devices[index];
   if (gone.removed) return;

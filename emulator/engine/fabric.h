@@ -1,5 +1,5 @@
 // A fabric: its devices and clients, the parts of the engine that serve them, and the loop that
-// lets each part work in turn.
+// runs each part in turn.
 #pragma once
 
 #include <cstdint>
@@ -32,40 +32,40 @@
 namespace rocemu::engine {
 
 class Fabric {
-  FramePool frames_;  // before all that may keep a frame
+  FramePool frames_;  // before all parts that may keep a frame
   const FabricConfig config_;
 
  public:
   Fabric(FabricConfig config, HostMemory& program_memory);
 
   void begin_step(Instant now, Outputs& outputs);
-  /// Lets run() expire the timers of QPs and connections that are due, as soon as what was under
-  /// way before has arrived.
+  /// Lets run() expire the due timers of QPs and connections, as soon as the frames already in
+  /// flight have arrived.
   void begin_expiry();
   /// Handles frames from outside.
   void receive(const ReceivedFrames& input);
   /// Works until nothing is left to do now or the step has moved its share of frames.
   void run();
   std::optional<Instant> next_deadline();
-  /// Nothing is under way and nobody waits for an answer. What is merely remembered for a while, as
-  /// timewait is, does not count.
+  /// Returns whether nothing is in flight and no request waits for an answer. State that is merely
+  /// kept for a while, such as timewait, does not count.
   bool is_idle() const;
   bool has_frames_under_way() const { return !link.empty(); }
 
-  /// Memory that was MemoryResult::kNotYet may be there.
+  /// Continues with memory that was MemoryResult::kNotYet and may have been provided.
   void go_on_with_memory();
   void remove_device(DeviceIndex index);
-  /// Delivers everything that `--adversarial` holds back for the client.
+  /// Delivers everything that `--adversarial` delays for the client.
   void settle(ClientId client);
 
-  // ---- The parts, in the order in which they are made ----
+  // ---- The parts, in the order of their construction ----
   Step step;
   Objects objects;
   Link link;
   Arrivals arrivals;  // of the step
   Switch network;
   EventDelivery event_delivery;
-  const std::unique_ptr<adversarial::Adversary> adversary;  // null unless a class is on
+  const std::unique_ptr<adversarial::Adversary> adversary;  // null unless a class is enabled
   faults::FaultInjector faults;
   CompletionDelivery completions;
   QpScheduler scheduler;
@@ -84,9 +84,9 @@ class Fabric {
   void go_on_with_adversary();
   bool makes_runs() const;
   void take_arrivals();
-  /// Fails the QPs that overrun CQs and made-up events leave to be failed.
+  /// Fails the QPs that overrun CQs and injected events mark as failing.
   void fail_qps();
-  /// Of a QP or of a connection.
+  /// Returns the next timeout of a QP or of a connection.
   Instant next_timeout();
   bool may_expire();
   void expire_timers();
@@ -94,7 +94,7 @@ class Fabric {
 
   PacketRun run_;
   bool expiring_ = false;  // timers are due
-  /// The last of the turns that were scheduled when that was noticed.
+  /// The last turn that was scheduled when the expiry began.
   std::optional<uint64_t> last_turn_before_expiry_;
 };
 

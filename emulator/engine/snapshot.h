@@ -1,4 +1,4 @@
-// The state of a fabric as `rocemu show` prints it.
+// The state of a fabric as printed by `rocemu show`
 #pragma once
 
 #include <cstdint>
@@ -25,17 +25,17 @@ struct PdSnapshot {
 struct QpSnapshot {
   QpNumber number;
   ClientId client;
-  PdId pd;  // 0: none, as an XRC target QP
+  PdId pd;  // 0: none, for an XRC target QP
   abi::QpType type;
   abi::QpState state;
-  CqId send_cq, recv_cq;  // 0: none, as an XRC target QP
+  CqId send_cq, recv_cq;  // 0: none, for an XRC target QP
   SrqId srq;              // 0: none
   uint32_t dest_qpn;
-  uint32_t sq_psn;        // the first PSN that it sends, as ibv_modify_qp(3) set it
-  uint32_t rq_psn;        // the first that it expects
+  uint32_t sq_psn;        // the first PSN that it sends, set by ibv_modify_qp(3)
+  uint32_t rq_psn;        // the first PSN that it expects
   uint32_t send_psn;      // next PSN to send
-  uint32_t unacked_psn;   // oldest PSN not acknowledged
-  uint32_t expected_psn;  // responder's
+  uint32_t unacked_psn;   // oldest unacknowledged PSN
+  uint32_t expected_psn;  // of the responder
   uint32_t msn;
   uint32_t send_posted;  // WQEs waiting or in flight
   uint32_t recv_posted;
@@ -45,7 +45,7 @@ struct CqSnapshot {
   CqId id;
   ClientId client;
   uint32_t capacity;
-  uint32_t waiting;  // completions not yet polled, as far as the client's word can be
+  uint32_t waiting;  // unpolled completions, by the client's account
   bool armed;
   bool overrun;
 };
@@ -55,7 +55,7 @@ struct SrqSnapshot {
   ClientId client;
   PdId pd;
   abi::SrqType type;
-  CqId cq;  // XRC
+  CqId cq;  // for XRC
   uint32_t max_wr;
   uint32_t posted;  // WQEs that no message has taken
   uint32_t limit;   // 0: not armed
@@ -84,14 +84,14 @@ struct MwSnapshot {
   abi::MwType type;
   uint32_t rkey;
   bool bound;
-  MrId region;  // if bound, and what follows
+  MrId region;  // if bound, like the next members
   uint64_t address;
   uint64_t length;
   uint32_t access;
-  QpNumber qp;  // type 2
+  QpNumber qp;  // for type 2
 };
 
-/// Names and values of what a network counts; names are snake_case and end users may rely on them.
+/// Names and values of a network's counters; names are snake_case and users may rely on them.
 using CounterList = std::vector<std::pair<std::string_view, uint64_t>>;
 
 struct DeviceSnapshot {
@@ -100,9 +100,9 @@ struct DeviceSnapshot {
   abi::PortState port_state;
   bool removed;
   std::string profile;
-  bool has_been_prepared;   // a program asked for a CQ or a QP
-  bool has_been_posted_to;  // a work request came
-  uint32_t failed_late;     // opcodes that the profile let fail in their completion
+  bool has_been_prepared;   // a program requested a CQ or a QP
+  bool has_been_posted_to;  // a work request was posted
+  uint32_t failed_late;     // opcodes that the profile made fail when they complete
   abi::Mtu active_mtu;
   uint32_t ah_count;
   std::vector<PdSnapshot> pds;
@@ -116,14 +116,14 @@ struct DeviceSnapshot {
   CounterList network_counters;  // empty for a device without a network
 };
 
-/// An rdma_cm id that listens.
+/// A listening rdma_cm id
 struct ListenerSnapshot {
   uint32_t port_space;  // librdmacm's number
-  std::string address;  // the unspecified one for all devices
+  std::string address;  // unspecified if it listens on all devices
   uint16_t port;
 };
 
-/// What the kernel calls the state of an rdma_cm id, with its numbers (enum rdma_cm_state).
+/// The kernel's states of an rdma_cm id, with its numbers (enum rdma_cm_state)
 enum class RdmaIdState : uint8_t {
   kIdle,
   kAddrQuery,

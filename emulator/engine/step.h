@@ -1,4 +1,4 @@
-// The step in progress: its time, and what comes of it.
+// The step in progress: its time, and its outputs
 #pragma once
 
 #include <utility>

@@ -8,10 +8,10 @@
 namespace rocemu::engine {
 namespace {
 
-constexpr size_t kMaxKeys = 4096, kMaxWrites = 64;  // remembered; of others no race is noted
+constexpr size_t kMaxKeys = 4096, kMaxWrites = 64;  // the limits; beyond them no race is detected
 
-/// The QP that executes what this one sends; null if it is not of this fabric or not connected
-/// back.
+/// Returns the QP that executes the requests of this one; null if it is in another fabric or not
+/// connected back.
 const QueuePair* target_of(const Objects& objects, const QueuePair& qp) {
   if (!qp.path.inside) return nullptr;
   const QueuePair* const target = objects.qps.find(qp.path.peer);
@@ -21,7 +21,7 @@ const QueuePair* target_of(const Objects& objects, const QueuePair& qp) {
   return is_connected ? target : nullptr;
 }
 
-/// Returns whether nobody can know that the WQE was executed.
+/// Returns whether no program can know that the WQE was executed.
 bool is_certain_to_wait(const Objects& objects, const QueuePair& qp, uint32_t index) {
   const SendHalf& send = qp.send;
   if (index - send.queue.head() >= send.queue.size()) return false;  // it is complete

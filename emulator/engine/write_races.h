@@ -1,7 +1,7 @@
-// RDMA WRITEs of different QPs to the same bytes that nothing can have ordered: the second was
-// posted before the first was executed at its target. Then whoever posted the second cannot know of
-// the first, by whatever way programs talk to each other (IBTA vol 1, 9.5: no order between QPs).
-// WRITEs that may have been ordered are none, so each race that is noted is one.
+// Detects RDMA WRITEs of different QPs to the same bytes that nothing can have ordered, because the
+// second was posted before the first was executed at its target. The poster of the second WRITE
+// then cannot have learned about the first, however programs communicate (IBTA vol 1, 9.5: no order
+// between QPs). WRITEs that may have been ordered are not reported, so each reported race is one.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace rocemu::engine {
 
 class WriteRaces {
  public:
-  /// Until then nothing is looked at.
+  /// Nothing is checked before this call.
   void watch() { is_watching_ = true; }
   bool is_watching() const { return is_watching_; }
 

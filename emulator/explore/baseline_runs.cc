@@ -11,7 +11,7 @@ namespace rocemu::explore {
 namespace {
 
 constexpr size_t kRuns = 3;
-/// Other latencies let everything come at other times, and nothing else.
+/// With another latency everything happens at another time, but nothing else changes.
 constexpr const char* kLatencies[] = {"3us", "40us"};
 
 std::string tail_of(const std::string& text) {
@@ -68,8 +68,8 @@ void require_success(const RunFacts& facts, const Options& options) {
         tail_of(facts.errors.empty() ? facts.output : facts.errors)));
 }
 
-/// The first line in which the recordings differ, apart from pids, and on the real clock from
-/// times.
+/// Returns the first line in which the recordings differ. Differences in pids do not count, and on
+/// the real clock those in times.
 std::string difference_of(const std::filesystem::path& a, const std::filesystem::path& b,
                           bool lockstep) {
   const std::regex by_chance(lockstep ? R"re(,"pid":\d+)re" : R"re(,"pid":\d+|"t":\d+,)re");
@@ -98,7 +98,7 @@ BaselineRuns run_baseline(Runner& runner, const Options& options,
     jobs.push_back({.number = i, .scenario = "", .keep = kept / std::to_string(i + 1)});
   BaselineRuns runs;
   runs.facts.resize(kRuns + std::size(kLatencies));
-  // The first alone: if it fails the others need not be waited for.
+  // This run is alone: if it fails, the others need not run.
   const auto take = [&](const Job& job, const RunFacts& facts) {
     runs.facts[job.number] = facts;
     require_success(facts, options);
@@ -128,8 +128,8 @@ BaselineRuns run_baseline(Runner& runner, const Options& options,
     jobs.push_back({.number = kRuns + i,
                     .scenario = fmt::format("rules:\n  - {{on: link, do: {{latency: {}}}}}\n",
                                             kLatencies[i])});
-  // A separate run: the library that reports call sites adds to the programs' memory, which may
-  // change what they print.
+  // This is a separate run, because the library that reports call sites adds to the programs'
+  // memory, which may change their output.
   const std::filesystem::path sited = kept / "sited";
   jobs.push_back({.number = jobs.size(), .scenario = "", .tells_call_sites = true, .keep = sited});
   runner.run(
@@ -149,7 +149,7 @@ BaselineRuns run_baseline(Runner& runner, const Options& options,
   std::filesystem::remove_all(sited, ignored);
   for (size_t i = 1; i < kRuns; ++i)
     std::filesystem::remove_all(kept / std::to_string(i + 1), ignored);
-  // A run that fails because of the extra latency is no evidence about the output.
+  // A run that fails because of the extra latency proves nothing about the output.
   std::erase_if(runs.facts, [](const RunFacts& facts) { return facts.status != 0; });
   return runs;
 }
@@ -168,7 +168,7 @@ Baseline make_baseline(const std::vector<RunFacts>& facts) {
                     .errors = mask([](const RunFacts& one) { return one.errors; }),
                     .files = {},
                     .misuses = misuses_of(misuses)};
-  // Timing decides whether the end of a program that outlives the command is seen.
+  // It depends on timing whether the run observes the end of a program that outlives the command.
   for (const RunFacts& one : facts)
     for (const auto& [process, statuses] : one.statuses)
       baseline.facts.statuses[process].insert(statuses.begin(), statuses.end());

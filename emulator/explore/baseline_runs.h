@@ -1,5 +1,5 @@
-// The runs without a fault with which an exploration begins: they must succeed, and show what is
-// the same in each run.
+// The runs without a fault with which an exploration begins. They must succeed, and show what is
+// equal in each run.
 #pragma once
 
 #include <string>
@@ -11,14 +11,14 @@
 namespace rocemu::explore {
 
 struct BaselineRuns {
-  RecordedEvents events;        // of the first
-  std::vector<RunFacts> facts;  // of three, and then of others on links of more latency
-  uintmax_t events_bytes = 0, journal_bytes = 0;  // of the recording of the first
-  std::string difference;             // where the three differ; empty if they are the same
-  bool needs_all_processors = false;  // it fails on one, which it sees somehow
+  RecordedEvents events;        // of the first run
+  std::vector<RunFacts> facts;  // of three runs, and then of runs with more latency
+  uintmax_t events_bytes = 0, journal_bytes = 0;  // of the first run's recording
+  std::string difference;             // where the three runs differ; empty if they are equal
+  bool needs_all_processors = false;  // it fails if it runs on one processor
 };
 
-/// Throws ExploreError if the command cannot be explored, with the reason.
+/// Makes the runs. Throws ExploreError with the reason if the command cannot be explored.
 BaselineRuns run_baseline(Runner& runner, const Options& options,
                           const std::filesystem::path& folder, const std::function<bool()>& stops);
 

@@ -24,12 +24,13 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = Budget::Clock;
 
-/// A run is endless if its recording is kEndless times as long as the baseline's, and at least
-/// kLeastEndless bytes longer.
+/// A run counts as endless if its recording is kEndless times as long as the baseline's, and at
+/// least kLeastEndless bytes longer.
 constexpr uintmax_t kEndless = 50, kLeastEndless = uintmax_t{1} << 20;
-constexpr uintmax_t kLeastEndlessJournal = 4 * kLeastEndless;  // it has the payloads, too
+constexpr uintmax_t kLeastEndlessJournal = 4 * kLeastEndless;  // it also has the payloads
 constexpr int kExitInterrupted = 130;
-/// A run with more stops or choices is not shrunk. No finding is shrunk by more runs.
+/// A run with more stops or choices than kMaxStops is not shrunk. kMaxShrinkingRuns is the most
+/// runs that shrink one finding.
 constexpr size_t kMaxStops = 2000, kMaxShrinkingRuns = 100;
 
 std::string why_stopped() {
@@ -110,7 +111,7 @@ void Exploration::tell_of_baseline() const {
                "its rate\n";
   const OutputMask& mask = baseline_->output;
   if (mask.is_useless()) {
-    out << "its output depends on time, even in how many lines it has: it is not compared\n";
+    out << "its output, even the number of its lines, depends on time: it is not compared\n";
   } else if (mask.masked_lines() != 0) {
     out << (mask.masked_lines() == 1
                 ? "one kind of line of its output depends on time: its numbers are not compared\n"
@@ -121,7 +122,7 @@ void Exploration::tell_of_baseline() const {
   if (baseline_runs_.needs_all_processors)
     out << "on one processor the command fails: its runs use all of them\n";
   if (!runner_.obstacle().empty() && options_.runs.own_network)
-    out << "runs go one at a time, since this machine does not allow network namespaces (" +
+    out << "runs execute one at a time, since this machine does not allow network namespaces (" +
                runner_.obstacle() + ")\n";
 }
 
@@ -175,8 +176,9 @@ void Exploration::run_all(const std::vector<Job>& jobs,
       [this] { return stops_trials(); });
 }
 
-/// Repeats, with a much longer limit, one run for each place at which real time ended runs. If that
-/// run ends elsewhere the machine was too busy, and all runs of that place are repeated.
+/// For each place at which the limit of real time ended runs, repeats one run with a much longer
+/// limit. If that run ends elsewhere, the machine was too busy, and all runs of that place are
+/// repeated.
 void Exploration::look_again() {
   const auto job_of = [](const Trial& trial) {
     return Job{.number = trial.number,
@@ -207,8 +209,8 @@ void Exploration::look_again() {
   run_all(others, [](const Result&) {});
 }
 
-/// A second fault at the points that a first one brings forth: a program's second attempt, and its
-/// handling of errors.
+/// Adds a second fault at the points that exist only after a first one: a program's second attempt,
+/// and its handling of errors.
 void Exploration::add_pairs() {
   std::set<std::string> there;
   for (const Trial& trial : plan(points_)) there.insert(trial.causes.front().rule);
@@ -295,7 +297,7 @@ void Exploration::shrink_order(Finding& finding) {
   variation.shrunk = shrunk.text() + " (schedule " + number + ")";
 }
 
-/// Removes what the adversary did and the finding does not need.
+/// Removes the adversary's choices that the finding does not need.
 void Exploration::shrink_adversary(Finding& finding) {
   Trial tried = finding.smallest;
   const auto run = [&](const std::string& argument) {
@@ -313,7 +315,7 @@ void Exploration::shrink_adversary(Finding& finding) {
   variation.shrunk = fmt::format("{} ({}, seed {})", shrunk.text, name, variation.seed);
 }
 
-/// Causes that change nothing of where it ends go.
+/// Removes causes without which the run ends at the same place.
 void Exploration::shrink(Finding& finding) {
   const Variation& variation = finding.smallest.variation;
   if (!variation.schedule.empty()) shrink_order(finding);
@@ -343,8 +345,8 @@ void Exploration::write_scenario(const Finding& finding) const {
   write_file(folder_of(finding) / "scenario.yaml", finding.smallest.scenario());
 }
 
-/// Runs the repetitions that are missing. Those that are the first of a finding leave their files.
-/// The quickest findings come first: the budget may be over before all are done.
+/// Runs the repetitions that are missing. The first repetition of a finding keeps its files. The
+/// quickest findings come first, because the budget may end before all are done.
 void Exploration::repeat() {
   std::vector<Job> jobs;
   std::vector<std::string> keys;
@@ -389,7 +391,7 @@ void Exploration::count_repetitions() {
   }
 }
 
-/// Writes a page for each recording, except for those that take too long.
+/// Writes a page for each recording, except for recordings that would take too long.
 void Exploration::draw_timelines() const {
   for (const Finding& finding : findings_) {
     if (!fs::exists(folder_of(finding) / "journal")) continue;
@@ -399,7 +401,7 @@ void Exploration::draw_timelines() const {
   }
 }
 
-/// Shrinks and repeats the findings as far as time allows, and leaves the files of each.
+/// Shrinks and repeats the findings as far as time allows, and writes the files of each.
 void Exploration::confirm() {
   std::vector<std::string> scenarios;
   for (const Finding& finding : findings_) scenarios.push_back(finding.smallest.scenario());

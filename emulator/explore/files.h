@@ -1,4 +1,4 @@
-// Files as texts.
+// Reads and writes whole files as texts.
 #pragma once
 
 #include <filesystem>
@@ -6,10 +6,10 @@
 
 namespace rocemu::explore {
 
-/// Throws std::system_error, which names the file.
+/// Writes the file. Throws std::system_error, which names the file.
 void write_file(const std::filesystem::path& path, const std::string& text);
 
-/// Empty if it cannot be read.
+/// Returns the contents; empty if the file cannot be read.
 std::string contents_of(const std::filesystem::path& path);
 
 }  // namespace rocemu::explore

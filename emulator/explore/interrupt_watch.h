@@ -1,12 +1,12 @@
-// Ctrl-C: what was found so far is reported.
+// Handles Ctrl-C, so that the findings until then are reported.
 #pragma once
 
 #include <signal.h>
 
 namespace rocemu::explore {
 
-/// While it exists, the first SIGINT, SIGTERM or SIGHUP asks for an orderly end, and the second
-/// ends us. Under nohup(1) a SIGHUP does neither. One at a time.
+/// While it exists, the first SIGINT, SIGTERM or SIGHUP requests an orderly end, and the second one
+/// ends this process. Under nohup(1) a SIGHUP does neither. Only one can exist at a time.
 class InterruptWatch {
  public:
   InterruptWatch();
@@ -14,7 +14,7 @@ class InterruptWatch {
   InterruptWatch(const InterruptWatch&) = delete;
   InterruptWatch& operator=(const InterruptWatch&) = delete;
 
-  /// An end was asked for.
+  /// Returns whether an end was requested.
   static bool interrupted();
 
  private:

@@ -24,7 +24,7 @@ std::vector<Trial> merged_trials(const std::vector<PlanFile>& plans,
       trials = std::move(its);
     else if (!std::ranges::equal(trials, its, {}, &Trial::scenario, &Trial::scenario))
       throw ExploreError(folders[i] + " and " + folders[0] +
-                         " are not of one exploration: the faults to be tried differ");
+                         " belong to different explorations: their faults differ");
   }
   std::ranges::stable_sort(seconds, {}, &Trial::follows);
   for (Trial& second : seconds) {
@@ -34,7 +34,8 @@ std::vector<Trial> merged_trials(const std::vector<PlanFile>& plans,
   return trials;
 }
 
-/// The shard that confirmed it has its recording and outputs.
+/// Copies the folder of the shard that confirmed the finding, since it has the recording and
+/// outputs.
 void copy_folder_of(const Finding& finding, const std::vector<std::string>& from,
                     const fs::path& to) {
   for (const std::string& folder : from) {
@@ -89,7 +90,7 @@ int merge(const std::vector<std::string>& folders, const Options& options) {
       if (has_again(finding, *again, baseline, options.limits)) ++finding.confirmed;
     }
     copy_folder_of(finding, folders, options.folder);
-    // Findings with one scenario share all other files.
+    // Findings with the same scenario share all other files.
     const fs::path folder = fs::path(options.folder) / std::to_string(finding.number);
     if (fs::exists(folder)) write_file(folder / "report.txt", report_on(summary, finding));
   }

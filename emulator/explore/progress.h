@@ -1,5 +1,5 @@
-// Says on standard error how far an exploration is: on a terminal a bar, elsewhere now and then a
-// line.
+// Prints the progress of an exploration to standard error: on a terminal a bar, elsewhere an
+// occasional line.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// The events of a journal, and its frames among them, as events.jsonl and describe_frame tell them.
+// The events of a journal, including its frames, in the words of events.jsonl and describe_frame
 #pragma once
 
 #include <functional>
@@ -8,8 +8,8 @@
 
 namespace rocemu::journal {
 
-/// Calls `take` for each. Of a journal that is cut off, or that is still written, up to there.
-/// Throws JournalError for one that is damaged.
+/// Calls `take` for each event. For a journal that is truncated, or that is still being written, up
+/// to that point. Throws JournalError for a damaged journal.
 void for_each_event(const std::string& path, const std::function<void(const Event&)>& take);
 
 }  // namespace rocemu::journal

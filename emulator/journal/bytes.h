@@ -1,4 +1,4 @@
-// Fields of a journal's records: little-endian, one behind the other, without padding.
+// Fields of a journal's records: little-endian, one after the other, without padding
 #pragma once
 
 #include <bit>
@@ -15,7 +15,7 @@ static_assert(std::endian::native == std::endian::little);
 
 using Bytes = std::span<const std::byte>;
 
-/// What may be copied as it is: integers, enumerations and the structs of emulator/abi.
+/// The types that may be copied as bytes: integers, enumerations and the structs of emulator/abi.
 template <class T>
 concept Plain = std::is_trivially_copyable_v<T> && !std::is_pointer_v<T>;
 
@@ -32,7 +32,7 @@ class Appender {
       raw({reinterpret_cast<const std::byte*>(&value), sizeof value});
     }
   }
-  /// With its length before it.
+  /// Appends the bytes with their length in front.
   void bytes(Bytes bytes) {
     put(static_cast<uint32_t>(bytes.size()));
     raw(bytes);
@@ -42,7 +42,7 @@ class Appender {
   void raw(Bytes bytes) { buffer_.insert(buffer_.end(), bytes.begin(), bytes.end()); }
 
   size_t position() const { return buffer_.size(); }
-  /// Overwrites what was put at a position.
+  /// Overwrites the value at a position.
   void patch(size_t position, uint32_t value) {
     std::memcpy(buffer_.data() + position, &value, sizeof value);
   }
@@ -51,8 +51,8 @@ class Appender {
   std::vector<std::byte>& buffer_;
 };
 
-/// Takes fields from untrusted bytes. Once something is missing or wrong everything further is zero
-/// or empty: look at failed() at the end, and before believing a count.
+/// Takes fields from untrusted bytes. Once something is missing or wrong all further fields are
+/// zero or empty: check failed() at the end, and before believing a count.
 class Taker {
  public:
   explicit Taker(Bytes bytes) : all_(bytes) {}
@@ -64,7 +64,7 @@ class Taker {
     if (!failed_) std::memcpy(&value, field.data(), sizeof value);
     return value;
   }
-  /// An enumerator not above `last`.
+  /// Takes an enumerator that is not above `last`.
   template <class Enum>
   Enum take_enum(Enum last) {
     const auto value = take<Enum>();

@@ -45,8 +45,7 @@ std::string_view kind_name(FieldKind kind) {
   return "";
 }
 
-/// Numbers below the first that are given out have a meaning of their own: no CQ, the management
-/// QP.
+/// Numbers below the first assigned one have a special meaning: no CQ, the management QP.
 bool is_fixed(const Field& field) {
   return field.number == 0 || (field.kind == FieldKind::kQp && field.number == 1);
 }
@@ -69,7 +68,7 @@ std::string Canonical::line(const Event& event) {
     return "client " + name({FieldKind::kClient, client}, event.find("comm")->text);
   }
   if (event.what == "attach") return "";   // its name comes next
-  if (event.what == "process") return "";  // the name of what is there already
+  if (event.what == "process") return "";  // the name of an object that was reported before
   std::string text = with_times_ ? fmt::format("{} ", event.at.time_since_epoch().count()) : "";
   text += event.what;
   for (const Field& field : event.fields) {
@@ -120,7 +119,7 @@ const std::string& Canonical::name(const Object& object, std::string_view kind) 
   return found->second;
 }
 
-/// Counts from what ibv_modify_qp(3) set, or from the first that was seen.
+/// Counts from the value that ibv_modify_qp(3) set, or from the first PSN that was seen.
 std::string Canonical::relative_psn(const Event& event, const Field& field) {
   const std::pair side{field.kind, field.of};
   if (event.what == "verb") starts_[side] = field.number;

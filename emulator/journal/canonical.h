@@ -1,6 +1,6 @@
-// Recordings in a form that two runs of the same program have in common: objects and clients have
-// names in order of their creation, PSNs count from where their QP began, addresses and what else
-// the system or a program chose is left out.
+// Recordings in a form that is the same for two runs of the same program: objects and clients have
+// names in order of creation, PSNs count from their QP's start, and addresses and other values that
+// the system or a program chose are omitted.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,11 @@ namespace rocemu::journal {
 
 class Canonical {
  public:
-  /// Times are part of it if they are the program's own and not the machine's: in lockstep.
+  /// With `with_times` the form includes times, which must be the program's own and not the
+  /// machine's: in lockstep.
   explicit Canonical(bool with_times) : with_times_(with_times) {}
 
-  /// Empty if nothing of the event is the same in every run.
+  /// Returns an empty text if nothing of the event is the same in every run.
   std::string line(const Event& event);
 
  private:
@@ -33,7 +34,7 @@ class Canonical {
 
   bool with_times_;
   std::map<Object, std::string> names_;
-  std::map<std::string, uint32_t, std::less<>> counts_;        // of each kind of name
+  std::map<std::string, uint32_t, std::less<>> counts_;        // for each kind of name
   std::map<std::pair<FieldKind, uint32_t>, uint64_t> starts_;  // PSNs, by side and QP
 };
 
@@ -44,7 +45,7 @@ class CanonicalReader {
   CanonicalReader(const std::string& path, bool with_times);
   std::optional<std::string> next();
   const Header& header() const { return journal_.header(); }
-  /// At the end; see JournalReader.
+  /// Called at the end; see JournalReader.
   void require_whole() const { journal_.require_whole(); }
 
  private:
@@ -55,14 +56,15 @@ class CanonicalReader {
   std::deque<std::string> lines_;
 };
 
-/// Where two recordings part: what both have before, and one line of each, or nothing at its end.
+/// The first difference of two recordings: the lines before it, and one line of each, or nothing at
+/// its end.
 struct Deviation {
   uint64_t line = 0;  // of the canonical form, from 1
   std::deque<std::string> before;
   std::optional<std::string> a, b;
 };
-/// Nothing if the recordings are the same; `lines` is then how many they have. Throws
-/// TruncatedJournal if they are the same up to where one of them is cut off.
+/// Returns nothing if the recordings are equal; `lines` is then their number of lines. Throws
+/// TruncatedJournal if they are equal up to where one of them is truncated.
 std::optional<Deviation> compare_recordings(const std::string& a, const std::string& b,
                                             uint64_t* lines);
 

@@ -13,7 +13,7 @@
 namespace rocemu::journal {
 namespace {
 
-/// The frame as it was, with zeros for payload that was not kept.
+/// Returns the frame, with zeros for payload that was not kept.
 std::vector<uint8_t> restored(const RecordedFrame& frame) {
   std::vector<uint8_t> bytes(frame.size);
   const size_t known = std::min(frame.head.size(), bytes.size());
@@ -21,8 +21,8 @@ std::vector<uint8_t> restored(const RecordedFrame& frame) {
   return bytes;
 }
 
-/// In whose numbers a PSN counts: an answer's in the requester's, to whom it goes; a datagram's in
-/// its sender's.
+/// The QP whose numbers a PSN uses: for a response the requester, which receives it; for a datagram
+/// its sender.
 void add_psn(const wire::Packet& packet, const wire::OpcodeInfo& info, Event& event) {
   const uint32_t psn = packet.bth.psn.value();
   if (info.transport == wire::Transport::kUd) {

@@ -1,5 +1,5 @@
 // A recorded frame as an event: "cm_message" if the connection manager sent it, else "frame", if
-// such are wanted.
+// such events are wanted.
 #pragma once
 
 #include "emulator/journal/event.h"
@@ -9,7 +9,7 @@ namespace rocemu::journal {
 /// Leaves the event without a name if frames of that kind are not wanted.
 void describe_frame(const RecordedFrame& frame, Frames wanted, Event& event);
 
-/// Adds the frame that a rule acted on, and what the rule did to it.
+/// Adds the frame on which a rule acted, and the effect.
 void describe_fault(const engine::FrameFault& fault, Event& event);
 
 }  // namespace rocemu::journal

@@ -17,7 +17,7 @@ namespace {
 
 using abi::name_of;
 
-/// What begins a span of bytes, zero where it is too short.
+/// Returns the struct at the beginning of the bytes, filled with zeros if they are too short.
 template <class Struct>
 Struct copied(Bytes bytes) {
   Struct value{};
@@ -102,7 +102,7 @@ void add_attributes(Event& event, uint32_t qp, uint32_t mask, const abi::QpAttr&
   if ((mask & abi::kAttrMinRnrTimer) != 0) event.add("min_rnr_timer", attr.min_rnr_timer);
 }
 
-/// What a verb is about, of its request and of the answer.
+/// Adds the objects and values of a verb, from the request and the reply.
 void add_verb(Event& event, const abi::Request& request, const abi::Reply& reply) {
   const abi::OperationInfo* info = abi::find_operation(request.op);
   if (info == nullptr) return;
@@ -117,7 +117,7 @@ void add_verb(Event& event, const abi::Request& request, const abi::Reply& reply
   }
 }
 
-/// The id that a command names first; those that make one have it in the answer.
+/// Returns the id that a command names first; for commands that create one it is in the reply.
 uint64_t id_of(const engine::CmCommand& command, const RecordedCmReply& reply) {
   using abi::ucma::Command;
   switch (command.command) {
@@ -140,7 +140,7 @@ uint64_t id_of(const engine::CmCommand& command, const RecordedCmReply& reply) {
     case Command::kLeaveMcast:
     case Command::kMigrateId:
     case Command::kSetOption:
-      return copied<abi::ucma::DestroyId>(command.in).id;  // behind an address, as all of these
+      return copied<abi::ucma::DestroyId>(command.in).id;  // after an address, as in all of these
     case Command::kResolveRoute:
     case Command::kListen:
     case Command::kReject:
@@ -161,7 +161,7 @@ uint64_t id_of(const engine::CmCommand& command, const RecordedCmReply& reply) {
 
 // ---- Inputs ---------------------------------------------------------------------------------
 
-/// The answers of the step, which belong to its input.
+/// The replies of the step, which belong to its input
 struct Answers {
   abi::Reply reply{};
   RecordedCmReply cm_reply{};
@@ -340,7 +340,8 @@ struct DescribeOutput {
   void operator()(const RecordedCmReply&) const {}
 };
 
-/// In quotes. Names of processes may have anything in them; most text has nothing to escape.
+/// Appends the text in quotes. Names of processes can contain any character; most text has nothing
+/// to escape.
 void append_text(const std::string& text, std::string& line) {
   const bool plain = std::ranges::all_of(
       text, [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });
@@ -413,7 +414,7 @@ void name_devices(const engine::FabricConfig& fabric, std::vector<Event>& events
   for (Event& event : events) name_devices(fabric, event);
 }
 
-// A few lines for each message that is recorded: put together by hand, which is quicker.
+// A few lines for each recorded message are assembled by hand, which is faster.
 std::string to_json(const Event& event) {
   std::string line;
   line.reserve(256);

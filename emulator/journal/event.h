@@ -1,5 +1,5 @@
-// What happened, as people and scripts read it: a step of a journal as events with named fields. A
-// line of events.jsonl is one event; `replay` shows events, `diff` compares them.
+// Events for people and scripts: a step of a journal as events with named fields. A line of
+// events.jsonl is one event; `replay` shows events, `diff` compares them.
 #pragma once
 
 #include <cstdint>
@@ -27,10 +27,10 @@ enum class FieldKind : uint8_t {
   kXrcd,
   kDm,
   kMrKey,    // number: an L_Key or R_Key
-  kAddress,  // number: of memory, differs from run to run
+  kAddress,  // number: an address, differs from run to run
   kName,     // number: chosen by the program or the system, differs from run to run
-  kSendPsn,  // number: a PSN of what the QP `of` sends
-  kRecvPsn,  // number: a PSN of what the QP `of` receives
+  kSendPsn,  // number: a PSN of packets that the QP `of` sends
+  kRecvPsn,  // number: a PSN of packets that the QP `of` receives
   kDevice,   // number: DeviceIndex; text: its name, once it is known
 };
 
@@ -71,24 +71,24 @@ struct Event {
 /// manager.
 enum class Frames : uint8_t { kConnectionManager, kAll };
 
-/// From here on the numbers of clients are the daemon's own: it asks what a device says of itself.
-/// Nobody else needs to know.
+/// Client numbers from here on belong to the daemon itself, which queries devices. No other reader
+/// needs these events.
 inline constexpr uint32_t kFirstOwnClient = 0x8000'0000;
 
-/// Appends what the step tells.
+/// Appends the events of the step.
 void describe(const Step& step, Frames frames, std::vector<Event>& events);
 void describe(engine::Instant now, const ClientName& client, std::vector<Event>& events);
 
-/// The step's input by itself; no name if there is nothing to tell of it.
+/// Returns the event of the step's input; without a name if there is nothing to report.
 Event describe_input(const Step& step);
-/// An output by itself; no name for a reply.
+/// Returns the event of an output; without a name for a reply.
 Event describe(engine::Instant now, const RecordedOutput& output);
 
-/// Says by name which device each is about.
+/// Adds the name of its device to each event.
 void name_devices(const engine::FabricConfig& fabric, std::vector<Event>& events);
 void name_devices(const engine::FabricConfig& fabric, Event& event);
 
-/// One line of JSON without its end.
+/// Returns one line of JSON without its end.
 std::string to_json(const Event& event);
 
 }  // namespace rocemu::journal

@@ -41,7 +41,7 @@ Field field(const Json& json, const char* key) {
   try {
     return json.at(key).get<Field>();
   } catch (const Json::exception&) {
-    throw std::runtime_error("its header has no \"" + std::string(key) + "\" of the right kind");
+    throw std::runtime_error("its header has no \"" + std::string(key) + "\" of the right type");
   }
 }
 
@@ -51,7 +51,7 @@ engine::DeviceConfig parse_device(const Json& json) {
   device.mac.bytes = field<decltype(device.mac.bytes)>(json, "mac");
   for (const auto& text : field<std::vector<std::string>>(json, "addresses")) {
     const std::optional<wire::IpAddress> address = wire::parse_ip_address(text);
-    if (!address) throw std::runtime_error("its header has an address that is none");
+    if (!address) throw std::runtime_error("its header has an invalid address");
     device.addresses.push_back(*address);
   }
   if (device.addresses.empty() || device.addresses.size() > kMaxGids) {
@@ -59,7 +59,7 @@ engine::DeviceConfig parse_device(const Json& json) {
   }
   const auto mtu = field<uint32_t>(json, "active_mtu");
   if (mtu < static_cast<uint32_t>(abi::Mtu::k256) || mtu > static_cast<uint32_t>(abi::Mtu::k4096)) {
-    throw std::runtime_error("its header has a device with an MTU that is none");
+    throw std::runtime_error("its header has a device with an invalid MTU");
   }
   device.active_mtu = static_cast<abi::Mtu>(mtu);
   device.outside = field<bool>(json, "outside");
@@ -70,8 +70,7 @@ engine::DeviceConfig parse_device(const Json& json) {
       device.profile = profile::parse_profile(field<std::string>(json, "profile_text"),
                                               field<std::string>(json, "profile"), "its header");
     } catch (const profile::ProfileError& error) {
-      throw std::runtime_error(std::string("its header has a profile that is none: ") +
-                               error.what());
+      throw std::runtime_error(std::string("its header has an invalid profile: ") + error.what());
     }
   }
   // Older recordings have neither.
@@ -130,7 +129,7 @@ Header parse_header(std::string_view text) {
   }
   header.fabric.link_latency = engine::Duration(field<int64_t>(json, "link_latency_ns"));
   if (header.fabric.link_latency < engine::Duration(0)) {
-    throw std::runtime_error("its header has a link that is faster than time");
+    throw std::runtime_error("its header has a link with a negative latency");
   }
   for (const Json& device : field<Json>(json, "devices")) {
     header.fabric.devices.push_back(parse_device(device));

@@ -1,5 +1,5 @@
-// What a journal begins with: which program recorded it and what the engine was made of. It is
-// JSON, so that `head` shows it.
+// The beginning of a journal: the program that recorded it and the configuration of the engine. It
+// is JSON, so that `head` shows it.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ inline constexpr uint32_t kFormatVersion = 7;
 struct Header {
   std::string rocemu_version = ROCEMU_VERSION;
   /// "real" or "lockstep"; "virtual" in recordings of builds that had such a mode, which are read
-  /// and compared as those of the real clock.
+  /// and compared like those of the real clock.
   std::string clock = "real";
   /// The wall-clock time of Instant 0, in nanoseconds since 1970.
   int64_t wall_start_ns = 0;
@@ -28,7 +28,7 @@ struct Header {
 
 std::string to_json(const Header& header);
 
-/// Throws std::runtime_error that says which field is wrong.
+/// Throws std::runtime_error with the name of the wrong field.
 Header parse_header(std::string_view json);
 
 }  // namespace rocemu::journal

@@ -10,7 +10,7 @@
 namespace rocemu::journal {
 namespace {
 
-/// True if these are the last bytes of a journal that was recorded to its end.
+/// Returns whether these are the last bytes of a journal that was recorded to its end.
 bool ends_with_end(Bytes bytes) {
   RecordFrame frame{};
   if (bytes.size() < sizeof frame) return false;
@@ -44,9 +44,10 @@ void JournalReader::open() {
   uint32_t version = 0;
   const bool has_magic = read(magic, sizeof magic);
   if (std::memcmp(magic, kMagic, has_magic ? sizeof magic : offset_) != 0) {
-    throw JournalError(name_ + ": this is no journal of rocemu; `rocemu run --record` makes one");
+    throw JournalError(name_ +
+                       ": this is not a journal of rocemu; `rocemu run --record` writes one");
   }
-  constexpr char kInHeader[] = ", before its header ends: this is no journal to read";
+  constexpr char kInHeader[] = ", before its header ends: it cannot be read";
   if (!has_magic || !read(&version, sizeof version)) fail_truncated(offset_, kInHeader);
   if (version != kFormatVersion) {
     throw JournalError(
@@ -74,7 +75,7 @@ std::optional<Bytes> JournalReader::next() {
   if (frame.length == kEndOfJournal) {
     char more;
     if (frame.crc != record_crc(kEndOfJournal, {}) || read(&more, 1)) {
-      fail("the end, and it is damaged or something is behind it");
+      fail("the end of the journal is damaged, or data follows it");
     }
     ended_ = true;
     return std::nullopt;
@@ -113,8 +114,8 @@ void JournalReader::require_whole() const {
 
 void JournalReader::fail_truncated(uint64_t offset, const char* where) const {
   throw TruncatedJournal(
-      fmt::format("{}: cut off at byte {}{}; whoever recorded it was killed or had no more room",
-                  name_, offset, where));
+      fmt::format("{}: cut off at byte {}{}; its recorder was killed or had no more space", name_,
+                  offset, where));
 }
 
 void JournalReader::fail(const std::string& what) const {

@@ -1,4 +1,4 @@
-// Reads a journal record by record. The file is untrusted: of any bytes the result is records, an
+// Reads a journal record by record. The file is untrusted: for any bytes the result is records, an
 // end, or an error that names the place.
 #pragma once
 
@@ -20,7 +20,7 @@ class JournalError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// "FILE: cut off at byte 1234 ...": what there is of it is right.
+/// "FILE: cut off at byte 1234 ...": the part before that byte is valid.
 class TruncatedJournal : public JournalError {
  public:
   using JournalError::JournalError;
@@ -28,7 +28,7 @@ class TruncatedJournal : public JournalError {
 
 class JournalReader {
  public:
-  /// Throws JournalError if it cannot be opened, is no journal or one of another format, and
+  /// Throws JournalError if the file cannot be opened, is not a journal or has another format, and
   /// TruncatedJournal if it ends before its first record.
   explicit JournalReader(const std::string& path);
   /// The same for bytes in memory.
@@ -36,18 +36,18 @@ class JournalReader {
 
   const Header& header() const { return header_; }
 
-  /// The next record's body, valid until the next call; nothing at the end. A journal that is cut
-  /// off, within a record or behind one, ends there, and torn() is true: its writer was killed or
-  /// had no more room. A record that is damaged throws JournalError.
+  /// Returns the next record's body, valid until the next call; nothing at the end. A journal that
+  /// is truncated, within a record or after one, ends there, and torn() is true: its writer was
+  /// killed or ran out of space. A damaged record throws JournalError.
   std::optional<Bytes> next();
   bool torn() const { return torn_; }
-  /// Throws TruncatedJournal if it is torn. At the end.
+  /// Throws TruncatedJournal if the journal is torn. Called at the end.
   void require_whole() const;
 
-  /// Where the record that next() gave begins in the file.
+  /// Returns the position in the file of the record that next() returned.
   uint64_t offset() const { return record_offset_; }
 
-  /// For a record whose body makes no sense.
+  /// For a record whose body is invalid.
   [[noreturn]] void fail(const std::string& what) const;
 
  private:

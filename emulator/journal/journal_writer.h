@@ -1,5 +1,5 @@
-// Appends records to a journal: each with its length and a checksum before it, so that a reader
-// knows how far a torn file can be trusted.
+// Appends records to a journal, each with its length and a checksum in front, so that a reader
+// knows how much of a torn file it can trust.
 #pragma once
 
 #include <string>
@@ -11,36 +11,36 @@
 
 namespace rocemu::journal {
 
-/// Before each record's body. The checksum is CRC-32 over the length and the body.
+/// Precedes each record's body. The checksum is CRC-32 over the length and the body.
 struct RecordFrame {
   uint32_t length;
   uint32_t crc;
 };
 inline constexpr uint32_t kMaxRecord = 64u << 20;
-/// In the place of a length: no record follows, since the run was recorded to its end.
+/// A value instead of a length. It means that no record follows, since the run was recorded to its
+/// end.
 inline constexpr uint32_t kEndOfJournal = 0xffff'ffff;
 
 uint32_t record_crc(uint32_t length, Bytes body);
 
 class JournalWriter {
  public:
-  /// error() says whether that worked.
+  /// error() shows whether this succeeded.
   JournalWriter(const std::string& path, const Header& header);
-  /// Writes what is left.
+  /// Writes the rest.
   ~JournalWriter() { flush(); }
 
-  /// A record is what is appended to buffer() between these two.
+  /// A record consists of the bytes appended to buffer() between these two calls.
   std::vector<std::byte>& buffer() { return buffer_; }
   void begin_record();
   void end_record();
-  /// Says in the file that nothing is missing. Without it a reader takes the journal for one that
-  /// was cut off.
+  /// Writes the mark that nothing is missing. Without it a reader considers the journal truncated.
   void finish();
-  /// To the file, as far as that goes without waiting.
+  /// Writes to the file, as far as possible without waiting.
   void flush() { file_.write(buffer_); }
   void sync() { file_.sync(); }
 
-  /// Empty, or "cannot write FILE: why", once.
+  /// Returns an empty text, or "cannot write FILE: why", once.
   std::string take_error();
 
  private:

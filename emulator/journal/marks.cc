@@ -3,15 +3,15 @@
 namespace rocemu::journal {
 namespace {
 
-/// The optional parts that follow.
+/// The optional parts that follow
 enum MarkParts : uint8_t {
   kMadeUp = 1 << 0,
   kCopy = 1 << 1,
-  kLost = 1 << 2,  // without more
+  kLost = 1 << 2,  // without data
   kHeld = 1 << 3,
   kLinkDelay = 1 << 4,
   kResent = 1 << 5,
-  kBegins = 1 << 6,  // without more
+  kBegins = 1 << 6,  // without data
 };
 
 }  // namespace

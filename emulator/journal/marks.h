@@ -1,4 +1,4 @@
-// The marks of a frame in a journal. Most frames have few: a bit set names those that follow.
+// The marks of a frame in a journal. Most frames have few: a bit set shows which of them follow.
 #pragma once
 
 #include "emulator/engine/base/frame_marks.h"

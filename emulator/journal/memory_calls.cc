@@ -33,8 +33,8 @@ void append_question(Appender& to, CallKind kind, ClientId client,
   }
 }
 
-/// Of a longer piece only its ends: it comes from a frame, whose ICRC the journal has, so that what
-/// is left to be told is whether the right bytes of it were taken.
+/// Computes the checksum of a longer piece over its ends only: the piece comes from a frame, whose
+/// ICRC is in the journal, so that only the choice of its bytes must be checked.
 uint32_t checksum(std::span<const std::span<const uint8_t>> parts) {
   constexpr size_t kEnd = 64;
   uint32_t crc = 0;
@@ -49,7 +49,8 @@ uint32_t checksum(std::span<const std::span<const uint8_t>> parts) {
   return crc;
 }
 
-/// A write's bytes are not kept, they come from frames: a checksum tells whether they are the same.
+/// The bytes of a write are not stored, since they come from frames; a checksum shows whether they
+/// are equal.
 void append_write(Appender& to, ClientId client, std::span<const RemoteRange> ranges,
                   std::span<const std::span<const uint8_t>> from) {
   append_question(to, CallKind::kWrite, client, ranges);
@@ -183,11 +184,11 @@ void ReplayedMemory::begin_step(Bytes calls) {
 
 std::string ReplayedMemory::difference() const {
   if (!difference_.empty() || calls_.at_end()) return difference_;
-  return "the engine asks less of the clients' memory than was recorded";
+  return "the engine makes fewer accesses to the clients' memory than were recorded";
 }
 
-/// Whether the engine asks what it did when it was recorded. After the first time that it does not,
-/// nothing recorded is an answer any more.
+/// Returns whether the engine makes the recorded call. After the first different call, the recorded
+/// results no longer apply.
 bool ReplayedMemory::expect(Bytes asked, const std::string& what) {
   if (!difference_.empty() || failed_) return false;
   if (calls_.at_end()) {
@@ -196,7 +197,8 @@ bool ReplayedMemory::expect(Bytes asked, const std::string& what) {
   }
   const Bytes recorded = calls_.raw(std::min(asked.size(), all_.size() - calls_.position()));
   if (std::ranges::equal(asked, recorded)) return true;
-  difference_ = "the engine now wants to " + what + ", and wanted something else when recorded";
+  difference_ =
+      "the engine now wants to " + what + ", but wanted something else when it was recorded";
   return false;
 }
 
@@ -246,7 +248,7 @@ uint32_t ReplayedMemory::completions_taken(ClientId client, engine::CqId cq) {
   asked_.clear();
   Appender asked(asked_);
   append_completions_taken(asked, client, cq);
-  if (!expect(asked_, fmt::format("look how much of CQ {} was taken", cq.value))) return 0;
+  if (!expect(asked_, fmt::format("read the consumer index of CQ {}", cq.value))) return 0;
   const auto taken = calls_.take<uint32_t>();
   failed_ |= calls_.failed();
   return taken;

@@ -1,8 +1,8 @@
-// What the engine asked of HostMemory during a step, in order, with the answers. Beside the inputs
-// these answers are all that an engine can know.
+// The engine's calls of HostMemory during a step, in order, with their results. Besides the inputs
+// these results are all that an engine can know.
 //
-// Payload that a client sends again and again from the same place is in the journal once: recorder
-// and replay keep the last bytes of each place, and a record says "the same as last time".
+// Payload that a client sends repeatedly from the same place is stored in the journal once:
+// recorder and replay keep the last bytes of each place, and a record says "the same as last time".
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace rocemu::journal {
 
-/// The last payload of some places, the same ones in recorder and replay.
+/// The last payload of some places, which are the same in recorder and replay
 class RecentPayloads {
  public:
   struct Slot {
@@ -22,7 +22,7 @@ class RecentPayloads {
     uint64_t address = 0;
     std::vector<uint8_t> bytes;
   };
-  /// Where the payload of a read is kept, or null if it is not.
+  /// Returns where the payload of a read is kept, or null if it is not.
   Slot* slot_for(engine::ClientId client, std::span<const engine::RemoteRange> ranges,
                  uint64_t length);
 
@@ -68,15 +68,15 @@ class RecordingMemory : public engine::HostMemory {
   bool recording_ = false;
 };
 
-/// Answers as was recorded, and notices when the engine asks something else.
+/// Returns the recorded results, and detects calls that differ from the recorded ones.
 class ReplayedMemory : public engine::HostMemory {
  public:
-  /// The calls of the next step.
+  /// Sets the calls of the next step.
   void begin_step(Bytes calls);
-  /// What the engine asked otherwise than recorded in this step, or too much or too little; empty
-  /// if nothing.
+  /// Returns the call of this step that differs from the recorded one, or that is missing or
+  /// superfluous; empty if there is none.
   std::string difference() const;
-  /// The record itself makes no sense.
+  /// Returns whether the record itself is invalid.
   bool failed() const { return failed_; }
 
   engine::MemoryResult read(engine::ClientId client, std::span<const engine::RemoteRange> from,

@@ -42,7 +42,7 @@ void Recording::begin_step(engine::Instant now, const engine::Input& input) {
   Appender to(journal_.buffer());
   append_input(to, now, input);
   calls_ = to.position();
-  to.put(uint32_t{0});  // their size, known later
+  to.put(uint32_t{0});  // their size, which is known later
   memory_.set_recording(true);
 }
 

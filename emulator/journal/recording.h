@@ -1,7 +1,7 @@
 // `rocemu run --record DIR`: writes DIR/journal and DIR/events.jsonl while the engine runs. The
-// engine's owner gives it memory() and says when a step begins and ends. (DIR/trace.pcap is made of
-// the journal when the run is over.) With `--adversarial` DIR/choices has a line for each thing
-// that the adversary did: its class, its number, and what it was.
+// engine's owner passes memory() to it, and calls this class at the beginning and end of each step.
+// (DIR/trace.pcap is made from the journal after the run.) With `--adversarial` DIR/choices has a
+// line for each choice of the adversary: its class, its number, and its effect.
 #pragma once
 
 #include <memory>
@@ -24,8 +24,8 @@ inline constexpr char kCaptureFile[] = "/trace.pcap";
 
 class Recording {
  public:
-  /// `dir` is there. take_error() says whether that worked.
-  /// The recording ends when its journal has `most_bytes`; 0 is no limit.
+  /// `dir` must exist. take_error() shows whether this succeeded. The recording ends when its
+  /// journal has `most_bytes`; 0 means no limit.
   Recording(const std::string& dir, const Header& header, engine::HostMemory& memory,
             uint64_t most_bytes = 0);
   ~Recording();
@@ -33,26 +33,27 @@ class Recording {
   engine::HostMemory& memory() { return memory_; }
 
   void begin_step(engine::Instant now, const engine::Input& input);
-  /// The first of the outputs are of steps before this one.
+  /// The first `before` outputs belong to earlier steps.
   void end_step(const engine::Outputs& outputs, size_t before = 0);
-  /// What the adversary did in the step.
+  /// Adds the choices of the adversary in the step.
   void add_choices(const std::vector<engine::AdversarialChoice>& choices);
-  /// Says which process a client is, once it is attached.
+  /// Adds the process of a client, once it is attached.
   void name(const ClientName& client);
 
   /// From now on nothing is recorded.
   void end();
-  /// Hands what there is to the files.
+  /// Passes everything to the files.
   void flush();
-  /// Waits until all that was recorded is in the files.
+  /// Waits until everything that was recorded is in the files.
   void sync();
-  /// Empty, or why the recording ended, once: from then on nothing is recorded.
+  /// Returns an empty text, or once the reason why the recording ended: from then on nothing is
+  /// recorded.
   std::string take_error();
 
  private:
   void write_events();
 
-  const engine::FabricConfig fabric_;  // what names are from
+  const engine::FabricConfig fabric_;  // the source of names
   JournalWriter journal_;
   RecordingMemory memory_;
   std::string events_path_;
@@ -61,7 +62,7 @@ class Recording {
   std::optional<BackgroundFile> choices_file_;  // with `--adversarial`
   std::vector<std::byte> choices_;
   std::vector<Event> described_;
-  Step step_;  // the one in progress, as a reader would see it
+  Step step_;  // the step in progress, as a reader would see it
   size_t record_ = 0;
   size_t calls_ = 0;
   engine::Instant now_{};

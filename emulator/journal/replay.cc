@@ -50,25 +50,25 @@ void Replay::require(bool holds, const char* what) {
   if (!holds) journal_.fail(what);
 }
 
-/// What the daemon answers for. A journal that was tampered with must not make an engine do what it
-/// was never meant to survive.
+/// Checks what the daemon guarantees. A journal that was tampered with must not give an engine
+/// inputs that it was never meant to survive.
 void Replay::check(const Step& step) {
   const auto& devices = journal_.header().fabric.devices;
   const auto check_device = [&](engine::DeviceIndex device) {
     require(device.value < devices.size(), "a step with a device that is not in the header");
   };
   const auto check_client = [&](engine::ClientId client) {
-    require(clients_.contains(client), "a step of a client that never came");
+    require(clients_.contains(client), "a step of a client that never connected");
   };
-  require(step.now >= now_, "a step before the one before it");
+  require(step.now >= now_, "a step that is earlier than the previous one");
   now_ = step.now;
   const engine::Input& input = *step.input;
   if (const auto* attach = std::get_if<engine::AttachClient>(&input)) {
     check_device(attach->device);
     if (attach->shares_with) check_client(*attach->shares_with);
-    require(clients_.insert(attach->client).second, "a client that comes twice");
+    require(clients_.insert(attach->client).second, "a client that connects twice");
   } else if (const auto* detach = std::get_if<engine::DetachClient>(&input)) {
-    require(clients_.erase(detach->client) == 1, "a client leaves that never came");
+    require(clients_.erase(detach->client) == 1, "a client that leaves but never connected");
   } else if (const auto* command = std::get_if<engine::Command>(&input)) {
     check_client(command->client);
   } else if (const auto* send = std::get_if<engine::PostSend>(&input)) {
@@ -105,7 +105,7 @@ std::optional<Difference> Replay::replay(const Step& step) {
   memory_.begin_step(step.calls);
   outputs_.clear();
   engine_.step(step.now, *step.input, outputs_);
-  if (memory_.failed()) journal_.fail("the record of what was read of clients makes no sense");
+  if (memory_.failed()) journal_.fail("the record of the clients' memory is invalid");
   encoded_.clear();
   Appender to(encoded_);
   append_outputs(to, outputs_);
@@ -133,7 +133,7 @@ std::optional<Difference> Replay::compare(const Step& step) {
     const size_t begin = recorded.position(), fresh_begin = fresh.position();
     const std::optional<RecordedOutput> was = recorded.next();
     const std::optional<RecordedOutput> is = fresh.next();
-    if (recorded.failed()) journal_.fail("the record of a step's outputs makes no sense");
+    if (recorded.failed()) journal_.fail("the record of a step's outputs is invalid");
     if (is_frame(was) || is_frame(is)) ++frame;
     if (was && is &&
         std::ranges::equal(step.outputs.subspan(begin, recorded.position() - begin),

@@ -1,5 +1,5 @@
-// Runs a new engine on a journal, without the application, and compares whatever it does with what
-// was recorded.
+// Runs a new engine on a journal, without the application, and compares everything it does with the
+// recording.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@
 
 namespace rocemu::journal {
 
-/// Where to stop: behind the frame of that number in trace.pcap, or behind that line of
+/// The point at which to stop: after the frame of that number in trace.pcap, or after that line of
 /// events.jsonl. Both count from 1.
 struct Until {
   std::optional<uint64_t> frame;
   std::optional<uint64_t> event;
 };
 
-/// The first thing that was not as recorded.
+/// The first difference from the recording
 struct Difference {
   uint64_t offset = 0;            // of the step's record in the journal
   engine::Instant at{};           // of the step
@@ -40,14 +40,14 @@ class Replay {
   /// Throws JournalError for a journal that is damaged or that no daemon can have recorded.
   std::optional<Difference> run(const Until& until = {});
 
-  /// Called for each frame of the trace that is as it was recorded, in order.
+  /// Called for each frame of the trace that equals the recorded one, in order.
   using OnFrame = std::function<void(engine::Instant at, std::span<const uint8_t> frame)>;
   void on_frame(OnFrame callback) { on_frame_ = std::move(callback); }
 
-  /// Called for each step that is as it was recorded, with what the engine put out.
+  /// Called for each step that equals the recorded one, with the engine's outputs.
   using OnStep = std::function<void(const Step& step, const engine::Outputs& outputs)>;
   void on_step(OnStep callback) { on_step_ = std::move(callback); }
-  /// Lets the engine notice writes that race (engine::WritesUnordered), for on_step().
+  /// Makes the engine detect races of WRITEs (engine::WritesUnordered), for on_step().
   void watch_write_races() { engine_.watch_write_races(); }
 
   uint64_t steps() const { return steps_; }
@@ -76,8 +76,8 @@ class Replay {
   uint64_t steps_ = 0, frames_ = 0, events_ = 0;
 };
 
-/// The last `count` events and frames of a journal before the record at `offset`, and not behind
-/// `until`, as lines of JSON.
+/// Returns the last `count` events and frames of a journal before the record at `offset`, and not
+/// after `until`, as lines of JSON.
 std::vector<std::string> last_lines(const std::string& path, uint64_t offset, size_t count,
                                     const Until& until = {});
 

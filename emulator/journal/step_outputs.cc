@@ -1,4 +1,4 @@
-// The outputs of a step, written and read.
+// Writing and reading of the outputs of a step
 #include <cstddef>
 #include <utility>
 
@@ -13,7 +13,7 @@ namespace {
 
 using engine::ClientId;
 
-/// The numbers of the outputs in the file.
+/// The numbers of the outputs in the file
 enum class OutputKind : uint8_t {
   kCompletion = 1,
   kCqFailed,
@@ -143,7 +143,7 @@ struct AppendOutput {
   }
 };
 
-/// False if the kind is none.
+/// Returns false if the kind is unknown.
 bool take_output(Taker& from, RecordedOutput& output) {
   const auto client = [&] { return from.take<ClientId>(); };
   const auto cq = [&] { return from.take<engine::CqId>(); };

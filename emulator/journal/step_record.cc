@@ -12,7 +12,7 @@ namespace {
 
 using engine::ClientId;
 
-/// The numbers of the inputs in the file.
+/// The numbers of the inputs in the file
 enum class InputKind : uint8_t {
   kAttachClient = 1,
   kDetachClient,
@@ -43,7 +43,7 @@ struct AppendInput {
     to.put(InputKind::kAttachClient);
     to.put(input.client);
     to.put(input.device);
-    to.put(input.shares_with.value_or(ClientId{}));  // 0 is nobody
+    to.put(input.shares_with.value_or(ClientId{}));  // 0 means none
   }
   void operator()(const engine::DetachClient& input) const {
     to.put(InputKind::kDetachClient);
@@ -97,7 +97,7 @@ struct AppendInput {
     to.put(InputKind::kRemoveDevice);
     to.put(input.device);
   }
-  // Their text says all of them.
+  // Their text is enough.
   void operator()(const engine::AddRules& input) const {
     to.put(InputKind::kAddRules);
     to.text(input.rules->text);

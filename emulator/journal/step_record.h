@@ -1,5 +1,5 @@
-// One record of a journal: a step of the engine with what went in, what the engine asked of the
-// clients' memory meanwhile, and what came out.
+// One record of a journal: a step of the engine with its input, its accesses to the clients'
+// memory, and its outputs.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ namespace rocemu::journal {
 
 enum class RecordKind : uint8_t {
   kStep = 1,
-  kClient,  // which process a client is: for people, and to compare recordings
+  kClient,  // the process of a client: for people, and to compare recordings
 };
 
 /// A client's process.
@@ -26,18 +26,18 @@ struct ClientName {
 };
 
 void append(Appender& to, const ClientName& client);
-/// False if the bytes are none.
+/// Returns false if the bytes are invalid.
 [[nodiscard]] bool parse(Bytes body, ClientName& client);
 
 // ---- Steps ----------------------------------------------------------------------------------
 
-/// A step in parts, as its record is written: the input first, then each call of HostMemory when it
-/// returns, the outputs at the end.
+/// A step in parts, in the order of its record: first the input, then each call of HostMemory when
+/// it returns, and at the end the outputs.
 void append_input(Appender& to, engine::Instant now, const engine::Input& input);
 void append_outputs(Appender& to, const engine::Outputs& outputs, size_t before = 0);
 
-/// Views into the record's bytes. `input` may refer to `request` and `frames`: a Step stays where
-/// it is.
+/// Views into the record's bytes. `input` may refer to `request` and `frames`, so a Step must not
+/// be moved.
 struct Step {
   Step() = default;
   Step(const Step&) = delete;
@@ -54,14 +54,14 @@ struct Step {
 
 // ---- Outputs --------------------------------------------------------------------------------
 
-/// A frame of up to this size is recorded whole, of a longer one its headers and its ICRC, which
-/// stands for the payload. All of it is in the capture beside the journal.
+/// A frame of up to this size is recorded whole; for a longer one its headers and its ICRC, which
+/// represents the payload. The capture beside the journal has all frames completely.
 inline constexpr size_t kWholeFrame = 384;
 inline constexpr size_t kFrameHeaders = 128;
 
 struct RecordedFrame {
   engine::Instant at{};                               // of a trace
-  std::optional<engine::DeviceIndex> leaves_through;  // set if it went outside, without marks
+  std::optional<engine::DeviceIndex> leaves_through;  // set if it left the fabric, without marks
   engine::FrameMarks marks;
   uint32_t size = 0;
   Bytes head;
@@ -94,14 +94,14 @@ using RecordedOutput =
                  RecordedRuleFired, engine::DeviceChanged, abi::Reply, RecordedCmReply,
                  engine::GroupChange, engine::KillProcess>;
 
-/// Goes through a step's outputs one by one.
+/// Iterates over a step's outputs.
 class OutputReader {
  public:
   explicit OutputReader(Bytes outputs) : taker_(outputs) {}
-  /// Nothing at the end, and where the bytes make no sense: then failed().
+  /// Returns nothing at the end, and if the bytes are invalid: then failed() is true.
   std::optional<RecordedOutput> next();
   bool failed() const { return taker_.failed(); }
-  /// Where the next one begins.
+  /// Returns the position of the next output.
   size_t position() const { return taker_.position(); }
 
  private:

@@ -1,4 +1,4 @@
-// Values that inputs and outputs of a step have in common.
+// Values that occur in both inputs and outputs of a step
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace rocemu::journal {
 
-/// Any value but 0 and 1 in a bool would be undefined.
+/// Any value except 0 and 1 in a bool would be undefined.
 inline bool take_bool(Taker& from) {
   const auto value = from.take<uint8_t>();
   if (value > 1) from.fail();

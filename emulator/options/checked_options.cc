@@ -26,7 +26,7 @@ constexpr size_t kMaxInterfaceLength = 15;      // IFNAMSIZ with its NUL is 16
 
 constexpr std::string_view kLogLevels[] = {"trace", "debug", "info", "warn", "error", "off"};
 
-/// The command line as it was given.
+/// The options of the command line, before they are checked.
 class Given {
  public:
   explicit Given(const po::variables_map& values) : values_(values) {}
@@ -36,7 +36,7 @@ class Given {
   bool is_text(const char* option) const {
     return has(option) && boost::any_cast<std::string>(&values_[option].value()) != nullptr;
   }
-  /// Empty if it was not given.
+  /// Returns the option's text; empty if the option was not given.
   std::string text(const char* option) const {
     return has(option) ? values_[option].as<std::string>() : "";
   }
@@ -67,15 +67,15 @@ bool is_name(std::string_view name) {
          std::ranges::all_of(name, allowed);
 }
 
-/// One word with a letter that is no address, as long as an interface's name may be; the daemon
-/// knows which there are.
+/// Returns whether the text may be the name of an interface: it is one word, not too long, and has
+/// a letter that cannot be in an address. The daemon has the list of interfaces.
 bool may_be_interface(std::string_view text) {
   const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   return std::ranges::any_of(text, is_letter) && text.size() <= kMaxInterfaceLength &&
          text.find_first_of(",:/ ") == std::string_view::npos && !wire::parse_ip_address(text);
 }
 
-/// `quoted` begins the message.
+/// Reads addresses. An error message begins with `quoted`.
 std::vector<wire::IpAddress> read_addresses(std::string_view list, const std::string& quoted) {
   std::vector<wire::IpAddress> addresses;
   while (true) {
@@ -98,7 +98,7 @@ std::vector<wire::IpAddress> read_addresses(std::string_view list, const std::st
   }
 }
 
-/// `option` begins the message.
+/// Reads a profile. An error message begins with `option`.
 std::shared_ptr<const engine::DeviceProfile> read_profile(const std::string& name,
                                                           const std::string& option) {
   try {
@@ -142,7 +142,7 @@ void read_device(const std::string& given, FabricOptions& options, engine::Devic
   }
 }
 
-/// `option` begins the message.
+/// Checks that names and addresses differ. An error message begins with `option`.
 void check_distinct(const std::vector<engine::DeviceConfig>& devices, const std::string& option) {
   std::set<std::string> names;
   std::set<wire::IpAddress> taken;
@@ -170,8 +170,7 @@ void read_devices(const std::vector<std::string>& texts, FabricOptions& options)
   check_distinct(options.devices, "--device");
 }
 
-/// The devices of a topology file.
-/// Files of profiles that a topology names are relative to its own directory.
+/// Files of profiles that a topology names are relative to the topology's directory.
 std::string beside(const std::string& topology, const std::string& profile) {
   if (!profile::is_profile_file(profile)) return profile;
   return (std::filesystem::path(topology).parent_path() / profile).string();
@@ -203,7 +202,7 @@ void take_rails(const std::string& file, FabricOptions& options) {
   check_distinct(options.devices, "--topology " + file);
 }
 
-/// Takes over the topology, and returns whether it names the devices.
+/// Reads the topology, and returns whether it names the devices.
 bool take_topology(const Given& given, FabricOptions& options) {
   if (!given.has("topology")) return false;
   try {
@@ -218,7 +217,7 @@ bool take_topology(const Given& given, FabricOptions& options) {
   return has_rails;
 }
 
-/// Names the devices as the profile's driver does: mlx5_0, mlx5_1.
+/// Names the devices like the profile's driver: mlx5_0, mlx5_1.
 void name_devices(const engine::DeviceProfile& profile,
                   std::vector<engine::DeviceConfig>& devices) {
   const std::string& pattern = profile.identity.name;
@@ -273,7 +272,7 @@ void check_devices(const Given& given, FabricOptions& options) {
   }
 }
 
-/// Returns what "N" or "N:THREAD/CALL,..." means.
+/// Returns the meaning of "N" or "N:THREAD/CALL,...".
 GivenSchedule schedule_of(const std::string& text) {
   const auto fail = [&]() -> uint64_t {
     throw OptionError("--schedule '" + text +
@@ -315,7 +314,7 @@ void check_clock(const Given& given, FabricOptions& options) {
   }
 }
 
-/// Runs in lockstep are compared: by default no frame depends on relative speed.
+/// Runs in lockstep are compared, so by default no frame in them depends on relative speed.
 void check_ack_coalescing(const Given& given, FabricOptions& options) {
   options.ack_coalescing = options.lockstep ? 1 : engine::kMaxAckCoalescing;
   if (!given.has("ack-coalescing")) return;
@@ -328,7 +327,8 @@ void check_ack_coalescing(const Given& given, FabricOptions& options) {
   options.ack_coalescing = static_cast<uint32_t>(*number);
 }
 
-/// "500k", "100M", "2G" or bytes; nothing if it is anything else.
+/// Reads a size such as "500k", "100M", "2G" or a number of bytes. Returns nothing for any other
+/// text.
 std::optional<uint64_t> read_size(std::string_view text) {
   uint64_t unit = 1;
   constexpr std::string_view kUnits = "kMG";
@@ -426,7 +426,7 @@ void add_adversarial(const std::string& word, engine::adversarial::Classes& chos
   }
 }
 
-/// Without a value, or with "all", every class is on.
+/// Without a value, or with "all", every class is enabled.
 void check_adversarial(const Given& given, FabricOptions& options) {
   using engine::adversarial::Classes;
   if (!given.is_text("adversarial")) return;  // of `rocemu explore` it is a number of seeds
@@ -440,8 +440,8 @@ void check_adversarial(const Given& given, FabricOptions& options) {
   options.adversarial = chosen.bits();
 }
 
-/// In lockstep the daemon waits for the programs. An adversary decides by itself when memory is
-/// read and written.
+/// In lockstep the daemon waits for the programs. An adversary itself decides when memory is read
+/// and written.
 void check_waiting(const Given& given, FabricOptions& options) {
   options.exact_memory =
       given.is_set("exact-memory") || options.lockstep || options.adversarial != 0;

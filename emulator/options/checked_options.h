@@ -1,5 +1,5 @@
-// The options that describe a fabric, checked. `rocemu run`, `rocemu up`, `rocemu explore` and
-// rocemud have them in common (option_table.h).
+// Checks the options that describe a fabric, which `rocemu run`, `rocemu up`, `rocemu explore` and
+// rocemud share (option_table.h).
 #pragma once
 
 #include <boost/program_options/variables_map.hpp>
@@ -15,7 +15,7 @@
 
 namespace rocemu::options {
 
-/// What is wrong with a command line, in one line, and what would be right.
+/// An error in a command line: one line with the mistake and the correct form.
 class OptionError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -33,8 +33,8 @@ std::vector<std::string> adversarial_class_names();
 
 struct FabricOptions {
   std::vector<engine::DeviceConfig> devices;
-  /// One for each device: the network interface all of whose addresses it has; empty for a device
-  /// that has the addresses of its DeviceConfig.
+  /// For each device, the name of the network interface whose addresses it has; empty if it has the
+  /// addresses of its DeviceConfig.
   std::vector<std::string> interfaces;
   Topology topology;
   std::string capture;           // empty for none
@@ -50,8 +50,8 @@ struct FabricOptions {
   uint32_t adversarial = 0;     // engine::FabricConfig::adversarial
   std::vector<std::pair<uint8_t, uint64_t>> adversarial_choices;  // the same
   bool udp = false;
-  /// The first device has its default addresses, and besides those of the machine that no other
-  /// device has.
+  /// If true, the first device has its default addresses, and also those of the machine that no
+  /// other device has.
   bool first_has_machines_addresses = false;
   bool same_keys = false;
   bool strict_icrc = false;
@@ -63,7 +63,7 @@ struct FabricOptions {
   bool sleep_between_turns = false;
 };
 
-/// Throws OptionError.
+/// Checks the options. Throws OptionError.
 FabricOptions check_options(const boost::program_options::variables_map& given);
 
 }  // namespace rocemu::options

@@ -117,7 +117,7 @@ std::string help_of(Command command, bool all) {
   });
   if (left_out > 0)
     text << "\n" << name_of(command) << " --help-all lists " << left_out << " more options.\n";
-  return text.str().substr(1);  // without the line between the blocks of nothing and the first
+  return text.str().substr(1);  // without the empty line before the first block
 }
 
 std::optional<std::string> why_unknown(std::string_view option) {

@@ -1,5 +1,5 @@
-// Every option of `rocemu run`, `rocemu up`, `rocemu explore` and rocemud: one row each, from which
-// parsing, help, manual pages and completion are made.
+// Every option of `rocemu run`, `rocemu up`, `rocemu explore` and rocemud, in one row each.
+// Parsing, help, manual pages and completion use this table.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class Commands {
   uint8_t bits_;
 };
 
-/// The tasks by which help groups options, in its order.
+/// The tasks by which help groups options, in the order of the help
 enum class Task : uint8_t {
   kServe,
   kChooseDevices,
@@ -44,7 +44,7 @@ enum class Task : uint8_t {
 /// rocemu passes to another.
 enum class Shown : uint8_t { kAlways, kInHelpAll, kNever };
 
-/// kMaybeText: without a value, or with one behind "=".
+/// kMaybeText: without a value, or with one after "=".
 enum class Value : uint8_t { kSwitch, kText, kMaybeText, kTexts, kNumber };
 
 struct Option {
@@ -57,7 +57,7 @@ struct Option {
   const char* help;
 };
 
-/// Returns all rows; a task's options have the order in which help shows them.
+/// Returns all rows. The options of a task are in the order of the help.
 std::span<const Option> option_table();
 
 }  // namespace rocemu::options

@@ -1,4 +1,4 @@
-// Options that earlier versions had, for an error that says what to do instead.
+// Options of earlier versions. Their errors name the replacement.
 #pragma once
 
 #include <optional>

@@ -19,7 +19,7 @@ namespace rocemu::options {
 namespace {
 
 constexpr size_t kMaxTopologyDevices = 250;
-constexpr unsigned kMaxCpus = 8192;  // what Linux can be built for on x86-64
+constexpr unsigned kMaxCpus = 8192;  // the most that Linux on x86-64 supports
 constexpr int kMaxNode = 1023;
 constexpr size_t kMaxSlots = 32;  // of a PCI bus
 constexpr char kSuffix[] = ".yaml";
@@ -36,7 +36,7 @@ class Reader {
     throw TopologyError(fmt::format("{}: {}", name_, what));
   }
 
-  /// A mapping with these keys and no others.
+  /// Checks that a mapping has only these keys.
   void check_keys(const YAML::Node& node, std::string_view what,
                   std::initializer_list<std::string_view> keys) const {
     if (!node.IsMap()) fail(node, fmt::format("{} must be a mapping", what));
@@ -48,7 +48,7 @@ class Reader {
     }
   }
 
-  /// The elements of the list with that key, of which there is at least one.
+  /// Returns the list with that key, which must have at least one element.
   YAML::Node list_of(const YAML::Node& node, const char* key) const {
     const YAML::Node value = node[key];
     if (!value) fail(node, fmt::format("'{}' is missing here", key));
@@ -153,7 +153,7 @@ Topology read_document(const Reader& reader, const YAML::Node& document) {
   return topology;
 }
 
-/// Where the topologies are that come with rocemu.
+/// Returns the directory of the installed topologies.
 std::filesystem::path library() {
   std::error_code ignored;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", ignored);

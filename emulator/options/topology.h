@@ -14,8 +14,8 @@ namespace rocemu::options {
 /// A device of a topology file, on a rail of the network.
 struct Rail {
   std::string device;
-  std::vector<wire::IpAddress> addresses;  // empty: those of the default device in its place
-  std::string interface;                   // whose addresses it has; empty for none
+  std::vector<wire::IpAddress> addresses;  // empty: those of the default device at its position
+  std::string interface;                   // the device has its addresses; empty for none
   std::string profile;                     // its name or file; empty: that of --profile
 };
 
@@ -31,7 +31,7 @@ struct NumaNode {
 };
 
 struct Topology {
-  /// As rxe: no PCI functions, all devices are virtual.
+  /// If true, the machine has no PCI functions, and all devices are virtual, as with rxe.
   bool is_flat = false;
   /// The nodes of a file. Empty: each device is below a separate root port.
   std::vector<NumaNode> nodes;
@@ -45,14 +45,14 @@ class TopologyError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Reads "pci", "flat", or else a file or the name of one that comes with rocemu. Throws
-/// TopologyError.
+/// Reads "pci", "flat", a file, or the name of an installed topology. Throws TopologyError.
 Topology read_topology(const std::string& text);
 
-/// Reads what a file says; `name` is for messages. Throws TopologyError.
+/// Reads the text of a file; `name` is for messages. Throws TopologyError.
 Topology parse_topology(const std::string& yaml, const std::string& name);
 
-/// Reads a list of processors as Linux writes it: "0-7,16". Nothing if it is none.
+/// Reads a list of processors in Linux's format, such as "0-7,16". Returns nothing if the text is
+/// not one.
 std::optional<std::vector<unsigned>> parse_cpu_list(const std::string& text);
 
 }  // namespace rocemu::options

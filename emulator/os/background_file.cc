@@ -14,12 +14,13 @@
 namespace rocemu {
 namespace {
 
-/// So much is written at once if nothing waits: it is cheaper than waking the thread.
+/// Up to this size, data is written at once if nothing waits, because that is cheaper than waking
+/// the thread.
 constexpr size_t kLittle = size_t{64} << 10;
 constexpr size_t kMaxWaiting = 64 << 20;
 constexpr size_t kSpares = 8;
 
-/// At the end, of the reader of a stream: without taking anything, and in all.
+/// Limits at the end for the reader of a stream: for a pause in its reading, and in total.
 constexpr std::chrono::seconds kPatience{2};
 constexpr std::chrono::seconds kMaxPatience{20};
 
@@ -35,7 +36,7 @@ BackgroundFile::BackgroundFile(const std::string& path)
   if (!fd_) {
     error_ = errno;
   } else if (is_stream(fd_.get())) {
-    error_ = ESPIPE;  // a FIFO in the file's place: nothing may be left out of a file
+    error_ = ESPIPE;  // a FIFO instead of a file: no byte may be omitted from a file
   }
 }
 
@@ -126,7 +127,7 @@ void BackgroundFile::work() {
   }
 }
 
-/// By the thread, or by the caller while the thread has nothing to do. Returns errno or 0.
+/// Called by the thread, or by the caller while the thread has nothing to do. Returns errno or 0.
 int BackgroundFile::write_now(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const size_t size = is_stream_ ? wait_for_reader(bytes.size()) : bytes.size();
@@ -142,8 +143,8 @@ int BackgroundFile::write_now(std::span<const std::byte> bytes) {
   return 0;
 }
 
-/// How much of `size` can be written without waiting, once it is more than nothing; 0 at the end.
-/// The file may be our parent's standard output, which is not ours to make non-blocking.
+/// Waits until more than nothing of `size` can be written without waiting, and returns how much; 0
+/// at the end. The file may be the parent's standard output, which must not be made non-blocking.
 size_t BackgroundFile::wait_for_reader(size_t size) const {
   pollfd entries[] = {{fd_.get(), POLLOUT, 0}, {ended_.get(), POLLIN, 0}};
   while (poll(entries, 2, -1) < 0) {

@@ -1,6 +1,6 @@
-// A file that a thread of its own writes when there is much to write, so that its user does not
-// wait for the disk; or a stream (a pipe, a FIFO, a socket), whose reader may be slow or never
-// read, so that its user need not wait at all.
+// A file that a separate thread writes when there is much to write, so that its user does not wait
+// for the disk; or a stream (a pipe, a FIFO, a socket), whose reader may be slow or never read, so
+// that its user need not wait at all.
 #pragma once
 
 #include <atomic>
@@ -20,31 +20,33 @@ namespace rocemu {
 
 class BackgroundFile {
  public:
-  /// Creates the file or empties it; error() is not 0 if that fails, or if the path is a FIFO.
+  /// Creates or truncates the file; error() is not 0 if this fails, or if the path is a FIFO.
   explicit BackgroundFile(const std::string& path);
-  /// Writes to what is open already.
+  /// Writes to a descriptor that is already open.
   explicit BackgroundFile(UniqueFd fd);
-  /// Writes what is left to a file. What the reader of a stream has not taken is lost; see sync().
+  /// Writes the rest to a file. Data that the reader of a stream has not taken is lost; see sync().
   ~BackgroundFile();
   BackgroundFile(const BackgroundFile&) = delete;
   BackgroundFile& operator=(const BackgroundFile&) = delete;
 
-  /// Appends the bytes and leaves `bytes` empty, with room. Little is written at once; what is
-  /// much, or behind something that waits, later. Waits if a whole lot is waiting already. False
-  /// once anything could not be written; then nothing is written any more.
+  /// Appends the bytes and leaves `bytes` empty, with capacity. A small amount is written at once;
+  /// a large amount, or data behind waiting data, is written later. Waits if too much is waiting
+  /// already. Returns false once anything could not be written; after that nothing is written.
   bool write(std::vector<std::byte>& bytes);
 
-  /// False while so much waits for the reader of a stream that write() would wait, too.
+  /// Returns false while write() would have to wait, because the reader of a stream is too far
+  /// behind.
   bool has_room();
 
-  /// How long the reader of a stream is waited for: while it takes something now and then, or for
-  /// ever.
+  /// How long sync() waits for the reader of a stream: as long as it takes something from time to
+  /// time, or forever.
   enum class Patience { kLimited, kEndless };
 
-  /// Waits until all is written; false as for write(). Where patience ends the error is ETIMEDOUT.
+  /// Waits until everything is written. Returns false as write() does. If the patience ends, the
+  /// error is ETIMEDOUT.
   bool sync(Patience patience = Patience::kEndless);
 
-  /// errno of the first failure, or 0.
+  /// Returns the errno of the first failure, or 0.
   int error();
 
  private:
@@ -54,16 +56,16 @@ class BackgroundFile {
 
   UniqueFd fd_;
   bool is_stream_ = false;
-  UniqueFd ended_;  // of a stream: an eventfd that ends the thread's wait for the reader
+  UniqueFd ended_;  // for a stream: an eventfd that ends the thread's wait for the reader
   std::atomic<uint64_t> taken_bytes_{0};
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   std::deque<std::vector<std::byte>> waiting_;
   std::vector<std::vector<std::byte>> spare_;
-  size_t waiting_bytes_ = 0;  // those that are just being written included
+  size_t waiting_bytes_ = 0;  // including those that are being written
   int error_ = 0;
   bool ending_ = false;
-  std::thread thread_;  // started by the first that is written later
+  std::thread thread_;  // started by the first delayed write
 };
 
 }  // namespace rocemu

@@ -1,4 +1,4 @@
-// The resource limits of getrlimit(2) that keep a NIC from working.
+// The resource limits of getrlimit(2) that can prevent a NIC from working
 #pragma once
 
 #include <sys/resource.h>

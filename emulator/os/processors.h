@@ -6,13 +6,14 @@
 
 namespace rocemu {
 
-/// In order. Empty if the machine has more than we know of.
+/// Returns the processors in order. Empty if the machine has more than a cpu_set_t can hold.
 std::vector<int> allowed_processors();
 
-/// As taskset(1) lists them: "0-3,8".
+/// Returns the list in the format of taskset(1): "0-3,8".
 std::string processor_list(const std::vector<int>& processors);
 
-/// This thread, and all that it starts, stay there. False on failure, with errno.
+/// Restricts this thread, and all threads and processes that it starts, to the processor. Returns
+/// false with errno set on failure.
 bool stay_on(int processor);
 
 }  // namespace rocemu

@@ -10,7 +10,8 @@
 namespace rocemu {
 
 void RunLifetime::end() {
-  // A follower that is gone is noticed by whoever waits for it, hence no SIGPIPE and no error.
+  // Another process waits for the follower and notices its end, so no SIGPIPE and no error is
+  // needed.
   while (fd_ && send(fd_.get(), "", 1, MSG_NOSIGNAL) < 0 && errno == EINTR) {
   }
   fd_.reset();

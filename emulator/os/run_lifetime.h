@@ -1,6 +1,6 @@
-// Lets a process live as long as the run that started it, and learn how the run ended. Asking
-// getppid(2) is not enough: a killed process closes its descriptors before its children get
-// another parent.
+// Lets a process live as long as the run that started it, and learn how the run ended. getppid(2)
+// is not sufficient: a killed process closes its descriptors before its children get another
+// parent.
 #pragma once
 
 #include <utility>
@@ -9,16 +9,16 @@
 
 namespace rocemu {
 
-/// The run's end. Closing it without a word, as the kernel does for a killed process, means that
-/// the run was killed.
+/// The run's end. If it is closed without a message, as by the kernel for a killed process, the run
+/// was killed.
 class RunLifetime {
  public:
   RunLifetime() = default;  // of no run
   explicit RunLifetime(UniqueFd fd) : fd_(std::move(fd)) {}
-  /// Says that the run has ended by itself, and closes it.
+  /// Reports that the run has ended by itself, and closes the end.
   void end();
   explicit operator bool() const { return static_cast<bool>(fd_); }
-  /// For a child of the run, which does not keep it alive.
+  /// For a child of the run, which must not keep it alive.
   void forget() { fd_.reset(); }
 
  private:
@@ -26,15 +26,15 @@ class RunLifetime {
 };
 
 enum class RunState { kAlive, kEnded, kKilled };
-/// The end of the process that lives as long as the run.
+/// The end of the process that lives as long as the run
 class RunFollower {
  public:
   explicit RunFollower(UniqueFd fd) : fd_(std::move(fd)) {}
   /// For the run, after it has started the process.
   void forget() { fd_.reset(); }
   int fd() const { return fd_.get(); }  // readable when there is something to read; -1 for no run
-  /// kKilled also if the descriptor cannot be read. Waits if there is nothing to read and the
-  /// descriptor blocks.
+  /// Returns kKilled also if the descriptor cannot be read. Waits if there is nothing to read and
+  /// the descriptor blocks.
   RunState read();
 
  private:

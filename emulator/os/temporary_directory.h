@@ -1,4 +1,4 @@
-// A directory that goes with its owner, and all that is in it.
+// A directory that is removed with its owner, with all its contents
 #pragma once
 
 #include <filesystem>
@@ -7,7 +7,7 @@ namespace rocemu {
 
 class TemporaryDirectory {
  public:
-  /// Below $TMPDIR, or /tmp. Throws std::system_error.
+  /// Creates the directory below $TMPDIR, or /tmp. Throws std::system_error.
   TemporaryDirectory();
   ~TemporaryDirectory();
   TemporaryDirectory(const TemporaryDirectory&) = delete;

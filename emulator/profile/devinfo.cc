@@ -19,14 +19,14 @@
 namespace rocemu::profile {
 namespace {
 
-/// How ibv_devinfo writes a value.
+/// The format in which ibv_devinfo prints a value
 enum class Form : uint8_t {
   kNumber,          // "131072", "0x02c9", "4095 us", "1000000kHZ", "131072Bytes"
-  kNumberAndNames,  // the same, with names far below it
+  kNumberAndNames,  // the same, with names on indented lines
   kText,            // "22.36.1010"
   kParens,     // "4096 (5)", "ATOMIC_HCA (1)": the number in parentheses, by its name in a profile
   kFlagBits,   // "0xed721c36", with the flags' names below it
-  kFlagNames,  // nothing, with the flags' names below it
+  kFlagNames,  // nothing, with the names of flags on indented lines
 };
 
 struct DumpLine {
@@ -102,7 +102,8 @@ constexpr DumpLine kLines[] = {
 };
 // clang-format on
 
-/// Lines of one machine, and lines about what rocemu does not emulate. With its deeper lines.
+/// Lines that are specific to one machine, and lines about features that rocemu does not emulate.
+/// The indented lines below them are skipped, too.
 constexpr std::string_view kLeftOut[] = {"node_guid",
                                          "sys_image_guid",
                                          "max_ee_rd_atom",
@@ -147,7 +148,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-/// In tabs; pages of the web make spaces of them.
+/// Returns the indentation in tabs. Web pages convert tabs to spaces.
 size_t indent_of(std::string_view line) {
   constexpr size_t kTab = 8;
   const std::string_view blanks = line.substr(0, line.find_first_not_of(" \t"));
@@ -176,7 +177,7 @@ std::string flags_yaml(uint64_t bits, std::span<const FieldName> names) {
   return fmt::format("[{}]", fmt::join(words, ", "));
 }
 
-/// "mlx5_0" as the pattern "mlx5_%d".
+/// Returns the pattern for a name: "mlx5_%d" for "mlx5_0".
 std::string pattern_of(std::string_view name) {
   size_t end = name.size();
   while (end > 0 && std::isdigit(static_cast<unsigned char>(name[end - 1]))) --end;
@@ -196,7 +197,7 @@ class Recorder {
     if (at_end_)
       throw std::runtime_error(source +
                                ": there is no line hca_id: this is not what ibv_devinfo -v "
-                               "prints of a device");
+                               "prints for a device");
     const std::string name(trimmed(trimmed(line_).substr(kDevice.size())));
     add("identity", "name", yaml_text(pattern_of(name)));
     next();
@@ -204,12 +205,12 @@ class Recorder {
     if (!gid_types_.empty()) add("gids", "types", fmt::format("[{}]", fmt::join(gid_types_, ", ")));
     if (further) {
       for (FoundValue& value : further(name)) {
-        if (value.key == "hw_rev" && is_hardware_version(value.value)) continue;  // as by itself
+        if (value.key == "hw_rev" && is_hardware_version(value.value)) continue;  // as if alone
         add(value.section, value.key, std::move(value.value), std::move(value.source));
       }
     }
     if (!value_of("device", "phys_port_cnt").empty()) add("identity", "board_id", "null", kNoLine);
-    // ibv_devinfo leaves these lines out if they are 0.
+    // ibv_devinfo omits these lines if they are 0.
     if (!value_of("device", "device_cap_flags_ex").empty() && values_.contains("port")) {
       for (const char* key : {"max_cq_count", "max_cq_period", "max_dm_size"})
         add("device", key, "0", kNoLine);
@@ -264,13 +265,13 @@ class Recorder {
   }
   void add(std::string_view section, std::string_view key, std::string value, std::string source) {
     for (const Value& one : values_[std::string(section)]) {
-      if (one.key == key) return;  // a second port, or known before
+      if (one.key == key) return;  // of a second port, or already known
     }
     values_[std::string(section)].push_back(
         {std::string(key), std::move(value), std::move(source)});
   }
 
-  /// The names in the deeper lines that follow.
+  /// Reads the names on the following indented lines.
   std::vector<std::string> take_names(size_t indent) {
     std::vector<std::string> names;
     while (!at_end_ && indent_of(line_) > indent && !trimmed(line_).empty()) {
@@ -341,7 +342,8 @@ class Recorder {
       return next();
     }
     next();
-    // The number has what the names say. The lines of ports have one more tab than the device's.
+    // The number contains the flags of the names. The lines of ports have one more tab than the
+    // device's.
     if (row.form == Form::kFlagBits) take_names(indent);
     if (row.form == Form::kNumberAndNames) take_names(indent + 2);
     if (row.form == Form::kFlagNames) read = named_flags(row, take_names(indent));

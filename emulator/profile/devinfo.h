@@ -1,4 +1,4 @@
-// A profile out of what `ibv_devinfo -v` prints of a NIC.
+// Creates a profile from the output of `ibv_devinfo -v` for a NIC.
 #pragma once
 
 #include <functional>
@@ -11,16 +11,16 @@
 namespace rocemu::profile {
 
 struct RecordedProfile {
-  std::string yaml;                   // with the number of the dump's line behind each value
-  std::vector<std::string> unknown;   // lines that say nothing that a profile has a key for
-  std::vector<std::string> left_out;  // names of lines that are about what rocemu does not emulate
+  std::string yaml;                   // with the line number in the dump after each value
+  std::vector<std::string> unknown;   // lines for which a profile has no key
+  std::vector<std::string> left_out;  // names of lines about features that rocemu does not emulate
 };
 
-/// Returns further values of the device of that name; those of the dump take precedence.
+/// Returns further values for the device with that name. The values of the dump take precedence.
 using FurtherValues = std::function<std::vector<FoundValue>(const std::string& device)>;
 
-/// Reads the first device of a dump; a dump may end anywhere. Throws std::runtime_error if there is
-/// no device in it. `source` is for the comment at the head.
+/// Reads the first device of a dump, which may be truncated anywhere. Throws std::runtime_error if
+/// it has no device. `source` is for the comment at the beginning.
 RecordedProfile record_profile(std::string_view dump, const std::string& source,
                                const FurtherValues& further = {});
 

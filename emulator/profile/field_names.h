@@ -1,4 +1,4 @@
-// The names that a profile has for bits and values, as in <infiniband/verbs.h> without the prefix.
+// The names of bits and values in a profile, as in <infiniband/verbs.h> without the prefix
 #pragma once
 
 #include <array>
@@ -47,7 +47,7 @@ inline constexpr FieldName kLinkLayers[] = {{"Unspecified", 0}, {"InfiniBand", 1
 inline constexpr FieldName kMtus[] = {
     {"256", 1}, {"512", 2}, {"1024", 3}, {"2048", 4}, {"4096", 5}};
 
-/// ibv_port_attr::active_width and active_speed.
+/// Values of ibv_port_attr::active_width and active_speed.
 inline constexpr FieldName kWidths[] = {{"1X", 1}, {"4X", 2}, {"8X", 4}, {"12X", 8}, {"2X", 16}};
 inline constexpr FieldName kSpeeds[] = {{"SDR", 1},  {"DDR", 2},  {"QDR", 4},  {"FDR10", 8},
                                         {"FDR", 16}, {"EDR", 32}, {"HDR", 64}, {"NDR", 128}};
@@ -56,7 +56,7 @@ inline constexpr FieldName kGidTypes[] = {{"RoCE v1", 0}, {"RoCE v2", 1}};
 
 inline constexpr FieldName kInlineAbove[] = {{"refuse", 0}, {"cap", 1}};
 
-/// Values of abi::PostRules::no_inline_room: of a profile the engine makes the room.
+/// Values of abi::PostRules::no_inline_room: with a profile the engine adds the room.
 inline constexpr FieldName kInlineRoom[] = {{"true", 1}, {"false", 2}};
 
 inline constexpr FieldName kBooleans[] = {{"false", 0}, {"true", 1}};
@@ -74,7 +74,7 @@ inline constexpr auto kQpTypes = [] {
   return names;
 }();
 
-/// The opcodes that rocemu can send.
+/// The opcodes that rocemu can send
 inline constexpr auto kOpcodes = [] {
   std::array<FieldName, std::size(abi::kSendOpcodes)> names{};
   for (size_t i = 0; i < names.size(); ++i)

@@ -1,8 +1,8 @@
-// Every key of a profile: its section, its name, what it may be, and the member of DeviceProfile
-// that holds it. Reading, writing, comparing and the schema are all visitors of this list.
+// Every key of a profile: its section, its name, its valid values, and the member of DeviceProfile
+// for it. Reading, writing, comparing and the schema are visitors of this list.
 //
 // A visitor has number(section, key, member), text(...), name(..., names), bits(..., names),
-// names(..., names) for a list whose order counts, error(..., word for 0) and verbs(section, map).
+// names(..., names) for a list whose order matters, error(..., word for 0) and verbs(section, map).
 #pragma once
 
 #include "emulator/engine/device_profile.h"

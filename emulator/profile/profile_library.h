@@ -1,4 +1,4 @@
-// The profiles that come with rocemu, and how a profile is found by its name.
+// The installed profiles, and the search for a profile by its name
 #pragma once
 
 #include <memory>
@@ -10,13 +10,14 @@
 
 namespace rocemu::profile {
 
-/// Returns the names of all profiles that come with rocemu: `generic` first, then in order.
+/// Returns the names of all installed profiles: `generic` first, then in order.
 std::vector<std::string> profile_names();
 
 /// Returns the profile of that name, or of that file. Throws ProfileError.
 std::shared_ptr<const engine::DeviceProfile> load_profile(const std::string& name_or_file);
 
-/// Returns whether load_profile() takes the text for a file: it has a '/', or ends with ".yaml".
+/// Returns whether load_profile() treats the text as a file: it contains a '/', or ends with
+/// ".yaml".
 bool is_profile_file(std::string_view name_or_file);
 
 }  // namespace rocemu::profile

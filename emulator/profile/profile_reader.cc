@@ -30,7 +30,7 @@ std::vector<std::string_view> texts_of(Names names) {
   return texts;
 }
 
-/// Takes each field from the document, if it is there.
+/// Reads each field from the document, if the document has it.
 class Reader {
  public:
   Reader(const NodeReader& reader, const Node& root) : reader_(reader), root_(root) {}
@@ -100,7 +100,7 @@ class Reader {
     }
   }
 
-  /// Complains of what no field has asked for.
+  /// Reports keys that no field has read.
   void check_keys() const {
     std::vector<std::string_view> sections;
     for (const auto& [section, keys] : known_) {
@@ -128,7 +128,7 @@ class Reader {
     }
   }
 
-  /// The node of a key, for mistakes that two keys make together.
+  /// Returns the node of a key, for errors that involve two keys.
   const Node& node_of(std::string_view section, std::string_view key) const {
     const Node* const mapping = section_node(section);
     const Node* const node = mapping != nullptr ? mapping->find(key) : nullptr;
@@ -164,7 +164,7 @@ class Reader {
     if (found == names.end()) {
       const std::vector<std::string_view> known = texts_of(names);
       const std::string near = NodeReader::suggestion(text, known);
-      reader_.fail(node, fmt::format("'{}' is none of the names here{}", text,
+      reader_.fail(node, fmt::format("'{}' is not one of the allowed names{}", text,
                                      near.empty() ? "; use " + scenario::listing(known) : near));
     }
     return found->value;
@@ -191,11 +191,12 @@ class Reader {
 constexpr uint32_t kAtomics = abi::opcodes_where(&abi::SendOpcode::is_atomic);
 constexpr uint32_t kXrcFlag = 1u << 20;
 constexpr size_t kMaxPattern = 40;
-/// Each entry of a table and each port is files in sysfs. No NIC that is known has more.
+/// The maximum sizes. Each entry of a table and each port is a file in sysfs, and no known NIC has
+/// more.
 constexpr uint32_t kMaxGidTable = 1024, kMaxPorts = 4;
 
-/// Returns whether it can be the name of a file in sysfs: letters, digits, '_', '-' and '.', not
-/// '.' first.
+/// Returns whether the text can be the name of a file in sysfs: letters, digits, '_', '-' and '.',
+/// not starting with '.'.
 bool is_name(std::string_view text) {
   const auto allowed = [](unsigned char c) {
     return (std::isalnum(c) != 0 && c < 0x80) || c == '_' || c == '-' || c == '.';
@@ -204,13 +205,13 @@ bool is_name(std::string_view text) {
          std::ranges::all_of(text, allowed);
 }
 
-/// Returns whether it is a name with "%d" in it.
+/// Returns whether the text is a name that contains "%d".
 bool is_pattern(const std::string& text) {
   const size_t at = text.find("%d");
   return at != std::string::npos && is_name(text.substr(0, at) + "0" + text.substr(at + 2));
 }
 
-/// What two values cannot be together, and what rocemu has no room for.
+/// Checks for values that contradict each other, and for limits of rocemu.
 void check_profile(const NodeReader& reader, const Reader& fields, const DeviceProfile& p) {
   const auto require = [&](bool right, std::string_view section, std::string_view key,
                            const std::string& message) {
@@ -241,7 +242,7 @@ void check_profile(const NodeReader& reader, const Reader& fields, const DeviceP
           fmt::format("a device has 1 to {} ports", kMaxPorts));
   at_most(p.port.gid_tbl_len, kMaxGidTable, "port", "gid_tbl_len");
   require(p.gid_types.size() < 2 || (p.gid_types.size() == 2 && p.gid_types[0] != p.gid_types[1]),
-          "gids", "types", "each type of GID can be there once");
+          "gids", "types", "each type of GID is allowed only once");
   require(static_cast<uint32_t>(p.active_mtu) <= p.port.max_mtu, "port", "active_mtu",
           "active_mtu is larger than max_mtu");
   require(p.port.gid_tbl_len >= p.gid_types.size(), "port", "gid_tbl_len",
@@ -258,18 +259,19 @@ void check_profile(const NodeReader& reader, const Reader& fields, const DeviceP
   require((p.attr.device_cap_flags & kXrcFlag) != 0 || !fields.has("qp", "types") ||
               (p.qp.types & kXrcTypes) == 0,
           "qp", "types", "XRC QPs need XRC among the device_cap_flags");
-  require(is_pattern(p.identity.name), "identity", "name",
-          fmt::format("'{}' is no pattern for names such as mlx5_%d: letters, digits, '_', '-' and "
-                      "'.', not '.' first",
-                      p.identity.name));
+  require(
+      is_pattern(p.identity.name), "identity", "name",
+      fmt::format("'{}' is not a pattern for names such as mlx5_%d: letters, digits, '_', '-' and "
+                  "'.', not '.' first",
+                  p.identity.name));
   for (const auto& [key, text] :
        {std::pair("driver", &p.identity.driver), std::pair("module", &p.identity.module)}) {
     require(text->empty() || is_name(*text), "identity", key,
-            fmt::format("'{}' is no name of a driver or module", *text));
+            fmt::format("'{}' is not the name of a driver or module", *text));
   }
 }
 
-/// Fills what follows from other fields.
+/// Sets the members that are derived from other fields.
 void derive(const Reader& fields, DeviceProfile& p) {
   if (p.attr.atomic_cap == 0) p.sends.opcodes &= ~kAtomics;
   if ((p.attr.device_cap_flags & kXrcFlag) == 0) {
@@ -278,7 +280,7 @@ void derive(const Reader& fields, DeviceProfile& p) {
   }
   if (!fields.has("device", "device_cap_flags_ex"))
     p.attr.device_cap_flags_ex = p.attr.device_cap_flags;
-  // ATOMIC WRITE and FLUSH are advertised by these flags alone.
+  // These flags are the only sign of support for ATOMIC WRITE and FLUSH.
   for (const abi::SendOpcode& row : abi::kSendOpcodes) {
     if (row.capabilities != 0 && (p.attr.device_cap_flags_ex & row.capabilities) == 0)
       p.sends.opcodes &= ~abi::opcode_bit(row.opcode);

@@ -1,4 +1,4 @@
-// Profiles: what docs/profiles.md describes, read from YAML.
+// Reads profiles from YAML. docs/profiles.md describes them.
 #pragma once
 
 #include <memory>
@@ -12,27 +12,26 @@
 
 namespace rocemu::profile {
 
-/// All that is wrong with a profile: of each mistake "FILE:LINE:COLUMN: what was found, and what is
-/// allowed", and its line with a caret.
+/// All errors of a profile. For each error there is "FILE:LINE:COLUMN: what was found, and what is
+/// allowed", and the line with a caret.
 class ProfileError : public std::runtime_error {
  public:
   explicit ProfileError(const std::string& text, std::vector<scenario::Problem> problems = {})
       : std::runtime_error(text), problems_(std::move(problems)) {}
-  /// Empty if the file could not be read at all.
+  /// Returns the problems; none if the file could not be read at all.
   const std::vector<scenario::Problem>& problems() const { return problems_; }
 
  private:
   std::vector<scenario::Problem> problems_;
 };
 
-/// Reads a profile of that name; what it leaves out is as `generic` has it. `file` is for messages.
-/// Throws ProfileError.
+/// Reads a profile with that name; missing keys have the values of `generic`. `file` is for
+/// messages. Throws ProfileError.
 std::shared_ptr<const engine::DeviceProfile> parse_profile(std::string_view yaml,
                                                            const std::string& name,
                                                            const std::string& file);
 
-/// Returns whether the text is a profile rather than a scenario: whether it has one of its
-/// sections.
+/// Returns whether the text is a profile and not a scenario: it has one of a profile's sections.
 bool is_profile(std::string_view yaml);
 
 }  // namespace rocemu::profile

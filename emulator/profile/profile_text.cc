@@ -22,7 +22,7 @@ namespace {
 using Names = std::span<const FieldName>;
 using scenario::json_schema::Json;
 
-/// Numbers that drivers write in hexadecimal.
+/// Returns whether drivers write this number in hexadecimal.
 bool is_hexadecimal(std::string_view section, std::string_view key) {
   return section == "pci" || key == "vendor_id" || key == "hw_ver" || key == "page_size_cap" ||
          key == "max_mr_size" || key.ends_with("flags") || key.ends_with("flags_ex") ||
@@ -72,7 +72,7 @@ class Writer {
       list += (list.empty() ? "" : ", ") + std::string(name.text);
       rest &= ~name.value;
     }
-    // Opcodes and types that rocemu does not have cannot be turned off.
+    // Opcodes and types that rocemu does not support cannot be disabled.
     const bool may_have_more = std::string_view(section) == "device";
     if (rest != 0 && may_have_more && !is_all)
       list += fmt::format("{}{:#x}", list.empty() ? "" : ", ", rest);
@@ -103,7 +103,7 @@ class Writer {
   std::vector<Line> lines_;
 };
 
-/// Makes the schema of each field.
+/// Creates the schema of each field.
 class SchemaWriter {
  public:
   template <class T>

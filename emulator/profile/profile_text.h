@@ -1,4 +1,4 @@
-// Profiles as text.
+// Converts profiles to text.
 #pragma once
 
 #include <string>
@@ -15,10 +15,10 @@ struct Line {
   std::string value;
 };
 
-/// Returns every key, in the order of files.
+/// Returns every key, in the order of profile files.
 std::vector<Line> lines_of(const engine::DeviceProfile& profile);
 
-/// Returns the whole profile as YAML, which parse_profile() reads back.
+/// Returns the whole profile as YAML, which parse_profile() can read.
 std::string to_yaml(const engine::DeviceProfile& profile);
 
 /// Returns the JSON schema of profiles, for editors.

@@ -78,7 +78,8 @@ class SysfsReader {
     if (line && is_hexadecimal_number(*line)) found_.push_back({"pci", key, *line, file});
   }
 
-  /// Each address has an entry of each type: the order of the first of each.
+  /// Each address has an entry of each type, so the order of the first entries of each type is
+  /// enough.
   void take_gid_types() {
     const fs::path types = device_ / "ports" / "1" / "gid_attrs" / "types";
     std::vector<std::string> names;

@@ -1,4 +1,4 @@
-// Text from outside as a YAML string.
+// Writes text of unknown origin as a YAML string.
 #pragma once
 
 #include <string>

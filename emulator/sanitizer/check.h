@@ -1,4 +1,4 @@
-// What happens in a program, as a rule's check sees it.
+// The events of a program, as the check of a rule receives them
 #pragma once
 
 #include <cstddef>
@@ -16,10 +16,10 @@
 
 namespace rocemu::sanitizer {
 
-/// Why a post was refused, as far as a rule is about it.
+/// The reason why a post was refused, as far as rules need it
 enum class Refusal : uint8_t { kNone, kFull, kState, kTooManySges, kTooMuchInline, kOther };
 
-/// A call that posted requests, or was refused. The requests from `begin` up to, and not including,
+/// A call that posted requests, or was refused. The requests from `begin` up to, but not including,
 /// `end` were posted.
 struct Post {
   const Objects& objects;
@@ -27,38 +27,38 @@ struct Post {
   Thread thread;
   Place place;
   uint64_t begin, end;
-  const void* head = nullptr;  // of the list; null for a builder's
+  const void* head = nullptr;  // of the list; null for a builder
   uint64_t head_wr_id = 0;
-  Refusal refusal = Refusal::kNone;  // of the request behind them
-  uint64_t asked = 0;                // SGEs, or bytes inline, that it has
+  Refusal refusal = Refusal::kNone;  // of the request after them
+  uint64_t asked = 0;                // its number of SGEs, or of inline bytes
 };
 
-/// A call that polls a CQ, before it looks.
+/// A call that polls a CQ, before it reads the CQ
 struct Poll {
   Cq& cq;
   Thread thread;
 };
 
-/// The program gets a completion. Up to the number `last` the queue's requests are finished by it;
-/// of an SRQ, where `last` is 0, only one is.
+/// The program gets a completion. It finishes the requests of the queue up to number `last`; for an
+/// SRQ, where `last` is 0, it finishes only one.
 struct Completion {
   const Objects& objects;
   Cq& cq;
   Queue& queue;
   Thread thread;
-  Place place;  // known if it is an error
+  Place place;  // set if it is an error
   uint64_t last;
   uint32_t status;                   // abi::WcStatus
-  const Request* request = nullptr;  // whose it is; null if that is unknown
-  uint32_t opcode = 0;               // abi::WcOpcode, if it is a success
-  uint32_t length = 0;               // in bytes, of a receive that is a success
+  const Request* request = nullptr;  // its request; null if unknown
+  uint32_t opcode = 0;               // abi::WcOpcode, if it is successful
+  uint32_t length = 0;               // in bytes, for a successful receive
   uint32_t source_qp = 0;            // of a datagram
-  Qp* qp = nullptr;                  // whose it is, also of an SRQ's; null if that is unknown
+  Qp* qp = nullptr;                  // its QP, also for an SRQ; null if unknown
   uint32_t index = 0;                // in its CQ, counted from 0 modulo 2^32
-  uint32_t produced = 0;             // completions that the CQ ever had by now
+  uint32_t produced = 0;             // number of completions that the CQ ever had by now
 };
 
-/// The requests behind the number `begin` were not posted after all: the device is gone.
+/// The requests after number `begin` were not posted after all: the device was removed.
 struct PostTakenBack {
   Queue& queue;
   uint64_t begin;
@@ -85,7 +85,7 @@ struct Destruction {
   Place place;
 };
 
-/// A destruction that failed: the object still exists.
+/// A destruction that failed: the object still exists
 struct FailedDestruction {
   const Objects& objects;
   const Object& object;
@@ -93,7 +93,7 @@ struct FailedDestruction {
   int error;
 };
 
-/// A verb refused what is beyond a limit of `whose`, a device or an object.
+/// A verb refused a request beyond a limit of `whose`, a device or an object.
 struct BeyondLimit {
   std::string_view attribute;  // "cap.max_send_wr"
   uint64_t asked, allowed;
@@ -107,7 +107,7 @@ struct WrongState {
   Place created, place;
 };
 
-/// A destruction waits for acknowledgements of events, or has had them all.
+/// A destruction waits for acknowledgements of events, or has received all of them.
 struct AcknowledgementWait {
   const Object& object;
   uint32_t completion_events, async_events;
@@ -117,7 +117,7 @@ struct AcknowledgementsComplete {
   const Object& object;
 };
 
-/// The same of rdma_destroy_id(), for events of the connection manager.
+/// The same for rdma_destroy_id(), for events of the connection manager
 struct CmWait {
   Handle id;
   uint64_t events;
@@ -128,7 +128,7 @@ struct CmWaitEnd {
   Handle id;
 };
 
-/// A thread waits in ibv_get_cq_event(), of a channel without an event; or has one.
+/// A thread waits in ibv_get_cq_event(), for a channel without an event; or has received one.
 struct EventWait {
   std::span<const Cq* const> cqs;  // of the channel, by number
   Thread thread;
@@ -152,7 +152,7 @@ struct Fork {
   Place place;
 };
 
-/// The program closes a device, and leaves the objects of that context behind.
+/// The program closes a device, and leaves the objects of that context.
 struct ContextEnd {
   Objects& objects;
   Handle context;
@@ -162,7 +162,7 @@ struct ProgramEnd {
   const Objects& objects;
 };
 
-/// All events, each with a number: its place in this list.
+/// All events, each with a number: its place in this list
 using Events = std::tuple<Post, Poll, Completion, PostTakenBack, DroppedCompletion, StateChange,
                           Destruction, FailedDestruction, BeyondLimit, WrongState,
                           AcknowledgementWait, AcknowledgementsComplete, CmWait, CmWaitEnd,
@@ -178,7 +178,7 @@ constexpr size_t number_of() {
   }
 }
 
-/// The check of one rule for one program. Each rule overrides what it needs.
+/// The check of one rule for one program. Each rule overrides the functions that it needs.
 class Check {
  public:
   virtual ~Check() = default;
@@ -221,13 +221,13 @@ constexpr uint64_t wanted_events() {
   (std::make_index_sequence<kEvents>());
 }
 
-/// A check, and the events that it wants, as bits.
+/// A check, and the events that it handles, as bits
 struct WantingCheck {
   std::unique_ptr<Check> check;
   uint64_t wanted;
 };
 
-/// A check whose rule is `kRule`.
+/// A check whose rule is `kRule`
 template <const Rule& kRule>
 class CheckOf : public Check {
  public:

@@ -1,4 +1,4 @@
-// Rules that the NIC checks: what it sees, as a finding.
+// Rules that the NIC checks: converts its observations to findings.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace rocemu::sanitizer {
 
-/// An object that a finding is about, and what the program did at the place that is shown for it.
+/// An object of a finding, and what the program did at the place that is shown for it
 struct NicObject {
   std::string what;   // "created"
   std::string title;  // "QP 5"
@@ -28,11 +28,11 @@ struct MissingReceive {
   uint32_t qp;
   std::optional<uint32_t> srq;
   uint32_t from;     // the sender's QP
-  bool is_repeated;  // with an RNR NAK; else the message is lost
+  bool is_repeated;  // with an RNR NAK; otherwise the message is lost
 };
 NicFinding receive_queue_empty(const MissingReceive& missing);
 
-/// Two WRITEs to the same bytes that nothing has ordered.
+/// Two WRITEs to the same bytes in no order
 struct WriteRace {
   uint32_t qp;     // of the second
   uint32_t other;  // of the first
@@ -41,7 +41,7 @@ struct WriteRace {
 };
 NicFinding remote_write_race(const WriteRace& race);
 
-/// A datagram of `payload` bytes found a receive with room for that, and none for the GRH.
+/// A datagram of `payload` bytes found a receive with space for the payload, but not for the GRH.
 NicFinding ud_grh_ignored(uint32_t qp, uint32_t from, uint64_t payload);
 
 enum class RefusalReason : uint8_t {
@@ -52,7 +52,7 @@ enum class RefusalReason : uint8_t {
   kNoAccess,
   kBeyond,
 };
-/// A peer's access to memory that was refused.
+/// A peer's access to memory that was refused
 struct RefusedAccess {
   uint32_t qp;    // of the memory's owner
   uint32_t from;  // of the peer
@@ -60,10 +60,10 @@ struct RefusedAccess {
   uint64_t address, length;
   uint32_t access;  // abi::AccessFlags
   RefusalReason reason;
-  uint64_t opened_address, opened_length;  // what the key opens
-  bool is_window;                          // that is a memory window, and no region
+  uint64_t opened_address, opened_length;  // the range of the key
+  bool is_window;                          // whether it is a memory window, not a region
 };
-/// rkey-stale or protection-explained.
+/// Returns a finding of rkey-stale or protection-explained.
 NicFinding access_refused(const RefusedAccess& refused);
 
 }  // namespace rocemu::sanitizer

@@ -1,4 +1,4 @@
-// The objects of one program, as its verbs show them.
+// The objects of one program, according to its verbs
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 
 namespace rocemu::sanitizer {
 
-/// The address by which the program knows an object (its ibv_qp *), and nothing is read there.
+/// The address by which the program knows an object (its ibv_qp *), which is never dereferenced.
 using Handle = const void*;
 using Thread = uint64_t;
 
@@ -61,7 +61,7 @@ struct Queue {
   Requests requests;
 };
 
-/// What all objects have.
+/// The common members of all objects
 struct Object {
   ObjectKind kind{};
   Handle handle = nullptr;
@@ -77,32 +77,32 @@ struct Object {
 
 struct Mr : Object {
   uint32_t lkey = 0, rkey = 0;
-  uint64_t address = 0, length = 0;  // as SGEs name it, if has_addresses
+  uint64_t address = 0, length = 0;  // in the addresses of SGEs, if has_addresses
   bool has_addresses = false;
   bool is_writable = false;  // IBV_ACCESS_LOCAL_WRITE
-  bool is_remote = false;    // a peer may use it
-  /// Where it lies in the process; 0 if it does not, as device memory.
+  bool is_remote = false;    // a peer can use it
+  /// Its address in the process; 0 if it is not mapped there, as device memory.
   uint64_t memory = 0;
-  /// A part whose pages changed, in the addresses of SGEs; an end of 0: none did.
+  /// A part whose pages changed, in the addresses of SGEs; an end of 0 means none.
   uint64_t changed_begin = 0, changed_end = 0;
   Place changed;
 };
 
 struct Cq : Object {
   uint32_t capacity = 0;
-  uint64_t polls = 0;    // calls, of all threads
+  uint64_t polls = 0;    // calls, by all threads
   Thread polled_by = 0;  // 0: never polled
   bool is_polled_by_several = false;
 
   Handle channel = nullptr;
-  bool is_armed = false;  // and there was no event since, as far as we know
+  bool is_armed = false;  // and there was no event since, as far as is known
   uint64_t arms = 0;      // since the latest event
   Place armed;            // the latest request for notification; stack 0: there was none
   uint64_t polls_at_arm = 0;
   bool could_complete_at_arm = false;       // a QP had work outstanding
   uint32_t produced_at_arm = 0, taken = 0;  // completions, modulo 2^32
 
-  /// Of the completions that had come when the CQ was armed, how many were not taken.
+  /// Returns the number of completions that had arrived when the CQ was armed and were not taken.
   uint32_t left_since_arm() const {
     const uint32_t left = produced_at_arm - taken;
     return left < (1u << 31) ? left : 0;
@@ -116,10 +116,10 @@ struct Srq : Object {
 
 struct Qp : Object {
   abi::QpType type{};
-  abi::QpState state = abi::QpState::kReset;  // as the program last set it
+  abi::QpState state = abi::QpState::kReset;  // the value that the program last set
   bool had_error = false;  // the program polled an error completion since the last RESET
   bool signals_all = false;
-  uint32_t peer = 0;  // the number of the QP that it is connected to
+  uint32_t peer = 0;  // the number of the QP to which it is connected
   const Cq* sends_to = nullptr;
   Handle srq = nullptr;
   const Cq* receives_from = nullptr;
@@ -130,7 +130,7 @@ struct Qp : Object {
   Qp& operator=(const Qp&) = delete;
 };
 
-/// A table of one kind of object.
+/// A table of one kind of object
 template <class T>
 class Table {
  public:
@@ -166,7 +166,7 @@ class Table {
   std::unordered_map<Handle, std::unique_ptr<T>> objects_;
 };
 
-/// The number of a QP or SRQ in a context, as completions have it.
+/// The number of a QP or SRQ in a context, as in completions
 struct NumberInContext {
   Handle context;
   uint32_t number;
@@ -179,7 +179,7 @@ struct NumberHash {
 };
 
 struct Objects {
-  bool has_changed_mappings = false;  // of a region that still exists, or did
+  bool has_changed_mappings = false;  // of a region that still exists, or existed
   Table<Object> pds, windows, address_handles;
   Table<Mr> regions;
   Table<Cq> cqs;
@@ -189,7 +189,7 @@ struct Objects {
   std::unordered_map<NumberInContext, Srq*, NumberHash> srqs_by_number;
   std::unordered_map<uint32_t, Mr*> regions_by_lkey;
 
-  /// Nothing of the context is left.
+  /// Removes all objects of the context.
   void forget(Handle context) {
     std::erase_if(qps_by_number, [&](const auto& one) { return one.first.context == context; });
     std::erase_if(regions_by_lkey, [&](const auto& one) { return one.second->context == context; });
@@ -214,7 +214,8 @@ struct Objects {
     qps.for_each(visit);
   }
 
-  /// Visits every queue with requests: of QPs and SRQs, each kind in the order of its numbers.
+  /// Visits every queue with requests: those of QPs and SRQs, each kind in the order of its
+  /// numbers.
   template <class Visit>
   void for_each_queue(Visit visit) const {
     std::vector<const Queue*> queues;

@@ -1,4 +1,4 @@
-// What a check reports, and by what: the host is the process of the program, or a test.
+// The reports of a check, and the host of checks, which is the process of the program, or a test
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,15 @@
 
 namespace rocemu::sanitizer {
 
-/// Where and when the program called something. The call is a string literal.
+/// The place and time of a call of the program. The call is a string literal.
 struct Place {
   std::string_view call;  // "ibv_post_recv"
   uint32_t stack = 0;     // a number of the host's; 0: unknown
   uint64_t time_ns = 0;   // device time
 };
 
-/// A place of a report, and what happened there: "posted", "deregistered". String literals.
+/// A place of a report, and what happened there: "posted", "deregistered". Both are string
+/// literals.
 struct NamedPlace {
   std::string_view what;
   Place place;
@@ -30,11 +31,12 @@ struct NamedPlace {
 struct Report {
   const Rule& rule;
   std::string message;
-  std::span<const NamedPlace> places;  // the last is where the mistake was made
+  std::span<const NamedPlace> places;  // the last one is where the mistake was made
 };
 
-/// Memory that was found to be readable while one call of the program is judged. A call that posts
-/// or completes many requests whose buffers share a page asks the kernel about that page once.
+/// Memory that was found to be readable while one call of the program is checked. If a call posts
+/// or completes many requests whose buffers share a page, the kernel is asked about that page only
+/// once.
 struct ReadableBytes {
   uint64_t begin = 0, end = 0;
 };
@@ -42,15 +44,16 @@ struct ReadableBytes {
 class Host {
  public:
   virtual void report(const Report& report) = 0;
-  /// Reports what is only wrong if it never ends, unless it is withdrawn. Returns its number.
+  /// Reports a mistake that counts only if a wait never ends, unless the report is withdrawn.
+  /// Returns its number.
   virtual uint64_t report_unless_withdrawn(const Report& report) = 0;
   virtual void withdraw(uint64_t number) = 0;
   /// Returns whether the calling thread is the only one of the process.
   virtual bool is_single_threaded() = 0;
-  /// A number for the bytes that the SGEs name; nothing if they cannot be read.
+  /// Returns a checksum of the bytes in the SGEs; nothing if they cannot be read.
   virtual std::optional<uint64_t> checksum(std::span<const abi::Sge> sges,
                                            ReadableBytes& readable) = 0;
-  /// Where the calling thread is.
+  /// Returns the place of the calling thread.
   virtual Place here(std::string_view call) = 0;
 
  protected:

@@ -1,4 +1,4 @@
-// The work requests of one queue that the program has not seen the end of, as it posted them.
+// The work requests of one queue, as posted, whose end the program has not seen
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace rocemu::sanitizer {
 
-/// Bytes of the process. An address of 0 stands for bytes that are not mapped there, as device
+/// Bytes of the process. An address of 0 means bytes that are not mapped there, such as device
 /// memory.
 struct MemoryRange {
   uint64_t address, length;
@@ -21,23 +21,23 @@ struct MemoryRange {
 struct Request {
   uint64_t number = 0;  // counted from 1 in its queue
   uint64_t wr_id = 0;
-  uint32_t opcode = 0;  // of a send: abi::WrOpcode
+  uint32_t opcode = 0;  // for a send: abi::WrOpcode
   uint32_t address_handle = 0;
   uint32_t immediate = 0;
   uint64_t remote_address = 0;
   bool is_signaled = true;
   bool is_inline = false;
-  bool is_finished = false;  // of an SRQ, whose requests finish in any order
+  bool is_finished = false;  // for an SRQ, whose requests finish in any order
   std::vector<abi::Sge> sges;
   Place posted;
   std::optional<uint64_t> checksum;  // of the bytes, when it was posted
-  /// For the compiler's sanitizer of the program, if it has one: the bytes that the NIC has until
-  /// the completion, and an address that stands for the completion.
+  /// For the compiler's sanitizer of the program, if it has one: the bytes that belong to the NIC
+  /// until the completion, and an address that represents the completion.
   std::vector<MemoryRange> memory;
   std::unique_ptr<uint64_t> completion_point;
 };
 
-/// A ring that grows up to the queue's capacity, and whose entries are used again, so that it stops
+/// A ring that grows up to the queue's capacity, and whose entries are reused, so that it stops
 /// allocating.
 class Requests {
  public:
@@ -46,7 +46,7 @@ class Requests {
   bool empty() const { return posted_ == finished_; }
   size_t size() const { return static_cast<size_t>(posted_ - finished_); }
 
-  /// The next request, with the values of an earlier one.
+  /// Adds a request, which still has the values of an earlier one.
   Request& push() {
     if (size() == ring_.size()) grow();
     Request& request = ring_[posted_ % ring_.size()];
@@ -54,22 +54,22 @@ class Requests {
     request.is_finished = false;
     return request;
   }
-  /// One of the numbers from finished() + 1 to posted().
+  /// `number` must be from finished() + 1 to posted().
   Request& at(uint64_t number) { return ring_[(number - 1) % ring_.size()]; }
   const Request& at(uint64_t number) const { return ring_[(number - 1) % ring_.size()]; }
 
   void finish_up_to(uint64_t number) {
     if (number > finished_ && number <= posted_) finished_ = number;
   }
-  /// Begins anew behind this number, as if all up to there were finished.
+  /// Restarts after this number, as if all requests up to it were finished.
   void begin_at(uint64_t number) { posted_ = finished_ = number; }
   void finish_all() { finished_ = posted_; }
-  /// None of the requests behind this number was posted.
+  /// None of the requests after this number was posted.
   void take_back(uint64_t number) {
     if (number >= finished_ && number < posted_) posted_ = number;
   }
 
-  /// The oldest unfinished request with that wr_id; null if there is none.
+  /// Returns the oldest unfinished request with that wr_id; null if there is none.
   Request* find(uint64_t wr_id) {
     for (uint64_t number = finished_ + 1; number <= posted_; ++number) {
       Request& request = at(number);
@@ -77,7 +77,7 @@ class Requests {
     }
     return nullptr;
   }
-  /// Finishes the oldest unfinished request with that wr_id; nothing if there is none.
+  /// Finishes the oldest unfinished request with that wr_id. Returns null if there is none.
   const Request* finish_one(uint64_t wr_id) {
     Request* const found = find(wr_id);
     if (found != nullptr) found->is_finished = true;

@@ -6,7 +6,7 @@ namespace rocemu::sanitizer {
 namespace {
 
 const Rule* const kRules[] = {
-    // Errors.
+    // Errors
     &kCmEventKept,
     &kCqOverrun,
     &kEventWithoutRearm,
@@ -23,7 +23,7 @@ const Rule* const kRules[] = {
     &kSendBufferModified,
     &kSendQueueNeverSignaled,
     &kSendQueueOverflow,
-    // Warnings.
+    // Warnings
     &kAhDestroyedInUse,
     &kCqTooSmall,
     &kDestroyFailed,

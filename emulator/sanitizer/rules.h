@@ -1,4 +1,4 @@
-// All rules, and how a user selects some of them.
+// All rules, and the selection of some of them by a user
 #pragma once
 
 #include <set>
@@ -17,22 +17,22 @@ extern const Rule kAhDestroyedInUse, kCmEventKept, kCqOverrun, kCqTooSmall, kDes
     kReceiveQueueEmpty, kRefusedLimit, kRefusedState, kRemoteWriteRace, kRkeyStale,
     kSendBufferModified, kSendQueueNeverSignaled, kSendQueueOverflow, kUdGrhIgnored;
 
-/// Errors first, each severity by name.
+/// Returns errors first, each severity sorted by name.
 std::span<const Rule* const> rules();
 
-/// Null if there is none of that name.
+/// Returns null if there is none of that name.
 const Rule* find_rule(std::string_view id);
 
-/// Rules that are looked for.
+/// The rules that are checked
 using Selection = std::set<const Rule*>;
 
 struct SelectionResult {
   Selection rules;
-  std::string unknown;  // the first name that is no rule's; then there is no selection
+  std::string unknown;  // the first unknown name; then there is no selection
 };
 
-/// Reads "RULE,...|all|-RULE": nothing is the default; a list that begins with "-RULE" takes from
-/// the default, and one that begins otherwise from nothing.
+/// Parses "RULE,...|all|-RULE". An empty text means the default; a list that starts with "-RULE"
+/// removes rules from the default, and any other list starts empty.
 SelectionResult select_rules(std::string_view text);
 
 }  // namespace rocemu::sanitizer

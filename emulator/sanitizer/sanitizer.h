@@ -1,4 +1,4 @@
-// The checks of one program, and what they look at.
+// The checks of one program, and the objects that they use
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace rocemu::sanitizer {
 
-/// Guarded by its user: one thread at a time.
+/// Guarded by its user: used by one thread at a time.
 class Sanitizer {
  public:
   Sanitizer(const Selection& selection, Host& host) {
@@ -21,7 +21,7 @@ class Sanitizer {
   }
 
   Objects& objects() { return objects_; }
-  /// Adds a check, of a rule or of the host's own.
+  /// Adds a check, of a rule or of the host itself.
   void add(WantingCheck added) {
     for (size_t event = 0; event < kEvents; ++event)
       if ((added.wanted >> event & 1) != 0) wanting_[event].push_back(added.check.get());

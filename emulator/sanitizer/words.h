@@ -1,4 +1,4 @@
-// The words of reports for what they are about.
+// The words of reports for queues and requests
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ inline std::string in_hex(uint64_t value) {
   return text;
 }
 
-/// "1 event", "3 events".
+/// Returns "1 event", "3 events".
 inline std::string count_of(uint64_t count, std::string_view what) {
   return std::to_string(count) + " " + std::string(what) + (count == 1 ? "" : "s");
 }
 
-/// "send 4 on QP 5", "receive 17 on SRQ 2".
+/// Returns "send 4 on QP 5", "receive 17 on SRQ 2".
 inline std::string title_of(QueueKind kind, uint32_t queue, uint64_t number) {
   return (kind == QueueKind::kSend ? "send " : "receive ") + std::to_string(number) +
          (kind == QueueKind::kShared ? " on SRQ " : " on QP ") + std::to_string(queue);

@@ -1,4 +1,4 @@
-// Rules whose parts are right, but not together.
+// Checks for rules whose parts are valid, but not in combination.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,21 +31,21 @@ bool is_within(const Kinds& kinds, const Kinds& others) {
   return kinds.any() && (kinds & ~others).none();
 }
 
-/// Effects of one manner that rule out those of another.
+/// Effects of one manner that exclude those of another
 struct Exclusion {
   Manner one, other;
   std::string_view reason;
 };
 
 constexpr std::string_view kDroppedAndMoved =
-    "what is dropped can not be delayed, doubled, reordered or changed as well";
+    "a dropped object cannot also be delayed, doubled, reordered or changed";
 constexpr Exclusion kExclusions[] = {
     {Manner::kDrops, Manner::kMoves, kDroppedAndMoved},
     {Manner::kDrops, Manner::kChanges, kDroppedAndMoved},
     {Manner::kRejects, Manner::kMoves,
-     "what is rejected does not arrive: no delay, duplicate or reorder"},
+     "a rejected request does not arrive, so it cannot be delayed, doubled or reordered"},
     {Manner::kAnswers, Manner::kAnswers, "a request gets one of rnr, nak and silent"},
-    {Manner::kDrops, Manner::kAlters, "what is dropped can not be changed or held as well"},
+    {Manner::kDrops, Manner::kAlters, "a dropped object cannot also be changed or held"},
 };
 
 void check_effects(Reading in, const Node& node) {
@@ -83,7 +83,7 @@ void check_selection(Reading in, const Node& node) {
   }
 }
 
-// IBTA vol 1, 11.6.2, says which completions can have which status.
+// Checks that the completions can have the status (IBTA vol 1, 11.6.2).
 void check_wc_status(Reading in, const Node& node) {
   if (!in.rule.effects.status) return;
   const auto& which = in.rule.which;
@@ -140,19 +140,19 @@ void check_cm_status(Reading in, const Node& node) {
                                    *effects.cm_status));
 }
 
-// librdmacm does not pass these two events on unchanged: for one it would follow the pointer in it,
-// and for the other it would query the services that the event names.
+// librdmacm uses the contents of these two events: it would follow the pointer in one, and query
+// the services that the other names.
 void check_cm_event(Reading in, const Node& node) {
   using abi::ucma::EventType;
   const Effects& effects = in.rule.effects;
   const auto event = effects.cm_event ? effects.cm_event : effects.raise_cm;
   if (event == EventType::kInternal || event == EventType::kAddrinfoResolved)
-    in.reader.fail(
-        node, fmt::format("librdmacm makes {} by itself: a rule cannot", abi::name_of(*event)));
+    in.reader.fail(node,
+                   fmt::format("librdmacm makes {} itself: a rule cannot", abi::name_of(*event)));
 }
 
-// A verb that does not say with which errno it fails may have any; ibv_advise_mr(3) says it, and
-// ibv_start_poll(3) and ibv_next_poll(3) have one that is no failure.
+// A verb whose errno is not documented may fail with any errno. It is documented for
+// ibv_advise_mr(3). ibv_start_poll(3) and ibv_next_poll(3) have one errno that is not a failure.
 void check_errno(Reading in, const Node& node) {
   constexpr int kOfAdviseMr[] = {EOPNOTSUPP, EINVAL, EFAULT, ENOENT, ENOMEM, ENOSYS, EPERM};
   const int error = in.rule.effects.error;
@@ -160,18 +160,19 @@ void check_errno(Reading in, const Node& node) {
   const Kinds& kinds = *in.rule.which.kinds;
   if (kinds == set_of(abi::Op::kAdviseMr) &&
       std::ranges::find(kOfAdviseMr, error) == std::end(kOfAdviseMr)) {
-    in.reader.warn(node, fmt::format("ibv_advise_mr(3) does not have {}",
+    in.reader.warn(node, fmt::format("ibv_advise_mr(3) never fails with {}",
                                      errno_names().text_of(static_cast<uint32_t>(error))));
   }
   if (error == ENOENT && is_within(kinds, set_of(abi::Op::kPollCq, abi::Op::kNextPoll))) {
     in.reader.warn(node,
-                   "ENOENT of ibv_start_poll(3) and ibv_next_poll(3) is an empty CQ, and no "
+                   "ENOENT of ibv_start_poll(3) and ibv_next_poll(3) means an empty CQ, and not a "
                    "failure");
   }
 }
 
-// libibverbs gives the program a pointer to the QP, CQ or SRQ that the event is about, or a port:
-// an event must not become one about something else (ibv_get_async_event(3)).
+// With an event, libibverbs gives the program a pointer to the QP, CQ or SRQ of the event, or a
+// port. So a rule must not change an event into one about another kind of object
+// (ibv_get_async_event(3)).
 void check_event(Reading in, const Node& node) {
   using abi::EventType;
   if (!in.rule.effects.event) return;
@@ -190,7 +191,7 @@ void check_event(Reading in, const Node& node) {
   }
   in.reader.fail(node,
                  "an event stays one about a QP, a CQ, an SRQ or the device; say which events "
-                 "are to become this one: event: QP_FATAL, for example");
+                 "must become this one: event: QP_FATAL, for example");
 }
 
 }  // namespace

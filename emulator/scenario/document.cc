@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kDeepest = 16;  // a rule in a file has 7 levels at most
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
-/// The text ends here for us.
+/// Thrown to end the parsing of the text.
 struct Stop {};
 
 bool continues_character(char c) {
@@ -27,7 +27,7 @@ std::string_view without_byte_order_mark(std::string_view text) {
   return text;
 }
 
-/// Without its end, also of a file with the line ends of Windows. `number` is from 1.
+/// Returns a line without its end, also for files with Windows line ends. `number` is from 1.
 std::string_view line_of(std::string_view text, int number) {
   text = without_byte_order_mark(text);
   for (int line = 1; line < number; ++line) {
@@ -40,7 +40,8 @@ std::string_view line_of(std::string_view text, int number) {
   return text;
 }
 
-/// How many bytes the UTF-8 character at the text's beginning has; 0 if there is none.
+/// Returns the number of bytes of the UTF-8 character at the beginning of the text; 0 if there is
+/// none.
 size_t character_size(std::string_view text) {
   const auto first = static_cast<unsigned char>(text[0]);
   const size_t size = first < 0x80   ? 1
@@ -56,8 +57,8 @@ size_t character_size(std::string_view text) {
   return size;
 }
 
-/// YAML 1.2, 5.1: no control characters but tab and line ends. yaml-cpp takes some for the end of
-/// the text and changes others.
+/// Finds a character that YAML does not allow: the only control characters are tabs and line ends
+/// (YAML 1.2, 5.1). yaml-cpp takes some of them for the end of the text and changes others.
 std::optional<Problem> find_foreign_character(std::string_view text) {
   text = without_byte_order_mark(text);
   Place place{1, 1};
@@ -66,7 +67,7 @@ std::optional<Problem> find_foreign_character(std::string_view text) {
     const auto c = static_cast<unsigned char>(text[0]);
     if (size == 0) {
       return Problem{place,
-                     fmt::format("the byte 0x{:02x} is no UTF-8 text; save the file as UTF-8", c)};
+                     fmt::format("the byte 0x{:02x} is not UTF-8 text; save the file as UTF-8", c)};
     }
     const bool ends_line = c == '\r' && text.size() > 1 && text[1] == '\n';
     if ((c < 0x20 && c != '\n' && c != '\t' && !ends_line) || c == 0x7f) {
@@ -85,7 +86,8 @@ class TreeBuilder : public YAML::EventHandler {
 
   Node take_root() { return std::move(root_); }
   Place place_of(const YAML::Mark& mark) {
-    // yaml-cpp counts bytes. Marks come in order, so that no line is looked for twice.
+    // yaml-cpp counts bytes. The marks are in ascending order, so that no line is searched for
+    // twice.
     if (mark.line < line_) line_ = 0, rest_ = without_byte_order_mark(text_);
     for (; line_ < mark.line; ++line_) {
       rest_.remove_prefix(std::min(rest_.size(), rest_.find('\n') + 1));
@@ -98,7 +100,7 @@ class TreeBuilder : public YAML::EventHandler {
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (++documents_ == 1) return;
     problems_.push_back({place_of(mark),
-                         "a second YAML document; a scenario is one, so leave out "
+                         "a second YAML document; a scenario has only one, so remove "
                          "the line '---'"});
     throw Stop();
   }
@@ -108,7 +110,7 @@ class TreeBuilder : public YAML::EventHandler {
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
     const Place place = place_of(mark);
-    complain(place, "no aliases ('*') here: write it out");
+    complain(place, "aliases ('*') are not allowed: write out the value");
     add(Node::of(Node::Kind::kBroken, place));
   }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
@@ -129,7 +131,7 @@ class TreeBuilder : public YAML::EventHandler {
  private:
   struct Open {
     Node node;
-    std::optional<Node> key;           // of a mapping: whose value is next
+    std::optional<Node> key;           // of a mapping: the key whose value is next
     std::map<std::string, int> lines;  // of its keys
   };
 
@@ -140,9 +142,9 @@ class TreeBuilder : public YAML::EventHandler {
 
   Place check(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
     const Place place = place_of(mark);
-    if (anchor != 0) complain(place, "no anchors ('&') here: write it out");
+    if (anchor != 0) complain(place, "anchors ('&') are not allowed: write out the value");
     const bool is_tagged = !tag.empty() && tag != "?" && tag != "!";  // "!": it is quoted
-    if (is_tagged) complain(place, fmt::format("no tags ('{}') here", tag));
+    if (is_tagged) complain(place, fmt::format("tags ('{}') are not allowed", tag));
     return place;
   }
 
@@ -176,7 +178,7 @@ class TreeBuilder : public YAML::EventHandler {
   void add_entry(Open& in, Node value) {
     Node& key = *in.key;
     if (key.is_scalar() && key.text == "<<") {
-      complain(key.place, "no merge keys ('<<') here: write it out");
+      complain(key.place, "merge keys ('<<') are not allowed: write out the keys");
       return;
     }
     if (key.is_scalar()) {
@@ -208,13 +210,13 @@ std::optional<Problem> find_tab(std::string_view text, int line) {
     const size_t tab = content.find('\t');
     if (tab < indent) {
       return Problem{{number, static_cast<int>(tab) + 1},
-                     "a tab in the indentation; YAML wants spaces"};
+                     "a tab in the indentation; YAML needs spaces"};
     }
   }
   return std::nullopt;
 }
 
-/// With what cannot be seen as C would have it.
+/// Returns the text with escape sequences, as in C, for invisible characters.
 std::string visible(std::string_view text) {
   std::string result;
   for (const char c : text) {
@@ -262,7 +264,7 @@ Node parse_document(std::string_view text, std::vector<Problem>& problems) {
   } catch (const YAML::Exception& error) {
     const Place place = error.mark.is_null() ? Place{1, 1} : builder.place_of(error.mark);
     auto tab = find_tab(text, place.line);
-    problems.push_back(tab ? std::move(*tab) : Problem{place, "this is no YAML: " + error.msg});
+    problems.push_back(tab ? std::move(*tab) : Problem{place, "this is not YAML: " + error.msg});
     return Node::of(Node::Kind::kBroken, {});
   }
   return builder.take_root();
@@ -274,7 +276,8 @@ std::string describe(const Problem& problem, std::string_view file, std::string_
   if (problem.place.line == 0) return fmt::format("{}: {}{}", file, kind, message);
   std::string result =
       fmt::format("{}:{}:{}: {}{}", file, problem.place.line, problem.place.column, kind, message);
-  // The length of a long line's part around the column; bytes of one character stay together.
+  // The length of the part of a long line before and after the column. A character's bytes are not
+  // split.
   constexpr int kBefore = 60, kAfter = 40;
   std::string source, marker;
   int column = 0;

@@ -1,6 +1,6 @@
-// A YAML text as a tree, every node with its place. Scenarios are read by people, so only the part
-// of YAML is allowed that says what it seems to say: no anchors, aliases, tags, merge keys, second
-// documents, or keys that are there twice.
+// Reads a YAML text as a tree in which every node has its place. Only the part of YAML is allowed
+// whose meaning is obvious to the readers of scenarios: no anchors, aliases, tags, merge keys,
+// second documents, or repeated keys.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace rocemu::scenario {
 
-/// In characters from 1; line 0 is no place in particular.
+/// A place in characters, from 1; line 0 means no particular place.
 struct Place {
   int line = 0;
   int column = 0;
@@ -24,7 +24,7 @@ struct Node {
     kScalar,
     kList,
     kMapping,
-    kBroken,  // something that was complained about already
+    kBroken,  // its problem was already reported
   };
   Kind kind = Kind::kNothing;
   Place place;
@@ -38,7 +38,7 @@ struct Node {
   bool is_scalar() const { return kind == Kind::kScalar; }
   bool is_list() const { return kind == Kind::kList; }
   bool is_mapping() const { return kind == Kind::kMapping; }
-  /// The value of that key; null if there is none.
+  /// Returns the value of that key; null if there is none.
   const Node* find(std::string_view key) const;
 };
 
@@ -47,21 +47,23 @@ struct Entry {
   Node value;
 };
 
-/// Something that is wrong, or (`is_warning`) probably not meant.
+/// A mistake, or (`is_warning`) something that is probably not intended.
 struct Problem {
   Place place;
   std::string message;
   bool is_warning = false;
 };
 
-/// The number of problems after which a file is not read further; people read fewer at once.
+/// The number of problems after which a file is not read further. A longer list would not help its
+/// author.
 inline constexpr size_t kMaxProblems = 100;
 
-/// The text's only document. What is wrong is added to `problems`; the tree is of what could be
-/// read then. It never throws, whatever the text.
+/// Parses the only document of the text. Problems are added to `problems`; the tree then has only
+/// the readable parts. Never throws, whatever the text is.
 Node parse_document(std::string_view text, std::vector<Problem>& problems);
 
-/// "FILE:LINE:COLUMN: message", and below it the line of the text with a caret under the column.
+/// Returns "FILE:LINE:COLUMN: message", and below it the line of the text with a caret under the
+/// column.
 std::string describe(const Problem& problem, std::string_view file, std::string_view text);
 
 }  // namespace rocemu::scenario

@@ -24,7 +24,7 @@ bool is_known_errno(uint64_t number) {
                              [&](const Name& name) { return name.value == number; });
 }
 
-/// A named AETH syndrome, "ack", "rnr 12" and the names of NAKs, or a number.
+/// Reads an AETH syndrome: "ack", "rnr 12", the name of a NAK, or a number.
 uint8_t read_syndrome(Reading in, const Node& value) {
   const std::string word = in.reader.text(value, "a syndrome");
   if (normalized(word) == "ACK") return wire::ack_syndrome();
@@ -141,8 +141,8 @@ MadeUpFrame read_frame(Reading in, const Node& node) {
   return frame;
 }
 
-/// rdma_get_cm_event(3): "status" is 0, a negative errno, or of REJECTED the reason of the REJ; of
-/// UNREACHABLE it may be what the peer's SIDR_REP says.
+/// "status" is 0, a negative errno, or for REJECTED the reason of the REJ (rdma_get_cm_event(3)).
+/// For UNREACHABLE it may be the status of the peer's SIDR_REP.
 void read_cm_status(Reading in, const Node& value) {
   const std::string word = in.reader.text(value, "a status");
   const bool negative = word.starts_with('-');

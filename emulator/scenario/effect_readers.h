@@ -1,4 +1,4 @@
-// How the values of effects are read that are more than a number, a time or a name.
+// Reads the values of effects that are not just a number, a time or a name.
 #pragma once
 
 #include "emulator/scenario/rule_keys.h"

@@ -7,10 +7,10 @@
 
 namespace rocemu::scenario {
 
-/// "drops", "delays by 1.5 ms, raises PORT_ERR": with the rule as the subject.
+/// Returns, for example, "drops" or "delays by 1.5 ms, raises PORT_ERR". The subject is the rule.
 std::string in_words(const engine::faults::Effects& effects);
 
-/// "12 ns", "1.5 ms", "3 s".
+/// Returns, for example, "12 ns", "1.5 ms" or "3 s".
 std::string in_words(engine::Duration time);
 
 }  // namespace rocemu::scenario

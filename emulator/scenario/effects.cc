@@ -30,7 +30,7 @@ constexpr Places kFrame = kOnFrames, kRequest = at(Where::kRequest), kLink = at(
                  kCmEvent = at(Where::kCmEvent), kVerb = at(Where::kVerb), kNow = at(Where::kNow);
 constexpr bool kAlone = true, kWithValue = false;
 
-/// `drop: true`, or `drop` alone; `drop: false` is no rule.
+/// Reads `drop: true`, or only `drop`; `drop: false` is not valid.
 template <bool Effects::*kFlag>
 void read_flag_of(Reading in, const Node& value) {
   if (!in.reader.boolean(value)) in.reader.fail(value, "leave it out instead");
@@ -42,7 +42,7 @@ void read_number_of(Reading in, const Node& value) {
   in.rule.effects.*kNumber = static_cast<uint32_t>(in.reader.number(value, kLeast, kMost));
 }
 
-/// A number, or `true` for 1.
+/// Reads a number, or `true` for 1.
 template <uint32_t Effects::*kNumber, uint32_t kMost>
 void read_count_of(Reading in, const Node& value) {
   if (value.is_scalar() && value.text == "true") {
@@ -57,7 +57,7 @@ void read_time_of(Reading in, const Node& value) {
   in.rule.effects.*kTime = read_time(in, value);
 }
 
-/// Returns whether the rule has that member of its effects.
+/// Returns whether the rule's effects include that member.
 template <auto kMember>
 bool has(const Effects& effects) {
   return effects.*kMember != std::remove_cvref_t<decltype(effects.*kMember)>{};
@@ -133,7 +133,8 @@ Json gid_value(Where) {
                              {"index", "address"});
 }
 
-// Key, places and reader; manner; whether a rule has it; words; schema of its value.
+// Each row has the key with its places and reader, the manner, whether a rule has it, the words,
+// and the schema of the value.
 constexpr Effect kEffects[] = {
     {{"drop", kOnWire | kCompletion | kEvent | kCmEvent, read_flag_of<&Effects::drop>},
      Manner::kDrops,

@@ -1,4 +1,4 @@
-// The effects of rules: a row for each key of `do`.
+// The effects of rules, with a row for each key of `do`
 #pragma once
 
 #include <cstdint>
@@ -10,25 +10,26 @@
 
 namespace rocemu::scenario {
 
-/// How an effect treats its object, as far as that excludes other effects (consistency.cc).
+/// The kind of an effect on its object. It determines which effects exclude each other
+/// (consistency.cc).
 enum class Manner : uint8_t {
-  kBeside,   // rules out nothing
+  kBeside,   // excludes nothing
   kDrops,    // the object never arrives
   kMoves,    // it arrives at another time, or more often
   kChanges,  // it arrives changed
-  kRejects,  // an answer comes instead
-  kAlters,   // another completion or event comes
-  kAnswers,  // the responder answers otherwise, or not at all
+  kRejects,  // an answer arrives instead
+  kAlters,   // another completion or event arrives
+  kAnswers,  // the responder answers differently, or not at all
 };
 
 struct Effect {
   Key key;
   Manner manner;
   bool (*is_in)(const engine::faults::Effects& effects);
-  /// What a log says that the rule does; null if another row says it.
+  /// Returns the words of a log for what the rule does; null if another row has them.
   std::string (*words)(const engine::faults::Effects& effects);
   bool may_stand_alone;  // as in `do: drop`
-  /// The JSON schema of its value.
+  /// Returns the JSON schema of the effect's value.
   nlohmann::ordered_json (*value)(engine::faults::Where where);
 };
 

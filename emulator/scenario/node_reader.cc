@@ -25,7 +25,7 @@ struct Quantity {
   std::string_view unit;
 };
 
-/// A number that is not negative and what follows it.
+/// A number that is not negative, and the text after it
 std::optional<Quantity> parse_quantity(std::string_view text) {
   Quantity quantity{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), quantity.value,
@@ -99,7 +99,7 @@ std::string NodeReader::found(const Node& node) {
   return "nothing";
 }
 
-// YAML 1.1 has numbers that begin with 0 in octal, 1.2 does not: they are none here.
+// Numbers that begin with 0 are octal in YAML 1.1 but not in 1.2, so they are not accepted here.
 std::optional<uint64_t> NodeReader::parse_number(std::string_view text) {
   int base = 10;
   if (text.starts_with("0x") || text.starts_with("0X")) {
@@ -243,13 +243,13 @@ std::vector<uint8_t> NodeReader::bytes(const Node& node, size_t most) const {
       const auto [end, error] = std::from_chars(pair.data(), pair.data() + pair.size(), byte, 16);
       if (pair.size() != 2 || error != std::errc() || end != pair.data() + 2) {
         fail(node,
-             fmt::format("expected pairs of hexadecimal digits behind 0x, found {}", found(node)));
+             fmt::format("expected pairs of hexadecimal digits after 0x, found {}", found(node)));
       }
       result.push_back(byte);
     }
   }
   if (result.size() > most) {
-    fail(node, fmt::format("at most {} bytes fit, here are {}", most, result.size()));
+    fail(node, fmt::format("at most {} bytes fit, but there are {}", most, result.size()));
   }
   return result;
 }

@@ -1,5 +1,5 @@
-// The keys of a rule: one table for what it picks and when it acts, one for what it does; and how
-// they are read.
+// The keys of a rule, and the functions that read them. One table has the keys that select
+// occurrences and say when the rule acts, and another the keys of its effects.
 #pragma once
 
 #include <set>
@@ -22,12 +22,12 @@ inline constexpr Places kOnFrames =
 inline constexpr Places kOnWire = kOnFrames | at(engine::faults::Where::kLink);
 inline constexpr Places kEverywhere = (1u << engine::faults::kPlaces) - 1;
 
-// Limits of values.
+// Limits of values
 inline constexpr uint64_t kAny = UINT64_MAX;
 inline constexpr uint64_t kMax24 = 0xffffff;
 inline constexpr uint64_t kMaxPayload = 4096;  // the largest path MTU
 
-/// What is being read: the values of some keys depend on where the rule looks.
+/// The reader and the rule that is being read. The values of some keys depend on the rule's place.
 struct Reading {
   const NodeReader& reader;
   engine::faults::Rule& rule;
@@ -39,23 +39,24 @@ struct Key {
   void (*read)(Reading reading, const Node& value);
 };
 
-/// Returns the keys of a rule besides on, name and do (selection_keys.cc).
+/// Returns the keys of a rule except on, name and do (selection_keys.cc).
 std::span<const Key> selection_keys();
 /// Returns the keys of `do` (effects.cc).
 std::span<const Key> effect_keys();
 
-/// A time that makes a difference.
+/// Reads a time that is not 0.
 engine::Duration read_time(Reading reading, const Node& value);
 
-/// Reads a mapping's values by the keys of that place, and complains of those that are not one of
-/// them. `seen` has the keys that were read before for the same thing, and then these too.
+/// Reads a mapping's values by the keys of that place, and reports keys that are not among them.
+/// `seen` has the keys that were read before for the same object; the new keys are added.
 void read_keys(Reading reading, const Node& mapping, std::span<const Key> keys,
                std::span<const std::string_view> others, std::set<std::string>& seen);
 
-/// One name of a key alone: `do: drop`.
+/// Reads a key without a value: `do: drop`.
 void read_flag(Reading reading, const Node& word, std::set<std::string>& seen);
 
-/// What cannot be had together, and what is probably not meant. For a rule without mistakes.
+/// Reports effects that exclude each other, and effects that are probably not intended. The rule
+/// must have no other mistakes.
 void check_consistency(Reading reading, const Node& effects);
 
 }  // namespace rocemu::scenario

@@ -27,7 +27,7 @@ constexpr uint32_t number(Enum value) {
   return static_cast<uint32_t>(value);
 }
 
-/// All of a table but what no rule may name.
+/// Returns all names of a table except those that rules must not use.
 template <class Value, size_t kCount, class... Without>
 constexpr auto names_in(const std::array<abi::Named<Value>, kCount>& table, Without... without) {
   std::array<Name, kCount - sizeof...(without)> names{};
@@ -157,7 +157,8 @@ std::vector<Name> make_errno_names() {
 
 using engine::faults::OtherVerb;
 using CmCommand = abi::ucma::Command;
-/// Functions of libibverbs that rules distinguish from others with the same request.
+/// Functions of libibverbs that send the same request as others, but that rules distinguish from
+/// them.
 constexpr Name kOtherVerbs[] = {
     {"import_device", number(OtherVerb::kImportDevice)},
     {"reg_dm_mr", number(OtherVerb::kRegDmMr)},
@@ -189,7 +190,7 @@ constexpr Name kCmVerbs[] = {
     {"rdma_write_cm_event", verb_kind(CmCommand::kWriteCmEvent)},
 };
 
-/// Functions that ask the NIC for the same thing are one verb, by any of their names.
+/// Functions that request the same from the NIC are one verb, which has all of their names.
 std::vector<Name> make_verb_names() {
   std::vector<Name> names;
   for (const abi::OperationInfo& operation : abi::kOperations) {
@@ -205,7 +206,7 @@ std::vector<Name> make_verb_names() {
 
 using wire::Operation;
 
-/// The names of operations, and of their groups, each before the first that is of it.
+/// Returns the names of operations, and of their groups. Each group is before its first operation.
 std::vector<std::string> operation_names() {
   std::vector<std::string> names;
   for (const wire::OperationName& operation : wire::kOperationNames) {
@@ -232,7 +233,7 @@ Kinds opcodes_where(Predicate predicate) {
   return kinds;
 }
 
-/// "RC_SEND_FIRST" and, without its transport, "SEND_FIRST".
+/// Returns "RC_SEND_FIRST". The next function returns "SEND_FIRST", without the transport.
 std::string opcode_name(const wire::OpcodeInfo& info) {
   return normalized(info.name);
 }
@@ -242,7 +243,8 @@ std::string bare_name(const wire::OpcodeInfo& info) {
   return gap == std::string::npos ? name : name.substr(gap + 1);
 }
 
-/// Changes of one character, and swaps of two neighbours, that make `a` of `b`.
+/// Returns the number of changes of one character, and of swaps of two neighbors, that make `b`
+/// from `a`.
 size_t distance(std::string_view a, std::string_view b) {
   std::vector<size_t> before, row(b.size() + 1), next(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;

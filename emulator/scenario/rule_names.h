@@ -1,4 +1,5 @@
-// The names that a scenario may use for numbers. Case, and prefixes such as IBV_WC_, do not matter.
+// The names that a scenario may use for numbers. They may be in upper or lower case, and with or
+// without prefixes such as IBV_WC_.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@ struct Name {
   uint32_t value;
 };
 
-/// A set of names of one kind of thing.
+/// A set of names for values of one kind
 struct Names {
   std::string_view what;    // "completion status"
   std::string_view prefix;  // "IBV_WC_", which may be left out
@@ -25,7 +26,7 @@ struct Names {
 
   std::optional<uint32_t> find(std::string_view text) const;
   std::vector<std::string_view> texts() const;
-  /// "" if no name has it.
+  /// Returns the name of the value; "" if it has none.
   std::string_view text_of(uint32_t value) const;
 };
 
@@ -39,11 +40,11 @@ extern const Names kWrOpcodeNames;
 extern const Names kWcOpcodeNames;
 extern const Names kNakNames;
 extern const Names kFieldNames;
-/// All errno values of Linux.
+/// Returns all errno values of Linux.
 const Names& errno_names();
 const Names& verb_names();
 
-/// A BTH opcode ("RC_SEND_FIRST", "SEND_FIRST" of every transport) or group of them ("SEND").
+/// A BTH opcode ("RC_SEND_FIRST", or "SEND_FIRST" for every transport) or a group of them ("SEND")
 struct Opcodes {
   engine::faults::Kinds kinds;
   std::bitset<4> answers;
@@ -52,13 +53,13 @@ std::optional<Opcodes> find_opcodes(std::string_view text);
 /// Returns the opcodes of one transport: "RC", "UC", "UD", "XRC".
 std::optional<engine::faults::Kinds> find_transport(std::string_view text);
 std::vector<std::string> opcode_names();
-/// The opcode of exactly one packet.
+/// Returns the opcode with that name, if the name means exactly one.
 std::optional<uint8_t> find_opcode(std::string_view text);
 
-/// Upper case, '-' and ' ' as '_'.
+/// Returns the text in upper case, with '_' for '-' and ' '.
 std::string normalized(std::string_view text);
 
-/// The one of them that `text` was probably meant to be, or nothing.
+/// Returns the one that `text` was probably meant to be, or nothing.
 std::string_view nearest(std::string_view text, std::span<const std::string_view> candidates);
 
 }  // namespace rocemu::scenario

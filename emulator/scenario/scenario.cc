@@ -32,9 +32,9 @@ constexpr std::string_view kSeveral = "#!rocemu several scenarios\n";
 constexpr std::array<std::string_view, 3> kRuleKeys = {"on", "name", "do"};
 constexpr std::array<std::string_view, 4> kFileKeys = {"name", "description", "group", "rules"};
 
-/// A rule that makes a completion fail takes the QP to the error state, and what is flushed then is
-/// the consequence: IBTA vol 1, 10.3.1.5, has it complete as flushed in error. Only a rule that
-/// names WR_FLUSH_ERR is for those too.
+/// Excludes flushed completions from a rule that makes completions fail. Such a rule puts the QP
+/// into the error state, and the flushed completions are only the consequence (IBTA vol 1,
+/// 10.3.1.5). A rule applies to them only if it names WR_FLUSH_ERR.
 void leave_out_flushes(Rule& rule) {
   const bool fails =
       rule.effects.status || (rule.effects.raise && engine::faults::fails_qp(*rule.effects.raise));
@@ -61,13 +61,13 @@ void read_effects(Reading in, const Node* node, const Node& rule_node) {
   for (const Node& item : node->items) in.reader.attempt([&] { read(item); });
 }
 
-/// One line that can be printed and given to `rocemu inject --clear`.
+/// Returns whether the text is one line that can be printed and given to `rocemu inject --clear`.
 bool is_name(std::string_view text) {
   return !text.empty() && text.size() <= kMaxName &&
          text.find_first_of("\n\t") == std::string_view::npos;
 }
 
-/// Returns a name made of a rule's text, which may have several lines. No character is split.
+/// Returns a name made from a rule's text, which may have several lines. No character is split.
 std::string name_from(std::string_view text) {
   size_t size = std::min(text.size(), kMaxName);
   while (size > 0 && size < text.size() &&
@@ -97,8 +97,7 @@ Rule read_rule(const NodeReader& reader, const std::vector<Problem>& problems, c
   }
   const Node* on = node.find("on");
   if (on == nullptr) {
-    reader.fail(node,
-                fmt::format("a rule says where it looks: on: {}", listing(kPlaceNames.texts())));
+    reader.fail(node, fmt::format("a rule needs a place: on: {}", listing(kPlaceNames.texts())));
   }
   rule.where = static_cast<Where>(reader.name(*on, kPlaceNames));
   const Reading reading{reader, rule};
@@ -165,12 +164,12 @@ void read_file(const NodeReader& reader, const std::vector<Problem>& problems, c
   };
   read_text("name", scenario.name);
   read_text("description", scenario.description);
-  std::string group;  // of the library's list, which reads it by itself
+  std::string group;  // for the list of the library, which reads it elsewhere
   read_text("group", group);
   const Node* list = root.find("rules");
   if (list != nullptr) {
     reader.attempt([&] { read_rules(reader, problems, *list, rules); });
-  } else if (!has_strange_keys) {  // one of which may be meant
+  } else if (!has_strange_keys) {  // one of them may have meant 'rules'
     reader.fail(root, "the scenario has no rules: rules: [...]");
   }
 }
@@ -179,15 +178,16 @@ bool is_all_warnings(const std::vector<Problem>& problems) {
   return std::ranges::all_of(problems, &Problem::is_warning);
 }
 
-/// Reads the text's document by `read(reader, problems, root, scenario, rules)`.
+/// Reads the text's document with `read(reader, problems, root, scenario, rules)`.
 template <class Read>
 Scenario parse(std::string_view text, std::string_view file, Read read) {
   Scenario scenario;
   auto rules = std::make_shared<RuleSet>();
   std::vector<Problem> problems;
   if (text.size() > kMaxText) {
-    problems.push_back(
-        {{}, fmt::format("a scenario has at most {} bytes, here are {}", kMaxText, text.size())});
+    problems.push_back({{},
+                        fmt::format("a scenario has at most {} bytes, but this one has {}",
+                                    kMaxText, text.size())});
   } else {
     rules->text = text;
     const Node root = parse_document(text, problems);
@@ -218,7 +218,7 @@ Scenario parse(std::string_view text, std::string_view file, Read read) {
   return scenario;
 }
 
-/// A text and where it is from: in messages, and in names of rules.
+/// A text and its origin, for messages and the names of rules
 struct Source {
   std::string file;
   std::string label;
@@ -274,7 +274,7 @@ std::shared_ptr<const RuleSet> parse_several(std::string_view text) {
     const auto digits = static_cast<size_t>(end - rest.data());
     if (error != std::errc() || line_end == std::string_view::npos || digits >= line_end ||
         rest[digits] != ' ' || length > rest.size() - line_end - 1) {
-      throw ScenarioError("several scenarios that are cut off");
+      throw ScenarioError("several scenarios whose text is truncated");
     }
     const std::string label(rest.substr(digits + 1, line_end - digits - 1));
     sources.push_back({label, label, rest.substr(line_end + 1, length)});
@@ -311,7 +311,7 @@ std::shared_ptr<const RuleSet> parse_rules(std::string_view text) {
   try {
     return parse_scenario(text, "scenario").rules;
   } catch (const ScenarioError&) {
-    return parse_rule(text);  // a rule has keys that no scenario has
+    return parse_rule(text);  // the keys of a rule differ from those of a scenario
   }
 }
 
@@ -358,7 +358,7 @@ Scenario load_scenarios(std::span<const std::string> paths) {
   if (paths.size() == 1) return load_scenario(paths.front());
   std::set<std::filesystem::path> files;
   for (const std::string& path : paths) {
-    std::error_code pathless;  // as a pipe is, which /dev/fd/N names
+    std::error_code pathless;  // for example for a pipe, which /dev/fd/N names
     std::filesystem::path file = std::filesystem::weakly_canonical(path, pathless);
     if (pathless) file = path;
     if (!files.insert(std::move(file)).second) {

@@ -100,7 +100,7 @@ Json effects_at(Where where) {
   return json_schema::one_or_list(json_schema::any_of(forms));
 }
 
-/// All that a rule at that place may have.
+/// Returns the schema of a rule at that place.
 Json rule_at(Where where, std::string_view place) {
   Json properties{{"on", {{"const", place}}}, {"name", json_schema::text()}};
   for (const Key& key : selection_keys()) {

@@ -1,12 +1,12 @@
-// The language of scenario files as a JSON schema, for editors that complete and check YAML.
+// The language of scenario files as a JSON schema, for editors that complete and check YAML
 #pragma once
 
 #include <string>
 
 namespace rocemu::scenario {
 
-/// Made of the same tables of keys and names as the parser has. It is no stricter than the parser,
-/// and does not know what cannot be had together.
+/// Returns the schema. It is made from the parser's tables of keys and names. It is not stricter
+/// than the parser, and does not contain which keys exclude each other.
 std::string schema();
 
 }  // namespace rocemu::scenario

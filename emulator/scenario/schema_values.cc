@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kHexadecimal = "0[xX][0-9a-fA-F]+";
 constexpr std::string_view kFraction = "([0-9]+\\.?[0-9]*|\\.[0-9]+)";
-constexpr uint64_t kLargestExact = uint64_t{1} << 53;  // of the numbers of JSON readers
+constexpr uint64_t kLargestExact = uint64_t{1} << 53;  // the largest exact number of JSON readers
 
 }  // namespace
 

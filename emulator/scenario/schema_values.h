@@ -1,4 +1,4 @@
-// JSON schemas of the values in a scenario.
+// JSON schemas of the values in a scenario
 #pragma once
 
 #include <cstdint>
@@ -21,23 +21,24 @@ Json pattern(const std::string& text);
 Json one_or_list(const Json& schema);
 Json integer(uint64_t least, uint64_t most);
 Json number(uint64_t least, uint64_t most);
-/// A number, FIRST-LAST, FIRST-, or a list of these.
+/// Returns the schema of a number, FIRST-LAST, FIRST-, or a list of these.
 Json ranges(uint64_t least, uint64_t most);
 Json time();
 Json probability();
 Json bandwidth();
 Json text();
-/// Names that an editor offers, in any spelling.
+/// Returns the schema of names that an editor offers, in any spelling.
 Json words(const std::vector<std::string>& texts, std::string_view prefix = "");
 Json words(const Names& names);
-/// A key that is true or left out.
+/// Returns the schema of a key that is true or missing.
 Json flag();
 Json object(Json properties);
 Json object(Json properties, Json required);  // a list of names
 /// Returns a reference to the schema's definition of that name.
 Json ref(const char* name);
 
-/// Returns a regular expression for a word in any case, with '-' and ' ' as good as '_'.
+/// Returns a regular expression for a word in upper or lower case, in which '-' and ' ' are equal
+/// to '_'.
 std::string in_any_case(std::string_view word);
 
 }  // namespace rocemu::scenario::json_schema

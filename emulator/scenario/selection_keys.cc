@@ -65,10 +65,10 @@ void read_transport(Reading in, const Node& value) {
   }
   auto& which = in.rule.which;
   which.kinds = which.kinds ? *which.kinds & *found : *found;
-  which.mads = true;  // if it is UD; other transports have no opcode that a MAD uses
+  which.mads = true;  // only with UD; other transports have no opcode that a MAD uses
 }
 
-/// A QP number. Rules for frames also select MADs if they name QP 1.
+/// Reads QP numbers. Rules for frames also select MADs if they name QP 1.
 void read_qp_number(Reading in, const Node& value, engine::faults::Ranges& ranges) {
   constexpr uint64_t kGeneralServices = 1;
   ranges = in.reader.ranges(value, 0, kMax24);
@@ -93,9 +93,9 @@ void read_between(Reading in, const Node& value) {
   in.rule.which.either_way = true;
 }
 
-/// `server`, or `server#2` for the second process of that program.
+/// Reads `server`, or `server#2` for the second process of that program.
 void read_process(Reading in, const Node& value) {
-  constexpr size_t kLongestName = 15;  // the kernel cuts off what is longer: proc(5), comm
+  constexpr size_t kLongestName = 15;  // the kernel truncates longer names: proc(5), comm
   for (const Node& item : in.reader.items(value, "a process or a list of them")) {
     std::string text = in.reader.text(item, "the name of a program, such as server or server#2");
     engine::faults::ProcessSelection selection;

@@ -8,14 +8,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Of real time.
+/// The interval of reports, in real time
 constexpr Duration kReportInterval = 100ms;
-/// Longer than it takes to find that programs wait, or poll for nothing (command/supervise.cc), in
-/// real time.
+/// Longer than it takes, in real time, to detect that programs wait, or poll for nothing
+/// (emulator/command/hangs/hang.cc).
 constexpr Duration kUntilVerdict = 15s;
-/// So often time has moved on, and once more that often for each QP and CM id, and no QP has come
-/// further: retries with an end are over by then (7 of each kind, IBTA vol 1, 9.7.5.2.8 and
-/// 9.7.6.1.3; 15 of a connection's messages).
+/// After this number of moves of time, and kManyJumpsOfEach more for each QP and CM id, during
+/// which no QP made progress, retries with an end are over (7 of each kind, IBTA vol 1, 9.7.5.2.8
+/// and 9.7.6.1.3; 15 of a connection's messages).
 constexpr uint64_t kManyJumps = 1000, kManyJumpsOfEach = 64;
 
 }  // namespace

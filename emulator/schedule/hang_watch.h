@@ -1,5 +1,5 @@
-// When a run counts as one that hangs, as far as the NIC knows: nothing can happen any more, or
-// only what repeats itself without end.
+// Decides when a run counts as hanging, as far as the NIC can know: nothing can happen any more, or
+// only endless repetitions.
 #pragma once
 
 #include <cstdint>
@@ -12,27 +12,27 @@ namespace rocemu::schedule {
 
 class HangWatch {
  public:
-  /// `activity` is another number each time that programs did something.
+  /// `activity` changes each time that programs act.
   void see(uint32_t activity);
   uint32_t activity() const { return activity_; }
 
-  /// Time has moved on to what was due.
+  /// Notes that time has moved to the next due event.
   void jumped() { ++jumps_; }
-  /// Returns whether it is time to look how far the QPs have come.
+  /// Returns whether it is time to check the progress of the QPs.
   bool wants_progress() const;
-  /// `progress` is how far they have come. Returns whether only retries happen, that have no end.
+  /// `progress` is the progress of the QPs. Returns whether only endless retries happen.
   bool sees_progress(std::vector<uint32_t> progress, bool may_repeat);
-  /// The same without a look at the QPs.
+  /// The same without a check of the QPs.
   void repeats(bool repeats) { repeats_ = repeats; }
   bool repeats() const { return repeats_; }
 
-  /// Nothing can happen any more, or only the same again. Returns whether to report that now, which
+  /// Nothing can happen any more, or only repetitions. Returns whether to report this now, which
   /// happens every 100 ms of real time.
   bool report(Instant real_now);
   bool is_stuck() const { return is_stuck_; }
 
-  /// Returns whether time must stand still until it is decided whether the run hangs: where retries
-  /// repeat without an end, for 15 s of real time at most.
+  /// Returns whether the clock must stop until it is decided whether the run hangs: if retries
+  /// repeat endlessly, for at most 15 s of real time.
   bool awaits_verdict(Instant real_now);
 
  private:
@@ -40,7 +40,7 @@ class HangWatch {
   bool is_stuck_ = false;
   bool repeats_ = false;
   Instant stuck_since_{}, reported_{};  // in real time
-  // Since programs did something, how often time moved on; and at the latest look at the QPs:
+  // Since programs acted, how often time moved; and the same at the latest check of the QPs:
   uint64_t jumps_ = 0, looked_at_jump_ = 0;
   std::vector<uint32_t> progress_;
 };

@@ -1,4 +1,4 @@
-// Numbers that look random and are a function of others.
+// Pseudorandom numbers that are a function of other numbers
 #pragma once
 
 #include <cstdint>

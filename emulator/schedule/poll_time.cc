@@ -13,7 +13,7 @@ uint32_t polls_in(Duration time, Duration each) {
       std::clamp<int64_t>((time + each - Duration(1)) / each, 1, kIs.max_lead));
 }
 
-/// The largest integer whose cube is at most `value`.
+/// Returns the largest integer whose cube is at most `value`.
 int64_t cube_root(int64_t value) {
   int64_t root = 0;
   for (int64_t bit = int64_t{1} << 20; bit != 0; bit /= 2) {
@@ -23,17 +23,17 @@ int64_t cube_root(int64_t value) {
   return root;
 }
 
-/// Returns by how much the time of a turn grows, after a time `in_vain`. Only the thread knows for
-/// what it reads clocks: for one long time, or, as programs that measure a processor do, for many
-/// short ones, which must not become long. So that time grows with the cube of the number of turns
-/// only, and an hour takes some 11,000 of them.
+/// Returns the time by which a turn becomes longer after `in_vain`, a time of empty polls. Only the
+/// thread knows why it reads clocks: for one long time or, like programs that measure a processor,
+/// for many short times, which must not become long. The time therefore grows only with the cube of
+/// the number of turns, and an hour takes about 11,000 turns.
 Duration step_after(Duration in_vain, const Polling& polling) {
   if (polling.polls != 0) return in_vain / kIs.lead_part;
   const int64_t root = cube_root(in_vain.count());
   return Duration(4 * root * root);
 }
 
-/// After how many polls the price grows, and how many a turn has then.
+/// Returns the number of polls after which the price grows, and the number of polls in a turn then.
 std::pair<uint32_t, uint32_t> growth_of(const Polling& polling) {
   if (!polling.reads_clock) return {kIs.exact, kIs.growing};
   if (polling.polls == 0) return {0, kIs.of_clock_reads};
@@ -54,12 +54,12 @@ PollGrant grant_polls(const Idleness& idleness, const Polling& polling) {
   const Duration left = idleness.next == kNever ? Duration::max() : idleness.next - idleness.now;
   const bool waits_for_time = idleness.next != kNever || idleness.reads_clock;
   const auto [exact, turn] = growth_of(polling);
-  // However long a thread has polled, that gives it no lead over one that has just found something.
+  // However long a thread has polled, it gets no lead over a thread that has just found something.
   const Duration in_vain = idleness.now - std::max(polling.since, idleness.since);
   const uint64_t streak = std::min(polling.streak, static_cast<uint64_t>(in_vain / kIs.poll));
   if (waits_for_time && streak >= exact) {
     grant.polls = turn;
-    // The last poll may be over later than what is due, by 1 us.
+    // The last poll may end up to 1 us after the next due event.
     const Duration step = std::min(step_after(in_vain, polling), left);
     grant.each = std::clamp(step / turn + Duration(1), kIs.poll, kIs.max_poll);
   } else if (idleness.is_alone) {

@@ -1,5 +1,5 @@
-// What it costs in virtual time to look for something that is not there: to poll an empty
-// completion queue, to try a lock that another thread has, to yield.
+// The cost in virtual time of an attempt without success: polling an empty completion queue, trying
+// a lock that another thread has, yielding.
 #pragma once
 
 #include <chrono>
@@ -10,61 +10,62 @@
 namespace rocemu::schedule {
 
 struct PollConstants {
-  /// About what an empty poll costs on a NIC, where it is a load and a compare.
+  /// The approximate time of an empty poll with a NIC, which is a load and a compare.
   Duration poll{50};
-  /// So many polls in a row, in which nothing happens anywhere, cost exactly that each; more if the
-  /// thread that polls reads a clock, and makes a thousand polls and more between two readings. The
-  /// price grows only after that, up to the last.
+  /// This number of consecutive polls, while nothing happens anywhere, cost exactly that each; the
+  /// number is larger if the polling thread reads a clock, but makes a thousand polls or more
+  /// between two readings. Only after that the price grows, up to a maximum.
   uint32_t exact = 65'536, exact_of_rare_clocks = 1U << 20;
   Duration max_poll = std::chrono::seconds(1);
-  /// A thread that polls may be ahead of others that poll by this number of polls, and by this part
-  /// of the time since one of them found something.
+  /// A polling thread may be ahead of other polling threads by this number of polls, and by a
+  /// fraction of the time since one of them found something.
   uint32_t min_lead = 32;
   uint32_t lead_part = 8;
-  /// A turn takes less than a millisecond of real time, as long as a poll takes 100 ns of it.
+  /// The limit for one turn, which takes less than a millisecond of real time if a poll takes 100
+  /// ns.
   uint32_t max_lead = 8192;
-  /// So often in a row the NIC does something that no program sees, such as to receive packets in
-  /// the middle of a message, before threads that poll find what it does by that part of the time
-  /// late: thousands of frames may be due within a microsecond.
+  /// After this number of consecutive actions of the NIC that no program sees, such as receiving
+  /// packets in the middle of a message, polling threads may see the NIC's actions later, by the
+  /// fraction above: thousands of frames may be due within a microsecond.
   uint32_t crowd = 16;
-  /// Polls of a turn when the price grows. A thread that reads a clock between polls has turns that
-  /// are as long as its way from one reading to the next, at least the second number.
+  /// The number of polls in a turn when the price grows. A thread that reads a clock between polls
+  /// has turns that last from one reading to the next, at least the second number.
   uint32_t growing = 1024, between_clocks = 32;
-  /// What a turn costs in which a thread did nothing but read clocks. It waits for a time that only
-  /// it knows: for it the price grows from the beginning.
+  /// The cost, in polls, of a turn in which a thread only read clocks. It waits for a time that
+  /// only it knows, so its price grows from the beginning.
   uint32_t of_clock_reads = 20;
   /// Threads that poll while nothing at all is due keep the processor for this number of polls.
-  /// After that the run waits between polls, and may be a hang.
+  /// After that the run waits between polls, and may count as a hang.
   uint32_t busy = 1U << 20;
 };
 inline constexpr PollConstants kPollConstants;
 
-/// What a thread may do in a turn: it gives the turn back with its last poll, and has its next turn
+/// What a thread may do in a turn: it returns the turn with its last poll, and has its next turn
 /// when the time for all of them is over.
 struct PollGrant {
   uint32_t polls = 1;
   Duration each = kPollConstants.poll;
 };
 
-/// How things are when a turn begins.
+/// The situation when a turn begins
 struct Idleness {
-  /// Since the latest time that anything happened each thread has had a turn in vain.
+  /// Since the latest event each thread has had a turn without success.
   bool is_quiet = false;
-  Instant now, next = kNever;  // the next thing that may happen, except polls
-  bool reads_clock = false;    // some thread that polls reads a clock in between
-  Instant since{};             // when one of the threads that poll found something, latest of all
+  Instant now, next = kNever;  // the next event, except polls
+  bool reads_clock = false;    // some polling thread reads a clock in between
+  Instant since{};             // the latest time at which a polling thread found something
   bool is_alone = false;       // no other thread polls
 };
 
-/// Returns by how much time a thread that polls may find late what the NIC does.
+/// Returns the time by which a polling thread may see the NIC's actions too late.
 Duration lead_of(const Idleness& idleness, const Polling& polling);
 
-/// Returns the grant for a thread that has polled so.
+/// Returns the grant for a thread with this history of polls.
 PollGrant grant_polls(const Idleness& idleness, const Polling& polling);
 
-/// Returns when a thread that polls has its next turn. A price that has grown is for the time in
-/// which nothing happens: a thread that polled before `happened_at`, the latest time that something
-/// did, is ready when its polls are over at the price of 50 ns.
+/// Returns when a polling thread has its next turn. A price that has grown applies only while
+/// nothing happens: a thread that polled before `happened_at`, the latest event, is ready when its
+/// polls are over at the price of 50 ns.
 Instant ready_after_polls(const Polling& polling, Instant happened_at);
 
 }  // namespace rocemu::schedule

@@ -42,16 +42,17 @@ PriorityOrder::Priority PriorityOrder::initial(uint64_t serial) const {
   return {kHighest, draw(kOfPriority, serial), serial};
 }
 
-/// A change is below all of earlier windows. Which of two changes of one window is before the other
-/// is drawn: PCT gives the i-th change, in an order that is drawn, the priority i.
+/// A change is below all changes of earlier windows. The order of two changes in one window is
+/// random: PCT gives change i, in a random order, the priority i.
 PriorityOrder::Priority PriorityOrder::lowered(uint64_t serial) const {
   const uint64_t changes = std::max(depth_ - 1, 1U);
   const auto level = static_cast<uint32_t>(kHighest - 1 - (lowerings_ - 1) / changes);
   return {level, draw(kOfLowered, lowerings_), serial};
 }
 
-/// Returns the first step behind `steps_` at which priorities change. The steps of each window are
-/// drawn; the first window is cut at a step that is drawn, so that no steps are always apart.
+/// Returns the first step after `steps_` at which priorities change. The steps of each window are
+/// random; the first window is truncated at a random step, so that any number of steps can separate
+/// two changes.
 uint64_t PriorityOrder::next_change() const {
   if (depth_ == 1) return kNoStep;
   const uint64_t phase = draw(kOfPhase, 0) % window_;
@@ -66,7 +67,7 @@ uint64_t PriorityOrder::next_change() const {
   return next;
 }
 
-/// The number of calls to the next stop is drawn from 1 to 2 * interval - 1.
+/// The number of calls until the next stop is random, from 1 to 2 * interval - 1.
 void PriorityOrder::draw_stop(uint64_t serial, Place& place) const {
   if (interval_ == 0) return;
   const uint64_t drawn = mixed(draw(kOfStop, serial) ^ place.calls);
@@ -121,8 +122,9 @@ bool PriorityOrder::is_behind_nic(const Thread& thread) const {
   return threads_.at(thread.serial).priority < nic_;
 }
 
-/// A thread with a lower priority than the NIC, or than one that polls, lets it act first, and one
-/// that was stopped all others, too. It does not wait for what is due after the patience.
+/// A thread with a lower priority than the NIC, or than a polling thread, lets that act first, and
+/// a stopped thread lets all others act, too. It does not wait for events that are due after the
+/// patience.
 Instant PriorityOrder::held_until(const Thread& thread, const Due& due) const {
   const auto found = threads_.find(thread.serial);
   if (found == threads_.end()) return Instant::min();
@@ -130,7 +132,7 @@ Instant PriorityOrder::held_until(const Thread& thread, const Due& due) const {
   const Instant until = place.since + kPct.patience;
   if (until <= due.now) return Instant::min();
   Instant next = place.priority < nic_ ? due.device : kNever;
-  // One that polls will find what happened when the time of its latest poll is over.
+  // A polling thread will see the event when the time of its latest poll is over.
   for (const Thread& other : due.threads) {
     if (!other.polling || other.serial == thread.serial || !threads_.contains(other.serial))
       continue;
@@ -152,8 +154,8 @@ bool PriorityOrder::could_another_run(const Thread& thread, std::span<const Thre
   });
 }
 
-/// A thread below others gives its turn back after each call, since that may be what one of them
-/// waits for. With stops it runs until it waits.
+/// A thread with a lower priority than others returns its turn after each call, since one of them
+/// may wait for the call. With stops a thread runs until it waits.
 uint32_t PriorityOrder::calls_for(const Thread& thread, std::span<const Thread> threads,
                                   bool is_quiet) const {
   const Place& place = threads_.at(thread.serial);
@@ -177,8 +179,8 @@ bool PriorityOrder::turn_ended(uint64_t serial, const Turn& turn) {
   place.is_stopped = false;
   place.is_preempted = turn.is_preempted;
   place.acts = acts_;
-  // One that did something looks once more: perhaps it waits for an answer to that. One that polls
-  // somewhere for the first time goes on at this instant.
+  // A thread that made progress polls once more, since it may wait for an answer. A thread that
+  // polls a place for the first time continues at the same instant.
   place.has_looked = !turn.is_preempted && !turn.progressed;
   place.since = now_;
   steps_at_instant_ += std::max(turn.calls, 1U);
@@ -194,7 +196,7 @@ bool PriorityOrder::turn_ended(uint64_t serial, const Turn& turn) {
     draw_stop(serial, place);
   }
   is_lowered |= is_busy;
-  // A stop lasts until the thread's next turn; a change of priority is for good.
+  // A stop lasts until the thread's next turn; a change of priority is permanent.
   if (has_stops()) place.priority = initial(serial);
   if (is_lowered) {
     place.priority = lowered(serial);

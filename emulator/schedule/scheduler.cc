@@ -9,17 +9,17 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// So many rounds in which nothing happened: a thread that empties its CQs and then goes on to do
-/// something else has done it by then.
+/// After this number of rounds without an event, a thread that first empties its CQs and then does
+/// something else has done it.
 constexpr uint32_t kPollersTurn = 3;
-/// How long to wait for something from outside, of real time.
+/// How long to wait for an external event, in real time.
 constexpr Duration kMinWait = 1ms, kMaxWait = 20ms;
-/// While time stands still threads that poll go on by themselves, and for so many rounds nothing
-/// waits in between.
+/// While the clock is stopped polling threads continue without waiting, and for this number of
+/// rounds there is no wait in between.
 constexpr uint32_t kManyPolls = 2000;
-/// After this number of turns at one instant, in each of which a thread did something, time moves
-/// to what is due next, or by this much: about what the turns would have taken. A thread that never
-/// waits must not keep the NIC, sleepers and threads that poll from what they wait for.
+/// After this number of turns with progress at one instant, time moves to the next due event, or by
+/// this much: about the time that the turns would have taken. A thread that never waits must not
+/// keep the NIC, sleepers and polling threads from their events.
 constexpr uint32_t kBusyTurns = 1000;
 constexpr Duration kBusyTime = 1ms;
 
@@ -89,7 +89,7 @@ void Scheduler::begin_round() {
   place_ = {};
 }
 
-/// Something happened that threads may see.
+/// An event happened that threads may see.
 void Scheduler::happened() {
   is_quiet_ = false;
   looked_.clear();
@@ -106,12 +106,12 @@ void Scheduler::heard_news(bool any) {
   round_.progressed = false;
 }
 
-/// Threads that poll do not wait for time when it does not move.
+/// Polling threads do not wait for time when it does not move.
 bool Scheduler::stands_still(const Facts& facts) const {
   return facts.is_paused || facts.is_held || is_ending_ || hang_.repeats();
 }
 
-/// Threads that neither poll nor are preempted may look in each round.
+/// Threads that neither poll nor are preempted may check their condition in each round.
 Instant Scheduler::ready_at(const Thread& thread, const Facts& facts) const {
   if (stands_still(facts)) return Instant::min();
   const Instant ready =
@@ -119,14 +119,14 @@ Instant Scheduler::ready_at(const Thread& thread, const Facts& facts) const {
   return priorities_ ? std::max(ready, priorities_->held_until(thread, due_of(facts))) : ready;
 }
 
-/// When a thread goes on, or a timer expires.
+/// Returns when a thread continues, or a timer expires.
 Instant Scheduler::next_of_programs(const Facts& facts) const {
   Instant next = facts.timers;
   for (const Thread& thread : facts.threads) {
     const Instant ready = ready_at(thread, facts);
     next = std::min(next, ready > facts.now ? ready : thread.deadline);
     if (!priorities_) continue;
-    // One that has to wait for the NIC passes none of its own times, either.
+    // The clock must not pass the deadline of a thread that has to wait for the NIC, either.
     if (thread.deadline > facts.now) next = std::min(next, thread.deadline);
     if (!thread.polling || stands_still(facts)) continue;
     const Instant polled = ready_after_polls(*thread.polling, idle_since_);
@@ -135,7 +135,7 @@ Instant Scheduler::next_of_programs(const Facts& facts) const {
   return next;
 }
 
-/// When a thread continues for its wait's or its preemption's end, or a timer expires.
+/// Returns when a thread continues because its wait or its preemption ends, or a timer expires.
 Instant Scheduler::next_of_sleepers(const Facts& facts) const {
   Instant next = facts.timers;
   for (const Thread& thread : facts.threads) {
@@ -180,7 +180,7 @@ void Scheduler::turn_ended(const Turn& turn) {
 }
 
 Step Scheduler::give_turn_by_priority(const Facts& facts) {
-  // How many rounds passed before a program came is no matter.
+  // The number of rounds that passed before a program came does not matter.
   if (priorities_->see(facts.threads, facts.now)) happened();
   const Thread* const next = priorities_->first(facts.threads, [&](const Thread& thread) {
     return priorities_->may_look(thread) && ready_at(thread, facts) <= facts.now;
@@ -223,10 +223,11 @@ void Scheduler::device_ran(bool has_worked, bool have_changed) {
   if (phase_ == Phase::kControl && std::exchange(waits_for_nic_, false)) phase_ = Phase::kRound;
 }
 
-/// Requests on the control socket, whenever they come, change nothing of what programs do, unless
-/// that is what they are for. Nor, once the command has ended, before the run is over. Threads that
-/// asked have a turn before time moves. If none of them goes on, whoever asked is not of the run,
-/// and may ask again and again: the next request waits until time has moved.
+/// Requests on the control socket, whenever they arrive, must not change what programs do, unless
+/// that is their purpose. The same holds, once the command has ended, until the run is over.
+/// Threads that sent a request have a turn before time moves. If none of them continues, the
+/// request came from outside the run, and there may be endlessly many: the next request waits until
+/// time has moved.
 Step Scheduler::serve_control(const Facts& facts) {
   if (!facts.has_command_ended && !std::exchange(is_for_askers_, false))
     return {Step::Kind::kServeControl};
@@ -246,13 +247,13 @@ void Scheduler::control_served(bool has_answered, bool has_acted) {
   }
 }
 
-/// A run ends when the command that it is for has ended, all programs wait, and no frame is under
-/// way: what would come later, such as retries and timers, is not of the run.
+/// A run ends when its command has ended, all programs wait, and no frame is in flight: later
+/// events, such as retries and timers, do not belong to the run.
 Step Scheduler::when_idle(const Facts& facts) {
   if (facts.has_command_ended && (is_ending_ || !facts.has_frames_under_way))
     return {Step::Kind::kEnd};
   if (!facts.is_paused) return move_time(facts);
-  // Frame by frame, programs see each before the next, or before time goes on.
+  // Programs see each frame before the next one, or before time moves.
   if (idle_rounds_++ < kPollersTurn) {
     if (priorities_) priorities_->happened();
     begin(true);
@@ -271,14 +272,14 @@ void Scheduler::acted_idle(bool has_acted) {
   }
 }
 
-/// Only threads that poll go on, and nothing comes that they could find.
+/// Returns whether only polling threads continue, and no event is due that they could find.
 bool Scheduler::has_nothing_but_pollers(const Facts& facts) const {
   return next_of_sleepers_ == kNever && facts.device == kNever &&
          std::ranges::none_of(facts.threads, reads_clock);
 }
 
-/// Returns whether the run must wait before such threads poll on. That leaves them time to be
-/// looked at, and the processor to others.
+/// Returns whether the run must wait before such threads continue to poll. The wait leaves time to
+/// examine them, and the processor to others.
 bool Scheduler::lets_pollers_wait(const Facts& facts) {
   if (facts.now - idle_since_ < kPollConstants.busy * kPollConstants.poll) return false;
   pollers_wait_ = !pollers_wait_;
@@ -316,8 +317,8 @@ bool Scheduler::is_busy(const Facts& facts) const {
          std::min(next_of_programs(facts), facts.device) != kNever;
 }
 
-/// The threads that keep the instant busy have their next turns at once. One that polls looks when
-/// something is due: a look for each 50 ns would take thousands of turns for each microsecond.
+/// The threads that keep the instant busy have their next turns at once. A polling thread polls
+/// when something is due: a poll for each 50 ns would take thousands of turns for each microsecond.
 Step Scheduler::move_time_of_busy(const Facts& facts) {
   next_of_sleepers_ = next_of_sleepers(facts);
   Instant due = std::min(next_of_sleepers_, facts.device);
@@ -360,7 +361,7 @@ Step Scheduler::after_move(const Facts& facts) {
   return report_repeats(facts);
 }
 
-/// Threads that poll for what does not come hang, if they go on with it.
+/// If threads continue to poll for something that never comes, they hang.
 Step Scheduler::report_pollers(const Facts& facts) {
   begin(is_seen_);
   const bool is_long = facts.now - idle_since_ >= kPollConstants.busy * kPollConstants.poll;
@@ -380,7 +381,7 @@ Step Scheduler::report_repeats(const Facts& facts) {
   return {Step::Kind::kContinue};
 }
 
-/// For some rounds there has been nothing to do. If nothing can come any more, that is reported.
+/// For some rounds there has been nothing to do. If nothing can happen any more, this is reported.
 Step Scheduler::report_idle(const Facts& facts) {
   phase_ = Phase::kWaits;
   hang_.see(activity(facts.inputs));
@@ -391,8 +392,8 @@ Step Scheduler::report_idle(const Facts& facts) {
   return wait();
 }
 
-/// When nothing comes, programs may be woken by something outside: looked for less and less often.
-/// Those that poll go on by themselves.
+/// When nothing happens, programs may be woken from outside, for which this polls less and less
+/// often. Polling threads continue by themselves.
 Step Scheduler::wait() {
   begin(true);
   if (priorities_) priorities_->happened();

@@ -1,14 +1,12 @@
-// What happens next on a virtual clock: which thread has a turn, when the NIC acts, to which
-// instant the clock moves, and when a run hangs or is over. A state machine without an operating
-// system: the caller asks next() for a step, takes it, and answers with what came of it. The same
-// answers and facts give the same steps. tests/schedule/script.h shows how a conversation goes.
+// Decides what happens next on a virtual clock: which thread has a turn, when the NIC acts, to
+// which instant the clock moves, and when a run hangs or is over. It is a state machine without an
+// operating system: the caller asks next() for a step, carries it out, and reports the result. The
+// same results and facts give the same steps. tests/schedule/script.h shows such an exchange.
 //
-//   begin --> a turn for each thread that waits --> the NIC acts --+--> somebody did something:
-//   begin
-//                                                                  +--> nothing: the control
-//                                                                  socket,
-//                                                                       then time moves, or all
-//                                                                       wait
+//   begin --> a turn for each waiting thread --> the NIC acts --+--> something happened: begin
+//                                                               |
+//                                                               +--> nothing: control socket,
+//                                                                    then time moves, or all wait
 #pragma once
 
 #include <cstdint>
@@ -27,18 +25,18 @@
 namespace rocemu::schedule {
 
 struct Options {
-  /// Without a choice threads go on in the order in which they were started, round by round, and
-  /// have turns until they wait. Otherwise see PriorityOrder.
+  /// Without a choice threads run in start order, round by round, and have turns until they wait.
+  /// Otherwise see PriorityOrder.
   ScheduleChoice schedule = {};
   bool reports_hangs = false;
 };
 
-/// What is so at this moment. While in_round() only what comes before `inputs` counts.
+/// The situation at this moment. While in_round() only the members before `inputs` are used.
 struct Facts {
   Instant now;
   std::span<const Thread> threads;
   Instant timers = kNever;    // when a timer of a program expires
-  Instant device = kNever;    // when something in the NIC is due
+  Instant device = kNever;    // the next event of the NIC
   bool is_paused = false;     // the NIC, so that programs see each frame before the next
   bool is_held = false;       // time
   uint32_t inputs = 0;        // of the NIC, ever
@@ -52,16 +50,16 @@ struct Facts {
 struct Step {
   enum class Kind : uint8_t {
     kContinue,      // asks for the next step
-    kLookForNews,   // did a program come, go or ask? heard_news()
+    kLookForNews,   // whether a program came, went or has a request; heard_news()
     kGiveTurn,      // to the thread `slot`, with `polls` and `calls`; turn_ended()
-    kRunDevice,     // on what programs rang and asked for, and on what is due; device_ran()
-    kShow,          // lets programs see what the NIC did
-    kServeControl,  // the requests that there are; control_served()
-    kActIdle,       // on whatever else there is to do when nothing happens; acted_idle()
-    kLookAtQps,     // how far each has come; saw_qps()
-    kReportHang,    // nothing can happen any more, or only the same again: see activity()
+    kRunDevice,     // on doorbells and requests of programs, and on due events; device_ran()
+    kShow,          // lets programs see the NIC's actions
+    kServeControl,  // the present requests; control_served()
+    kActIdle,       // on anything else to do when nothing happens; acted_idle()
+    kLookAtQps,     // the progress of each; saw_qps()
+    kReportHang,    // nothing can happen any more, or only repetitions: see activity()
     kAdvance,       // the clock to `until`; advanced()
-    kWait,          // for at most `time` of real time for something from outside
+    kWait,          // at most `time` of real time for an external event
     kEnd,           // the run is over
   };
   Kind kind = Kind::kContinue;
@@ -70,7 +68,8 @@ struct Step {
   Duration time{};
   PollGrant polls{};
   uint32_t calls = 0;  // until the thread is preempted; 0: it is not
-  /// The thread was stopped after that call of it, and something happened since; 0: it was not.
+  /// The number of the call after which the thread was stopped, if something happened since; 0: it
+  /// was not.
   uint64_t stopped_after = 0;
 };
 
@@ -82,34 +81,38 @@ class Scheduler {
 
   /// Returns whether the next step may be a turn: threads that take no turns must be at rest then.
   bool in_round() const { return phase_ == Phase::kRound || (phase_ == Phase::kBegin && is_seen_); }
-  /// Returns whether nothing has happened since each thread has looked in vain.
+  /// Returns whether nothing has happened since each thread has polled without success.
   bool is_quiet() const { return is_quiet_; }
   Step next(const Facts& facts);
-  /// Begins anew, after a step that failed.
+  /// Starts again, after a step that failed.
   void restart();
 
   void heard_news(bool any);
   void turn_ended(const Turn& turn);
-  /// `has_worked`: there was something to do. `have_changed`: a process came or went.
+  /// Notes a round of the device. `has_worked` is true if there was something to do, and
+  /// `have_changed` if a process started or ended.
   void device_ran(bool has_worked, bool have_changed);
-  /// `has_answered`: a thread may have its reply now. `has_acted`: something else changed, too.
+  /// Notes that control requests were served. `has_answered` is true if a thread may have its reply
+  /// now, and `has_acted` if something else changed, too.
   void control_served(bool has_answered, bool has_acted);
   void acted_idle(bool has_acted);
-  /// It is `now`. `is_seen`: programs may see what happened. `has_happened`: something was due.
+  /// Notes that the time is now `now`. `is_seen` is true if programs may see what happened, and
+  /// `has_happened` if something was due.
   void advanced(Instant now, bool is_seen, bool has_happened);
   void saw_qps(std::vector<uint32_t> progress, bool may_repeat);
 
-  /// Another number each time that programs did something; `inputs` is the NIC's.
+  /// A number that changes each time that programs act; `inputs` is the NIC's.
   uint32_t activity(uint32_t inputs) const { return inputs + rounds_; }
-  /// The activity at the latest look.
+  /// The activity at the latest check
   uint32_t seen_activity() const { return hang_.activity(); }
   bool is_stuck() const { return hang_.is_stuck(); }
-  /// Since when a run hangs that hangs `now`: time that only went with polls is none of it.
+  /// Returns the time since which a run hangs that hangs `now`, without time that passed only with
+  /// polls.
   Instant hangs_since(Instant now) const {
     return any_polls_ && !hang_.repeats() ? idle_since_ : now;
   }
 
-  /// The run hangs and is being ended: time stands still from now on.
+  /// The run hangs and is being ended: the clock stops from now on.
   void end() { is_ending_ = true; }
 
  private:
@@ -137,7 +140,7 @@ class Scheduler {
   Step serve_control(const Facts& facts);
   Step when_idle(const Facts& facts);
   Step move_time(const Facts& facts);
-  /// Returns whether threads have done things without end at this instant.
+  /// Returns whether threads act endlessly at this instant.
   bool is_busy(const Facts& facts) const;
   Step move_time_of_busy(const Facts& facts);
   Step after_move(const Facts& facts);
@@ -159,20 +162,20 @@ class Scheduler {
   bool waits_for_nic_ = false;  // a thread that could run has a lower priority than the NIC
   HangWatch hang_;
   Phase phase_ = Phase::kBegin;
-  bool is_seen_ = true;  // by some program: what was done since the latest round of turns
+  bool is_seen_ = true;  // by some program: the actions since the latest round of turns
   Turn round_;           // of all threads in it
   TurnOrder::Place place_{};
-  uint32_t rounds_ = 0;        // of turns, in which somebody did something
+  uint32_t rounds_ = 0;        // rounds of turns with progress
   uint32_t idle_rounds_ = 0;   // since then
   Instant idle_since_{};       // in virtual time
-  uint32_t turns_ = 0;         // since time moved, in which a thread did something
-  bool is_quiet_ = false;      // each thread has looked in vain since then
-  uint32_t unseen_ = 0;        // by programs: what the NIC did since they last saw something
+  uint32_t turns_ = 0;         // with progress, since time moved
+  bool is_quiet_ = false;      // each thread has polled without success since then
+  uint32_t unseen_ = 0;        // the NIC's actions since programs last saw something
   std::set<uint64_t> looked_;  // the serials of the threads that have had a turn since then
   bool any_polls_ = false;
-  bool pollers_wait_ = false;  // before they go on
+  bool pollers_wait_ = false;  // before they continue
   uint32_t waits_of_pollers_ = 0;
-  bool is_for_askers_ = false;  // this round: of what they asked at the control socket
+  bool is_for_askers_ = false;  // this round, because of requests at the control socket
   bool is_ending_ = false;      // as a hang
   // Before time moved:
   Instant next_of_programs_ = kNever, next_of_sleepers_ = kNever;

@@ -1,5 +1,4 @@
-// The order in which threads have their turns without `--schedule`: that in which they were
-// started.
+// The order in which threads have their turns without `--schedule`: start order
 #pragma once
 
 #include <compare>
@@ -13,14 +12,14 @@ namespace rocemu::schedule {
 
 class TurnOrder {
  public:
-  /// Where a thread is among all threads: unlike any other's.
+  /// The position of a thread among all threads, which is unique.
   struct Place {
     uint64_t serial = 0;  // no thread has the serial 0
     auto operator<=>(const Place&) const = default;
   };
 
   static Place place_of(const Thread& thread) { return {thread.serial}; }
-  /// Returns the first of `threads` behind `place` that `is_ready`, or null.
+  /// Returns the first of `threads` after `place` for which `is_ready` returns true, or null.
   template <class IsReady>
   static const Thread* next_after(Place place, std::span<const Thread> threads, IsReady is_ready) {
     const Thread* next = nullptr;

@@ -14,8 +14,8 @@ namespace {
 
 constexpr size_t kNone = SIZE_MAX;
 
-/// A row of one run: a happening, or only arrivals. The mark of the first difference is in the list
-/// of each run.
+/// A row of one run: a happening, or only arrivals. The list of each run has the mark of the first
+/// difference.
 struct Item {
   size_t happening = kNone;
   std::vector<size_t> arrivals;  // happenings whose arrows end here
@@ -31,8 +31,8 @@ std::string_view first_word(std::string_view text) {
   return text.substr(0, text.find(' '));
 }
 
-/// Returns the kind of set-up that a happening is: rows of the same kind fold together. Empty:
-/// none.
+/// Returns the kind of set-up that a happening is; empty if it is none. Rows of the same kind fold
+/// together.
 std::string_view set_up_kind(const Happening& one) {
   const std::string_view verb = first_word(one.text);
   if (one.tone != Tone::kPlain || one.state == "ERR") return "";

@@ -1,5 +1,5 @@
-// Gives each happening a row, from top to bottom, and each arrow its end: the vertical half of a
-// picture's layout, which the page and the SVG share. It knows no pixels.
+// Gives each happening a row, from top to bottom, and each arrow its end. This is the vertical half
+// of a picture's layout, which the page and the SVG share. It does not use pixels.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ struct Arrangement {
   std::vector<Fold> folds;
 };
 
-/// Fewer rows of set-up than this do not fold.
+/// The minimum number of rows of set-up that fold
 inline constexpr uint32_t kLeastFold = 3;
 
 /// Gives each event a separate row. A time at which something only arrives also gets a row. Two

@@ -16,12 +16,12 @@ namespace {
 
 constexpr const char* kMark = "first difference";
 
-/// Details whose values are chosen by chance, or that repeat what a text or a lane says.
+/// Details whose values are random, or that repeat the contents of a text or a lane
 const std::set<std::string_view> kIncomparable = {"client",  "address", "lkey",   "rkey",
                                                   "sq_psn",  "rq_psn",  "psn",    "frame",
                                                   "message", "id",      "cookie", "channel"};
 
-/// Starting PSNs are chosen by chance; beside them stand relative ones.
+/// Removes starting PSNs, which are random; the text has relative PSNs, too.
 std::string without_chance(const std::string& text) {
   static const std::regex absolute("\\([0-9]+\\)");
   return text.find('(') == std::string::npos ? text : std::regex_replace(text, absolute, "()");

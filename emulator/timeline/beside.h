@@ -1,4 +1,4 @@
-// Two runs of the same program in one timeline.
+// Combines two runs of the same program into one timeline.
 #pragma once
 
 #include <string>
@@ -7,8 +7,9 @@
 
 namespace rocemu::timeline {
 
-/// The lanes of the first and then those of the second, with happenings of each in turn, and a mark
-/// where they first differ: in what happens, not when, nor in process numbers and absolute PSNs.
+/// Returns the lanes of the first and then those of the second, with happenings of each
+/// alternately, and a mark at the first difference. Only what happens is compared, and not the
+/// time, process numbers or absolute PSNs.
 Timeline beside(Timeline first, Timeline second);
 
 /// Returns whether a happening is that mark.

@@ -1,5 +1,5 @@
-// A run as lanes and what happened in them, in order: what a ladder, a page or a trace is drawn of.
-// It is read from a recording (read_recording.h) or a capture (read_capture.h).
+// A run as lanes and their happenings, in order. Ladders, pages and traces are drawn from it. It is
+// read from a recording (read_recording.h) or a capture (read_capture.h).
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ namespace rocemu::timeline {
 
 inline constexpr uint32_t kNoLane = UINT32_MAX;
 
-/// One QP of one process; or a process without QPs, or the far end of a capture.
+/// One QP of one process, a process without QPs, or the remote end of a capture
 struct Lane {
   std::string process;  // "rping"; empty if unknown, as in a capture
   uint32_t pid = 0;
-  std::string device;  // its name, or an address if it is not of the fabric
+  std::string device;  // its name, or an address if it is outside the fabric
   std::string type;    // of the QP: "RC"; empty if unknown
   uint32_t qpn = 0;    // 0: none
-  uint8_t run = 0;     // 1 or 2 where two runs are side by side
+  uint8_t run = 0;     // 1 or 2 if two runs are combined
 };
 
 enum class Kind : uint8_t { kVerb, kPost, kFrame, kCm, kCompletion, kEvent, kFault };
@@ -35,7 +35,7 @@ inline constexpr std::pair<const char*, Kind> kKindNames[] = {
     {"fault", Kind::kFault},
 };
 
-/// "frame".
+/// Returns, for example, "frame".
 const char* kind_name(Kind kind);
 
 enum class Tone : uint8_t { kPlain, kAgain, kFault, kError };
@@ -51,14 +51,14 @@ struct Happening {
   bool is_request = false;
   bool lost = false;  // a rule dropped it
   engine::Duration flight{};
-  engine::Duration held{};     // how long rules held the frame before `at`
+  engine::Duration held{};     // the time for which rules held the frame before `at`
   std::string text;            // "SEND First psn +0 (3744812)"
   std::string reason;          // why, in words
-  std::string topic;           // what `rocemu explain` has to say about it
-  std::string state;           // the QP's from now on
+  std::string topic;           // the topic of `rocemu explain` about it
+  std::string state;           // the QP's state from now on
   std::optional<int32_t> psn;  // relative to the connection
   Details details;
-  std::vector<uint8_t> bytes;  // of the frame, as far as they were kept
+  std::vector<uint8_t> bytes;  // of the frame, as far as they were recorded
   uint32_t size = 0;           // of the frame
 };
 
@@ -68,18 +68,18 @@ struct Difference {
 };
 
 struct Timeline {
-  std::string source;  // the file
+  std::string source;  // the name of the file
   std::string clock;
   int64_t wall_start_ns = 0;
   std::vector<Lane> lanes;
   std::vector<Happening> happenings;
-  std::vector<std::string> notes;       // what was skipped, and why
-  std::vector<Difference> differences;  // where two runs first differ
+  std::vector<std::string> notes;       // what was skipped, and the reason
+  std::vector<Difference> differences;  // at the first difference of two runs
 };
 
-/// "rping[4711] rocemu0 QP 0x11", as far as it is known.
+/// Returns, for example, "rping[4711] rocemu0 QP 0x11"; unknown parts are missing.
 std::string title(const Lane& lane);
-/// "14.2 us", "655.36 ms".
+/// Returns, for example, "14.2 us" or "655.36 ms".
 std::string duration_text(engine::Duration duration);
 
 }  // namespace rocemu::timeline

@@ -1,4 +1,4 @@
-// Which part of a timeline is shown.
+// Selects the part of a timeline that is shown.
 #pragma once
 
 #include <optional>
@@ -16,13 +16,13 @@ struct Selection {
   std::vector<uint32_t> qpns;
   std::set<Kind> kinds;  // empty: all
   std::optional<engine::Duration> from, to;
-  std::optional<size_t> around_error;  // so many before and after the first
+  std::optional<size_t> around_error;  // the number of rows before and after the first error
 };
 
-/// Keeps `most` rows: the first ones, or those around the first error if that is not among them.
+/// Keeps `most` rows: the first ones, or if the first error is not among them, those around it.
 void limit(size_t most, Timeline& timeline);
 
-/// Lanes that have nothing left go as well.
+/// Applies the selection. Also removes lanes without remaining rows.
 void select(const Selection& selection, Timeline& timeline);
 
 }  // namespace rocemu::timeline

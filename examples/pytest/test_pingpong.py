@@ -1,4 +1,4 @@
-"""ibv_rc_pingpong meets faults. Each test has a NIC of its own, so that `pytest -n 4` works too."""
+"""Runs ibv_rc_pingpong with faults. Each test has a separate NIC, so that `pytest -n 4` works, too."""
 import pingpong
 import pytest
 

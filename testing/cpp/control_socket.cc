@@ -48,7 +48,7 @@ Json ControlSocket::request(const Json& request) {
   }
   Json reply = Json::parse(read_line(), nullptr, /*allow_exceptions=*/false);
   if (!reply.is_object() || !reply.contains("ok"))
-    throw Error("the NIC's answer is no JSON object");
+    throw Error("the NIC's answer is not a JSON object");
   if (reply.at("ok") != true) throw Error(reply.value("error", "the NIC refuses"));
   reply.erase("ok");
   return reply;

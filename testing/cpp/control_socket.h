@@ -1,4 +1,4 @@
-// The control socket of a NIC, as docs/control.md has it.
+// A client of a NIC's control socket, whose protocol is in docs/control.md.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,13 +10,13 @@ using Json = nlohmann::ordered_json;
 
 class ControlSocket {
  public:
-  /// Throws Error, as all others do.
+  /// Connects to the socket. Throws Error, as do the other functions here.
   explicit ControlSocket(const std::string& directory);
   ~ControlSocket();
   ControlSocket(const ControlSocket&) = delete;
   ControlSocket& operator=(const ControlSocket&) = delete;
 
-  /// Returns the reply; throws the NIC's error if the request fails.
+  /// Returns the reply. Throws the NIC's error if the request fails.
   Json request(const Json& request);
 
  private:

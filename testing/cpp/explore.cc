@@ -38,7 +38,7 @@ Output output_of(const std::vector<std::string>& words) {
   close(file);
   if (spawned.error != 0) {
     throw Error("cannot start " + words[0] +
-                " (ROCEMU_COMMAND says which to use): " + std::strerror(spawned.error));
+                " (ROCEMU_COMMAND sets its path): " + std::strerror(spawned.error));
   }
   return output;
 }
@@ -71,7 +71,8 @@ Exploration explore(const std::vector<std::string>& command, const std::string& 
   if (!report.is_object())
     throw Error(command.empty()
                     ? "there is no command to be explored"
-                    : "'" + command[0] + "' cannot be explored; why is on standard error (status " +
+                    : "'" + command[0] +
+                          "' cannot be explored; the reason is on standard error (status " +
                           std::to_string(said.status) + ")");
   Exploration exploration{.status = said.status, .findings = {}, .report = said.text};
   for (const Json& one : report.at("findings")) {
@@ -91,7 +92,7 @@ Exploration explore_test(const std::string& name, const std::vector<std::string>
   std::error_code error;
   std::filesystem::create_directories("rocemu-findings", error);
   if (error) throw Error("cannot make the folder rocemu-findings: " + error.message());
-  // No setting of GoogleTest may write files or skip the test.
+  // The run must not use settings of GoogleTest that write files or skip the test.
   return explore(
       {"env", "-u", "GTEST_OUTPUT", "-u", "GTEST_REPEAT", "-u", "GTEST_SHUFFLE", "-u",
        "GTEST_SHARD_INDEX", "-u", "GTEST_TOTAL_SHARDS", std::string(kExplored) + "=1",

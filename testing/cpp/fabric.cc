@@ -27,7 +27,7 @@ constexpr char kTimeoutVariable[] = "ROCEMU_TIMEOUT";
 constexpr std::string_view kSanitizerLibrary = "librocemu-sanitizer.so";
 constexpr std::string_view kProvider = "/librocemu-rdmav";
 
-/// Returns an option whose value may be left out.
+/// Returns an option whose value may be omitted.
 std::string with_value(const std::string& option, const std::string& value) {
   return value.empty() ? option : option + "=" + value;
 }
@@ -65,9 +65,9 @@ ClockReading reading_of(const Json& reply) {
   return reading;
 }
 
-/// Returns the directory of the NIC of the `rocemu run` that this process is in, if it takes turns
-/// there: the process cannot have another virtual clock, and with a real clock beside it runs would
-/// differ.
+/// Returns the NIC's directory of the `rocemu run` that this process is in, if the process takes
+/// turns there. Such a process cannot have a second virtual clock, and with an additional real
+/// clock the runs would differ.
 std::optional<std::string> nic_of_run() {
   const char* const dir = std::getenv(kDirVariable);
   if (dir == nullptr || dlsym(RTLD_DEFAULT, "rocemu_turns_on_crash") == nullptr)
@@ -75,7 +75,7 @@ std::optional<std::string> nic_of_run() {
   return dir;
 }
 
-/// An environment variable of this process, for a time.
+/// Sets an environment variable of this process, and restores it later.
 class Variable {
  public:
   Variable(const char* name, const std::string& value) : name_(name) {
@@ -92,7 +92,7 @@ class Variable {
 };
 
 /// Loads the sanitizer's library, which the value of LD_PRELOAD names, into this process. The
-/// provider uses it if it is there before the provider is loaded.
+/// provider uses the library if it is loaded before the provider.
 void load_sanitizer(const std::string& preload) {
   std::istringstream libraries(preload);
   for (std::string library; std::getline(libraries, library, ':');) {
@@ -101,7 +101,7 @@ void load_sanitizer(const std::string& preload) {
   }
 }
 
-/// Returns whether libibverbs has loaded the provider. It does so once in the life of a process.
+/// Returns whether libibverbs has loaded the provider. libibverbs does so only once in a process.
 bool has_provider() {
   const auto is_provider = [](dl_phdr_info* library, size_t, void*) {
     return static_cast<int>(std::string_view(library->dlpi_name).find(kProvider) !=
@@ -110,8 +110,8 @@ bool has_provider() {
   return dl_iterate_phdr(is_provider, nullptr) != 0;
 }
 
-/// Throws Error if the sanitizer would see none of this process's own calls: the provider looks for
-/// it, and it looks for its directory, when libibverbs is used for the first time.
+/// Throws Error if the sanitizer could not see this process's own calls. The provider looks for the
+/// sanitizer and its directory only when libibverbs is used for the first time.
 void require_unused_verbs(const FabricOptions& options) {
   if (options.sanitize && has_provider())
     throw Error(
@@ -124,7 +124,7 @@ std::string name_of(const std::string& device) {
   return device.substr(0, device.find('='));
 }
 
-/// Throws Error if the options ask for something that the NIC of the run lacks.
+/// Throws Error if the options require something that the NIC of the run does not have.
 void require_same(const FabricOptions& options, const Json& shown) {
   std::string wanted, there;
   for (const std::string& device : options.devices) wanted += " " + name_of(device);
@@ -144,7 +144,7 @@ void require_same(const FabricOptions& options, const Json& shown) {
 
 }  // namespace
 
-/// The NIC and the connection to it, and the variable by which libibverbs finds it.
+/// The NIC, the connection to it, and the environment variable by which libibverbs finds it.
 class Fabric::Nic {
  public:
   explicit Nic(const FabricOptions& options)
@@ -199,12 +199,12 @@ class Fabric::Nic {
     programs_.push_back(std::shared_ptr<Program>(new Program(argv, variables, watch_.get())));
     return programs_.back();
   }
-  /// If any was started.
+  /// Returns whether at least one program was started, and all of them have ended.
   bool all_have_ended() {
     return !programs_.empty() &&
            std::ranges::none_of(programs_, [](const auto& one) { return one->is_running(); });
   }
-  /// What the programs have printed so far, each under its name. Leaves out `other`.
+  /// Returns what the programs have printed so far, each under its name. Leaves out `other`.
   std::string outputs(const Program* other = nullptr) const {
     std::string text;
     for (const auto& program : programs_) {
@@ -230,7 +230,7 @@ class Fabric::Nic {
     return std::make_unique<NicProcess>(options_of_run(options), watch);
   }
 
-  /// Lets the command find scenarios by their names.
+  /// Sends the scenario by the command, which finds scenarios by their names.
   void inject(const std::string& scenario) { output_of({find_command(), "inject", scenario}); }
 
   /// Returns the output of a command. Throws Error with its message if it fails.
@@ -249,8 +249,8 @@ class Fabric::Nic {
     return text;
   }
 
-  /// Leaves out what the run around us has found so far. Throws Error if `are_needed` and that run
-  /// does not use --sanitize.
+  /// Makes later reports omit what the surrounding run has found so far. Throws Error if
+  /// `are_needed` and that run does not use --sanitize.
   void begin_reports(bool are_needed) {
     try {
       request("sanitizer");
@@ -263,14 +263,14 @@ class Fabric::Nic {
     taken_ = before_ = counts_of(all_reports());
   }
   std::vector<Report> all_reports() {
-    request("sanitizer");  // throws if it looks for none
+    request("sanitizer");  // throws if the NIC has no sanitizer
     return read_reports(
         output_of({find_command(), "show", "--misuses", "--json", "--dir", directory()}));
   }
 
-  const std::optional<std::string> joined_;  // the directory of the NIC of the run around us
+  const std::optional<std::string> joined_;  // the directory of the NIC of the surrounding run
   std::vector<std::unique_ptr<Variable>> variables_;
-  ReportCounts before_, taken_;  // what was found before this Fabric, and what take_reports() gave
+  ReportCounts before_, taken_;  // the findings before this Fabric; those that were taken
   std::unique_ptr<HangWatch> watch_;
   std::unique_ptr<NicProcess> process_;  // null if joined
   ControlSocket control_;

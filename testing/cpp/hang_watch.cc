@@ -36,7 +36,7 @@ HangWatch::Waiting::Waiting(HangWatch* watch) : watch_(watch), place_(abi::TestW
   if (watch_ == nullptr) return;
   hangs_before_ = watch_->watch_->hangs.load();
   const auto thread = static_cast<int32_t>(syscall(SYS_gettid));
-  // All places are taken: this thread counts as busy.
+  // If all places are in use, this thread counts as busy.
   for (place_ = 0; place_ < abi::TestWatch::kThreads; ++place_) {
     int32_t free = 0;
     if (watch_->watch_->waiting[place_].compare_exchange_strong(free, thread)) break;

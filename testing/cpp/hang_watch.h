@@ -14,16 +14,16 @@ namespace rocemu::testing {
 
 class HangWatch {
  public:
-  /// Throws Error.
+  /// Creates the memory. Throws Error.
   HangWatch();
   ~HangWatch();
   HangWatch(const HangWatch&) = delete;
   HangWatch& operator=(const HangWatch&) = delete;
 
-  /// Returns the memory to hand to `rocemu run`.
+  /// Returns the memory that `rocemu run` must get.
   int fd() const { return fd_; }
 
-  /// While this lives, the calling thread waits for programs.
+  /// Marks the calling thread as waiting for programs while the object exists.
   class Waiting {
    public:
     /// `watch` may be null.

@@ -34,8 +34,9 @@ std::string read_line(int fd) {
 
 }  // namespace
 
-/// Beside the library that makes libibverbs see the NIC, some folders up: PREFIX/lib/TRIPLET,
-/// PREFIX/bin. That the library is named here keeps a linker with --as-needed from leaving it out.
+/// Returns the path of the command. It is some folders above the library that makes libibverbs see
+/// the NIC: PREFIX/lib/TRIPLET and PREFIX/bin. Since this function names the library, a linker with
+/// --as-needed does not omit it.
 std::string find_command() {
   if (const char* chosen = std::getenv("ROCEMU_COMMAND")) return chosen;
   Dl_info library{};
@@ -59,7 +60,7 @@ NicProcess::NicProcess(const std::vector<std::string>& options, const HangWatch&
       words.end(),
       {"--", "sh", "-c",
        "echo \"$ROCEMU_DIR\"; echo \"$LD_PRELOAD\"; echo \"$ROCEMU_SANITIZER_DIR\"; exec cat"});
-  int input[2], output[2];  // close-on-exec: no other child of ours may keep the NIC alive
+  int input[2], output[2];  // close-on-exec: no other child may keep the NIC alive
   if (pipe2(input, O_CLOEXEC) != 0) fail("cannot make a pipe", errno);
   if (pipe2(output, O_CLOEXEC) != 0) {
     const int error = errno;
@@ -85,14 +86,14 @@ NicProcess::NicProcess(const std::vector<std::string>& options, const HangWatch&
   const std::string message = contents_of(messages_fd_);
   close(messages_fd_);
   if (spawned.error != 0)
-    fail("cannot start " + words[0] + " (ROCEMU_COMMAND says which to use)", spawned.error);
+    fail("cannot start " + words[0] + " (ROCEMU_COMMAND sets its path)", spawned.error);
   throw Error(words[0] +
               " could not start a NIC: " + message.substr(0, message.find_last_not_of('\n') + 1));
 }
 
 NicProcess::~NicProcess() {
   end();
-  std::cerr << contents_of(messages_fd_);  // warnings, and of rules that never acted
+  std::cerr << contents_of(messages_fd_);  // warnings, also about rules that never acted
   close(messages_fd_);
 }
 

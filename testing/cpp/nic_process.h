@@ -13,17 +13,17 @@ namespace rocemu::testing {
 
 class NicProcess {
  public:
-  /// `options` of `rocemu run`, which reports hangs to `watch`. Throws Error if the NIC cannot be
-  /// started.
+  /// Starts `rocemu run` with these options; it reports hangs to `watch`. Throws Error if the NIC
+  /// cannot be started.
   NicProcess(const std::vector<std::string>& options, const HangWatch& watch);
   ~NicProcess();
   NicProcess(const NicProcess&) = delete;
   NicProcess& operator=(const NicProcess&) = delete;
 
   const std::string& directory() const { return directory_; }
-  /// For programs that are to see the NIC: LD_PRELOAD.
+  /// Returns the LD_PRELOAD for programs that must see the NIC.
   const std::string& preload() const { return preload_; }
-  /// The directory of findings for these programs (abi/sanitizer_log.h); may be empty.
+  /// Returns the directory of findings for these programs (abi/sanitizer_log.h); may be empty.
   const std::string& sanitizer() const { return sanitizer_; }
 
  private:
@@ -31,11 +31,11 @@ class NicProcess {
 
   pid_t pid_ = -1;
   int lifetime_fd_ = -1;  // the NIC lives as long as this is open
-  int messages_fd_ = -1;  // what it says on standard error
+  int messages_fd_ = -1;  // its standard error
   std::string directory_, preload_, sanitizer_;
 };
 
-/// The `rocemu` to use.
+/// Returns the path of the `rocemu` to use.
 std::string find_command();
 
 }  // namespace rocemu::testing

@@ -31,7 +31,7 @@ Report report_of(const Json& json) {
   return report;
 }
 
-/// Returns a text that is equal for the same mistake at the same places.
+/// Returns a text that is equal for equal mistakes at the same places.
 std::string identity_of(const Report& report) {
   std::string text = report.rule + " " + report.process.substr(0, report.process.rfind('#'));
   for (const Place& place : report.places) {
@@ -52,7 +52,7 @@ std::vector<Report> read_reports(const std::string& json) {
     for (const Json& report : parsed.at("reports")) reports.push_back(report_of(report));
     return reports;
   } catch (const Json::exception& error) {
-    throw Error("these are no reports: " + std::string(error.what()));
+    throw Error("these are not reports: " + std::string(error.what()));
   }
 }
 

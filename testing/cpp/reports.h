@@ -9,13 +9,13 @@
 
 namespace rocemu::testing {
 
-/// Throws Error for a text of another form.
+/// Reads the reports. Throws Error if the text has another form.
 std::vector<Report> read_reports(const std::string& json);
 
 /// Maps each mistake to the number of times that it was found.
 using ReportCounts = std::map<std::string, uint64_t>;
 ReportCounts counts_of(const std::vector<Report>& reports);
-/// Returns what is in `reports` and not yet in `counts`.
+/// Returns the reports that `counts` does not contain yet.
 std::vector<Report> reports_since(const ReportCounts& counts, std::vector<Report> reports);
 
 }  // namespace rocemu::testing

@@ -25,7 +25,7 @@ namespace rocemu::testing {
 namespace {
 
 constexpr std::chrono::milliseconds kLook{5};
-constexpr std::chrono::seconds kPatience{5};  // until a program that should end is killed
+constexpr std::chrono::seconds kPatience{5};  // then a program that should end is killed
 
 }  // namespace
 
@@ -47,8 +47,8 @@ Spawned spawn(const std::vector<std::string>& argv, const std::vector<std::strin
   environment.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  // Moves the descriptors away from the numbers that they will get. An action on a descriptor that
-  // already has its number makes it stay open (posix_spawn_file_actions_adddup2(3p)).
+  // Moves the descriptors away from the numbers that they will get. If a descriptor already has its
+  // number, an action on it makes it stay open (posix_spawn_file_actions_adddup2(3p)).
   int beyond = std::max({STDERR_FILENO + static_cast<int>(further.size()), input, output, errors});
   for (const int fd : further) beyond = std::max(beyond, fd);
   ++beyond;
@@ -134,7 +134,7 @@ bool Program::is_running() {
 
 int Program::wait(std::chrono::milliseconds timeout) {
   if (status_) return *status_;
-  if (watch_ == nullptr) {  // the `rocemu run` around us watches
+  if (watch_ == nullptr) {  // the surrounding `rocemu run` detects hangs
     int status = 0;
     while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
     }

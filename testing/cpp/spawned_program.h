@@ -8,21 +8,21 @@
 
 namespace rocemu::testing {
 
-/// With close-on-exec everywhere else, so that no other child keeps a descriptor open.
+/// The result of spawn(). All descriptors are close-on-exec, so that no other child keeps one open.
 struct Spawned {
   pid_t pid = -1;
   int error = 0;  // errno, if it could not be started
 };
 
-/// Starts argv[0], found in PATH, with `variables` beside the environment; descriptors of -1 are
-/// left as they are. The program gets the descriptors `further` as 3, 4 and so on.
+/// Starts argv[0], found in PATH, with `variables` added to the environment. Descriptors of -1 are
+/// not changed. The program gets the descriptors `further` as 3, 4 and so on.
 Spawned spawn(const std::vector<std::string>& argv, const std::vector<std::string>& variables,
               int input, int output, int errors, const std::vector<int>& further = {});
 
-/// The exit status, or 128 and the signal's number.
+/// Returns the exit status, or 128 plus the signal's number.
 int exit_status(int wait_status);
 
-/// A file in memory, for what a child prints.
+/// Creates a file in memory, for a child's output.
 int make_memory_file();
 std::string contents_of(int fd);
 

@@ -92,7 +92,7 @@ def pytest_generate_tests(metafunc):
 
 @pytest.fixture
 def rocemu_profile():
-    """The profile of the test's NIC, of those that --rocemu-profile names; None if there are none."""
+    """Returns the profile of the test's NIC, one of those that --rocemu-profile names; None if there are none."""
     return None
 
 
@@ -108,7 +108,7 @@ def _logs(nic):
 
 
 def _take_reports(nic):
-    """Returns the text of what no test has taken, and whether there is an error in it."""
+    """Returns the text of the reports that no test has taken, and whether there is an error among them."""
     try:
         reports = nic.take_reports()
     except rocemu.Error as error:  # the NIC has failed, which its end reports

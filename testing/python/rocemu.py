@@ -44,7 +44,7 @@ Clock = collections.namedtuple("Clock", "kind held now next")  # times in second
 
 @dataclasses.dataclass
 class Frame:
-    """A function of a stack. What is unknown is empty, and the line 0."""
+    """A function of a stack. Unknown strings are empty, and an unknown line is 0."""
     function: str
     file: str
     line: int
@@ -53,7 +53,7 @@ class Frame:
 
 @dataclasses.dataclass
 class Place:
-    """What a program did where, and when on the NIC's clock, in seconds."""
+    """A call of a program, its place, and its time on the NIC's clock, in seconds."""
     what: str   # "posted"
     call: str   # "ibv_post_recv"
     time: float
@@ -62,7 +62,7 @@ class Place:
 
 @dataclasses.dataclass
 class Report:
-    """A wrong use of verbs; the rules are docs/sanitizer.md."""
+    """A wrong use of verbs. docs/sanitizer.md describes the rules."""
     rule: str
     severity: str  # "error" or "warning"
     message: str
@@ -86,13 +86,13 @@ class Report:
         return "\n".join(lines)
 
     def _identity(self):
-        """Equal for the same mistake at the same places."""
+        """Returns a text that is equal for equal mistakes at the same places."""
         return repr((self.rule, self.process.rpartition("#")[0],
                      [(place.what, place.call, place.stack) for place in self.places]))
 
 
 class Error(Exception):
-    """The NIC refuses, does not answer or could not be started; the text says why."""
+    """The NIC refused a request, did not answer or could not be started; the text has the reason."""
 
 
 class Hang(Error):
@@ -135,15 +135,15 @@ class _Watch:
 
 
 def _nic_of_run():
-    """The directory of the NIC of the `rocemu run` that this process is in, if it takes turns there: no
-    other virtual clock could be in the same process."""
+    """Returns the NIC's directory of the `rocemu run` that this process is in, if the process takes turns there. Such a
+    process cannot have a second virtual clock."""
     directory = os.environ.get("ROCEMU_DIR")
     takes_turns = hasattr(ctypes.CDLL(None), "rocemu_turns_on_crash")
     return directory if directory and takes_turns else None
 
 
 def command():
-    """The `rocemu` to use: $ROCEMU_COMMAND, the one that this file was installed with, or of PATH."""
+    """Returns the `rocemu` to use: $ROCEMU_COMMAND, the one that was installed with this file, or the one in PATH."""
     here = pathlib.Path(os.path.abspath(__file__)).parents[3] / "bin" / "rocemu"
     for candidate in (os.environ.get("ROCEMU_COMMAND"), here, shutil.which("rocemu")):
         if candidate and os.access(candidate, os.X_OK):
@@ -152,7 +152,7 @@ def command():
 
 
 def free_port():
-    """A TCP port that nobody uses, for a server that a test starts."""
+    """Returns an unused TCP port, for a server that a test starts."""
     with socket.socket() as holder:
         holder.bind(("", 0))
         return holder.getsockname()[1]
@@ -219,7 +219,7 @@ class Control:
         self.lines = self.socket.makefile("rb")
 
     def request(self, name, /, **arguments):
-        """What the NIC answers, as a dict; an Error if it refuses."""
+        """Returns the NIC's reply as a dict. Raises Error if the NIC refuses the request."""
         try:
             self.socket.sendall(json.dumps({"command": name, **arguments}).encode() + b"\n")
             line = self.lines.readline()
@@ -427,7 +427,7 @@ class Fabric:
 
     @classmethod
     def current(cls):
-        """The NIC that this process runs under, by `rocemu run`. Closing it leaves the NIC alone."""
+        """Returns the NIC under which this process runs, by `rocemu run`. Closing it has no effect on the NIC."""
         directory = os.environ.get("ROCEMU_DIR")
         if not directory:
             raise Error("this process has no NIC; start it by `rocemu run -- COMMAND`")
@@ -436,7 +436,7 @@ class Fabric:
         return fabric
 
     def close(self):
-        """Ends the programs that popen() started and that still run, and then the NIC; an Error with its
+        """Ends the programs that popen() started and that still run, and then the NIC. Raises Error with the NIC's
         message if it had failed."""
         self._end_programs()
         if self._control is not None:
@@ -576,26 +576,26 @@ class Fabric:
     # ---- The NIC as a whole -----------------------------------------------------------------------
 
     def set_port(self, device, up):
-        """Plugs the cable of the device in, or out."""
+        """Plugs the cable of the device in, or pulls it out."""
         self.request("set", device=device, port="up" if up else "down")
 
     def remove_device(self, device):
-        """Pulls the device out, for good."""
+        """Removes the device permanently."""
         self.request("set", device=device, removed=True)
 
     def pause(self):
-        """Stops all frames, until resume(); step() lets single ones arrive."""
+        """Stops all frames until resume(). step() lets single frames arrive."""
         self.request("pause")
 
     def step(self, frames=1):
-        """Lets so many frames arrive; of each the text, and the QPs before and after."""
+        """Lets this number of frames arrive. Returns for each the text, and the QPs before and after."""
         return self.request("step", frames=frames)["frames"]
 
     def resume(self):
         self.request("resume")
 
     def _of_recording(self, *options):
-        """What `rocemu timeline` prints of the recording so far."""
+        """Returns the output of `rocemu timeline` for the recording so far."""
         if not self.recording:
             raise Error("that is made of a recording: Fabric(record=True)")
         self.request("sync")
@@ -617,23 +617,23 @@ class Fabric:
     # ---- Faults ---------------------------------------------------------------------------------
 
     def request(self, name, /, **arguments):
-        """Any request of docs/control.md; its answer as a dict."""
+        """Sends any request of docs/control.md. Returns the answer as a dict."""
         return self._control.request(name, **arguments)
 
     def load(self, scenario):
-        """All rules of a scenario, in YAML, beside those in force; returns their names."""
+        """Adds all rules of a scenario, in YAML, to the present rules, and returns their names."""
         return self.request("inject", scenario=scenario)["rules"]
 
     def add(self, rule):
-        """One rule, such as '{on: frame, opcode: ACK, do: drop}'; returns its name."""
+        """Adds one rule, such as '{on: frame, opcode: ACK, do: drop}', and returns its name."""
         return self.request("inject", rule=rule)["rules"][0]
 
     def clear(self, name=None):
-        """Takes all rules back, or one."""
+        """Removes all rules, or one."""
         self.request("clear", **({} if name is None else {"name": name}))
 
     def rules(self):
-        """Those in force: how often each was asked and has acted."""
+        """Returns the rules in force, and for each how often it was matched and has acted."""
         return [Rule(**one) for one in self.request("rules")["rules"]]
 
     # ---- Wrong uses of verbs --------------------------------------------------------------------
@@ -670,13 +670,13 @@ class Fabric:
         return [dataclasses.replace(one, count=count) for one, count in more if count > 0]
 
     def reports(self):
-        """The wrong uses of verbs so far, as Reports; also when the Fabric is closed. Those of a thread
-        that waits for ever are among them when its process has ended."""
+        """Returns the wrong uses of verbs so far, as Reports; also when the Fabric is closed. Those of a thread that
+        waits forever are included when its process has ended."""
         return self._since(self._all_reports(), self._before)
 
     def take_reports(self):
-        """The reports since the last call, or since the beginning. The pytest plugin leaves a test alone
-        whose reports are taken."""
+        """Returns the reports since the last call, or since the beginning. The pytest plugin does not fail a test for
+        reports that were taken."""
         reports = self._all_reports()
         taken, self._taken = self._taken, self._counts(reports)
         return self._since(reports, taken)
@@ -688,19 +688,19 @@ class Fabric:
         return Clock(reply["clock"], reply["held"], reply["now_ns"] / 1e9, following)
 
     def clock(self):
-        """What time it is for the NIC, in seconds, and when something is due."""
+        """Returns the NIC's time, in seconds, and the time of the next event."""
         return self._clock(self.request("clock"))
 
     def hold(self, held=True):
-        """Virtual time stands still until advance(), or hold(False)."""
+        """Stops virtual time until advance(), or hold(False)."""
         return self._clock(self.request("clock", held=held))
 
     def advance(self, seconds):
-        """Moves virtual time on; all that is due by then happens."""
+        """Advances virtual time, and executes everything that is due until then."""
         return self._clock(self.request("advance", ns=round(seconds * 1e9)))
 
     def wait_until_idle(self, timeout=30):
-        """Until nothing is under way and nobody waits for an answer; an Error after that time."""
+        """Waits until nothing is in flight and no program waits for an answer. Raises Error after that time."""
         deadline = time.monotonic() + timeout
         while not self.request("idle")["idle"]:
             if time.monotonic() > deadline:
@@ -710,11 +710,11 @@ class Fabric:
     # ---- What there is and was ------------------------------------------------------------------
 
     def show(self):
-        """All objects, as `rocemu show --json` has them."""
+        """Returns all objects, like `rocemu show --json`."""
         return self.request("show")
 
     def device(self, name):
-        """The part of show() that is about one device."""
+        """Returns the part of show() about one device."""
         for device in self.show()["fabric"]["devices"]:
             if device["name"] == name:
                 return device
@@ -724,8 +724,8 @@ class Fabric:
         return self.device(device)["counters"]
 
     def events(self, what=None, **fields):
-        """The events and frames of the recording so far, of that kind and with these fields, as
-        dicts: events("frame", opcode="RC Acknowledge")."""
+        """Returns the events and frames of the recording so far that have that kind and these fields, as dicts:
+        events("frame", opcode="RC Acknowledge")."""
         return [event for event in map(json.loads, self._of_recording("--events").splitlines())
                 if what in (None, event["what"]) and
                 all(event.get(key) == value for key, value in fields.items())]

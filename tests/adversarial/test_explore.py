@@ -73,7 +73,7 @@ class Choices(unittest.TestCase):
             self.assertEqual([line.split()[:2] for line in every],
                              [["placement", str(i)] for i in range(1, len(every) + 1)])
             self.assertEqual(choices("one", "--adversarial=placement:1"), every[:1])
-            # Of a number that never comes nothing is done.
+            # A number that is never reached has no effect.
             self.assertEqual(choices("none", "--adversarial=placement:1000000"), [])
 
     def test_wrong_numbers_are_errors(self):

@@ -1,5 +1,6 @@
-// What moving bytes costs on this machine at least: within a process, and between two without
-// either's help, which is how the daemon reaches the memory of programs.
+// Measures the minimum cost of copying bytes on this machine: within a process, and between two
+// processes without the help of either. The daemon accesses the memory of programs in the second
+// way.
 #include <benchmark/benchmark.h>
 #include <sys/uio.h>
 

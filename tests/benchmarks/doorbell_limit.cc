@@ -45,7 +45,7 @@ struct RecvSlot {
   std::exit(1);
 }
 
-/// Of all processes, at the same address.
+/// Returns memory that all processes share at the same address.
 template <class T>
 T* shared(size_t size) {
   void* memory =
@@ -54,7 +54,7 @@ T* shared(size_t size) {
   return static_cast<T*>(memory);
 }
 
-/// What one program shares with the daemon.
+/// The memory that one program shares with the daemon
 struct Rings {
   abi::DoorbellRing* bells = shared<abi::DoorbellRing>(sizeof(abi::DoorbellRing));
   abi::CqRing* cq = shared<abi::CqRing>(sizeof(abi::CqRing) + kCqEntries * sizeof(abi::Cqe));

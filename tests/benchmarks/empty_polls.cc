@@ -1,7 +1,7 @@
-// What polls cost that find nothing.
+// Measures the cost of polls that find nothing.
 //   empty_polls one|several|extended THREADS
-// polls one CQ, four in turn, or an extended one, beside that number of threads that compute, in
-// windows of a thousand polls, and prints nanoseconds a poll.
+// It polls one CQ, four in turn, or an extended one, while that number of threads compute, in
+// windows of a thousand polls. It prints the nanoseconds of a poll.
 #include <infiniband/verbs.h>
 
 #include <algorithm>

@@ -43,7 +43,7 @@ class OwnMemory : public engine::HostMemory {
     }
     return engine::MemoryResult::kDone;
   }
-  /// Whoever polls keeps up.
+  /// The client takes each completion at once.
   uint32_t completions_taken(ClientId client, engine::CqId) override {
     return client == ClientId{1} ? added[0] : added[1];
   }

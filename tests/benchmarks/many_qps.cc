@@ -39,7 +39,8 @@ ibv_context* open_device() {
   return context;
 }
 
-/// Private memory of the process, in bytes: what nobody else shares.
+/// Returns the private memory of the process in bytes, that is, the memory that it shares with no
+/// other process.
 uint64_t memory_of(const char* pid) {
   std::ifstream file(std::string("/proc/") + pid + "/smaps_rollup");
   std::string word;

@@ -1,5 +1,5 @@
-// Threads of `parties` that do the same without a NIC: what the system's scheduler makes of so
-// many.
+// Threads of `parties` that do the same work without a NIC. They show how the system's scheduler
+// treats that number of threads.
 #pragma once
 
 #include <arpa/inet.h>
@@ -17,7 +17,7 @@
 
 namespace rocemu::benchmarks {
 
-/// By UDP over loopback. It polls its socket and gives way when nothing is there, or blocks.
+/// Uses UDP over loopback. It polls its socket and yields when there is nothing, or blocks.
 class UdpParty {
  public:
   struct Process {};

@@ -23,7 +23,7 @@ struct Buffers {
 /// One end of one pair of threads.
 class VerbsParty {
  public:
-  /// What the threads of a process have in common.
+  /// The common state of the threads of a process
   class Process {
    public:
     Process() {

@@ -1,4 +1,4 @@
-// What the programs of `parties` share, whatever their messages go through.
+// The common parts of the programs of `parties`, for each kind of message transport.
 #pragma once
 
 #include <pthread.h>
@@ -27,7 +27,8 @@ inline void check(bool worked, const char* what) {
   if (!worked) fail(what);
 }
 
-/// What a thread tells its counterpart; which of it depends on what messages go through.
+/// The data that a thread sends to its counterpart. Which members are used depends on the message
+/// transport.
 struct End {
   uint32_t qp_num = 0;
   uint32_t rkey = 0;
@@ -35,7 +36,7 @@ struct End {
   uint16_t udp_port = 0;
 };
 
-/// Of a thread that has no NIC: the number of the latest message, each way.
+/// The mailbox of a thread without a NIC: the number of the latest message in each direction.
 struct Mailbox {
   alignas(64) std::atomic<uint32_t> sent{0};
   alignas(64) std::atomic<uint32_t> received{0};

@@ -1,9 +1,10 @@
-// Two processes that throw a UDP datagram to and fro over loopback: the least that a network stack
-// takes for what ibv_rc_pingpong and ib_send_lat do. Relayed, each has its socket in a process of
-// its own, which it reaches by shared memory, as a program has its NIC in a daemon: what that
-// takes when nothing is done with what is relayed. Acknowledged, each datagram is answered by a
-// short one from the process that has the socket, and who sent waits for it before it waits for the
-// peer's: as messages of a reliable connection are, whose sender waits for the completion.
+// Two processes send a UDP datagram to and fro over loopback. This measures the minimum time that a
+// network stack needs for the messages of ibv_rc_pingpong and ib_send_lat. With `relayed`, each
+// process has its socket in another process, which it reaches by shared memory, as a program has
+// its NIC in a daemon. This measures the time of the relay if it does not process the data. With
+// `acknowledged`, the process that has the socket answers each datagram by a short one. The sender
+// waits for that before it waits for the peer's datagram. Messages of a reliable connection work in
+// the same way, since their sender waits for the completion.
 // udp_pingpong blocking|busy|relayed|acknowledged BYTES ITERATIONS
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -58,7 +59,7 @@ class Side {
   void send_one() {
     if (send(fd_, data_.data(), data_.size(), 0) < 0) fail("send");
   }
-  /// False if nothing has come, which only a busy side is told.
+  /// Returns false if nothing has arrived; only a busy side gets that result.
   bool receive_if_there() {
     if (recv(fd_, data_.data(), data_.size(), 0) >= 0) return true;
     if (errno != EAGAIN) fail("recv");
@@ -70,7 +71,7 @@ class Side {
   void acknowledge() {
     if (send(fd_, nullptr, 0, 0) < 0) fail("send");
   }
-  /// Whether something came, and then whether it was an acknowledgement.
+  /// The result of look(): whether something arrived, and whether that was an acknowledgement
   struct Came {
     bool any, is_acknowledgement;
   };
@@ -85,7 +86,7 @@ class Side {
   std::vector<char> data_;
 };
 
-/// What a program and the relay that has its socket share.
+/// The memory that a program shares with the relay that has its socket
 struct Mailbox {
   alignas(64) std::atomic<unsigned long> sent{0};
   alignas(64) std::atomic<unsigned long> received{0};

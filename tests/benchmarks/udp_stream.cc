@@ -1,9 +1,9 @@
-// One process sends UDP over loopback as fast as it can, another receives: what the network stack
-// moves at most with segmentation and reassembly left to it (UDP_SEGMENT, UDP_GRO). With a third
-// argument it sends messages of so many pieces, of which the first is longer, as that of an RDMA
-// WRITE is by its RETH: each message then takes two datagrams. Relayed, both have the data in the
-// memory of another process, which they read and write as a daemon does that of a program, and do
-// nothing else with it.
+// One process sends UDP over loopback as fast as it can, and another receives. This measures the
+// maximum rate of the network stack if it does segmentation and reassembly (UDP_SEGMENT, UDP_GRO).
+// With a third argument it sends messages of that number of pieces. The first piece is longer, like
+// that of an RDMA WRITE, which has a RETH; each message then takes two datagrams. With `relayed`,
+// the data of both is in the memory of another process, which they read and write like a daemon
+// that accesses a program's memory. They do not process the data.
 // udp_stream [relayed] SEGMENT_BYTES SECONDS [PIECES]
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -49,7 +49,7 @@ void set_option(int fd, int level, int name, int value, const char* what) {
   if (setsockopt(fd, level, name, &value, sizeof value) != 0) fail(what);
 }
 
-/// Whose data is relayed; nullptr if it is our own.
+/// The process whose data is relayed; nullptr if it is this process
 using Owner = std::unique_ptr<OtherProcess>;
 
 void take_from(const Owner& owner, std::vector<char>& data) {

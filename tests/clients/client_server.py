@@ -5,7 +5,7 @@ import unittest
 
 from rocemu import free_port, rocemu_run
 
-# Returns when somebody listens there. $1: the port
+# Returns when a server listens at the port. $1: the port
 WAIT_FOR = r"""
 wait_for() {
   until grep -q " 0*[0-9A-F]*:$(printf %04X "$1") [0-9A-F:]* 0A " /proc/net/tcp /proc/net/tcp6

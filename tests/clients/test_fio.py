@@ -21,7 +21,7 @@ class Fio(unittest.TestCase):
             # fio's own name for what the engine does is in `verb`; rw says that data goes out.
             client.write_text(f"[send]\n{common}rw=write\nhostname=127.0.0.1\n"
                               f"verb={verb}\niodepth=16\n")
-            # It listens by rdma_cm, of which the machine's list of sockets does not tell.
+            # fio listens by rdma_cm, which is not in the machine's list of sockets.
             script = """fio %s & server=$!
                 until rdma resource show cm_id | grep -q 'state LISTEN'; do
                   kill -0 $server || exit 99; done

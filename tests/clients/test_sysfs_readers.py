@@ -1,4 +1,4 @@
-"""What programs find that read sysfs: tools, and libraries that choose NICs by topology."""
+"""Tests of programs that read sysfs: tools, and libraries that choose NICs by topology."""
 import os
 import re
 import unittest
@@ -99,7 +99,7 @@ print(*before, *read())
         self.assertGreater(words_after * 4, 200 * 64)
 
     def test_node_exporter(self):
-        """A program in Go: it reads with its own system calls, and so is told where to read."""
+        """A Go program: it reads with direct system calls, and so needs the path as an option."""
         port = free_port()
         script = (f"prometheus-node-exporter --web.listen-address=127.0.0.1:{port} "
                   "--path.sysfs=$ROCEMU_DIR/sys --collector.disable-defaults "
@@ -115,7 +115,7 @@ print(*before, *read())
 
 
 class WithoutTheCLibrary(unittest.TestCase):
-    """What the shim does not see, as in programs in Go: here, without the shim."""
+    """Accesses that the shim does not see, as in Go programs; here they are made without the shim."""
 
     def read(self, *command):
         result = rocemu_run("env", "-u", "LD_PRELOAD", *command, options=["--mount-sysfs"])

@@ -96,7 +96,7 @@ print("equal" if mr.lkey == mr.rkey else "different")
                      "--gtest_filter=Keys.*")
         self.assertEqual(result.returncode, 0, result.stdout)
         self.assertEqual(result.stdout.count("it names the L_Key of a region where its R_Key"), 1)
-        self.assertIn("with --same-keys they are here", result.stdout)
+        self.assertIn("with --same-keys they are equal here", result.stdout)
 
     def test_an_l_key_of_a_region_without_an_r_key_is_not_named(self):
         for options in (["--same-keys"], []):

@@ -1,4 +1,4 @@
-"""What the tests of the command line share."""
+"""The common parts of the tests of the command line."""
 import json
 import os
 import pathlib
@@ -54,7 +54,7 @@ def sleepers(mark):
 
 
 class Terminal:
-    """A program in a terminal of its own."""
+    """A program in a separate terminal."""
 
     def __init__(self, command, environment):
         self.pid, self.fd = pty.fork()
@@ -98,8 +98,8 @@ class Terminal:
 
 
 def give_away(path):
-    """Makes somebody else the owner; skips the test if this user must not (or it is root of a
-    user namespace that knows nobody else)."""
+    """Makes another user the owner. Skips the test if this user is not allowed to do that (or is root of a user
+    namespace that has no other user)."""
     try:
         os.chown(path, 65534, 65534)
     except OSError as error:
@@ -107,7 +107,7 @@ def give_away(path):
 
 
 class CommandTest(unittest.TestCase):
-    """Each test has a runtime directory of its own and must leave it empty, with no daemon."""
+    """Each test has a separate runtime directory and must leave it empty, with no daemon."""
 
     def setUp(self):
         # Short, for it is part of the names of sockets.
@@ -122,7 +122,7 @@ class CommandTest(unittest.TestCase):
         self.environment["XDG_RUNTIME_DIR"] = self.runtime
 
     def tearDown(self):
-        # A daemon whose rocemu was killed ends by itself, but nobody waits for it.
+        # A daemon whose rocemu was killed ends without a request, but no process waits for it.
         deadline = time.monotonic() + TIMEOUT
         while True:
             daemons = processes_naming(self.base + "/")

@@ -75,7 +75,7 @@ class BrokenDoctor(CommandTest):
         return path
 
     def in_namespace(self, script):
-        """What runs a command after the script, as root of a user and mount namespace."""
+        """Returns a command line that runs a command after the script, as root of a user and mount namespace."""
         probe = subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False)
         if probe.returncode != 0:
             self.skipTest("there are no user namespaces here")
@@ -195,7 +195,7 @@ class BrokenDoctor(CommandTest):
                             "link it dynamically")
 
     def test_a_static_program_in_go(self):
-        # What the Go linker puts into each of its programs tells that it is one.
+        # rocemu recognizes a Go program by this text, which the Go linker puts into each program.
         program = self.build('const char info[] __attribute__((used)) = "\\xff Go buildinf:";\n'
                              "int main(void) { return 0; }", "static-go", "-static")
         self.assert_finding(self.doctor(program), "program", "problem", "written in Go", "CGO_ENABLED=1")

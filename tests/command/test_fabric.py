@@ -24,8 +24,8 @@ class Fabric(CommandTest):
             "--traffic", "incast", "--senders", "15", "--size", "409600", "--control", "none", "--fabric", "star-16",
             "--json").stdout)
         self.assertEqual((found["flows"], found["completed"], found["drops"]), (15, 15, 0))
-        # 100 frames of 4096 bytes and 82 of headers from each, at 80 ps for a byte; the first one comes by two links
-        # of 500 ns, and by the sender's, where it takes as long.
+        # Each host sends 100 frames of 4096 bytes and 82 bytes of headers, at 80 ps for a byte. The first frame passes
+        # two links of 500 ns, and the sender's link, where its transmission takes the same time.
         expected_ns = 15 * 100 * 4178 * 0.08 + 2 * 500 + 4178 * 0.08
         self.assertAlmostEqual(found["duration_ns"], expected_ns, delta=expected_ns / 1000)
 

@@ -232,7 +232,7 @@ class TheNic(CommandTest):
         os.kill(program, signal.SIGKILL)
 
     def test_goes_when_rocemu_is_killed_while_it_starts_in_lockstep(self):
-        """Whoever is the parent of the NIC then: the machine's other processes are no programs of its."""
+        """The NIC may have any parent then: the machine's other processes do not count as its programs."""
         bystander = subprocess.Popen([sys.executable, "-c", "while True: pass"])
         try:
             for delay in range(12):

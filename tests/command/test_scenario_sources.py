@@ -9,7 +9,7 @@ import unittest
 from support import ROCEMU, TIMEOUT, CommandTest
 
 RULES = "rules: [{name: mine, on: frame, do: drop}]\n"
-# What `rocemu inject --list` of a NIC with such a rule prints.
+# The output of `rocemu inject --list` for a NIC with such a rule.
 MINE = r"(?m)^mine +frame "
 NO_DEVICE = "rules: [{name: mine, on: completion, device: eth7, do: {status: REM_OP_ERR}}]\n"
 
@@ -33,7 +33,7 @@ class ScenarioSources(CommandTest):
 
     @contextlib.contextmanager
     def fed(self, name):
-        """A FIFO of that name, to which somebody writes the rules once."""
+        """Makes a FIFO of that name, into which another process writes the rules once."""
         path = self.scratch / name
         os.mkfifo(path)
         writer = threading.Thread(target=path.write_text, args=[RULES])
@@ -153,8 +153,8 @@ class ScenarioSources(CommandTest):
                                                               "scenarios lists")
 
     def test_a_rule_without_keys_is_answered_with_what_a_rule_has(self):
-        for word, found in (("{}", "a rule says where it looks: on: frame, "),
-                            ("{", "this is no YAML"), ("{on}", "expected place, found nothing")):
+        for word, found in (("{}", "a rule needs a place: on: frame, "),
+                            ("{", "this is not YAML"), ("{on}", "expected place, found nothing")):
             result = self.rocemu("inject", word)
             self.assertEqual(result.returncode, 1)
             self.assertTrue(result.stderr.startswith("rocemu: rule:1:"), result.stderr)

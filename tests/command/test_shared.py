@@ -80,7 +80,8 @@ class Shared(CommandTest):
         for options in (["--private"], ["--devices", "2"], ["--device", "x"], ["--seed", "1"],
                         ["--require-grh"], ["--same-keys"], ["--capture", "/dev/null"]):
             with self.subTest(options=options):
-                # Of one length: it is in the environment, and so decides where a stack lies.
+                # All names have the same length, because the environment contains the name, and its size changes the
+                # position of the stack.
                 self.assertRegex(self.run_python(PRINT_DIR, *options),
                                  r"/run-\d{7}-[0-9a-f]{8}\b")
         self.down()

@@ -69,7 +69,7 @@ class Captures(CommandTest):
             shown[length] = self.timeline(short)
         self.assertNotIn("│", shown[30])
         self.assertIn("there is no RoCEv2 frame", shown[30])
-        # Of an acknowledgement the AETH is missing: it could be a NAK.
+        # The AETH of an acknowledgement is missing, so it could be a NAK.
         self.assertIn("SEND", shown[54])
         self.assertNotIn("ACK", shown[54])
         self.assertIn("snap length", shown[54])

@@ -1,4 +1,4 @@
-// What two queue pairs said to each other in a capture.
+// The messages that two queue pairs exchanged in a capture
 #pragma once
 
 #include <cstdint>

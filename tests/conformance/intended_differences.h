@@ -1,5 +1,5 @@
-// Where we do otherwise than Linux rdma_rxe on purpose, and why; and what a capture does not tell
-// of its programs.
+// The intended differences between rocemu and Linux rdma_rxe, with the reasons; and the facts about
+// programs that a capture does not show.
 #pragma once
 
 #include <cstddef>

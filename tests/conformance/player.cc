@@ -33,8 +33,8 @@ uint32_t hash_of(std::span<const uint8_t> bytes) {
 /// Everything of a frame that its sender's protocol decides.
 std::string describe(const wire::Packet& packet, const Setting& setting) {
   const wire::OpcodeInfo& info = *wire::find_opcode(packet.bth.opcode);
-  // A READ sent again for the rest of its answer begins a new answer here, as 9.7.5.2.1 has it; rxe
-  // goes on in the old one. Which READs are sent again depends on what was lost.
+  // A READ that is retransmitted for the rest of its answer begins a new answer in rocemu, as in
+  // 9.7.5.2.1; rxe continues the old answer. Which READs are retransmitted depends on the losses.
   const bool read_answer = info.operation == Operation::kReadResponse;
   std::string text = fmt::format(
       "{} psn {:#x}", setting.disturbed && read_answer ? "RC RDMA READ Response" : info.name,
@@ -212,7 +212,8 @@ class Player {
     }
   }
 
-  /// Of the first request that the end made, which need not be the first that came through.
+  /// Returns the first PSN that the end sent, which need not be that of the first packet in the
+  /// capture.
   uint32_t first_psn(int end) const {
     std::optional<wire::Psn> first;
     for (const CapturedFrame& frame : talk_.frames) {
@@ -266,8 +267,8 @@ class Player {
     std::vector<uint8_t> payload;
   };
 
-  /// What the end's application posts, in order. A packet may have been lost before the capture saw
-  /// it, but in the end each came through.
+  /// Returns the messages that the end's application posts, in order. A packet may have been lost
+  /// before it could be captured, but finally each message arrived.
   std::vector<Message> find_messages() const {
     std::map<uint32_t, const CapturedFrame*> by_psn;
     for (const CapturedFrame& frame : talk_.frames) {

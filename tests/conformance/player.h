@@ -33,9 +33,9 @@ struct Said {
   std::vector<std::string> responses;
 };
 
-/// What the end of the capture said.
+/// Returns the messages of that end in the capture.
 Said said_in_capture(const Conversation& conversation, int end, const Setting& setting);
-/// What our engine says in its place.
+/// Returns the messages of rocemu's engine in the same situation.
 Said said_by_engine(const Conversation& conversation, int end, const Setting& setting);
 
 }  // namespace rocemu::conformance

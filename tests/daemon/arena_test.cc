@@ -31,7 +31,7 @@ class ArenaTest : public testing::Test {
     while (arena.file_of(count)) ++count;
     return count;
   }
-  /// What the system has given, in bytes.
+  /// Returns the memory that the system has provided, in bytes.
   uint64_t memory_in_use() const {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < segments(); ++i) {

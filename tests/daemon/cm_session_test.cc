@@ -185,7 +185,7 @@ TEST_F(CmSessions, UnreadConnectRequestsOfAListenerGoWithIt) {
   channel.session->deliver(event_of(21, EventType::kConnectRequest, 7));
   EXPECT_EQ(channel.read_event(), 20u);
   EXPECT_EQ(channel.ask(Command::kDestroyId, abi::ucma::DestroyId{0, 7, 0}).events_reported, 1u);
-  // The listener, and the id that nobody will ever know.
+  // These are the listener, and the id that no program will ever know.
   EXPECT_EQ(recorder.cm_commands, (std::vector{Command::kDestroyId, Command::kDestroyId}));
 }
 

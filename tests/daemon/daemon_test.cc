@@ -26,7 +26,8 @@ using testing::HasSubstr;
 
 class RunningDaemon {
  public:
-  /// `before` is called when the devices can be connected to, and nobody is served yet.
+  /// `before` is called when clients can already connect to the devices, but no client is served
+  /// yet.
   explicit RunningDaemon(
       const std::string& dir, const std::string& capture = "",
       const std::function<void(const std::string& device)>& before = [](const auto&) {})

@@ -131,7 +131,7 @@ TEST(Options, SaysWhatIsWrong) {
   EXPECT_THAT(error_of({"--udp"}), HasSubstr("--device rocemu0=eth0"));
   EXPECT_THAT(error_of({"--strict-icrc"}), HasSubstr("--udp"));
   EXPECT_THAT(error_of({"--udp", "--device", "a=eth0", "--lockstep"}), HasSubstr("real clock"));
-  EXPECT_THAT(error_of({"--scenario-fd", "0"}), HasSubstr("say the scenario's name"));
+  EXPECT_THAT(error_of({"--scenario-fd", "0"}), HasSubstr("needs the scenario's name"));
   EXPECT_THAT(error_of({"--scenario", "f", "--scenario-fd", "9999"}), HasSubstr("is not open"));
   EXPECT_THAT(error_of({"--device"}), HasSubstr("--device"));
   EXPECT_THAT(error_of({"--dev", "1"}), HasSubstr("--dev"));

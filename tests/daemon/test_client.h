@@ -106,7 +106,7 @@ class TestClient {
   /// The n-th descriptor that came with the last reply.
   UniqueFd take_fd(size_t n) { return n < fds_.size() ? std::move(fds_[n]) : UniqueFd(); }
 
-  /// What the daemon shares with it.
+  /// Returns memory that the daemon shares with the client.
   std::byte* at(const abi::SharedRange& range) {
     if (!segments_.contains(range.segment)) {
       abi::Request open = request(abi::Op::kOpenSegment);

@@ -30,7 +30,7 @@ ELSEWHERE = {"explore.md"}  # tests/explore/verdicts/test_guide.py
 PAGES = [ROOT / "README.md", ROOT / "examples" / "README.md",
          *(page for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in ELSEWHERE)]
 
-# What is not run, by how it begins.
+# Commands that are not run, by their first words.
 NOT_RUN = {
     "export PATH=": "the test has rocemu in PATH already",
     "gcc -I$PREFIX": "there is no old.c: tests/vipl compiles such programs",
@@ -52,8 +52,8 @@ NEEDS = ("lstopo-no-graphics", "prometheus-node-exporter", "mpirun", "tshark")
 
 
 def go_where_ports_are_free():
-    """The pages use the programs' usual ports, which somebody else may have. So this begins again in a network
-    namespace of its own, if it may make one."""
+    """The pages use the programs' usual ports, which other programs may use. So this starts again in a separate network
+    namespace, if that is allowed."""
     if "ROCEMU_TEST_UNSHARED" in os.environ:
         return
     unshare = ["unshare", "--net", *(["--map-root-user"] if os.geteuid() != 0 else []),
@@ -92,7 +92,7 @@ class Session:
         self.background = []
 
     def start(self, command):
-        """Starts a server as in a terminal of its own."""
+        """Starts a server like in a separate terminal."""
         self.background.append(subprocess.Popen(
             ["bash", "-c", command], cwd=self.directory, env=self.environment, start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))

@@ -84,7 +84,7 @@ class FirstPage(unittest.TestCase):
 
 
 class Readme(unittest.TestCase):
-    """What the script will run of README.md."""
+    """Returns the commands of README.md that the script will run."""
 
     def setUp(self):
         self.steps = steps_of((ROOT / "README.md").read_text())

@@ -273,7 +273,7 @@ void RandomProgram::deliver_frames() {
   step(engine::ReceivedFrames{burst});
 }
 
-/// From outside, behind so many others of its burst.
+/// Makes a frame from outside, which follows `before` others of its burst.
 std::vector<uint8_t> RandomProgram::make_frame(const App& app, uint32_t before) {
   const Qp& qp = app.qps[one_in(10) ? random(kQpsPerApp) : kOutsideIndex];
   uint32_t expected = 0, unacked = 0;

@@ -24,7 +24,7 @@ class RandomProgram {
 
   /// Every output, in order, as text; frames as hexadecimal bytes.
   const std::string& transcript() const { return transcript_; }
-  /// What went against an invariant; empty if nothing did.
+  /// Returns the violation of an invariant; empty if there is none.
   const std::string& broken() const { return broken_; }
   /// That the program reached what it is for.
   uint64_t completions() const { return completions_; }

@@ -31,7 +31,7 @@ enum Flags : uint8_t {
   kOneBefore = 16
 };
 
-/// Where the command's id is.
+/// Returns the position of the command's id.
 size_t id_offset(Command command) {
   using namespace abi::ucma;
   switch (command) {
@@ -130,7 +130,7 @@ class Machine {
     for (const engine::Output& output : outputs_.list) {
       const auto* event = std::get_if<engine::CmEvent>(&output);
       if (event == nullptr) continue;
-      // The id of a request is what its program would go on with.
+      // The program would continue with the id of the request.
       if (event->event->event == abi::ucma::EventType::kConnectRequest) latest_ = event->event->id;
     }
   }

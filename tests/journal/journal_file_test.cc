@@ -57,7 +57,7 @@ Outcome read(Bytes contents) {
   return outcome;
 }
 
-/// An engine looks at one file in so many.
+/// One file in kReplayEach is also replayed by an engine.
 constexpr size_t kReplayEach = 499;
 
 TEST(JournalFile, GivesBackTheRecordsAndTheirPlaces) {
@@ -129,7 +129,7 @@ TEST(JournalFile, WithAnythingBehindItsEndIsRefused) {
   const Recorded recorded(4, 5);
   std::vector<std::byte> bytes = recorded.bytes();
   bytes.push_back(std::byte{0});
-  EXPECT_THAT(replay(bytes).error, HasSubstr("something is behind it"));
+  EXPECT_THAT(replay(bytes).error, HasSubstr("data follows it"));
 }
 
 TEST(JournalFile, WithAnyBitFlippedIsRefusedAtAPlace) {
@@ -187,8 +187,8 @@ TEST(JournalFile, OfAnotherFormatNamesBoth) {
 
 TEST(JournalFile, ThatIsNoneSaysWhatMakesOne) {
   EXPECT_THAT(replay(std::as_bytes(std::span("#!/bin/sh\nexit 0\n"))).error,
-              HasSubstr("`rocemu run --record` makes one"));
-  EXPECT_THAT(replay({}).error, HasSubstr("this is no journal"));
+              HasSubstr("`rocemu run --record` writes one"));
+  EXPECT_THAT(replay({}).error, HasSubstr("this is not a journal"));
   EXPECT_THROW(JournalReader("/nonexistent/journal"), JournalError);
 }
 

@@ -395,7 +395,7 @@ TEST_F(CallerStructs, WhatThereIsNot) {
   EXPECT_EQ(ibv_create_rwq_ind_table(context.get(), table.get()), nullptr);
   EXPECT_EQ(errno, EOPNOTSUPP);
 
-  // Of rdma-core 59 and 65. What they are passed is more zeros than their structs have bytes.
+  // Functions of rdma-core 59 and 65. Their argument has more zeros than their structs have bytes.
   using Zeros = std::array<unsigned char, 256>;
   for (const char* name : {"ibv_alloc_dmah", "ibv_create_comp_cntr"}) {
     auto* create = function<void*(ibv_context*, void*)>(name);
@@ -409,7 +409,7 @@ TEST_F(CallerStructs, WhatThereIsNot) {
 // ---- ibv_qp_ex and ibv_cq_ex
 // ---------------------------------------------------------------------
 
-/// What ibv_qp_ex has only from rdma-core 44 and 45 on.
+/// Members that ibv_qp_ex has only since rdma-core 44 or 45
 template <class Qp>
 void wr_atomic_write(Qp* qp, uint32_t rkey, uint64_t address, const void* data) {
   if constexpr (requires { qp->wr_atomic_write; }) qp->wr_atomic_write(qp, rkey, address, data);

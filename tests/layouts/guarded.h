@@ -1,5 +1,5 @@
-// A caller's struct between guards: what is written before it is noticed, and who reads or writes
-// behind it dies of SIGSEGV.
+// A caller's struct between guards. A write before the struct is detected, and an access after it
+// ends in SIGSEGV.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 
 namespace rocemu::layouts {
 
-/// At the end of a page whose successor nobody may touch.
+/// The struct is at the end of a page whose successor cannot be accessed.
 template <class T>
 class Guarded {
  public:

@@ -63,7 +63,7 @@ class Layout : public testing::Test {
     for (size_t i = 0; i < head() - sizeof(size_t); ++i) ASSERT_EQ(verbs_[i], kOwnBytes) << i;
   }
 
-  /// What libibverbs finds where its operation `name` is.
+  /// Returns what libibverbs finds at the place of its operation `name`.
   template <class Function>
   static Function op(Function provider::ContextOps::*, const std::string& name) {
     const std::vector<std::string> names = operations_of(played->newest_public);
@@ -291,7 +291,7 @@ TEST_F(LayoutQp, SendsWithTheBuilderAndPollsEachField) {
   EXPECT_STREQ(memory_.data() + 32, "sent");
 }
 
-/// Of a libibverbs that is newer than rocemu.
+/// A libibverbs that is newer than rocemu
 TEST(UnknownLayout, IsRefusedWithOneLine) {
   EXPECT_EQ(played->driver, nullptr);
   EXPECT_TRUE(said_when_loaded.starts_with("rocemu: /")) << said_when_loaded;

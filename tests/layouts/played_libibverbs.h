@@ -11,14 +11,14 @@ inline constexpr size_t kMostOperations = 96;
 inline constexpr unsigned char kOwnBytes = 0x5a;
 
 struct PlayedLibibverbs {
-  // What it is.
+  // The properties of the played libibverbs
   int newest_public = 0;
   size_t context_head = 0;  // bytes of verbs_context before the ibv_context
   size_t qp_ex_functions = 0;
   size_t port_attr_size = 0;
   size_t operations = 0;
 
-  // What the plugin did.
+  // The actions of the plugin
   const void* driver = nullptr;           // DeviceOps
   const void* ops[kMostOperations] = {};  // as many as there are operations
   bool context_fits = false;              // in the memory that was asked for

@@ -29,7 +29,7 @@ UniqueFd bound(int family, int type) {
   address.ss_family = static_cast<sa_family_t>(family);
   if (family == AF_INET)
     reinterpret_cast<sockaddr_in&>(address).sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  // unix(7): an abstract name of its own for each.
+  // Each socket has a separate abstract name (unix(7)).
   const socklen_t size = family == AF_UNIX ? sizeof(sa_family_t) : sizeof(sockaddr_in);
   EXPECT_EQ(bind(fd.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
   return fd;

@@ -1,4 +1,4 @@
-// Threads that spin are told from threads that compute.
+// Tests that threads that spin are distinguished from threads that compute.
 #include "emulator/os/threads/spinning_threads.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Whether it was found to spin, in so many looks at most.
+/// Returns whether the thread was found to spin within that number of checks.
 bool is_found(SpinningThreads& threads, pid_t pid, int looks) {
   for (int i = 0; i < looks; ++i) {
     if (threads.hold_if_it_spins(pid, pid)) return true;
@@ -39,8 +39,8 @@ bool is_found(pid_t pid, int looks) {
 /// Enough on the busiest machine.
 constexpr int kManyLooks = 30'000;
 
-/// A loop that does nothing has to be told from none, which is what a compiler may make of it
-/// ([intro.progress] of C++20).
+/// A compiler may remove a loop that has no effect ([intro.progress] of C++20). So this loop has an
+/// empty asm statement.
 [[noreturn]] void spin() {
   for (;;) asm volatile("");
 }

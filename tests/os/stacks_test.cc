@@ -1,4 +1,4 @@
-// What two programs say of stacks, and the same names in both.
+// Tests of the output of two programs that print stacks: both must yield the same names.
 #include "emulator/os/threads/stacks.h"
 
 #include <gtest/gtest.h>

@@ -66,7 +66,7 @@ class Pages(unittest.TestCase):
         return result.stdout
 
     def long_page(self):
-        """Of a recording that has as many frames: two for each message of each side."""
+        """Makes the page of a recording with that number of frames: two for each message of each side."""
         recording = self.scratch / "long"
         rocemu_run(*pingpong_pair("-n", str(FRAMES // 4), "-s", "64", client_device="rocemu1"),
                    options=("--record", recording), check=True)

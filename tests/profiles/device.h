@@ -1,5 +1,5 @@
-// What the programs of tests/profiles share: the first device, and two QPs of it that are connected
-// to each other. What a NIC may refuse is for the programs to look at.
+// The common parts of the programs of tests/profiles: the first device, and two QPs of it that are
+// connected to each other. The programs themselves check for calls that a NIC may refuse.
 #pragma once
 
 #include <errno.h>

@@ -189,7 +189,7 @@ OLD_RXE = """hca_id:	rxe0
 
 
 def as_dump(name, lines):
-    """What ibv_devinfo prints for these lines."""
+    """Returns the output of ibv_devinfo for these lines."""
     text = f"hca_id:\t{name}\n"
     for key, value in lines.items():
         if key == "GID types":

@@ -145,14 +145,14 @@ class Profiles(unittest.TestCase):
     def test_names_that_are_no_file_names_are_errors(self):
         """They become files and links of sysfs."""
         for name in ("../../x%d", "a/b%d", ".x%d", "a b%d", "x", "%d" + "y" * 60, "x%d\\n"):
-            self.assertIn("is no pattern for names such as mlx5_%d", self.error_of(f'identity:\n  name: "{name}"\n'))
+            self.assertIn("is not a pattern for names such as mlx5_%d", self.error_of(f'identity:\n  name: "{name}"\n'))
         for key in ("driver", "module"):
             self.assertIn("is no name of a driver or module", self.error_of(f"identity:\n  {key}: ../x\n"))
 
     def test_tables_have_limits(self):
         self.assertIn("gid_tbl_len 1025 is more than rocemu's 1024", self.error_of("port:\n  gid_tbl_len: 1025\n"))
         self.assertIn("a device has 1 to 4 ports", self.error_of("device:\n  phys_port_cnt: 5\n"))
-        self.assertIn("each type of GID can be there once", self.error_of("gids:\n  types: [RoCE v2, RoCE v2]\n"))
+        self.assertIn("each type of GID is allowed only once", self.error_of("gids:\n  types: [RoCE v2, RoCE v2]\n"))
 
     def test_a_file_with_any_one_section_is_a_profile(self):
         for text in ("post: {most_posted: 3}", "port: {max_vl_num: 2}", "gids: {types: [RoCE v1]}", "pci: {vendor: 1}",
@@ -186,7 +186,7 @@ class Profiles(unittest.TestCase):
     def test_wrong_values_say_what_is_allowed(self):
         self.assertIn("expected a number from 0 to 4294967295, found 'many'",
                       self.error_of("device:\n  max_qp: many\n"))
-        self.assertIn("'RoCE v3' is none of the names here", self.error_of("qp: {types: [RC]}\ngids:\n  types: [RoCE v3]\n"))
+        self.assertIn("'RoCE v3' is not one of the allowed names", self.error_of("qp: {types: [RC]}\ngids:\n  types: [RoCE v3]\n"))
         self.assertIn("there is no errno value 'EFOO'",
                       self.error_of("device:\n  max_qp: 3\nverbs:\n  alloc_mw: EFOO\n"))
 

@@ -1,4 +1,4 @@
-// What the engines say, beside what the model knows.
+// Compares the results of the engines with the model.
 #include <fmt/format.h>
 
 #include <algorithm>

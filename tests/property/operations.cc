@@ -1,4 +1,4 @@
-// What the applications do, and what the model notes of it.
+// The operations of the applications, and the model's notes about them.
 #include <algorithm>
 #include <bit>
 
@@ -382,7 +382,7 @@ void World::resume(uint32_t number, uint32_t connection) {
   collect(number);
 }
 
-/// So many that nothing waits for one for ever.
+/// Posts enough receives, so that no message waits for one forever.
 void World::post_missing_receives() {
   for (uint32_t i = 0; i < kSides; ++i) {
     for (uint32_t c = 0; c < kConnections; ++c) {

@@ -13,7 +13,7 @@ inline constexpr uint32_t kConnections = 3;  // each a QP on either side
 inline constexpr uint32_t kMtu = 256;        // not of UD, where a message is a packet
 inline constexpr uint32_t kLargest = 6 * kMtu;
 
-/// What the QPs of a connection are.
+/// The kind of a connection's QPs
 enum class Kind : uint8_t {
   kRc,
   kRcShared,  // with the side's SRQ

@@ -1,5 +1,5 @@
-// The two applications of a program: their devices, objects and connections, and what the model
-// knows of each.
+// The two applications of a program: their devices, objects and connections, and the model's
+// knowledge of each.
 #pragma once
 
 #include <array>
@@ -17,8 +17,8 @@
 
 namespace rocemu::property {
 
-// A side's memory: a part that is only read, words for atomics, and the rest, of which each
-// operation gets a piece of its own.
+// A side's memory. It consists of a part that is only read, words for atomics, and the rest, of
+// which each operation gets a separate piece.
 inline constexpr uint64_t kMemory = 0x10000000;
 inline constexpr uint64_t kMemorySize = 768 * 1024;
 inline constexpr uint64_t kMemoryOfOps = 512 * 1024;  // what is behind is for receives at the end
@@ -104,7 +104,7 @@ struct Half {
   uint8_t pd = 0;                    // which of its side's
   Window window;
   test::Mw foreign_window;  // of the other PD, and never bound
-  // What an error that the model knows of has brought about.
+  // The results of an error that the model has predicted
   bool send_failed = false, recv_failed = false;  // in ERR
   bool stopped = false;                           // in SQE
   bool told_last_wqe = false;
@@ -153,7 +153,7 @@ struct Side {
 
 using Sides = std::array<Side, kSides>;
 
-/// What an async event of a half's QPs, or of an SRQ, carries.
+/// Returns the handle in an async event of a half's QPs, or of an SRQ.
 constexpr uint64_t handle_of(uint32_t connection) {
   return 100 + connection;
 }

@@ -23,14 +23,14 @@ class World {
  public:
   explicit World(const Program& program);
 
-  /// What went wrong first; empty if all is as the model says.
+  /// Returns a description of the first error; empty if everything agrees with the model.
   std::string run();
 
   uint64_t completions() const { return completions_; }
   const Network& network() const { return network_; }
 
  private:
-  // What the applications do: operations.cc.
+  // Executes an operation of an application: operations.cc.
   void execute(const Op& op);
   void post_send(const Op& op);
   /// Fills in what the act means, for the engine and for the model; false if it means nothing now.
@@ -55,7 +55,7 @@ class World {
   void on_connection_packet(Side& side, Half& half, uint32_t psn);
   void on_datagram(Side& side, Half& half, const Message& message, std::span<const uint8_t> frame);
 
-  // What the engines say about it: checks.cc.
+  // Checks the results of the engines: checks.cc.
   void on_completion(uint32_t side, const abi::Cqe& cqe);
   void on_send_completion(uint32_t side, uint32_t connection, const abi::Cqe& cqe);
   void on_receive_completion(uint32_t side, uint32_t connection, const abi::Cqe& cqe);

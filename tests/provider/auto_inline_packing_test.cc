@@ -1,4 +1,5 @@
-// Short messages are copied into the WQE or a slot when they are posted, where nobody can tell.
+// Short messages are copied into the WQE or a slot when they are posted, if the program cannot
+// detect this.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -35,7 +36,7 @@ class Carry : public testing::Test {
   static ibv_sge sge(const void* address, uint32_t length) {
     return {reinterpret_cast<uint64_t>(address), length, kLkey};
   }
-  /// What is behind the list of the WQE that this posts.
+  /// Returns the bytes that follow the list of the WQE that this posts.
   std::string carried_by(ibv_send_wr wr) {
     ibv_send_wr* bad;
     const auto index = static_cast<uint32_t>(queues_.qp->send.posted);

@@ -12,7 +12,8 @@ constexpr int64_t kUs = 1'000, kMs = 1'000'000, kNow = 1000 * kMs;
 
 using End = void (Backlog::*)(uint32_t requests, uint32_t ahead);
 
-/// Of a thread that had a completion every so often until kNow, with so many requests ahead.
+/// Returns the backlog of a thread that had regular completions until kNow, with `ahead` requests
+/// ahead.
 Backlog backlog_of(End end, int64_t each_ns, uint32_t ahead, uint32_t requests = 1) {
   Backlog backlog;
   for (int64_t at = kNow - 10 * kMs; at < kNow; at += each_ns) {

@@ -133,8 +133,8 @@ TEST_F(CqEx, HasAFunctionForEachFieldOfACompletion) {
   ibv_end_poll(cq_);
 }
 
-// Timestamp, raw clock and wall clock tell of the same moment. What the system's clock says now,
-// and whether it was set meanwhile, makes no difference.
+// Timestamp, raw clock and wall clock mean the same moment. The present time of the system's clock,
+// and whether it was set in the meantime, does not matter.
 TEST_F(CqEx, ReadsTheTimestampOnTheWallClockThatTheDaemonBeganWith) {
   const uint64_t now = read_clock(CLOCK_MONOTONIC);
   constexpr uint64_t kHour = 3'600'000'000'000, kLongAgo = 1'000'000'000'000'000'000;

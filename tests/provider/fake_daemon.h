@@ -26,7 +26,7 @@ class FakeDaemon {
   const std::string& dir() const { return dir_; }
   std::string device() const { return dir_ + "/dev/infiniband/uverbs0"; }
   void write_file(const std::string& name, const std::string& text);
-  /// From now on nobody accepts; the socket's name stays, as after a crash.
+  /// Stops accepting connections. The socket's name remains, as after a crash.
   void die();
 
  private:

@@ -82,7 +82,8 @@ class FakeQueues {
     connection_[1] = -1;
   }
 
-  /// What the daemon does for a finished WQE, the `wqe_count`-th of its queue.
+  /// Returns the completion that the daemon would write for a finished WQE, the `wqe_count`-th of
+  /// its queue.
   abi::Cqe completion(uint64_t wr_id, uint32_t wqe_count,
                       abi::WorkQueue queue = abi::WorkQueue::kSend) const {
     abi::Cqe cqe{};
@@ -93,7 +94,7 @@ class FakeQueues {
     cqe.queue = queue;
     return cqe;
   }
-  /// Of a message that went into a receive of the SRQ.
+  /// Returns the completion of a message that went into a receive of the SRQ.
   abi::Cqe srq_completion(uint64_t wr_id, uint32_t qp_number = kQpNumber) const {
     abi::Cqe cqe = completion(wr_id, kSrqNumber, abi::WorkQueue::kSrq);
     cqe.qp_num = qp_number;

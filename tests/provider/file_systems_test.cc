@@ -93,7 +93,7 @@ TEST(FileSystems, NobodyWaitsForMemoryWithoutDescriptorsLeft) {
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
-// What a sanitizer adds needs more stack itself.
+// A sanitizer needs additional stack.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr size_t kStacks = 16;
 #else
@@ -142,7 +142,7 @@ TEST(FileSystems, NothingMappedIsNotWaitedFor) {
   EXPECT_FALSE(kind_of_memory(8192, 4096).may_block);  // a length that wraps
 }
 
-// What a NIC finds out when it pins the pages.
+// Tests what a NIC detects when it pins the pages.
 TEST(FileSystems, WhatIsNotThereAndWhatIsReadOnly) {
   auto* pages = static_cast<std::byte*>(
       mmap(nullptr, 4 * kPageSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));

@@ -1,4 +1,4 @@
-// ibv_alloc_parent_domain(3) and ibv_alloc_td(3): what only the provider knows of.
+// Tests of ibv_alloc_parent_domain(3) and ibv_alloc_td(3), which are known only to the provider.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -18,7 +18,7 @@ struct Object {
   uint64_t value = 5;
 };
 
-/// What a parent domain's allocator was asked, and what it answers.
+/// The calls of a parent domain's allocator, and its answers
 struct Allocator {
   ibv_pd* pd = nullptr;
   uint64_t resource = 0;

@@ -133,7 +133,7 @@ TEST_F(PollCq, FailsSoonAfterTheDaemonDied) {
   EXPECT_LT(result, 0);
 }
 
-/// By each test in a thread of its own: what a thread has measured is its own too.
+/// Each test calls this to run in a new thread, because measurements are kept for each thread.
 void in_new_thread(const std::function<void()>& work) {
   std::thread(work).join();
 }

@@ -179,7 +179,7 @@ TEST_F(ShimChannels, TheDaemonsErrorIsTheCallers) {
   close(device);
 }
 
-/// Sends the read end of a pipe that nobody asked for.
+/// Sends the read end of a pipe that was not requested.
 class ShimSurplus : public ShimDevices {
  protected:
   ShimSurplus()

@@ -133,7 +133,7 @@ TEST_F(SrqQueue, HasANumberOnlyIfItIsForXrc) {
   EXPECT_EQ(number, FakeQueues::kSrqNumber);
 }
 
-// A QP with an SRQ has no receive queue of its own.
+// A QP with an SRQ has no separate receive queue.
 TEST_F(SrqQueue, IsWhereReceivesOfItsQpsArePosted) {
   queues_.qp->verbs.qp.srq = queues_.srq_base();
   EXPECT_EQ(post_recv(queues_.qp_base(), &wr_, &bad_), EINVAL);

@@ -157,7 +157,7 @@ TEST(UcmaLayout, CommandsHaveTheKernelsNumbers) {
   EXPECT_EQ(static_cast<uint32_t>(Command::kSetOption), uint32_t{RDMA_USER_CM_CMD_SET_OPTION});
   EXPECT_EQ(static_cast<uint32_t>(Command::kMigrateId), uint32_t{RDMA_USER_CM_CMD_MIGRATE_ID});
   EXPECT_EQ(static_cast<uint32_t>(Command::kJoinMcast), uint32_t{RDMA_USER_CM_CMD_JOIN_MCAST});
-  // Those after it are not in every header: RDMA_USER_CM_CMD_RESOLVE_IB_SERVICE and
+  // Some headers do not have the commands after it: RDMA_USER_CM_CMD_RESOLVE_IB_SERVICE and
   // RDMA_USER_CM_CMD_WRITE_CM_EVENT.
   EXPECT_EQ(kKernelCommands, uint32_t{RDMA_USER_CM_CMD_JOIN_MCAST} + 3);
 }

@@ -67,7 +67,7 @@ TEST(WaitBudget, PollsPayForAYieldThatTookLonger) {
   EXPECT_EQ(polls, 50) << "it owed 49 us";
 }
 
-// What the thread waits for came: it may wait for the next one at once.
+// The completion for which the thread waited has arrived, so it may wait for the next one at once.
 TEST(WaitBudget, ACompletionPaysForASleep) {
   WaitBudget budget;
   for (int i = 0; i < 1'000; ++i) {

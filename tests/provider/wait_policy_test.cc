@@ -88,7 +88,7 @@ TEST(WaitPolicy, OneCheapYieldShowsThatSwitchesAre) {
   }
 }
 
-// Of sixteen threads each waits for the others' turns, though no switch is dear.
+// Each of sixteen threads waits for the others' turns, although no switch is expensive.
 TEST(WaitPolicy, AYieldOfManyIsLongAndNotDear) {
   WaitPolicy policy;
   policy.finds_nothing(16);

@@ -33,7 +33,7 @@ namespace {
 constexpr uint32_t kQp = 17, kCq = 5, kGeneration = 3;
 constexpr uint32_t kNearTheEnd = 0xffff'ffff - 100;  // indices wrap at 2^32
 constexpr uint32_t kBudget = 256;
-/// The daemon's sleep: so long a one is a doorbell that did not wake it.
+/// The daemon's sleep. A sleep of this length means that a doorbell did not wake the daemon.
 constexpr int kLostMs = 20'000;
 
 using Payload = std::array<uint64_t, 6>;
@@ -184,7 +184,7 @@ class ProgramEnd {
     close(connection_[1]);
   }
 
-  /// As many as there is room for; each of them at once, with a doorbell of its own.
+  /// Posts as many requests as fit; each at once, with a separate doorbell.
   void post(uint64_t requests) {
     for (; posted_ < requests; ++posted_) {
       Payload payload = payload_of(posted_);
@@ -230,7 +230,7 @@ void exchange(uint32_t max_wr, uint64_t requests, Waits waits) {
   ProgramEnd program(daemon, max_wr);
   std::thread thread([&] { daemon.run(); });
   while (program.polled() < requests && !testing::Test::HasFatalFailure()) {
-    // Yields that took so long: empty polls wait on the futex.
+    // Yields were so slow that empty polls wait on the futex.
     for (uint32_t i = 0; waits == Waits::kAsleep && i < provider::kWaitConstants.long_turns; ++i) {
       provider::wait_policy().gave_way(4'000'000);
     }

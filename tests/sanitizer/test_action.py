@@ -10,7 +10,7 @@ import unittest
 from support import BIN, program
 
 ACTION = pathlib.Path(__file__).resolve().parents[2] / "action.yml"
-# What GitHub makes of `shell: bash`.
+# The command that GitHub uses for `shell: bash`.
 BASH = ("bash", "--noprofile", "--norc", "-eo", "pipefail")
 
 

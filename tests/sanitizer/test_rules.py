@@ -4,7 +4,7 @@ import unittest
 
 from support import CLOCKS, LOCKSTEP, PROGRAMS, marked_line, program, sanitized, side_by_side
 
-# What is reported of each program, and a part of the message.
+# The rule that is reported for each program, and a part of the message.
 WRONG = {
     "ah_destroyed_in_use": {"ah-destroyed-in-use": "while send 1 on QP"},
     "cm_event_kept": {"cm-event-kept": "waits in rdma_destroy_id forever: 1 event of the id"},

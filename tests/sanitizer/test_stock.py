@@ -20,7 +20,7 @@ RAW_PACKETS = ("raw_ethernet_bw", "raw_ethernet_lat", "raw_ethernet_burst_lat",
                "raw_ethernet_fs_rate")
 QPERF = ("rc_lat", "uc_lat", "ud_lat", "rc_rdma_write_lat", "ver_rc_fetch_add")
 CM_PAIR = (sys.executable, str(HERE.parent / "system" / "cm_pair.py"))
-# By program: the rules of the errors that the page argues.
+# For each program, the rules of the errors for which the page gives reasons.
 ARGUED = {"perftest": {"receive-buffer-overlap", "send-buffer-modified"},
           "ud_verbs": {"send-buffer-modified", "mr-deregistered-in-use"}}
 

@@ -23,7 +23,7 @@ using engine::faults::Effects;
 using engine::faults::Where;
 using testing::HasSubstr;
 
-/// What a scenario calls the places, in the order of Where.
+/// The names of the places in a scenario, in the order of Where.
 constexpr std::array<const char*, engine::faults::kPlaces> kPlaceNames = {
     "frame",      "link",  "cm",       "work_request", "request",
     "completion", "event", "cm_event", "verb",         "now"};

@@ -159,14 +159,14 @@ TEST(ScenarioError, SaysForWhatAKeyIs) {
 }
 
 TEST(ScenarioError, NeedsAPlaceAndSomethingToDo) {
-  EXPECT_THAT(rule_error("do: drop"), testing::StartsWith("2:3: a rule says where it looks"));
+  EXPECT_THAT(rule_error("do: drop"), testing::StartsWith("2:3: a rule needs a place"));
   EXPECT_THAT(rule_error("on: frame"), testing::StartsWith("2:3: a rule needs an effect"));
   EXPECT_THAT(rule_error("on: frame, do: {}"), testing::HasSubstr("'do' is empty"));
 }
 
 TEST(ScenarioError, FindsContradictions) {
   EXPECT_THAT(rule_error("on: frame, do: {drop: true, delay: 1ms}"),
-              testing::HasSubstr("what is dropped"));
+              testing::HasSubstr("a dropped object"));
   EXPECT_THAT(rule_error("on: request, do: {rnr: true, silent: true}"),
               testing::HasSubstr("one of rnr, nak and silent"));
   EXPECT_THAT(rule_error("on: completion, do: {status: SUCCESS}"),
@@ -180,7 +180,7 @@ TEST(ScenarioError, FindsContradictions) {
 }
 
 TEST(ScenarioError, IsSaidOfTextThatIsNoYaml) {
-  EXPECT_THAT(error_of("rules: [\n"), testing::HasSubstr("this is no YAML"));
+  EXPECT_THAT(error_of("rules: [\n"), testing::HasSubstr("this is not YAML"));
   EXPECT_THAT(error_of("- a\n"), testing::HasSubstr("a scenario is a mapping"));
   EXPECT_THAT(error_of(""), testing::HasSubstr("found nothing"));
   EXPECT_THAT(error_of(std::string(2 << 20, ' ')), testing::HasSubstr("at most 1048576 bytes"));
@@ -282,7 +282,7 @@ TEST(ScenarioError, RefusesWhatIsWiderThanItsField) {
 
 TEST(ScenarioError, RefusesWhatYamlHasForWritingThingsTwice) {
   EXPECT_EQ(error_of("rules: []\n---\nrules: []\n"),
-            "2:1: a second YAML document; a scenario is one, so leave out the line '---'");
+            "2:1: a second YAML document; a scenario has only one, so remove the line '---'");
   EXPECT_EQ(error_of("---\nrules: []\n...\n"), "no error");
   EXPECT_EQ(error_of("rules: []\nname: a\nrules: []\n"),
             "3:1: 'rules' is given twice, first in line 1");
@@ -294,18 +294,20 @@ TEST(ScenarioError, RefusesWhatYamlHasForWritingThingsTwice) {
             "2:46: 'delay' is given twice");
   EXPECT_EQ(rule_error("on: frame, do: [reorder, reorder]"), "2:29: 'reorder' is given twice");
   EXPECT_EQ(error_of("rules:\n- &a {on: frame, do: drop}\n- *a\n"),
-            "2:3: no anchors ('&') here: write it out\n3:3: no aliases ('*') here: write it out");
+            "2:3: anchors ('&') are not allowed: write out the value\n3:3: aliases ('*') are not "
+            "allowed: write out the value");
   EXPECT_EQ(rule_error("<<: {on: frame}, on: cm, do: drop"),
-            "2:4: no merge keys ('<<') here: write it out");
-  EXPECT_EQ(rule_error("on: !!str frame, do: drop"), "2:8: no tags ('tag:yaml.org,2002:str') here");
+            "2:4: merge keys ('<<') are not allowed: write out the keys");
+  EXPECT_EQ(rule_error("on: !!str frame, do: drop"),
+            "2:8: tags ('tag:yaml.org,2002:str') are not allowed");
   EXPECT_EQ(rule_error("on: 'frame', do: \"drop\""), "no error");
 }
 
 TEST(ScenarioError, NamesTabs) {
   EXPECT_EQ(error_of("rules:\n\t- {on: frame, do: drop}\n"),
-            "2:1: a tab in the indentation; YAML wants spaces");
+            "2:1: a tab in the indentation; YAML needs spaces");
   EXPECT_EQ(error_of("rules:\n  - on: frame\n\tdo: drop\n"),
-            "3:1: a tab in the indentation; YAML wants spaces");
+            "3:1: a tab in the indentation; YAML needs spaces");
   try {
     parse_scenario("rules: [{on: \"fr\tame\", do: drop}]", "f");
     FAIL();
@@ -324,8 +326,8 @@ TEST(ScenarioError, IsSaidOfEveryTextWhateverItIs) {
               testing::StartsWith("2:1: the control"));
   EXPECT_THAT(error_of(std::string("rules: []\n\0", 11)), testing::StartsWith("2:1: the control"));
   EXPECT_THAT(error_of("name: \xff\nrules: []"),
-              testing::StartsWith("1:7: the byte 0xff is no UTF-8"));
-  EXPECT_THAT(error_of("\xff\xfer\0u\0"), testing::HasSubstr("is no UTF-8"));
+              testing::StartsWith("1:7: the byte 0xff is not UTF-8"));
+  EXPECT_THAT(error_of("\xff\xfer\0u\0"), testing::HasSubstr("is not UTF-8"));
   EXPECT_THAT(error_of("rules:\r- {}"), testing::HasSubstr("control character 0x0d"));
   for (const char* piece :
        {"[", "{a: ", "- ", "? ", "{? ", "[{", "'", "\"", "&a ", "*a ", "|\n ", "%\n"}) {

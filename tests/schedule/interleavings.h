@@ -16,7 +16,7 @@ class Interleavings {
  public:
   using Words = std::vector<uint32_t>;
 
-  /// What a program sees of the shared words while it runs.
+  /// The program's view of the shared words while it runs
   class Memory {
    public:
     uint32_t load(size_t word) {

@@ -1,5 +1,6 @@
-// What it costs to poll for something that is not there, and who polls beside whom: scripts. A poll
-// costs 50 ns; the constants are those of emulator/schedule/poll_time.h and docs/design/time.md.
+// Scripts about the cost of polling for something that is not there, and about threads that poll at
+// the same time. A poll costs 50 ns; the constants are those of emulator/schedule/poll_time.h and
+// docs/design/time.md.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -142,8 +143,8 @@ TEST(Polling, AThreadDoesNotPollPastWhatIsDueInTheNic) {
   EXPECT_EQ(polls, 18U);  // 1 us is 20 polls. The first two are granted singly.
 }
 
-/// A message of thousands of packets that arrive at times of their own makes an event of the NIC
-/// for each, of which a program sees nothing.
+/// A message of thousands of packets that arrive at different times causes an event of the NIC for
+/// each packet. A program sees none of these events.
 TEST(Polling, AThreadHasFewTurnsWhileTheNicDoesThousandsOfThingsThatNoProgramSees) {
   Script s;
   s.starts(1);

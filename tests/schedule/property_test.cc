@@ -141,7 +141,7 @@ class World {
     }
   }
 
-  /// A thread that could go on must have had a turn before time moves, and before a hang.
+  /// A thread that could continue must have had a turn before time advances, and before a hang.
   void check_that_all_wait() const {
     for (const Thread& thread : threads_) {
       if (thread.has_ended()) continue;
@@ -219,7 +219,7 @@ class World {
     turn.polls = true;
   }
 
-  /// Returns whether the act is over, and the thread goes on with the next in the same turn.
+  /// Returns whether the act is over, and the thread continues with the next act in the same turn.
   bool go_on(Thread& thread, schedule::PollGrant granted, schedule::Turn& turn) {
     const Act& act = thread.program[thread.act];
     const bool begins = !std::exchange(thread.is_in_act, true);

@@ -1,6 +1,5 @@
 // Scripts for the scheduler in the manner of packetdrill: threads, a NIC and timers that the script
-// makes up. A line states the time and the next thing that the scheduler does, and what comes of
-// it:
+// invents. A line states the time, the next action of the scheduler, and the result:
 //
 //   Script s;
 //   s.starts(1).starts(2);
@@ -9,9 +8,10 @@
 //   s.at(0ns).advances_to(5us);
 //   s.at(5us).gives(1).ends();
 //
-// Whatever the scheduler does beside that fails the script. Steps that find nothing are left out: a
-// look for news or at the control socket, a NIC without work. So are turns of threads that wait,
-// and do not poll: each looks again and goes on waiting, unless the script expects its turn.
+// Any other action of the scheduler is a failure of the script. Steps that find nothing are
+// omitted: a check for news or of the control socket, and a NIC without work. Turns of threads that
+// wait and do not poll are omitted, too: each checks again and continues to wait, unless the script
+// expects its turn.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -47,7 +47,8 @@ class Script {
   Script& timer_is_due(Duration time);
   /// Changes what else is so.
   Script& with(const std::function<void(Facts&)>& change);
-  /// Somebody who is not of the run asks at the control socket, each time that it is looked at.
+  /// A process outside the run sends a request to the control socket each time that the socket is
+  /// checked.
   Script& is_asked_without_end();
   /// How far QPs have come, whenever the scheduler asks.
   Script& qps_stand_still();
@@ -71,13 +72,13 @@ class Script {
   Script& polls_and_reads_clock(uint32_t times);
   Script& only_reads_clocks();
   Script& ends_turn(const Turn& turn);
-  /// It made the calls that it was granted, and would go on.
+  /// The thread made the calls that it was granted, and would continue.
   Script& is_preempted();
   /// It asked at the control socket in the turn, and waits for the reply.
   Script& asks();
-  /// It makes so many calls in the turn, and is not preempted.
+  /// The thread makes `count` calls in the turn, and is not preempted.
   Script& calls(uint32_t count);
-  /// What it rang for in the turn is work for the NIC.
+  /// The doorbells of the turn are work for the NIC.
   Script& rings();
 
   // ---- What the scheduler does ------------------------------------------------------------------
@@ -85,7 +86,7 @@ class Script {
   Script& at(Duration time, int line = __builtin_LINE());
   Script& gives(uint64_t thread, int line = __builtin_LINE());
   Script& advances_to(Duration time, int line = __builtin_LINE());
-  /// The turn that was given is one of so many polls.
+  /// The turn that was given is for `polls` polls.
   Script& for_polls(uint32_t polls, Duration each, int line = __builtin_LINE());
   Script& reports_hang(int line = __builtin_LINE());
   Script& waits_outside(int line = __builtin_LINE());

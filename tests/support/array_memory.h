@@ -113,7 +113,7 @@ class ArrayMemory : public engine::HostMemory {
   /// to accept that; a test of broken engines says here what to do instead of ending.
   std::function<void()> on_mismatch = [] { wire::require(false); };
 
-  /// What clients put into slots when they posted it (abi::SendSlots).
+  /// The payload that clients put into slots when they posted it (abi::SendSlots).
   std::map<std::pair<engine::ClientId, uint32_t>, std::vector<uint8_t>> in_slots;
 
   // Calls so far.

@@ -68,8 +68,8 @@ class Bench {
   engine::Instant now_{};
 
  public:
-  /// What the engine wanted done and no test has looked at yet. Behind the engine, whose frames
-  /// must not outlive it.
+  /// The outputs of the engine that no test has read yet. This member follows the engine, whose
+  /// frames must not outlive it.
   std::vector<Timed> log;
   std::vector<engine::Misuse> misuses;
 
@@ -91,7 +91,8 @@ struct Mw {
   uint32_t rkey = 0;
 };
 
-/// Of a kBindMw: beside SendWr's remote_address, where the window begins, and rkey, its new R_Key.
+/// A kBindMw: in addition to SendWr's remote_address, where the window begins, and rkey, its new
+/// R_Key.
 struct BindWr {
   uint32_t window = 0;
   uint32_t lkey = 0;
@@ -99,7 +100,7 @@ struct BindWr {
   uint32_t access = 0;
 };
 
-/// Of a kFlush.
+/// A kFlush
 struct FlushWr {
   uint32_t length = 0;
   uint32_t type = 0;
@@ -263,7 +264,8 @@ struct Transition {
 Transition transition_to(abi::QpState to, const Connection& connection, const abi::AhAttr& peer,
                          uint32_t peer_qpn);
 
-/// From RESET through INIT and RTR to `to` (also SQD and ERR). False if a step was refused.
+/// Takes the QP from RESET through INIT and RTR to `to` (also SQD and ERR). Returns false if a step
+/// was refused.
 bool bring_up(Client& client, uint32_t qpn, abi::QpState to, const Connection& connection,
               const abi::AhAttr& peer, uint32_t peer_qpn);
 

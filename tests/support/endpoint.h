@@ -26,7 +26,7 @@ struct EndpointOptions {
 
 class Endpoint {
  public:
-  // Where each client has its buffers, and what its objects' events carry.
+  // The places of each client's buffers, and the handles in its objects' events
   static constexpr uint64_t kSendBuffer = 0x10000000;
   static constexpr uint64_t kRecvBuffer = 0x20000000;
   static constexpr uint64_t kQpHandle = 501;

@@ -76,7 +76,7 @@ class CompletionSpec {
     spec.queue_ = value;
     return spec;
   }
-  /// With IBV_WC_GRH.
+  /// Expects IBV_WC_GRH.
   CompletionSpec grh() const {
     CompletionSpec spec = *this;
     spec.grh_ = true;
@@ -103,7 +103,7 @@ class CompletionSpec {
   bool grh_ = false;
 };
 
-/// Of a send, a receive, and of either when the QP went to the error state.
+/// The completion of a send, of a receive, and of either when the QP has gone to the error state
 inline CompletionSpec completion(uint64_t wr_id) {
   return CompletionSpec(wr_id).on(abi::WorkQueue::kSend).opcode(abi::WcOpcode::kSend);
 }
@@ -126,7 +126,7 @@ uint64_t counter(const engine::Engine& engine, engine::Counter which, size_t dev
 
 }  // namespace rocemu::test
 
-// What GoogleTest prints for an output.
+// Functions for GoogleTest, which print an output
 namespace rocemu::engine {
 
 void PrintTo(const Completion& output, std::ostream* os);

@@ -20,7 +20,7 @@ class OneProcessor {
   OneProcessor(const OneProcessor&) = delete;
   OneProcessor& operator=(const OneProcessor&) = delete;
 
-  /// From 0.
+  /// Returns the processor's number, from 0.
   uint32_t number() const { return static_cast<uint32_t>(number_); }
 
  private:

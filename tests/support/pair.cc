@@ -97,7 +97,7 @@ void JoinedPair::deliver(Bench& to, const Bytes& frame) {
   to.step(engine::ReceivedFrame{engine::DeviceIndex{0}, frame});
 }
 
-// True if anything was under way.
+// Returns true if anything was in flight.
 bool JoinedPair::move(Bench& from, Bench& to, std::vector<Bytes>& held,
                       std::vector<abi::Cqe>& done) {
   const std::vector<Timed> log = std::exchange(from.log, {});

@@ -1,6 +1,6 @@
-// Two connected clients. Pair: of two devices of one fabric, whose frames move inside step().
-// JoinedPair: of two engines, joined by a link that can be told to lose, duplicate, reorder and
-// corrupt.
+// Two connected clients. The clients of a Pair are on two devices of one fabric, whose frames move
+// inside step(). The clients of a JoinedPair are on two engines, joined by a link that can lose,
+// duplicate, reorder and corrupt frames on request.
 #pragma once
 
 #include <cstdint>
@@ -63,7 +63,7 @@ class JoinedPair {
   /// The same with time passing, from deadline to deadline.
   void run_until(engine::Duration time);
 
-  /// Of both clients, in order; taken once.
+  /// Returns the completions of both clients, in order, each only once.
   std::vector<abi::Cqe> take_left() { return std::exchange(left_done_, {}); }
   std::vector<abi::Cqe> take_right() { return std::exchange(right_done_, {}); }
 

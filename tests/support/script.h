@@ -92,7 +92,7 @@ class Script {
  private:
   void fail(int line, const std::string& text) const;
   void check_silent(int line, const char* when);
-  /// What every frame of the device has to be, whatever the script expects of it.
+  /// Checks properties that every frame of the device must have, whatever the script expects of it.
   void check_frame(const engine::Frame& frame, int line) const;
 
   const char* file_;

@@ -32,11 +32,11 @@ class Under {
   std::string rule_;
 };
 
-/// Of functions that return 0, an errno value, or -1 with errno.
+/// The failure of functions that return 0, an errno value, or -1 with errno
 inline int failure(int result) {
   return result == -1 ? errno : result;
 }
-/// Of functions that return an object, or null with errno.
+/// The failure of functions that return an object, or null with errno
 inline int failure(const void* made) {
   return made == nullptr ? errno : 0;
 }
@@ -187,7 +187,7 @@ class Verbs : public VerbsTest {
     return gid;
   }
 
-  /// Of `poll`, which is tried again while there is no completion.
+  /// Calls `poll` again while there is no completion.
   int with_completions(const Under& under,
                        const std::function<int(ibv_cq_ex*, const Under&)>& poll) {
     ibv_cq_ex* extended = make_cq_ex();

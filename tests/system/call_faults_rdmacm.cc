@@ -89,7 +89,7 @@ class Conversation {
   EventChannel active_, passive_;
 };
 
-/// Of a call that is made when the conversation has come so far.
+/// An attempt of a call that is made when the conversation has reached this point
 template <class Call>
 Attempt after(void (Conversation::*so_far)(), Call call) {
   return [so_far, call](const Under& under) {
@@ -99,7 +99,7 @@ Attempt after(void (Conversation::*so_far)(), Call call) {
   };
 }
 
-/// Of a call for an id that stands for a member of a multicast group.
+/// An attempt of a call for an id that is a member of a multicast group
 Attempt of_member(const std::function<int(const Under&, EventChannel&, rdma_cm_id*)>& use) {
   return [use](const Under& under) {
     EventChannel channel;

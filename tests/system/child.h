@@ -33,7 +33,8 @@ class Report {
   int to_;
 };
 
-/// As the C library's fork(), which tells all libraries, or as a program does it behind its back.
+/// By the C library's fork(), which notifies all libraries, or by a system call, of which they are
+/// not notified
 enum class Forking { kByLibrary, kBySystemCall };
 
 /// Runs `act` in a child: what it found wrong, or what it did when it crashed or hung. Empty if all

@@ -28,7 +28,7 @@ def listening(port):
 
 
 def connected(clients):
-    """True if all clients that still run have a connection, which has two ends."""
+    """Returns True if all clients that still run have a connection, which has two ends."""
     running = sum(client.poll() is None for client in clients)
     ready = sum(qp["state"] == "RTS" for device in show()["fabric"]["devices"]
                 for qp in device["qps"])

@@ -179,8 +179,8 @@ TEST_F(FaultTable, CausesEveryAsyncEvent) {
   }
 }
 
-/// A server, its client and a member of a multicast group, each of which goes on as far as it gets:
-/// through all that a connection is, from one event to the next.
+/// A server, its client and a member of a multicast group. Each continues as far as it can, through
+/// all states of a connection, from one event to the next.
 class Conversation {
  public:
   Conversation() {

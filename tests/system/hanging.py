@@ -24,7 +24,7 @@ LONG = 3  # seconds: more than it takes to find a deadlock
 
 
 class Side:
-    """A queue pair with a CQ and a completion channel of its own."""
+    """Creates a queue pair with a separate CQ and completion channel."""
 
     def __init__(self, with_srq=False):
         self.context = Context(name="rocemu0")
@@ -154,7 +154,7 @@ def srq_never_refilled():
 
 
 def join():
-    """The main thread waits for one that waits for a message that nobody sends."""
+    """The main thread waits for a thread that waits for a message that is never sent."""
     _a, b = pair()
     b.cq.req_notify()
     b.recv()

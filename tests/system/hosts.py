@@ -37,7 +37,7 @@ def why_no_namespaces():
 
 
 def _become_root():
-    """Of a user namespace, if we are not root and may: this program begins again there."""
+    """Starts this program again in a user namespace, if it is not root and may do that."""
     if os.geteuid() == 0 or "ROCEMU_TEST_UNSHARED" in os.environ:
         return
     unshare = ["unshare", "--user", "--map-root-user", "--net", "--mount"]
@@ -60,7 +60,7 @@ class Host:
         self.ipv6 = f"fd77::{number}"
         self.device = f"rocemu{number}"
         self.directory = directory
-        # Not those of a `rocemu run` that the tests run in: a host has a NIC of its own.
+        # Variables of a `rocemu run` that the tests run in are removed, because each host has its own NIC.
         self.environment = {name: value for name, value in os.environ.items()
                             if name not in ("ROCEMU_DIR", "LD_PRELOAD")}
         self.environment["XDG_RUNTIME_DIR"] = str(directory)
@@ -82,8 +82,8 @@ class Host:
         return rocemu.run(*self.inside(*command), env=self.environment, **keywords)
 
     def popen(self, *command, rdma=True, **keywords):
-        """With the NIC unless told otherwise; ended with the test at the latest. What it says goes
-        to a file, so that nobody has to read it meanwhile: see output_of."""
+        """Starts a program, with the NIC by default. It ends at the latest with the test. Its output goes to a file, so
+        that it need not be read in the meantime: see output_of."""
         line = [ROCEMU, "run", "--", *command] if rdma else command
         output = tempfile.TemporaryFile(dir=self.directory)
         process = subprocess.Popen(self.inside(*line), env=self.environment, stdout=output,
@@ -205,7 +205,7 @@ class Network:
 
 
 def end_of(process):
-    """What it said until its end."""
+    """Returns the output until the program's end."""
     process.wait(timeout=TIMEOUT)
     process.output.seek(0)
     return process.output.read().decode(errors="replace")

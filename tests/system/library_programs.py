@@ -29,7 +29,7 @@ def ucmatose(times=1):
 
 
 def client_alone(*command):
-    """Of a server that never hears anything: it is ended."""
+    """Returns the command for a server that never gets a message: the server is ended."""
     return ["env", "CM_PAIR_KILLS_SERVER=1", *command]
 
 
@@ -96,6 +96,6 @@ def library():
 
 
 def events(recording):
-    """What a recording tells, line by line."""
+    """Returns the events of a recording, line by line."""
     lines = (pathlib.Path(recording) / "events.jsonl").read_text().splitlines()
     return [json.loads(line) for line in lines]

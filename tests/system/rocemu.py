@@ -1,4 +1,4 @@
-"""What the system tests share: finding the programs, free ports, running things under `rocemu run`."""
+"""The common parts of the system tests: finding programs and free ports, and running commands under `rocemu run`."""
 import concurrent.futures
 import contextlib
 import os
@@ -22,7 +22,8 @@ NO_CLOCK = "Can't produce a report"
 
 
 def has_virtual_cycles():
-    """Whether programs of the test find virtual time in the cycle counter in lockstep: docs/reference/lockstep.md."""
+    """Returns whether programs of the test get virtual time from the cycle counter in lockstep:
+    docs/reference/lockstep.md."""
     program = BIN / "cycle_counter"
     return (not os.environ.get("ROCEMU_SANITIZE", "") and program.exists()
             and subprocess.run([program, "reads-fault"], capture_output=True, check=True).stdout == b"reads_fault 1\n")
@@ -32,8 +33,8 @@ _held_ports = []
 
 
 def free_port():
-    """A port that nobody else gets while this process lives: bound here, but not listened at, so
-    that a server that says SO_REUSEADDR, as ibv_rc_pingpong does, can still have it."""
+    """Returns a port that no other program gets while this process lives. The port is bound here without listening, so
+    that a server that uses SO_REUSEADDR, such as ibv_rc_pingpong, can still have it."""
     holder = socket.socket()
     holder.bind(("", 0))
     holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -98,7 +99,7 @@ def side_by_side(test, check, cases, at_once=6):
 
 
 class _Told(unittest.TestResult):
-    """Keeps what a test tells it."""
+    """Keeps the text that a test reports to it."""
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,4 @@
-"""A test case with a daemon of its own in the background, which `rocemu run` joins."""
+"""A test case with a separate daemon in the background, which `rocemu run` joins."""
 import json
 import os
 import pathlib
@@ -14,7 +14,7 @@ FILES_OF_MPI = ("vader_segment", "osc_rdma", "sm_segment")
 
 
 class SharedDaemon(unittest.TestCase):
-    """A daemon of its own for each test, in a directory of its own."""
+    """Each test has a separate daemon, in a separate directory."""
 
     def setUp(self):
         holder = temporary_directory()

@@ -1,5 +1,5 @@
-"""One process with two connected RC queue pairs, which sends so many messages from one to the other, each
-when it has both completions of the one before: stepped.py events|polling COUNT"""
+"""One process with two connected RC queue pairs, which sends COUNT messages from one to the other, each after both
+completions of the previous one: stepped.py events|polling COUNT"""
 import sys
 
 from pyverbs.addr import AHAttr, GlobalRoute

@@ -1,4 +1,4 @@
-"""What a capture holds, judged by tshark and scapy."""
+"""Tests the contents of captures with tshark and scapy."""
 import pathlib
 import subprocess
 import unittest

@@ -46,8 +46,8 @@ class Clients(SharedDaemon):
         self.wait_until(nothing_moves, "rest")
 
     def test_the_peer_of_a_killed_client_meets_a_dead_nic(self):
-        """Whose turn it is when the other dies sends into nowhere. (A side that waits for a message
-        has nothing unacknowledged and waits on, as with a dead NIC: so make it this one's turn.)"""
+        """The surviving side sends and gets no answer, as with a dead NIC. (A side that waits for a message has nothing
+        unacknowledged and continues to wait. So the test kills the other side when it is this side's turn to send.)"""
         for survivor_device, victim_device in (("rocemu0", "rocemu1"), ("rocemu1", "rocemu0")):
             with self.subTest(victim=victim_device):
                 server, client = self.endless_pingpong()
@@ -144,13 +144,13 @@ class Clients(SharedDaemon):
         return answer
 
     def leave_descriptors(self, pid, count):
-        """From now on it can have so many more than it has; with a negative count, less."""
+        """From now on it can have this number of descriptors more than it has; with a negative count, fewer."""
         limits = resource.prlimit(pid, resource.RLIMIT_NOFILE)
         now = len(os.listdir(f"/proc/{pid}/fd"))
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (now + count, limits[1]))
 
     def test_a_lack_of_descriptors_disconnects_nobody_who_is_connected_and_is_told_once(self):
-        """Destroying an object takes descriptors along, for the events that nobody read."""
+        """Destroying an object also needs descriptors, for the events that were not read."""
         pid, control = self.daemon_pid(), self.control()
         self.assertTrue(json.loads(self.ask_control(control, "pause"))["ok"])
         port = str(free_port())
@@ -206,7 +206,7 @@ class Clients(SharedDaemon):
         self.assertEqual(silent[0].recv(1), b"")
         self.assertLess(len(os.listdir(f"/proc/{pid}/fd")), 200)
         [log] = self.base.rglob("*.log")
-        self.assertEqual(log.read_text().count("say no hello"), 1, log.read_text())
+        self.assertEqual(log.read_text().count("send no hello"), 1, log.read_text())
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ SOON = 10 ** 6         # cycles that calls beside a sleep may take
 @unittest.skipIf(has_virtual_cycles(), "reads of this machine's counter fault")
 @unittest.skipUnless(os.path.exists(PROGRAM), "for x86-64")
 class RealCycleCounter(unittest.TestCase):
-    """Where the machine, or a compiler's sanitizer, does not allow virtual time in the counter."""
+    """A machine, or a compiler's sanitizer, that does not allow virtual time in the counter."""
 
     def test_it_counts_real_time(self):
         result = rocemu_run(PROGRAM, "hour", options=("--lockstep", "--timeout", "200"))
@@ -93,7 +93,7 @@ class CycleCounter(unittest.TestCase):
                 self.assertEqual((said["system"], said["popen"]), ([0], [0]))
 
     def test_a_program_with_go_keeps_the_real_counter(self):
-        # Whose clock makes an hour of cycles in no time.
+        # On its clock, an hour of cycles passes in no time.
         [cycles] = self.said_by(LIKE_GO, "hour")["rdtsc"]
         self.assertLess(cycles, HOUR)
 

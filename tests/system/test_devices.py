@@ -1,4 +1,4 @@
-"""What stock tools say of the devices, and of errors on them."""
+"""Tests the output of stock tools about the devices, and about errors on them."""
 import json
 import os
 import re

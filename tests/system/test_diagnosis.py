@@ -102,7 +102,7 @@ class Show(unittest.TestCase):
 
 class Rdma(unittest.TestCase):
     def ask(self, *arguments, prefix=()):
-        """What `rdma -j` prints, and what the program before it says."""
+        """Returns the output of `rdma -j`, and that of the program before it."""
         result = rocemu_run(*prefix, "rdma", "-j", "-d", *arguments)
         self.assertEqual(result.returncode, 0, result.stdout)
         lines = program_output(result).splitlines()

@@ -73,7 +73,7 @@ class Failures(FaultTest):
                             ("remote_access_error", "remote access error"),
                             ("remote_operational_error", "remote operation error")):
             with self.subTest(nak=nak):
-                # Whichever side it hits: the other one is told, and ends.
+                # Whichever side it affects, the other one gets an error, and ends.
                 self.check_fails(status, f"{{on: request, nth: 5, total: 1, do: {{nak: {nak}}}}}")
 
     def test_a_completion_of_any_status(self):

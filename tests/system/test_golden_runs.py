@@ -109,7 +109,7 @@ class TruncatedRecordings(unittest.TestCase):
 
     @staticmethod
     def end_of_the_last_record_but_one(contents):
-        """Where a daemon that is killed between two records leaves a journal."""
+        """Truncates a journal at the place where a daemon leaves it that is killed between two records."""
         at = ends = 12
         while at < len(contents):
             ends, length = at, int.from_bytes(contents[at:at + 4], "little")

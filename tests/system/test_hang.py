@@ -17,7 +17,7 @@ SOON = 4  # seconds: it takes a tenth of one, and much of that is python's start
 CHANNEL = r"ibv_get_cq_event: completion channel of CQ \d+, "
 NEVER = r"waits for a lock, a condition or a thread \(futex 0x[0-9a-f]+\)"
 
-# What the report says of each way to hang.
+# The report's text for each kind of hang.
 DEADLOCKS = {
     "solicited_only": [CHANNEL + "armed, with 1 completion to"],
     "not_armed_again": [CHANNEL + "not armed, with 2 completions to"],

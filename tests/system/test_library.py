@@ -35,7 +35,7 @@ class Library(unittest.TestCase):
         return self.events("cm_event", event=name, **fields)
 
     def messages(self, mad):
-        """Of the connection manager, as they were sent."""
+        """Returns the messages of the connection manager, in the order in which they were sent."""
         return self.events("cm_message", message=mad)
 
     def check_pingpong_recovers(self, name):

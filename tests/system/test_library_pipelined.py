@@ -32,8 +32,8 @@ PROGRAMS = {
 }
 PINGPONG, READ, WRITE, SEND, RPING = PROGRAMS
 
-# What a program meets that does not go on as if nothing had been: what either side says, or that both
-# wait for ever. All others recover.
+# The results that are not a recovery: a part of either side's output, or that both sides wait forever. In all other
+# cases the programs recover.
 HANGS = "neither side ends"
 RETRY_EXC = r"status (transport retry counter exceeded \(12\)|12\b)"
 REM_INV_REQ = r"status (remote invalid request error \(9\)|9\b)"

@@ -1,5 +1,5 @@
-"""A capture that somebody reads while it is written: a FIFO, a pipe, standard output. Whatever the
-reader does, the NIC goes on, and nothing outlives the run."""
+"""A capture that is read while it is written: a FIFO, a pipe, standard output. Whatever the reader does, the NIC
+continues, and nothing outlives the run."""
 import os
 import pathlib
 import signal
@@ -14,7 +14,7 @@ from rocemu import ROCEMU, TIMEOUT, pingpong_pair, processes_of, run, temporary_
 PCAP_HEADER = 24
 # Much more than a pipe holds, and less than waits for a reader.
 MANY = ("-n", "5000", "-s", "1024")
-# Of one packet each: 80 frames with their acknowledgements.
+# Messages of one packet each: 80 frames with their acknowledgements.
 TWENTY = ("-n", "20", "-s", "1024")
 # More bytes than wait for a reader, in large frames, of which each takes time.
 FAR_TOO_MANY = ("-n", "5000", "-s", "16384", "-m", "4096")

@@ -33,7 +33,7 @@ class OrdinaryPrograms(unittest.TestCase):
         self.assertEqual((result.returncode, result.stdout), (0, "one\na\n"))
 
     def test_debuggers(self):
-        """What they stop has to go on in their turn, while its own lasts."""
+        """Processes that they stop must continue in the programs' turn, before it ends."""
         for options in ((), ("--lockstep",)):
             for debugger in (["strace", "-f", "-o", "/dev/null"],
                              ["gdb", "-batch", "-ex", "run", "--args"]):
@@ -108,11 +108,12 @@ class OrdinaryPrograms(unittest.TestCase):
 
     @unittest.skipUnless(may_make_namespaces(), "unshare --pid is not permitted")
     def test_namespaces_of_processes(self):
-        """A program in one of its own is named, and the run goes on; /proc has to be that of rocemu's."""
+        """A program in a separate namespace is named in a message, and the run continues. /proc must be that of
+        rocemu's namespace."""
         program = ("unshare", "--map-root-user", "--pid", "--fork")
         result = rocemu_run(*program, "ibv_devinfo", options=("--lockstep",))
         self.assertEqual(result.returncode, 0, result.stdout)
-        self.assertIn("is in a PID namespace of its own: it takes no turns", result.stdout)
+        self.assertIn("is in a separate PID namespace: it takes no turns", result.stdout)
         self.assertIn("hca_id:\trocemu0", result.stdout)
         inside = (ROCEMU, "run", "--lockstep", "--", "ibv_devinfo")
         result = run(*program, "--mount-proc", *inside)

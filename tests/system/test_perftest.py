@@ -49,9 +49,9 @@ BANDWIDTH = COMMON + [
     Case("-b", everywhere=True, says="Bidirectional"),
     Case("-b -a", iterations=5, says="Bidirectional", long_only=True),
     Case("-q 16 -s 64", everywhere=True),
-    # Never fewer iterations than QPs: perftest shares that many receives of an SRQ among them, and
-    # rounds down. And a multiple of the moderation (100): it counts each completion as so many
-    # sends, and polls no more once it has counted all, even if a QP still waits to post its last.
+    # There must be at least as many iterations as QPs, because perftest divides that number of receives of an SRQ among
+    # them, and rounds down. The number must also be a multiple of the moderation (100): perftest counts each completion
+    # as that many sends, and does not poll any more when it has counted all, even if a QP has not posted its last ones.
     Case("-q 128 -s 64", iterations=200),
     Case("-q 16 -b -s 4096", iterations=40),
     Case("-q 4 -s 64 --mr_per_qp"),
@@ -85,7 +85,7 @@ def sizes(options, transport):
 
 
 def messages(text):
-    """What perftest's table of results says: pairs of size and iterations."""
+    """Returns the contents of perftest's table of results: pairs of size and iterations."""
     _, _, table = text.partition(" #bytes")
     return [(int(size), int(iterations))
             for size, iterations in re.findall(r"^ (\d+) +(\d+) ", table, re.MULTILINE)]
@@ -98,7 +98,7 @@ class Perftest:
     server_takes_part = True  # if not, it has no table, or the client's last line in it
 
     def run_pair(self, *options, client_device):
-        """What the server and the client say, and all of it for a message."""
+        """Returns the output of the server and the client, and the complete output for the test's messages."""
         for _ in range(TRIES):
             status, *texts, story = self.try_pair(*options, client_device=client_device)
             if NO_CLOCK not in story:

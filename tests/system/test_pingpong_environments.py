@@ -22,7 +22,7 @@ class Environments(unittest.TestCase):
         if os.geteuid() != 0:  # then this very process is one
             return self.check(rocemu_run(*pingpong_pair("-c")))
         with temporary_directory() as directory:
-            # Where everybody may look; a build tree may be in a home that is only root's.
+            # Every user may read there; a build tree may be in a home directory that only root can read.
             os.chmod(directory, 0o755)
             run("cmake", "--install", BIN.parent, "--prefix", directory, check=True)
             pair = [PAIR[0], shutil.copy(PAIR[1], directory)]

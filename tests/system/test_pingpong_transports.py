@@ -5,7 +5,7 @@ from rocemu import pingpong_pair, rocemu_run
 
 
 class Pingpong:
-    """What they have in common: both sides say how much they moved and how often."""
+    """The common checks: both sides print how much they moved and how often."""
     program = ""
     default_size = 4096
 

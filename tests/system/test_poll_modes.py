@@ -24,7 +24,7 @@ class PollModes(unittest.TestCase):
     def test_a_mode_that_there_is_not_is_named_once_for_each_process(self):
         result = self.pingpong("sometimes")
         self.assertEqual(result.returncode, 0, result.stdout)
-        line = "ROCEMU_POLL=sometimes is none of adaptive, yield and spin; using adaptive"
+        line = "ROCEMU_POLL=sometimes is not adaptive, yield or spin; using adaptive"
         self.assertEqual(result.stdout.count(line), 2, result.stdout)
 
     def test_an_empty_mode_is_named(self):
@@ -40,8 +40,8 @@ class PollModes(unittest.TestCase):
         return int(re.search(r"(\d+) sleeps", result.stdout)[1])
 
     def test_few_of_the_polls_that_find_nothing_sleep(self):
-        # With up to two threads that yield each poll earns 1.5 us at most. A sleep costs 850 us, or 100 where the
-        # program polls several queues, as its first 64 polls of one queue may still look like.
+        # With up to two threads that yield, each poll earns at most 1.5 us. A sleep costs 850 us, or 100 us if the
+        # program polls several queues, and its first 64 polls of one queue may still look like that.
         earned = 850 + 50000 * 1.5
         for how, most in (("one", 9 + earned / 850), ("extended", 9 + earned / 850), ("several", earned / 100)):
             with self.subTest(how):

@@ -113,8 +113,8 @@ class Connected(unittest.TestCase):
                    ["rstream", "-s", "127.0.0.1", "-S", "4096", "-I", "10"])
 
     def test_riostream(self):
-        # The server says how many buffers the other side may map after it listens: who connects
-        # before that may map none. Seen once, on a machine where much else ran; then once more.
+        # The server announces the number of buffers that the other side may map after it listens. A client that
+        # connects before that may map none. This happened once, on a busy machine; then the test is repeated.
         for _ in range(3):
             result = cm_pair(7471, ["riostream", "-S", "4096", "-I", "10"],
                              ["riostream", "-s", "127.0.0.1", "-S", "4096", "-I", "10"])
@@ -132,9 +132,8 @@ class Connected(unittest.TestCase):
                    ["ucmatose", "-C", "20", "-f", "ip", "-s", "127.0.0.1"])
 
     def test_perftest(self):
-        # Both sides shake hands over one connection, sleep a second, and then the server listens
-        # anew and the client connects: whoever wakes first. On a network slow with requests of
-        # either kind it is the server.
+        # Both sides shake hands over one connection, sleep a second, and then the server listens again and the client
+        # connects; either may wake first. On a network that delays requests of either kind, the server does.
         with temporary_directory() as directory:
             scenario = pathlib.Path(directory) / "slow-requests.yaml"
             scenario.write_text("rules:\n  - {on: cm, mad: [REQ, SIDR_REQ], do: {delay: 1500ms}}\n")
@@ -293,7 +292,7 @@ class Refused(unittest.TestCase):
 
 
 def cm_messages(capture):
-    """What tshark decodes of the CM MADs in a capture: a list of (field, value) for each."""
+    """Returns tshark's decoding of the CM MADs in a capture: a list of (field, value) for each."""
     decoded = subprocess.run(["tshark", "-r", capture, "-Y", "infiniband.mad", "-T", "pdml"],
                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True,
                              timeout=rocemu.TIMEOUT).stdout
@@ -306,7 +305,7 @@ def cm_messages(capture):
 
 
 class Decoded(unittest.TestCase):
-    # What names the parties and this conversation.
+    # The values that identify the parties and this conversation.
     IDENTITIES = {
         "infiniband.mad.transactionid", "infiniband.cm.req", "infiniband.cm.req.localcaguid",
         "infiniband.cm.req.startpsn", "infiniband.cm.req.prim_localgid_ipv4",

@@ -169,7 +169,7 @@ class Record(unittest.TestCase):
     def test_on_a_full_disk_the_run_goes_on_and_says_so(self):
         result = self.record_on_a_full_disk("continue")
         self.assertEqual(result.returncode, 0, result.stdout)
-        self.assertIn("the recording ends here, the run goes on: cannot write", result.stdout)
+        self.assertIn("the recording ends here, but the run continues: cannot write", result.stdout)
         self.assertIn("File too large", result.stdout)
         self.replay()
 

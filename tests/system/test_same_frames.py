@@ -29,8 +29,8 @@ def opcodes_of(frames):
 
 
 def without_chance(frames):
-    """Of each frame all but what perftest draws: PSNs from the first one on, and of the payload
-    and its ICRC the length."""
+    """Returns for each frame everything except the values that perftest chooses at random: PSNs relative to the first
+    one, and only the length of the payload and its ICRC."""
     def psn_of(frame):
         return int.from_bytes(frame[BTH_AT + 9:BTH_AT + 12], "big")
 

@@ -9,7 +9,8 @@ import unittest
 
 from rocemu import HERE, ROCEMU, rocemu_run, run, temporary_directory
 
-# Each with how its runtime is linked; clang's are linked statically unless it is told otherwise.
+# Each compiler with the way in which its runtime is linked; clang links its runtimes statically unless an option
+# changes that.
 GCC = {
     "asan": ["-fsanitize=address"],
     "asan-static": ["-fsanitize=address", "-static-libasan"],

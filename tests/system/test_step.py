@@ -10,8 +10,8 @@ from rocemu import HERE, ROCEMU, CM_PAIR, free_port, rocemu_run, run, temporary_
 
 CLOCKS = (("real", ()), ("lockstep", ("--lockstep",)))
 
-# The NIC is paused before the program begins; then frames arrive as the argument list says, and at
-# last all goes on. Prints what each `rocemu step` said, a line of JSON each.
+# The NIC is paused before the program begins; then frames arrive according to the argument list, and finally everything
+# continues. Prints the output of each `rocemu step`, one line of JSON each.
 SCRIPT = """
 import json, os, subprocess, sys
 rocemu, steps, command = sys.argv[1], json.loads(sys.argv[2]), sys.argv[3:]
@@ -28,7 +28,7 @@ sys.exit(program.returncode)
 
 class Step(unittest.TestCase):
     def step(self, steps, *command, options=()):
-        """What `rocemu step N` says for each N of the list."""
+        """Returns the output of `rocemu step N` for each N of the list."""
         result = rocemu_run(sys.executable, "-c", SCRIPT, ROCEMU, json.dumps(steps), *command,
                             options=options)
         self.assertEqual(result.returncode, 0, result.stdout)

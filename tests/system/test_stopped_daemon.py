@@ -62,7 +62,7 @@ for each in PROGRAMS:
 
 
 def load_tests(_loader, tests, _pattern):
-    """They wait more than they compute, so all at once, each under a daemon of its own."""
+    """The programs wait more than they compute, so all run at once, each under a separate daemon."""
     return AtOnce(tests)
 
 

@@ -28,7 +28,7 @@ def points(path):
 
 
 def crosses(start, end, box):
-    """Whether a segment has a point inside of a box (Liang and Barsky)."""
+    """Returns whether a segment has a point inside a box (Liang and Barsky)."""
     (x, y), (to_x, to_y), (left, top, right, bottom) = start, end, box
     enters, leaves = 0, 1
     for way, room in ((x - to_x, x - left), (to_x - x, right - x), (y - to_y, y - top), (to_y - y, bottom - y)):

@@ -259,7 +259,7 @@ class Startup(unittest.TestCase):
         return result.stdout
 
     def test_an_address_of_another_machine(self):
-        self.assertIn("192.0.2.1 is no address of this machine",
+        self.assertIn("192.0.2.1 is not an address of this machine",
                       self.refused("--device", "rocemu0=192.0.2.1"))
 
     def test_no_such_interface(self):

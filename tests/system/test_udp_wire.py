@@ -32,7 +32,7 @@ class Capture(OnNetwork):
         host = self.hosts[1]
         path = host.directory / "wire.pcap"
         path.unlink(missing_ok=True)  # or it would be taken for this one's
-        # Its buffer, here 64 MiB, has a place for so many frames of the length that -s allows.
+        # Its buffer, here 64 MiB, has space for many frames of the length that -s allows.
         tcpdump = host.popen("tcpdump", "-i", hosts.INTERFACE, "-w", path, "-U", "-s", "2000", "-B",
                              "65536", "--immediate-mode", "udp port 4791", rdma=False)
         host.wait_for(lambda: path.exists() and path.stat().st_size >= 24, "tcpdump")
@@ -160,7 +160,7 @@ for line in sys.stdin:
 class FromAnotherImplementation(OnNetwork):
     """Frames that Linux's rdma_rxe sent, with its own IP identifications, from a raw socket."""
     program = SEND_RAW
-    # Of what the ICRC covers outside the UDP payload: the source port.
+    # The ICRC covers only the source port outside the UDP payload.
     covered = (20, 21)
     first_of_transport = 28
 
@@ -295,8 +295,8 @@ def udp_checksum_over_ipv6(packet):
 
 
 class WithoutUdpChecksum(FromAnotherImplementation):
-    """What rdma_rxe sent, behind IPv6 headers: with the UDP checksum 0 that it and NICs send over
-    either version of IP, which Linux by default drops over IPv6 (RFC 8200, 8.1; RFC 6935)."""
+    """Sends frames of rdma_rxe after IPv6 headers, with the UDP checksum 0. rxe and NICs send that checksum over either
+    version of IP, and Linux by default drops it over IPv6 (RFC 8200, 8.1; RFC 6935)."""
     program = SEND_RAW_IPV6
     covered = (40, 41)  # the source port
     first_of_transport = 48
@@ -335,7 +335,7 @@ class WithoutUdpChecksum(FromAnotherImplementation):
         host = self.hosts[1]
         before = host.counters()
         self.send(packets)
-        # Of a longer one the system finds out when it is read.
+        # The system detects the error of a longer datagram when the datagram is read.
         host.wait_for(lambda: host.counters()["udp_host_checksum_errors"]
                       - before["udp_host_checksum_errors"] == len(packets), "all of them counted")
         after = host.counters()

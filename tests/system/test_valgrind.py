@@ -8,21 +8,21 @@ from rocemu import BIN, CM_PAIR, HERE, NO_CLOCK, PAIR, free_port, rocemu_run, ru
 
 VALGRIND = ["valgrind", "--quiet", "--error-exitcode=99",
             f"--suppressions={HERE / 'stock_programs.supp'}"]
-# Of programs that destroy what they create, which perftest for one does not.
+# Programs that destroy what they create; perftest, for example, does not.
 WITH_LEAKS = [*VALGRIND, "--leak-check=full", "--show-leak-kinds=definite,indirect",
               "--errors-for-leak-kinds=none"]
 
-# What is meant to be reported: wrong addresses are passed on purpose.
+# These reports are expected, because wrong addresses are passed on purpose.
 ABOUT_BAD_ADDRESSES = ["*.ABad*", "*BadPath*", "Carry*.*", "RdmaCmCommands.ResponsesNeedRoomAndAnAddress",
                        "RdmaCmCommands.AnOptionsValueMustBeThere",
                        "SharedMemory.IsUnmappedOnlyWhereItWasMapped"]
-# The device is gone afterwards: each has a NIC of its own.
+# The device is removed afterwards, so each test has a separate NIC.
 REMOVALS = "DeviceRemoval.*"
-# They fork: with --leak-check each child looks through all memory of its parent as it exits, half a minute
-# after some hundred tests, and nothing in a process of their own.
+# These tests fork. With --leak-check each child searches all memory of its parent when it exits, which takes half a
+# minute after some hundred tests, and no time in a separate process.
 OF_TWO_PROCESSES = ["PeerProcess.*", "ImportInAnotherProcess.*"]
-# What valgrind, which plays the machine, does in its own way: it has stacks in anonymous memory, and
-# keeps the limit of descriptors itself.
+# Differences of valgrind, which simulates the machine: it has stacks in anonymous memory, and keeps the limit of
+# descriptors itself.
 ABOUT_THE_MACHINE = ["*MemoryMap.HasTheHeapAndNotTheStack*", "CompChannel.CreationReturnsNullOnFailure",
                      "*.WithoutDescriptorsLeft*"]
 
@@ -30,7 +30,7 @@ ABOUT_THE_MACHINE = ["*MemoryMap.HasTheHeapAndNotTheStack*", "CompChannel.Creati
 class Valgrind(unittest.TestCase):
     def check(self, result):
         self.assertEqual(result.returncode, 0, result.stdout)
-        # What valgrind says itself is a complaint, unless it is about a leak of somebody else's.
+        # valgrind's own messages are failures, unless they are about a leak of another library.
         said = {}
         for pid, line in re.findall(r"(?:==|--)(\d+)(?:==|--) ?(.*)", result.stdout):
             said[pid] = said.get(pid, "") + line + "\n"

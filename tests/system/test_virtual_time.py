@@ -42,7 +42,7 @@ class VirtualClock(unittest.TestCase):
         self.check_sentences("QueryQp.*:AddressVector.*:Ports.*:OnDemand.TheDeviceOffersIt")
 
     def test_who_runs_without_verbs_is_named_and_not_waited_for(self):
-        # For as long as it takes: on a busy machine who computes has little of a processor.
+        # The timeout is long, because on a busy machine a program that computes gets little processor time.
         result = rocemu_run("sh", "-c", "timeout 200 sh -c 'while :; do i=$((i+1)); done' & "
                                         "ibv_devinfo; kill $!; wait", options=("--lockstep",))
         self.assertIn("rocemu0", result.stdout)

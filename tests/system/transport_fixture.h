@@ -76,7 +76,7 @@ class TransportTest : public VerbsTest {
     return qp;
   }
 
-  /// From RESET to RTR with the fewest attributes that the QP's type allows.
+  /// Takes the QP from RESET to RTR with the fewest attributes that its type allows.
   void bring_to_rtr(ibv_qp* qp, uint32_t peer_qpn = 0) {
     ASSERT_NE(qp, nullptr);
     ibv_qp_attr attr{};

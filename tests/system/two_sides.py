@@ -41,7 +41,7 @@ class Side:
 
 
 def wait(sides, seconds):
-    """Until all have ended, or one has failed, or so much time is over."""
+    """Waits until all have ended, or one has failed, or the time is over."""
     deadline = time.monotonic() + seconds
     pause = 0.01
     while time.monotonic() < deadline:

@@ -11,7 +11,7 @@ BUILD = pathlib.Path(os.environ["ROCEMU_BUILD"])
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ACTION = ROOT / "action.yml"
 STEP = ROOT / "packaging" / "action-step"
-# What GitHub makes of `shell: bash`.
+# The command that GitHub uses for `shell: bash`.
 BASH = ("bash", "--noprofile", "--norc", "-eo", "pipefail")
 
 

@@ -1,4 +1,4 @@
-"""Tests that hang fail with a report: with a Fabric of their own, and in README's and docs/ci.md's `rocemu run`."""
+"""Tests that hang fail with a report: with a separate Fabric, and in the `rocemu run` of README and docs/ci.md."""
 import json
 import os
 import pathlib

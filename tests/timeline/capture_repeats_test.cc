@@ -35,7 +35,7 @@ class Repeats : public testing::Test {
         << frame.reason;
     return frame.reason;
   }
-  /// From left to right.
+  /// Adds a request from left to right.
   std::string request(engine::Duration at, const PacketSpec& spec) {
     wire::Packet packet = addressed(spec, 1, 2);
     packet.bth.dest_qpn = kRightQpn;

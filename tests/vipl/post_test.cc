@@ -1,4 +1,4 @@
-// What can be wrong with a descriptor: the return code, the status bit, the error callback.
+// Tests of the errors of descriptors: the return code, the status bit, the error callback.
 #include "tests/vipl/vipl_fixture.h"
 
 namespace rocemu::vipl_test {

@@ -52,7 +52,7 @@ class Pingpong(unittest.TestCase):
 
 class Remote(unittest.TestCase):
     """The server is killed in the middle of the messages; the client says what it sees of it."""
-    # Kills the server once the client's QP is connected, which `rocemu show` tells.
+    # Kills the server when `rocemu show` shows that the client's QP is connected.
     KILL = """
         "$@" >&2 & server=$!
         "$@" localhost >client 2>&1 & client=$!

@@ -78,7 +78,7 @@ class Node {
     made->DS[0].Local.Length = length;
     return made;
   }
-  /// One that writes to or reads from a slot of the peer.
+  /// Returns a descriptor that writes to or reads from a slot of the peer.
   VIP_DESCRIPTOR* rdma(VIP_UINT16 operation, size_t slot, Node& peer, size_t peer_slot,
                        VIP_UINT32 length = 64) {
     VIP_DESCRIPTOR* made = descriptor(slot, length);

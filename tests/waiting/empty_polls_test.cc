@@ -1,5 +1,5 @@
-// What empty polls cost, and what they do to others that want the caller's lock, on simulated
-// machines (docs/design/waiting.md).
+// Tests of the cost of empty polls on simulated machines, and of their effect on threads that need
+// the caller's lock (docs/design/waiting.md).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -48,7 +48,7 @@ class Poller {
     if (way_ == WaitPolicy::Way::kSleep) policy_.slept(took);
   }
   int64_t polls() const { return polls_; }
-  /// What a thousand polls in a row took at most.
+  /// Returns the maximum time of a thousand consecutive polls.
   Nanoseconds worst() const { return worst_; }
 
  private:
@@ -65,7 +65,7 @@ struct Cost {
   Nanoseconds worst_of_thousand;  // in a row
 };
 
-/// What polls cost beside threads that compute, on two processors.
+/// Returns the cost of polls while other threads compute, on two processors.
 Cost cost(size_t hogs, PollMode mode) {
   Machine machine({.processors = 2});
   Poller poller(machine, mode);

@@ -29,7 +29,7 @@ struct MachineConfig {
 
 class Thread;
 
-/// What a thread does next.
+/// The next action of a thread
 struct Action {
   enum class Kind { kRun, kYield, kSleep } kind;
   Nanoseconds time = 0;  // kRun: takes so long; kSleep: at most

@@ -45,16 +45,16 @@ INSTANTIATE_TEST_SUITE_P(, OnEachMachine, testing::ValuesIn(shapes()), [](const 
          "Pairs" + (test.param.context_switch == kCheap ? "Cheap" : "Dear");
 });
 
-// What sleeping costs beside the wake-up (ibv_get_cq_event, arming the CQ) the model leaves out, so
-// that it is too kind to those who sleep.
+// The model omits the cost of sleeping other than the wake-up (ibv_get_cq_event, arming the CQ), so
+// it favors threads that sleep.
 TEST_P(OnEachMachine, PollingIsNotMuchSlowerThanSleeping) {
   const auto polling = run(Waits::kPolling), sleeping = run(Waits::kSleeping);
   EXPECT_LE(polling.median, 2 * sleeping.median);
   EXPECT_GE(2 * polling.messages, sleeping.messages);
 }
 
-// A turn of many takes long, but not because switches are dear: who sleeps instead is the later the
-// more the others run.
+// A turn of many threads takes long, although switches are not expensive. A thread that sleeps
+// instead is delayed more, the more the others run.
 TEST_P(OnEachMachine, WhereSwitchesAreCheapPollersYieldHoweverManyTheyAre) {
   if (GetParam().context_switch != kCheap) return;
   const auto adaptive = run(Waits::kPolling, 0, PollMode::kAdaptive);
@@ -63,7 +63,7 @@ TEST_P(OnEachMachine, WhereSwitchesAreCheapPollersYieldHoweverManyTheyAre) {
   EXPECT_EQ(adaptive.late, yielding.late);
 }
 
-// Where switches are dear some threads sleep while others still try to yield.
+// If switches are expensive, some threads sleep while others still try to yield.
 TEST_P(OnEachMachine, PollingHasNoLongTail) {
   const auto result = run(Waits::kPolling);
   EXPECT_LE(result.late, (GetParam().context_switch == kCheap ? 20 : 40) * result.median);
@@ -83,7 +83,7 @@ TEST_P(OnEachMachine, BesideOtherWorkPollingIsBetterThanYieldingOnly) {
 }
 
 // They keep a processor for a time slice each, unless the daemon is woken there. With one processor
-// nothing helps: who looks at memory keeps the other from writing there.
+// nothing helps: a thread that reads memory in a loop keeps the other from writing there.
 TEST_P(OnEachMachine, OnePairThatLooksAtMemoryDoesNotWaitForTimeSlices) {
   if (GetParam().pairs != 1 || GetParam().processors == 1) return;
   const auto result = run(Waits::kInMemory);

@@ -73,7 +73,7 @@ inline void patch_lengths(std::span<uint8_t> frame) {
   put16(24, ~sum & 0xffff);
 }
 
-// For GoogleTest's messages.
+// Prints an error for GoogleTest's messages.
 inline void PrintTo(ParseError error, std::ostream* out) {
   *out << name(error);
 }

@@ -10,7 +10,7 @@
 namespace rocemu::wire {
 namespace {
 
-// What emit writes, and nothing beside it.
+// Returns exactly what emit writes.
 template <class Header>
 ByteVector emitted_header(const Header& header) {
   constexpr size_t kMargin = 8;

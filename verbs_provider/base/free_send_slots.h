@@ -1,4 +1,4 @@
-// Which of a context's abi::SendSlots are free. Those of WQEs that are not yet finished are not.
+// The free slots among a context's abi::SendSlots. Slots of unfinished WQEs are not free.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,8 @@ namespace rocemu::provider {
 
 class FreeSendSlots {
  public:
-  /// 1 + the number of a slot, or 0 if there is none. The lowest, which is likely to be in a cache.
+  /// Returns 1 + the number of the lowest free slot, which is likely to be in a cache, or 0 if
+  /// there is none.
   uint32_t take() {
     for (uint32_t word = 0; word < kWords; ++word) {
       uint64_t free = free_[word].load(std::memory_order_relaxed);

@@ -10,10 +10,10 @@
 namespace rocemu::provider {
 namespace {
 
-/// verbs_qp::comp_mask: the functions of ibv_qp_ex are there.
+/// The bit of verbs_qp::comp_mask that says that the functions of ibv_qp_ex exist.
 constexpr uint32_t kVerbsQpEx = 2;
 
-/// A version of verbs_context. Members are added in front of those that it had.
+/// A version of verbs_context. New members are added in front of the older ones.
 struct ContextVersion {
   int private_abi;
   int newest_public;
@@ -29,11 +29,12 @@ constexpr ContextVersion kContextVersions[] = {
     {65, 18, 368},  // 65: completion counters, none of them in verbs_context
 };
 
-/// Where verbs_qp can have its comp_mask: behind an ibv_qp_ex that grew without a new version.
+/// The possible positions of comp_mask in verbs_qp: after an ibv_qp_ex that grew without a new
+/// version.
 constexpr size_t kQpMasks[] = {
     offsetof(QpEx, wr_atomic_write),  // up to rdma-core 43
     offsetof(QpEx, wr_flush),         // 44
-    sizeof(QpEx),                     // from 45 on
+    sizeof(QpEx),                     // since 45
 };
 
 constexpr bool is_one_of_these(size_t header_context_head) {
@@ -41,10 +42,11 @@ constexpr bool is_one_of_these(size_t header_context_head) {
     if (version.context_head == header_context_head) return true;
   return false;
 }
-// A header that is newer than the table has nothing that we use, but is a reason to look.
+// A header that is newer than the table contains nothing that the provider uses, but the table must
+// then be checked.
 static_assert(is_one_of_these(offsetof(verbs_context, context)));
 
-/// A loaded library, by the symbol versions that it defines. 0 for those it does not define.
+/// A loaded library with the symbol versions that it defines. 0 for those it does not define.
 struct Library {
   const void* address;  // in one of its segments
   const char* name = nullptr;
@@ -52,13 +54,13 @@ struct Library {
   int newest_public = 0;  // N of the newest IBVERBS_1.N
 };
 
-/// An address out of the dynamic section, which the dynamic linker of glibc has relocated on most
-/// machines, and musl's has not.
+/// Returns an address from the dynamic section, which glibc's dynamic linker relocates on most
+/// machines, and musl's does not.
 const char* pointer(const dl_phdr_info& info, ElfW(Addr) value) {
   return reinterpret_cast<const char*>(value < info.dlpi_addr ? info.dlpi_addr + value : value);
 }
 
-/// N, if `name` is the prefix and N.
+/// Stores N if `name` is the prefix followed by N and N is larger than `*newest`.
 void read_number(const char* name, const char* prefix, int* newest) {
   if (strncmp(name, prefix, strlen(prefix)) != 0) return;
   const int number = atoi(name + strlen(prefix));
@@ -78,7 +80,7 @@ void read_versions(const dl_phdr_info& info, const ElfW(Dyn) * dynamic, Library*
   for (; count > 0; --count) {
     ElfW(Verdef) version;
     memcpy(&version, entry, sizeof(version));
-    ElfW(Verdaux) itself;  // the first of its names; others are what it inherits from
+    ElfW(Verdaux) itself;  // the first name; the others are inherited
     memcpy(&itself, entry + version.vd_aux, sizeof(itself));
     const char* name = strings + itself.vda_name;
     read_number(name, "IBVERBS_1.", &library->newest_public);
@@ -114,8 +116,8 @@ void set_mask(VerbsQp* qp, size_t mask_at) {
   memcpy(reinterpret_cast<char*>(qp) + mask_at, &kVerbsQpEx, sizeof(kVerbsQpEx));
 }
 
-/// Only libibverbs' own ibv_qp_to_qp_ex() knows: it looks at the mask and at nothing else. 0 if it
-/// looks somewhere that we do not know.
+/// Returns the position of the mask by a trial with libibverbs' own ibv_qp_to_qp_ex(), which reads
+/// the mask and nothing else. Returns 0 if it reads an unknown position.
 size_t find_qp_mask() {
   for (const size_t mask_at : kQpMasks) {
     VerbsQp probe{};

@@ -1,5 +1,6 @@
-// What differs between the versions of libibverbs in the structs that it shares with its providers
-// (docs/reference/libibverbs-layouts.md), and which of them has loaded us.
+// The differences between the versions of libibverbs in the structs that it shares with its
+// providers (docs/reference/libibverbs-layouts.md), and the detection of the libibverbs that loaded
+// this provider.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +12,11 @@ namespace rocemu::provider {
 
 /// The layout of one libibverbs.
 struct Layout {
-  int newest_public = 0;    // N of IBVERBS_1.N: which of ContextOps there are
-  size_t context_head = 0;  // bytes of its verbs_context before the ibv_context, with which it ends
-  size_t qp_mask_at = 0;    // where its verbs_qp has comp_mask
+  int newest_public = 0;    // N of IBVERBS_1.N: determines the ContextOps
+  size_t context_head = 0;  // bytes of its verbs_context before the ibv_context at its end
+  size_t qp_mask_at = 0;    // offset of comp_mask in its verbs_qp
 
-  /// Its ibv_qp_ex ends with what comes before the mask.
+  /// Its ibv_qp_ex ends before the mask.
   bool has_atomic_write() const { return qp_mask_at > offsetof(QpEx, wr_atomic_write); }
   bool has_flush() const { return qp_mask_at > offsetof(QpEx, wr_flush); }
 };
@@ -23,17 +24,18 @@ struct Layout {
 /// The largest `context_head`.
 inline constexpr size_t kLargestContextHead = 368;
 
-/// That of the libibverbs in this process, once recognize_libibverbs() has been called.
+/// The layout of the libibverbs in this process, once recognize_libibverbs() has been called.
 extern Layout layout;
 
-/// Finds out `layout`. `function` is one of libibverbs' functions. False, with a line on standard
-/// error, if it is a libibverbs that this version does not know.
+/// Detects `layout`. `function` is any function of libibverbs. Returns false, with a line on
+/// standard error, if this version does not support the libibverbs.
 bool recognize_libibverbs(const void* function);
 
-/// `all` as this libibverbs has its operations: one after the other, without those that came later.
+/// Returns `all` in the arrangement of this libibverbs: its operations without gaps, without those
+/// that are newer than it.
 ContextOps arranged(const ContextOps& all);
 
-/// ibv_qp_to_qp_ex() succeeds from now on.
+/// Makes ibv_qp_to_qp_ex() succeed for the QP.
 void mark_as_extended(VerbsQp* qp);
 
 }  // namespace rocemu::provider

@@ -1,5 +1,5 @@
-// A mutex and its guard, without the parts of the C++ library that std::mutex would bring into
-// other people's programs.
+// A mutex and its guard, without the parts of the C++ library that std::mutex would load into
+// programs.
 #pragma once
 
 #include <pthread.h>
@@ -33,10 +33,10 @@ class Mutex {
   pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
 };
 
-/// A mutex that does nothing where the application promised one thread at a time.
+/// A mutex that does nothing if the application promised to use one thread at a time.
 class OptionalMutex {
  public:
-  /// Before the first lock().
+  /// Must be called before the first lock().
   void leave_out() { needed_ = false; }
 
   void lock() {

@@ -1,7 +1,8 @@
-// A context's objects by number: what a completion is matched with.
+// A context's objects by number, with which completions are matched.
 //
-// Looking up takes no lock, since poll_cq of several CQs runs at once. What keeps an object there
-// while it is used is said where it is entered: see Context::Parts.
+// Looking up an object takes no lock, since poll_cq of several CQs runs at the same time. The
+// comments where objects are entered say what keeps an object alive while it is used: see
+// Context::Parts.
 #pragma once
 
 #include <atomic>
@@ -23,7 +24,7 @@ class NumberTable {
   NumberTable(const NumberTable&) = delete;
   NumberTable& operator=(const NumberTable&) = delete;
 
-  /// False if there is no memory, or the number is not one of 24 bits.
+  /// Returns false if memory is exhausted, or the number does not fit into 24 bits.
   bool insert(uint32_t number, T* object) {
     if (number >> (2 * kBits) != 0) return false;
     {
@@ -39,7 +40,7 @@ class NumberTable {
     return true;
   }
 
-  /// Unless another object has taken over the number.
+  /// Removes the object, unless another object has taken over the number.
   void remove(uint32_t number, T* object) {
     std::atomic<T*>* entry = slot(number);
     if (entry == nullptr) return;

@@ -1,5 +1,5 @@
-// Making and ending our objects without operator new: the C++ library's brings exceptions and all
-// they need into other people's programs.
+// Creates and destroys the provider's objects without operator new: that of the C++ library would
+// load exceptions and all their dependencies into programs.
 #pragma once
 
 #include <cerrno>
@@ -8,7 +8,7 @@
 
 namespace rocemu::provider {
 
-/// A value-initialised T in zeroed memory; null with errno set if there is none.
+/// Returns a value-initialized T in zeroed memory, or null with errno set if memory is exhausted.
 template <class T>
 T* make() {
   void* memory = calloc(1, sizeof(T));
@@ -25,14 +25,15 @@ void dispose(T* object) {
   free(object);
 }
 
-/// For verbs that return a pointer: null, with the reason in errno.
+/// The result of verbs that return a pointer: null, with the reason in errno.
 template <class T = void>
 T* fail(int error) {
   errno = error;
   return nullptr;
 }
 
-/// Our object around the one that libibverbs and the application know, which is its first member.
+/// Returns the provider's object of which `Public`, the object of libibverbs and the application,
+/// is the first member.
 template <class Ours, class Public>
 Ours* ours(Public* object) {
   return reinterpret_cast<Ours*>(object);

@@ -1,5 +1,5 @@
-// A few places in memory. Not a std::vector, of which the C++ library would have to be linked
-// (docs/adr/0004-provider-without-cxx-runtime.md).
+// A small set of places in memory. It is not a std::vector, which would require linking the C++
+// library (docs/adr/0004-provider-without-cxx-runtime.md).
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ class PlaceSet {
     return false;
   }
 
-  /// False if there is no memory for one more.
+  /// Returns false if there is no memory for another place.
   bool add(const void* place) {
     if (count_ == capacity_) {
       const size_t capacity = capacity_ == 0 ? 8 : 2 * capacity_;
@@ -36,11 +36,11 @@ class PlaceSet {
 
   void clear() { count_ = 0; }
 
-  /// The calling thread's, until it ends; null without memory for it. Not a thread_local:
-  /// destroying that takes the C++ library.
+  /// Returns the set of the calling thread, which exists until the thread ends, or null if memory
+  /// is exhausted. It is not a thread_local, because destroying that requires the C++ library.
   static PlaceSet* of_this_thread();
 
-  uint32_t round = 0;  // in which these are the places (DoorbellWriter::wait_for_round)
+  uint32_t round = 0;  // of these places (DoorbellWriter::wait_for_round)
 
  private:
   const void** places_ = nullptr;

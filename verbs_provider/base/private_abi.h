@@ -1,9 +1,9 @@
-// The binary interface between libibverbs and its providers, which rdma-core does not install a
-// header for. Declared here in our own words, and nowhere else; the sizes are asserted below.
+// The binary interface between libibverbs and its providers, for which rdma-core does not install a
+// header. It is declared here in our own words, and nowhere else; the sizes are asserted below.
 //
 // The provider is compiled once and works with every libibverbs of rdma-core 36 to 65, whichever
-// headers it is compiled with. What differs between those is in layout.h; here it is declared in
-// its largest form.
+// headers it is compiled with. layout.h has the differences between these versions; the interface
+// is declared here in its largest form.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ static_assert(sizeof(void*) == 8, "private_abi.h describes 64-bit machines");
 
 namespace rocemu::provider {
 
-/// A member of a doubly linked list of libibverbs' own.
+/// A member of a doubly linked list inside libibverbs.
 struct ListNode {
   ListNode* next;
   ListNode* prev;
@@ -25,7 +25,7 @@ struct ListNode {
 
 struct DeviceOps;
 
-/// How a device can be recognised; ours is by match_device().
+/// A way to recognize a device; this provider uses match_device().
 struct MatchEntry {
   void* driver_data;
   union {
@@ -37,7 +37,7 @@ struct MatchEntry {
   uint8_t kind;
 };
 
-/// What libibverbs found in sysfs before it asks providers.
+/// A device that libibverbs found in sysfs, before it asks the providers.
 struct SysfsDevice {
   ListNode entry;
   void* provider_data;
@@ -66,7 +66,7 @@ struct VerbsDevice {
   uint64_t core_support;
 };
 
-/// What a provider registers.
+/// The operations that a provider registers.
 struct DeviceOps {
   const char* name;
   uint32_t match_min_abi_version;
@@ -88,8 +88,8 @@ struct VerbsMr {
   int access;
 };
 
-/// ibv_qp_ex with all its operations, of which older headers lack the last: libibverbs has placed
-/// what follows it by its own header.
+/// ibv_qp_ex with all its operations. Older headers lack the last ones, but libibverbs has laid out
+/// the following members by its own header.
 struct QpEx {
   ibv_qp qp_base;
   uint64_t comp_mask;
@@ -121,9 +121,8 @@ struct QpEx {
                    uint8_t level);  // 45
 };
 
-/// What libibverbs has behind its ibv_qp_ex: a mask by which ibv_qp_to_qp_ex() tells whether the
-/// functions are there (layout.h says where it is), and an XRC domain that only libibverbs' own
-/// commands use.
+/// libibverbs' members after ibv_qp_ex: a mask that shows ibv_qp_to_qp_ex() whether the functions
+/// exist (layout.h has its position), and an XRC domain that only libibverbs' own commands use.
 struct VerbsQp {
   union {
     ibv_qp qp;
@@ -139,9 +138,10 @@ struct VerbsCq {
   };
 };
 
-/// One context's operations by name in alphabetical order, whether we provide them (verbs.h) or
-/// not: the N of IBVERBS_1.N, the newest version of libibverbs' public symbols, with which each
-/// came, and its type. We provide none that came after IBVERBS_1.14, and leave out what those take.
+/// The operations of a context by name in alphabetical order, including those that this provider
+/// does not implement (verbs.h): the N of IBVERBS_1.N, the newest version of libibverbs' public
+/// symbols, that introduced the operation, and its type. This provider implements none that is
+/// newer than IBVERBS_1.14, and omits the types of those operations.
 // clang-format off
 #define ROCEMU_CONTEXT_OPS(V) \
   V(14, int, advise_mr, (ibv_pd*, ibv_advise_mr_advice, uint32_t flags, ibv_sge*, uint32_t num_sge)) \
@@ -239,7 +239,7 @@ struct VerbsCq {
   V(14, void, unimport_pd, (ibv_pd*))
 // clang-format on
 
-/// All of them. Null ones are left to libibverbs, which answers EOPNOTSUPP.
+/// All operations. libibverbs handles null ones, with EOPNOTSUPP.
 struct ContextOps {
 #define ROCEMU_CONTEXT_OP(since, result, name, arguments) result(*name) arguments;
   ROCEMU_CONTEXT_OPS(ROCEMU_CONTEXT_OP)
@@ -259,17 +259,18 @@ static_assert(sizeof(ContextOps) == 744);
 
 }  // namespace rocemu::provider
 
-// What libibverbs exports for providers only.
-// And verbs_register_driver_N, see registration.cc.
+// Functions that libibverbs exports for providers only. verbs_register_driver_N is in
+// registration.cc.
 extern "C" {
-/// Allocates `size` zeroed bytes, of which the verbs_context is `context_offset` bytes in (it is
-/// passed as a pointer), and prepares it. From then on the context owns cmd_fd.
+/// Allocates `size` zeroed bytes with the verbs_context at offset `context_offset` (which is passed
+/// as a pointer), and prepares it. From then on the context owns cmd_fd.
 void* _verbs_init_and_alloc_context(ibv_device* device, int cmd_fd, size_t size,
                                     verbs_context* context_offset, uint32_t driver_id);
 
-/// Closes cmd_fd and async_fd and releases what belongs to libibverbs, but not the memory.
+/// Closes cmd_fd and async_fd and releases libibverbs' resources, but not the memory.
 void verbs_uninit_context(verbs_context* context);
 
-/// Takes over the operations that are not null. `ops` has those that this libibverbs knows.
+/// Takes over the operations that are not null. `ops` has the operations that this libibverbs
+/// knows.
 void verbs_set_ops(verbs_context* context, const rocemu::provider::ContextOps* ops);
 }

@@ -8,14 +8,14 @@
 namespace rocemu::provider {
 namespace {
 
-/// Where the kernel wipes no page (before Linux 4.14) children are not told apart.
+/// Used if the kernel cannot wipe a page (before Linux 4.14); children are then not recognized.
 constinit std::atomic<uint64_t> never_wiped{0};
 
-/// Counts on in a child, whose ancestors had all that is below.
+/// A child continues the numbers of its ancestors, which had all smaller ones.
 constinit std::atomic<uint64_t> latest{0};
 
 __attribute__((constructor)) void make_mark() {
-  constexpr size_t kSize = sizeof(std::atomic<uint64_t>);  // the kernel gives a page
+  constexpr size_t kSize = sizeof(std::atomic<uint64_t>);  // the kernel rounds up to a page
   void* page = mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) return;
   if (madvise(page, kSize, MADV_WIPEONFORK) == 0) {

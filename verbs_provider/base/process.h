@@ -1,5 +1,6 @@
-// Which process this is, as fork() sees it. What a context consists of (mappings that a child does
-// not get, requests that the daemon takes for the parent's) is of use only where it was opened.
+// The identity of this process, which changes in a child of fork(). The parts of a context
+// (mappings that a child does not get, requests that the daemon attributes to the parent) can only
+// be used in the process that opened it.
 #pragma once
 
 #include <atomic>
@@ -7,14 +8,15 @@
 
 namespace rocemu::provider {
 
-/// A number that no ancestor of this process had. It is given out at the first call.
+/// Returns a number that no ancestor of this process had. It is assigned at the first call.
 uint64_t this_process();
 
-/// Where that number stands: in memory that reads as 0 in every child of fork(), also in one that
-/// the C library was not told of.
+/// The location of that number: memory that reads as 0 in every child of fork(), even if the C
+/// library was not notified of the fork.
 extern std::atomic<uint64_t>* process_mark;
 
-/// Whether `process` is what this_process() returned here, and not in an ancestor.
+/// Returns whether `process` was returned by this_process() in this process, and not in an
+/// ancestor.
 inline bool is_this_process(uint64_t process) {
   return process_mark->load(std::memory_order_relaxed) == process;
 }

@@ -1,4 +1,4 @@
-// The name and operation of a verb in recordings, for refusals that the provider decides.
+// The name and operation of a verb in recordings, for refusals that the provider decides
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ struct VerbName {
   char text[kSize]{};
 };
 
-/// The name of the function in libibverbs, "ibv_post_send".
+/// The name of the function in libibverbs, "ibv_post_send"
 template <size_t kSize>
 consteval VerbName<kSize + 4> public_name(const VerbName<kSize>& name) {
   char text[kSize + 4]{'i', 'b', 'v', '_'};
@@ -25,8 +25,8 @@ consteval VerbName<kSize + 4> public_name(const VerbName<kSize>& name) {
   return VerbName<kSize + 4>(text);
 }
 
-/// Returns whether recordings have the verb's refusals. They leave out posts and requests for
-/// notification, which may be refused a million times in a row.
+/// Returns whether recordings contain the verb's refusals. They omit posts and requests for
+/// notification, which can be refused a million times in a row.
 constexpr bool is_recorded(std::string_view name) {
   for (const std::string_view one : {"", "post_send", "post_recv", "post_srq_recv", "bind_mw",
                                      "req_notify_cq", "free_context", "wr_complete"}) {

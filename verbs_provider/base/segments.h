@@ -1,5 +1,6 @@
-// The memory that the daemon shares with a context: a few segments (abi::SharedRange), each mapped
-// when something is first found in it. The queues of all objects are in them.
+// The memory that the daemon shares with a context. It consists of a few segments
+// (abi::SharedRange), each of which is mapped when the first object in it is looked up. They
+// contain the queues of all objects.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +12,7 @@
 
 namespace rocemu::provider {
 
-/// Part of a segment. Stays mapped for as long as the context is open.
+/// A part of a segment. It stays mapped as long as the context is open.
 class SharedPiece {
  public:
   SharedPiece() = default;
@@ -32,9 +33,9 @@ class Segments {
   Segments(const Segments&) = delete;
   Segments& operator=(const Segments&) = delete;
 
-  /// Maps a segment, unless another thread has. 0 or a positive errno value.
+  /// Maps a segment, unless another thread has mapped it. Returns 0 or a positive errno value.
   int add(uint32_t number, int fd, uint64_t size);
-  /// 0; ENOENT if the segment is not mapped yet, EIO if it cannot have such a range.
+  /// Returns 0, ENOENT if the segment is not mapped yet, or EIO if it cannot contain such a range.
   int find(const abi::SharedRange& range, SharedPiece* piece);
 
  private:

@@ -1,4 +1,4 @@
-// A memory file of the daemon, mapped.
+// A mapped memory file of the daemon
 #pragma once
 
 #include <cerrno>
@@ -25,16 +25,17 @@ class SharedMemory {
     return *this;
   }
   ~SharedMemory() {
-    // In a child of fork() there is nothing, or by now something else.
+    // In a child of fork() the address is not mapped, or something else is mapped there by now.
     if (size_ != 0 && is_this_process(mapped_by_)) munmap(data_, size_);
   }
 
   /// Maps the file's first `size` bytes. Returns 0 or a positive errno value.
   ///
-  /// A child of fork() does not get the mapping: as with the queues and doorbells of a real NIC,
-  /// which the kernel does not copy either, it could only disturb its parent's.
+  /// A child of fork() does not get the mapping. This is the same for the queues and doorbells of a
+  /// real NIC, which the kernel does not copy either; the child could only disturb its parent's.
   int map(int fd, uint64_t size) {
-    // Not fstat(): that may be the shim's. A file that is too short would be a SIGBUS later.
+    // A direct system call is used, because fstat() can be the shim's. A file that is too short
+    // would cause a SIGBUS later.
     struct stat status;
     if (system_call(SYS_fstat, fd, &status) != 0) return errno;
     if (size == 0 || static_cast<uint64_t>(status.st_size) < size) return EIO;

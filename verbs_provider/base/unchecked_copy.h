@@ -1,4 +1,4 @@
-// Copying as a NIC does, which asks nobody.
+// Copying without the checks of sanitizers, as by a NIC
 #pragma once
 
 #include <cstddef>
@@ -6,11 +6,12 @@
 
 namespace rocemu::provider {
 
-/// Not memcpy(), which in a program under a sanitizer looks at what the program may touch.
+/// Used instead of memcpy(), which in a program with a sanitizer checks what the program may
+/// access.
 __attribute__((no_sanitize_address, no_sanitize_thread)) inline void unchecked_copy(
     std::byte* to, const std::byte* from, uint64_t length) {
 #if defined(__x86_64__)
-  constexpr uint64_t kLong = 256;  // below, to begin the instruction takes longer than the loop
+  constexpr uint64_t kLong = 256;  // for less, starting the instruction takes longer than the loop
   if (length >= kLong) {
     asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(length) : : "memory");
     return;
@@ -22,7 +23,7 @@ __attribute__((no_sanitize_address, no_sanitize_thread)) inline void unchecked_c
   }
   for (; length > 0; --length) {
     *to++ = *from++;
-    asm volatile("" : : : "memory");  // or the compiler makes a memcpy() of the loop
+    asm volatile("" : : : "memory");  // prevents the compiler from turning the loop into memcpy()
   }
 }
 

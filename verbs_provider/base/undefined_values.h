@@ -1,17 +1,18 @@
-// What the man pages leave undefined after a verb: errno, and attributes that were not asked for.
-// `rocemu run --sanitize` and `--adversarial=undefined` fill it.
+// Values that the man pages leave undefined after a verb: errno, and attributes that were not
+// requested. `rocemu run --sanitize` and `--adversarial=undefined` fill them.
 #pragma once
 
 #include <atomic>
 
 namespace rocemu::provider {
 
-/// errno where it has no meaning: a program that looks there relies on more than the man pages say.
+/// The value of errno where it has no meaning: a program that reads it relies on more than the man
+/// pages guarantee.
 inline constexpr int kUnusableErrno = 0x5a5a;
-/// What bytes without a meaning are filled with.
+/// The value of bytes without a meaning.
 inline constexpr int kUnusableByte = 0x5a;
 
-/// Whether a NIC that this process has opened was started with `--adversarial=undefined`.
+/// If true, this process has opened a NIC that was started with `--adversarial=undefined`.
 inline std::atomic<bool> is_undefined_filled{false};
 
 inline bool fills_undefined() {

@@ -1,6 +1,6 @@
-// The verbs that we provide, of the types that ContextOps gives them. They return what their man
-// pages say: a pointer or null with errno set, or 0 or a positive errno value, which verb.h puts in
-// errno too.
+// The verbs that this provider implements, with the types that ContextOps gives them. They return
+// the values of their man pages: a pointer or null with errno set, or 0 or a positive errno value,
+// which verb.h stores in errno too.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -11,8 +11,8 @@
 
 namespace rocemu::provider {
 
-/// Each verb, and what it does in a child of fork() (InChild, verb.h). From this list it is
-/// declared here and put into a context's operations (provider.cc).
+/// All verbs, with their behavior in a child of fork() (InChild, verb.h). This list declares each
+/// verb here and adds it to a context's operations (provider.cc).
 #define ROCEMU_VERBS(V)          \
   V(advise_mr, kFails)           \
   V(alloc_dm, kWorks)            \
@@ -74,10 +74,10 @@ using FunctionType = std::remove_pointer_t<Pointer>;
 ROCEMU_VERBS(ROCEMU_DECLARE_VERB)
 #undef ROCEMU_DECLARE_VERB
 
-/// A verb, too, but one that returns how many.
+/// Also a verb, but it returns a number of completions.
 FunctionType<decltype(ContextOps::poll_cq)> poll_cq;
 
-/// Posts one IBV_WR_BIND_MW of a type 1 window, which ibv_post_send() takes none of.
+/// Posts one IBV_WR_BIND_MW of a type 1 window, which ibv_post_send() does not accept.
 int post_bind(ibv_qp* qp, ibv_send_wr* wr);
 
 }  // namespace rocemu::provider

@@ -1,4 +1,4 @@
-// A ring of slots in shared memory, into which work requests are posted.
+// A ring of slots in shared memory, to which work requests are posted
 #pragma once
 
 #include <atomic>
@@ -20,19 +20,22 @@ struct WorkQueue {
   uint32_t max_wr = 0;
   uint32_t max_sge = 0;
 
-  Mutex lock;           // of posting
-  uint64_t posted = 0;  // WQEs ever written; a RESET does not begin anew
-  /// `posted` for threads without the lock, modulo 2^32.
+  Mutex lock;           // for posting
+  uint64_t posted = 0;  // WQEs ever written; a RESET does not set it to 0
+  /// `posted` for threads without the lock, modulo 2^32
   std::atomic<uint32_t> told{0};
-  /// WQEs of which the application has seen the end: their completion, or that of a later one, was
-  /// polled. What makes a queue full does not depend on how fast the daemon is.
+  /// The number of WQEs that the application knows to be finished: it has polled their completion,
+  /// or that of a later one. Whether a queue is full therefore does not depend on the daemon's
+  /// speed.
   std::atomic<uint32_t> released{0};
-  /// Of each place, which of the context's SendSlots has the message of its WQE; 0 for none. Not
-  /// read out of the WQEs: the queue's memory is another's before the last of them is given back.
+  /// For each place in the ring, the number of the SendSlot that has the message of its WQE; 0 for
+  /// none. It is not read from the WQEs, because the queue's memory can belong to another queue
+  /// before the last slot is released.
   std::atomic<uint16_t>* slot_of_place = nullptr;
-  /// How many of them are not 0.
+  /// The number of entries that are not 0
   std::atomic<uint32_t> in_slots{0};
-  /// Where the CQ stood when the QP was made: earlier completions are of a QP with the same number.
+  /// The position of the CQ when the QP was created: earlier completions belong to a QP with the
+  /// same number.
   uint64_t first_completion = 0;
 
   WorkQueue() = default;
@@ -47,19 +50,19 @@ struct WorkQueue {
   std::byte* slot(uint64_t index) const { return slots + (index & slot_mask) * uint64_t{stride}; }
   std::byte* next_slot() const { return slot(posted); }
 
-  /// For a queue of sends, once its places are known. Where there is no memory for it no message
-  /// goes into a slot.
+  /// Called for a send queue once its places are known. If memory is exhausted, no message goes
+  /// into a slot.
   void make_room_for_send_slots() {
     void* room = calloc(uint64_t{slot_mask} + 1, sizeof(*slot_of_place));
     slot_of_place = static_cast<std::atomic<uint16_t>*>(room);
   }
-  /// The message of that WQE is in one of the SendSlots.
+  /// Notes that the message of that WQE is in one of the SendSlots.
   void note_send_slot(uint64_t index, uint32_t number) {
     slot_of_place[index & slot_mask].store(static_cast<uint16_t>(number),
                                            std::memory_order_relaxed);
     in_slots.fetch_add(1, std::memory_order_release);
   }
-  /// Which one, if it was not taken before; else 0.
+  /// Returns the number of the slot, if it was not taken before; else 0.
   uint32_t take_send_slot(uint64_t index) {
     if (in_slots.load(std::memory_order_acquire) == 0) return 0;
     const uint16_t number = slot_of_place[index & slot_mask].exchange(0, std::memory_order_relaxed);
@@ -68,7 +71,8 @@ struct WorkQueue {
   }
 };
 
-/// Finds the queue that the daemon made in `memory`. 0, or EIO if it cannot be one.
+/// Opens the queue that the daemon created in `memory`. Returns 0, or EIO if the memory cannot
+/// contain such a queue.
 int open_queue(const SharedPiece& memory, const abi::WorkQueueLayout& layout, uint32_t max_wr,
                uint32_t max_sge, uint32_t min_stride, WorkQueue* queue);
 

@@ -1,5 +1,5 @@
-// librocemu-call-sites.so: writes where the program's calls come from, as emulator/abi/call_sites.h
-// has it. It is loaded for `rocemu run --call-sites` only.
+// librocemu-call-sites.so writes the call stacks of the program's calls in the format of
+// emulator/abi/call_sites.h. It is loaded for `rocemu run --call-sites` only.
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
@@ -20,7 +20,7 @@ namespace {
 
 using turns::kernel;
 
-/// Of different places in the program: one that is deeper is told apart by its innermost calls.
+/// Longer stacks are distinguished by their innermost kMostFrames frames.
 constexpr size_t kMostFrames = 64;
 constexpr size_t kLongestLine = 96;
 
@@ -49,13 +49,13 @@ _Unwind_Reason_Code add_frame(_Unwind_Context* context, void* argument) {
   auto& walk = *static_cast<Walk*>(argument);
   const uintptr_t address = _Unwind_GetIP(context);
   if (address == 0 || walk.frames == kMostFrames) return _URC_END_OF_STACK;
-  // How deep a recursion is makes no other place.
+  // The depth of a recursion does not change the identity of a place.
   for (size_t i = 0; i < walk.frames; ++i)
     if (walk.places[i] == address) return _URC_NO_REASON;
   walk.places[walk.frames++] = address;
   Dl_info module{};
   if (dladdr(reinterpret_cast<void*>(address), &module) == 0 || module.dli_fname == nullptr)
-    return _URC_NO_REASON;  // code that was made at run time is anywhere
+    return _URC_NO_REASON;  // code that was generated at run time has no fixed place
   const char* const slash = strrchr(module.dli_fname, '/');
   const char* const name = slash != nullptr ? slash + 1 : module.dli_fname;
   const uint64_t offset = address - reinterpret_cast<uintptr_t>(module.dli_fbase);
@@ -70,9 +70,9 @@ uint64_t hash_of_stack() {
   return walk.hash.value();
 }
 
-/// The directory, and in it the file, are opened anew each time: a program may close what it did
-/// not open. If that fails, in a child that may not write there for example, its calls are taken
-/// for alike. There may be little stack left, as in a signal handler.
+/// The directory and the file are opened again each time, because a program may close descriptors
+/// that it did not open. If opening fails, for example in a child that may not write there, all its
+/// calls count as the same. The stack can be nearly exhausted here, as in a signal handler.
 void write_line(const char* directory, std::string_view name, uint64_t stack, size_t count) {
   const long at = kernel(SYS_openat, AT_FDCWD, directory, O_PATH | O_CLOEXEC, 0);
   if (at < 0) return;
@@ -94,7 +94,8 @@ std::atomic<bool> is_known = false;  // that the program was executed
 
 extern "C" void rocemu_note_call(const char* name, size_t length, size_t count) {
   using namespace rocemu;
-  // Not in a constructor: those of other libraries make calls, too, perhaps before ours.
+  // This is not done in a constructor: those of other libraries make calls too, perhaps before
+  // ours.
   const char* const directory = getenv(abi::kCallSitesVariable);
   if (directory == nullptr) return;
   if (!is_known.exchange(true)) write_line(directory, abi::kExecuted, 0, 0);

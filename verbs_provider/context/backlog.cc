@@ -6,15 +6,15 @@
 namespace rocemu::provider {
 namespace {
 
-/// What is measured is of so long a time, and of so many completions.
+/// A measurement covers at least this time and this number of completions.
 constexpr int64_t kMinNs = 500'000;
 constexpr uint32_t kFewest = 4;
-/// Where fewer come in that time, something keeps them.
+/// A measurement with fewer completions ends after this time, because something delays them.
 constexpr int64_t kMaxNs = 5'000'000;
-/// A thread that has sent and received lately may have to reply.
+/// The time since its last message in which a thread still counts as sending or receiving.
 constexpr int64_t kLatelyNs = 100'000'000;
-/// With work for so long ahead of the NIC a thread need not look for half of that, but not for
-/// longer: that much of what it could do is waiting then.
+/// If the NIC has work for a long time, a thread need not poll for half of this time, but at most
+/// for kMaxAwayNs, since other work of the thread waits in the meantime.
 constexpr int64_t kLongLeadNs = 800'000;
 constexpr int64_t kMaxAwayNs = 400'000;
 

@@ -24,20 +24,22 @@
 namespace rocemu::provider {
 namespace {
 
-/// The daemon's latest answer to this thread in the verb at hand.
+/// The daemon's latest answer to this thread in the current verb
 thread_local int latest_answer = 0;
 
 void close_fd(int fd) {
   if (fd >= 0) system_call(SYS_close, fd);
 }
 
-/// The daemon reads and writes our buffers through this where process_vm_readv is not permitted.
-/// -1 if there is no /proc or no permission: then it has to do with the other.
+/// Opens the descriptor through which the daemon reads and writes our buffers where
+/// process_vm_readv is not permitted. Returns -1 without /proc or permission: the daemon must then
+/// use process_vm_readv.
 int open_own_memory() {
   return static_cast<int>(system_call(SYS_openat, AT_FDCWD, "/proc/self/mem", O_RDWR | O_CLOEXEC));
 }
 
-/// `shared` is the connection of another context, whose objects are to be ours too; -1 for none.
+/// `shared` is the connection of another context whose objects are shared with this one; -1 for
+/// none.
 int greet(Context* context, int shared) {
   ibv_context& base = context->context;
   abi::Request request{};
@@ -102,7 +104,7 @@ int open_segment(ibv_context* context, uint32_t number) {
   return error;
 }
 
-/// Where libibverbs' verbs_context begins in ours, and what it has there.
+/// Returns the offset of libibverbs' verbs_context in our Context, which depends on its size.
 size_t verbs_context_offset() {
   return offsetof(Context, context) - layout.context_head;
 }
@@ -111,14 +113,14 @@ verbs_context* verbs_of(Context* context) {
                                           verbs_context_offset());
 }
 
-/// Just before its ibv_context libibverbs writes how large its verbs_context is.
+/// libibverbs stores the size of its verbs_context just before the ibv_context in it.
 bool is_of_the_layout(const Context& context) {
   size_t size;
   memcpy(&size, reinterpret_cast<const char*>(&context.context) - sizeof(size), sizeof(size));
   return size == layout.context_head + sizeof(ibv_context);
 }
 
-/// From now on the context owns cmd_fd.
+/// Opens a context, which owns cmd_fd from then on.
 Context* open_context(ibv_device* device, int cmd_fd, int shared) {
   auto* context = static_cast<Context*>(
       _verbs_init_and_alloc_context(device, cmd_fd, sizeof(Context),
@@ -135,13 +137,14 @@ Context* open_context(ibv_device* device, int cmd_fd, int shared) {
   return fail<Context>(error);
 }
 
-/// A connection of our own to the device, in place of the one that `cmd_fd` is: two processes that
-/// sent their requests over the same would read each other's replies.
+/// Returns a new connection to the device and replaces `cmd_fd` by it: two processes that sent
+/// their requests over the same connection would read each other's replies.
 int replace_connection(const ibv_device& device, int cmd_fd) {
   char path[sizeof(device.dev_name) + 32];
   const int length = snprintf(path, sizeof(path), "/dev/infiniband/%s", device.dev_name);
   if (length < 0 || static_cast<size_t>(length) >= sizeof(path)) return ENAMETOOLONG;
-  const int own = open(path, O_RDWR | O_CLOEXEC);  // the shim's, as libibverbs opens devices
+  const int own =
+      open(path, O_RDWR | O_CLOEXEC);  // the shim's open, by which libibverbs opens devices
   if (own < 0) return errno;
   const int error = dup3(own, cmd_fd, O_CLOEXEC) < 0 ? errno : 0;
   close_fd(own);
@@ -160,13 +163,13 @@ verbs_context* import_context(ibv_device* device, int cmd_fd) {
   const int error = shared < 0 ? errno : replace_connection(*device, cmd_fd);
   if (error != 0) {
     close_fd(shared);
-    close_fd(cmd_fd);  // as when the rest fails
+    close_fd(cmd_fd);  // as when a later step fails
     return fail<verbs_context>(error);
   }
   Context* context = open_context(device, cmd_fd, shared);
   close_fd(shared);
   if (context == nullptr) return nullptr;
-  // libibverbs asks for the context's async event file by ioctl().
+  // libibverbs queries the context's async event file by ioctl().
   rocemu_offer_async_fd(cmd_fd, context->context.async_fd);
   return verbs_of(context);
 }
@@ -225,7 +228,7 @@ int refuse(ibv_context* context, abi::Op op, int error, uint32_t object) {
 int recorded_refusal(ibv_context* context, abi::Op op, int error, uint32_t object) {
   if (error <= 0 || error == latest_answer || op == abi::Op{}) return error;
   if (!is_of_this_process(context)) return error;
-  // Without a device, or a daemon, nothing is recorded, and the provider's word stands.
+  // Without a device or a daemon nothing is recorded, and the provider's error is the result.
   const int said = refuse(context, op, error, object);
   return said == EIO ? error : said;
 }

@@ -13,10 +13,10 @@ uint64_t read_clock(clockid_t id) {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
-/// Null on the real clock.
+/// Returns null on the real clock.
 const abi::DoorbellRing* virtual_clock(ibv_context* context) {
   const SharedPiece& memory = context_of(context)->parts.memory;
-  if (memory.size() == 0) return nullptr;  // a context that a test made, without a daemon
+  if (memory.size() == 0) return nullptr;  // a test created this context, without a daemon
   const auto* ring = reinterpret_cast<const abi::DoorbellRing*>(memory.at(0));
   return ring->is_virtual.load(std::memory_order_relaxed) != 0 ? ring : nullptr;
 }

@@ -17,10 +17,10 @@
 namespace rocemu::provider {
 namespace {
 
-/// How often a loop that waits for the daemon asks the kernel whether there still is one.
+/// The number of yields after which a loop that waits for the daemon checks that it still exists.
 constexpr uint32_t kYieldsPerCheck = 1000;
 
-/// As the ring has it: from 1, or 0.
+/// Returns the processor in the ring's format: counted from 1, or 0 if it is unknown.
 uint32_t processor() {
   return static_cast<uint32_t>(sched_getcpu() + 1);
 }
@@ -41,8 +41,8 @@ int DoorbellWriter::ring(abi::DoorbellKind kind, uint32_t object, uint64_t value
   if (!wait_for_space(producer)) return EIO;
   ring_->entries[producer % abi::kDoorbellEntries] = {kind, object, value};
   ring_->client_processor.store(processor(), std::memory_order_relaxed);
-  // Sequentially consistent, like the load of daemon_sleeping that follows: see DoorbellRing.
-  // (Fences would do the same, but ThreadSanitizer does not know fences.)
+  // Sequentially consistent, like the following load of daemon_sleeping: see DoorbellRing. (Fences
+  // would do the same, but ThreadSanitizer does not support fences.)
   ring_->producer.store(producer + 1, std::memory_order_seq_cst);
   wake_if_sleeping();
   return 0;
@@ -51,7 +51,8 @@ int DoorbellWriter::ring(abi::DoorbellKind kind, uint32_t object, uint64_t value
 void DoorbellWriter::wake_if_sleeping() {
   if (ring_->daemon_sleeping.load(std::memory_order_seq_cst) == 0) return;
   const uint64_t one = 1;
-  // Not write(): that may be the shim's, and is a cancellation point. EAGAIN: it is awake already.
+  // A direct system call is used, because write() can be the shim's and is a cancellation point.
+  // EAGAIN means that the daemon is already awake.
   const int saved = errno;
   system_call(SYS_write, wake_fd_, &one, sizeof(one));
   errno = saved;
@@ -70,16 +71,17 @@ bool DoorbellWriter::wait_for_space(uint32_t producer) {
 bool DoorbellWriter::wait_for_round(const void* place) {
   if (!is_virtual()) return false;
   if (rocemu_turns_found_nothing != nullptr && rocemu_turns_found_nothing(place)) return true;
-  // Where this thread found nothing in that round. The number is that of all contexts. It was read
-  // before this last look, so that what came after the look has another one.
+  // The places that this thread polled without success in that round. The round's number is common
+  // to all contexts. It was read before this last poll, so that anything that arrived after the
+  // poll belongs to another round.
   PlaceSet* const empty = PlaceSet::of_this_thread();
   const uint32_t now = ring_->round.load(std::memory_order_seq_cst);
   if (empty != nullptr && !(empty->round == now && empty->contains(place))) {
     if (empty->round != now) empty->clear();
     empty->round = now;
-    if (empty->add(place)) return true;  // without memory for it, as if it had been seen
+    if (empty->add(place)) return true;  // without memory, as if it had been polled before
   }
-  // Not for ever, since nobody counts when the daemon is gone.
+  // The wait is bounded, since the round no longer changes after the daemon has ended.
   constexpr timespec kLongest{1, 0};
   const int saved = errno;
   ring_->waiting_for_round.fetch_add(1, std::memory_order_seq_cst);
@@ -101,7 +103,7 @@ bool DoorbellWriter::is_daemon_gone() {
   const int saved = errno;
   pollfd entry{connection_, 0, 0};  // POLLHUP and POLLERR are always reported
   const timespec now{};
-  // Not poll(): it is a cancellation point, and the lock may be held.
+  // A direct system call is used, because poll() is a cancellation point, and the lock may be held.
   const bool gone = system_call(SYS_ppoll, &entry, 1, &now, nullptr, 0) > 0;
   errno = saved;
   if (gone) gone_.store(true, std::memory_order_relaxed);

@@ -10,22 +10,22 @@ namespace rocemu::provider {
 
 class DoorbellWriter {
  public:
-  /// `wake_fd` is the daemon's eventfd; `connection` tells whether the daemon is still there.
+  /// `wake_fd` is the daemon's eventfd; `connection` shows whether the daemon still exists.
   void attach(abi::DoorbellRing* ring, int wake_fd, int connection);
 
-  /// Adds an entry and sees to it that the daemon looks at it. 0, or EIO if the daemon is gone.
+  /// Adds an entry, and wakes the daemon if necessary. Returns 0, or EIO if the daemon has ended.
   int ring(abi::DoorbellKind kind, uint32_t object, uint64_t value);
 
   bool is_virtual() const { return ring_->is_virtual.load(std::memory_order_relaxed) != 0; }
   bool has_exact_memory() const {
     return ring_->has_exact_memory.load(std::memory_order_relaxed) != 0;
   }
-  /// On a virtual clock: nothing was found at `place`. The second time in one round that the
-  /// calling thread finds nothing there it waits for the next, for others to go on. False on a real
-  /// clock.
+  /// Notes, on a virtual clock, that a poll of `place` found nothing. If this is the calling
+  /// thread's second such poll of the place in one round, waits for the next round, so that others
+  /// can continue. Returns false on a real clock.
   bool wait_for_round(const void* place);
 
-  /// Whether a rule may make such an operation fail (abi::DoorbellRing::asked_for).
+  /// Returns whether a rule may make such an operation fail (abi::DoorbellRing::asked_for).
   bool asks_for(abi::Op operation) const {
     return (ring_->asked_for.load(std::memory_order_relaxed) & abi::asked_for_bit(operation)) != 0;
   }
@@ -35,9 +35,9 @@ class DoorbellWriter {
     return ring_->pollers_per_processor.load(std::memory_order_relaxed);
   }
 
-  /// Asks the kernel; once gone, always gone.
+  /// Asks the kernel; the result remains true once it was true.
   bool is_daemon_gone();
-  /// Yields the processor, and lets the daemon know meanwhile.
+  /// Yields the processor, and shows this to the daemon in the meantime.
   void give_way();
 
  private:

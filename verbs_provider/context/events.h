@@ -1,4 +1,4 @@
-// The end of an object waits for the application to acknowledge the object's events.
+// The destruction of an object waits until the application has acknowledged the object's events.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 
 namespace rocemu::provider {
 
-/// The events of an object for whose acknowledgement its destruction waits.
+/// The events of an object whose acknowledgement its destruction awaits
 struct Unacknowledged {
   uint32_t completion = 0, async = 0;
 };
 
-/// libibverbs counts acknowledgements and signals `cond` under `mutex`. See ibv_ack_cq_events(3)
-/// and ibv_ack_async_event(3): destroying an object with an unacknowledged event waits. `call` and
-/// `object` are names for reports: "ibv_destroy_cq", "CQ". `handle` is the object.
+/// Waits for the acknowledgements. libibverbs counts them and signals `cond` under `mutex`; see
+/// ibv_ack_cq_events(3) and ibv_ack_async_event(3). `call` and `object` are names for reports:
+/// "ibv_destroy_cq", "CQ". `handle` is the object.
 template <class Left>
 void wait_for_acknowledgements(pthread_mutex_t* mutex, pthread_cond_t* cond, const char* call,
                                const char* object, uint32_t number, const void* handle, Left left) {

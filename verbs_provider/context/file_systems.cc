@@ -11,15 +11,15 @@
 namespace rocemu::provider {
 namespace {
 
-/// An overlay may lie over any of the others; in practice it is a container's, over a disk.
+/// An overlay can be over any of the others; in practice it is a container's, over a disk.
 constexpr const char* kLocal[] = {"bcachefs", "btrfs",  "devtmpfs", "erofs",     "exfat",   "ext2",
                                   "ext3",     "ext4",   "f2fs",     "hugetlbfs", "iso9660", "jfs",
                                   "msdos",    "nilfs2", "ntfs3",    "overlay",   "proc",    "ramfs",
                                   "reiserfs", "rootfs", "squashfs", "sysfs",     "tmpfs",   "ubifs",
                                   "udf",      "vfat",   "xfs",      "zfs",       "zonefs"};
 
-/// Files of mounts that the kernel keeps to itself: memfd_create(2), shared anonymous memory,
-/// shmget(2), and the same of huge pages.
+/// Files of internal mounts of the kernel: memfd_create(2), shared anonymous memory, shmget(2), and
+/// the same with huge pages.
 constexpr const char* kOfTheKernel[] = {"/memfd:",        "/dev/zero",  "/SYSV",
                                         "/anon_hugepage", "/secretmem", "anon_inode:"};
 
@@ -30,7 +30,7 @@ bool is_of_the_kernel(const char* path) {
   return false;
 }
 
-/// File systems that are to be looked up together.
+/// File systems that are looked up together
 struct FileSystems {
   static constexpr size_t kMax = 16;
   struct One {
@@ -55,9 +55,9 @@ struct FileSystems {
   size_t count;
 };
 
-/// What is mounted here. What is not, since it is the kernel's own, is outside of this chroot(2) or
-/// was unmounted, stays as it is known.
-/// By itself: a ProcFile is a quarter of the smallest thread's stack, and its caller needs others.
+/// Looks up the file systems that are mounted here. Others keep their value: they are internal to
+/// the kernel, outside of this chroot(2), or unmounted. This is a separate function because a
+/// ProcFile takes a quarter of the smallest thread's stack, and its caller needs others.
 [[gnu::noinline]] void look_up(FileSystems& wanted) {
   ProcFile mounts("/proc/self/mountinfo");
   while (char* line = mounts.next()) {
@@ -108,7 +108,7 @@ MappedKind kind_of_memory(uint64_t begin, uint64_t end) {
     if (range.inode == 0 || found.has(range.device)) return true;
     too_many |= found.count == FileSystems::kMax;
     if (too_many) return true;
-    // FUSE, NFS and all others without a disk have numbers with major 0.
+    // FUSE, NFS and all other file systems without a disk have device numbers with major 0.
     const bool has_disk = major(range.device) != 0;
     found.all[found.count++] = {range.device, has_disk || is_of_the_kernel(range.path)};
     return true;

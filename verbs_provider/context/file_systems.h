@@ -1,26 +1,27 @@
-// What kind of memory is mapped, and where the pages of a mapped file come from. Those of a file
-// system in user space (FUSE) come from a program, those of NFS and its like from another machine:
-// access to one that is not in memory waits for them, for ever perhaps.
+// Properties of mapped memory, and the origin of the pages of a mapped file. A program provides the
+// pages of a file system in user space (FUSE), and another machine those of NFS and similar file
+// systems: an access to a page that is not in memory waits for it, perhaps forever.
 #pragma once
 
 #include <cstdint>
 
 namespace rocemu::provider {
 
-/// The answer if /proc cannot be read: only is_shared is set, which is always safe.
+/// The result if /proc cannot be read: only is_shared is set, which is always safe.
 struct MappedKind {
-  bool has_hole;      // some is not mapped, or may not be read
-  bool is_read_only;  // some is
-  bool may_block;     // some may have to be waited for; also of file systems of unknown kinds
-  bool is_shared;     // some pages may be mapped elsewhere, too: MAP_SHARED
+  bool has_hole;      // some memory is not mapped, or not readable
+  bool is_read_only;  // some memory is read-only
+  bool may_block;     // some pages may have to be waited for; also set for unknown file systems
+  bool is_shared;     // some pages can have further mappings: MAP_SHARED
 };
 MappedKind kind_of_memory(uint64_t begin, uint64_t end);
 
-/// `line` is one of /proc/self/mountinfo (proc_pid_mountinfo(5)): the kind of the file system with
-/// that device number; null if it is about another. It changes the line.
+/// `line` is a line of /proc/self/mountinfo (proc_pid_mountinfo(5)). Returns the type of the file
+/// system with that device number, or null if the line is about another file system. Modifies the
+/// line.
 const char* kind_of_file_system(char* line, unsigned device_major, unsigned device_minor);
 
-/// Whether its pages come from this machine's memory or disks.
+/// Returns whether the pages come from this machine's memory or disks.
 bool is_local(const char* kind);
 
 }  // namespace rocemu::provider

@@ -16,12 +16,12 @@ namespace {
 
 constexpr char kMaps[] = "/proc/self/maps";
 
-/// linux/fs.h, struct procmap_query: older headers do not have it.
+/// struct procmap_query of linux/fs.h, which older headers lack
 struct ProcmapQuery {
-  uint64_t size, flags, address;  // asked
+  uint64_t size, flags, address;  // input
   uint64_t vma_begin, vma_end, vma_flags, vma_page_size, vma_offset, inode;
   uint32_t device_major, device_minor;
-  uint32_t name_size;  // asked: room for it; 0 in the answer: it has none
+  uint32_t name_size;  // input: size of the buffer; output: 0 if it has no name
   uint32_t build_id_size;
   uint64_t name_address, build_id_address;
 };
@@ -55,13 +55,14 @@ void cut(MappedRange& range, uint64_t begin, uint64_t end) {
   if (range.end > end) range.end = end;
 }
 
-/// False if the kernel cannot tell in this way, from `*begin` on. By itself, as
-/// for_each_mapped_by_text(): both need much of a small stack, but not at once.
+/// Returns false if the kernel does not support this query, from `*begin` on. This and
+/// for_each_mapped_by_text() are separate functions because both need much of a small stack, but
+/// not at the same time.
 [[gnu::noinline]] bool for_each_mapped_by_query(uint64_t* begin, uint64_t end, void* context,
                                                 bool (*visit)(void* context,
                                                               const MappedRange& range)) {
   const ProcFile maps(kMaps);
-  char name[PATH_MAX] = {};  // valgrind does not know that the kernel writes there
+  char name[PATH_MAX] = {};  // valgrind does not know that the kernel writes to it
   while (*begin < end) {
     ProcmapQuery query{};
     query.size = sizeof(query);
@@ -69,7 +70,7 @@ void cut(MappedRange& range, uint64_t begin, uint64_t end) {
     query.address = *begin;
     query.name_size = sizeof(name);
     query.name_address = reinterpret_cast<uint64_t>(name);
-    // Not by ioctl(), which the shim replaces.
+    // A direct system call is used, because the shim replaces ioctl().
     if (system_call(SYS_ioctl, maps.fd(), kProcmapQuery, &query) != 0) return errno == ENOENT;
     if (query.vma_begin >= end) return true;
     if (query.name_size == 0) name[0] = '\0';

@@ -1,6 +1,6 @@
-// What kinds of memory lie in a part of this process's address space, by /proc/self/maps
-// (proc_pid_maps(5)): by its PROCMAP_QUERY, which Linux 6.11 introduced and which takes a few
-// microseconds however much is mapped, or by its text.
+// The mappings in a part of this process's address space, from /proc/self/maps (proc_pid_maps(5)).
+// They are read by PROCMAP_QUERY, which exists since Linux 6.11 and takes a few microseconds
+// independently of the number of mappings, or from the file's text.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@ namespace rocemu::provider {
 struct MappedRange {
   uint64_t begin, end;
   bool readable, writable;
-  bool shared;       // MAP_SHARED: other mappings may have the same pages
+  bool shared;       // MAP_SHARED: other mappings can have the same pages
   uint64_t inode;    // of the file; 0: there is none
-  dev_t device;      // of the file system with it
+  dev_t device;      // of the file system of the file
   const char* path;  // or "[heap]" and the like, while it is visited; "": it has no name
 };
 
-/// Visits what is mapped between the addresses, in order and cut at them, until `visit` returns
-/// false: `visit(context, range)`. False if the map could not be read to the end; then nothing
-/// may be concluded from what was not visited.
+/// Calls `visit(context, range)` for the mappings between the addresses, in order and truncated at
+/// them, until it returns false. Returns false if the map could not be read to the end; then
+/// nothing is known about the ranges that were not visited.
 bool for_each_mapped(uint64_t begin, uint64_t end, void* context,
                      bool (*visit)(void* context, const MappedRange& range));
 
@@ -31,7 +31,7 @@ bool for_each_mapped(uint64_t begin, uint64_t end, Visit visit) {
   });
 }
 
-/// The same by the text only, which is what older kernels have.
+/// The same with the text only, as on older kernels
 bool for_each_mapped_by_text(uint64_t begin, uint64_t end, void* context,
                              bool (*visit)(void* context, const MappedRange& range));
 

@@ -16,7 +16,7 @@
 namespace rocemu::provider {
 namespace {
 
-/// Of the process, since that is what the memory belongs to.
+/// The state of the process, to which the memory belongs
 struct State {
   Mutex lock;
   Context* contexts;  // that have registered memory
@@ -24,7 +24,7 @@ struct State {
   bool is_watched;  // by a userfaultfd
   bool blocks;      // some page may have to be waited for
 };
-/// For as long as the process is there: somebody may register when it ends.
+/// Is never destroyed: a program can register memory while the process exits.
 union Lasting {
   constexpr Lasting() : state{} {}
   ~Lasting() {}
@@ -33,8 +33,8 @@ union Lasting {
 constinit Lasting lasting;
 State& state = lasting.state;
 
-/// A thread of the parent may have had the lock, which the child does not have. What it was
-/// changing is a list that is whole after each of its assignments.
+/// A thread of the parent may have held the lock, and the child does not have this thread. The list
+/// that it was changing is consistent after each of its assignments.
 void after_fork_in_child() {
   new (&state.lock) Mutex;
 }
@@ -42,8 +42,8 @@ __attribute__((constructor)) void watch_forks() {
   pthread_atfork(nullptr, nullptr, after_fork_in_child);
 }
 
-/// Once for each context. The daemon serves what is asked one after the other: when it has answered
-/// it no longer is in the middle of reaching memory as it did before.
+/// Notifies the daemon, once for each context. The daemon handles requests one after the other:
+/// once it has replied, no earlier access to the memory is in progress.
 void tell_of_blocking(Context& context) {
   Context::Parts& parts = context.parts;
   if (parts.told_of_blocking_memory || !is_this_process(parts.opened_by)) return;
@@ -53,8 +53,8 @@ void tell_of_blocking(Context& context) {
   parts.told_of_blocking_memory = call(&context.context, request, &reply) == 0;
 }
 
-/// All memory that was ever registered lies between these addresses; most changes of mappings do
-/// not.
+/// All memory that was ever registered lies between these addresses; most changes of mappings are
+/// outside.
 constinit std::atomic<uint64_t> lowest{UINT64_MAX}, highest{0};
 
 void note_change(Context& context, uint64_t begin, uint64_t end, abi::MappingCall call) {
@@ -69,8 +69,8 @@ void note_change(Context& context, uint64_t begin, uint64_t end, abi::MappingCal
   changes.count.store(count + 1, std::memory_order_release);
 }
 
-/// See rocemu_watch_mappings(). A change goes unnoticed while another thread, or the thread that a
-/// signal has interrupted, registers memory: waiting could take forever.
+/// See rocemu_watch_mappings(). A change is not noticed while another thread, or the thread that a
+/// signal has interrupted, registers memory, because waiting for it could take forever.
 void on_mapping_change(uint64_t begin, uint64_t end, abi::MappingCall call) {
   if (begin >= highest.load(std::memory_order_relaxed)) return;
   if (end <= lowest.load(std::memory_order_relaxed)) return;
@@ -107,7 +107,7 @@ void enter(Context& context) {
   state.contexts = &context;
 }
 
-/// As ib_umem_get() of Linux: what may be changed has to be writable.
+/// Returns whether memory with these access rights must be writable, as in ib_umem_get() of Linux.
 bool may_be_changed(int access) {
   constexpr int kChanges = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                            IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND;
@@ -120,7 +120,7 @@ int check_region_memory(ibv_context* context, uint64_t address, uint64_t length,
                         uint32_t* is_shared) {
   *is_shared = 0;
   const uint64_t end = address + length;
-  if (end <= address) return 0;  // nothing, or what the daemon refuses
+  if (end <= address) return 0;  // length 0, or a range that the daemon refuses
   const bool on_demand = (access & IBV_ACCESS_ON_DEMAND) != 0;
   const MappedKind memory = kind_of_memory(address, end);
   if (!on_demand && (memory.has_hole || (may_be_changed(access) && memory.is_read_only))) {

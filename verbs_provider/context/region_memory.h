@@ -1,5 +1,5 @@
-// The memory of this process that regions are registered of. It stays as it is: the daemon reaches
-// it by system calls.
+// The memory of this process that is registered. It is not changed: the daemon accesses it by
+// system calls.
 #pragma once
 
 #include <cstdint>
@@ -8,23 +8,23 @@
 
 namespace rocemu::provider {
 
-/// To be called before the daemon first looks at memory of a region. 0, or EFAULT if some of it is
-/// not mapped or may not be accessed as `access` says, which a NIC finds out when it pins the
-/// pages. With IBV_ACCESS_ON_DEMAND it pins none.
+/// Must be called before the daemon first accesses memory of a region. Returns 0, or EFAULT if some
+/// of the memory is not mapped or does not permit `access`, which a NIC notices when it pins the
+/// pages. With IBV_ACCESS_ON_DEMAND a NIC pins no pages.
 ///
-/// Sets `*is_shared` to 1 if other mappings may have some of the region's pages, too, otherwise to
+/// Sets `*is_shared` to 1 if other mappings can have some of the region's pages, too, otherwise to
 /// 0.
 ///
-/// Notifies the daemon if some pages may have to be waited for (a userfaultfd's, a file's on FUSE
-/// or NFS).
+/// Notifies the daemon if some pages may have to be waited for (a userfaultfd's, or those of a file
+/// on FUSE or NFS).
 int check_region_memory(ibv_context* context, uint64_t address, uint64_t length, int access,
                         uint32_t* is_shared);
 
 /// An entry of the list of this process's registered memory, by which the provider reports changed
-/// pages to the daemon (abi::MappingChanges).
+/// pages to the daemon (abi::MappingChanges)
 struct RegisteredMemory {
   uint64_t begin = 0, end = 0;
-  bool is_shared = false;  // MAP_SHARED: madvise(2) leaves it the same pages
+  bool is_shared = false;  // MAP_SHARED: madvise(2) does not replace its pages
   ibv_context* context = nullptr;
   RegisteredMemory* next = nullptr;
   RegisteredMemory** link = nullptr;  // the pointer to this entry; null: not in the list
@@ -33,7 +33,7 @@ void enter_memory(RegisteredMemory& memory, ibv_context* context, uint64_t begin
                   bool is_shared);
 void leave_memory(RegisteredMemory& memory);
 
-/// The context is about to be closed.
+/// Must be called before the context is closed.
 void forget_region_memory(ibv_context* context);
 
 }  // namespace rocemu::provider

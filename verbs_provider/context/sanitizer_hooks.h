@@ -1,5 +1,5 @@
-// What the provider shows librocemu-sanitizer.so, if that is loaded (`rocemu run --sanitize`).
-// Without it each place costs one branch.
+// The hooks through which the provider reports to librocemu-sanitizer.so, if it is loaded (`rocemu
+// run --sanitize`). Otherwise each hook costs one branch.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -13,7 +13,7 @@
 namespace rocemu::provider {
 
 /// A call that posts, under the lock of its queue. The work requests from `begin` to `end` are in
-/// the queue's slots and not yet announced to the NIC.
+/// the queue's slots, and the NIC has not been notified of them yet.
 struct PostedRequests {
   abi::WorkQueue kind;
   const void* object;  // the ibv_qp or ibv_srq
@@ -24,7 +24,8 @@ struct PostedRequests {
   uint64_t head_wr_id;
 };
 
-/// The request behind those that a call has posted was refused. `asked` SGEs, or bytes inline.
+/// The refused request that followed the posted ones. `asked` is its number of SGEs or bytes of
+/// inline data.
 struct RefusedRequest {
   int error;
   bool is_state_wrong, has_too_many_sges, has_too_much_inline;
@@ -32,22 +33,23 @@ struct RefusedRequest {
 };
 
 struct SanitizerHooks {
-  /// Puts itself around verbs. Called for each context. `now_ns` is device_time_ns().
+  /// Wraps verbs. Called for each context. `now_ns` is device_time_ns().
   void (*wrap)(ContextOps* ops, uint64_t (*now_ns)(ibv_context*));
   /// `refused` is null if all were posted.
   void (*posted)(const PostedRequests& posted, const RefusedRequest* refused);
-  /// The doorbell could not be rung: those requests were not posted after all.
+  /// The doorbell could not be rung, so those requests were not posted.
   void (*taken_back)(const PostedRequests& posted);
   void (*polls)(ibv_cq* cq);
-  /// The program gets this completion. Under the CQ's lock.
+  /// The program gets this completion. Called under the CQ's lock.
   void (*completed)(ibv_cq* cq, const abi::Cqe& cqe);
-  /// The program does not get this one, since its QP is gone or was reset. Under the CQ's lock.
+  /// The program does not get this completion, since its QP was destroyed or reset. Called under
+  /// the CQ's lock.
   void (*dropped)(ibv_cq* cq, const abi::Cqe& cqe);
-  /// The program has changed the pages of registered memory. Perhaps in the middle of its
+  /// The program has changed the pages of registered memory. Can be called in the middle of its
   /// allocator.
   void (*mapping_changed)(ibv_context* context, uint64_t begin, uint64_t end,
                           abi::MappingCall call);
-  /// The destruction of an ibv_qp, ibv_cq or ibv_srq begins to wait, and ends.
+  /// The destruction of an ibv_qp, ibv_cq or ibv_srq starts to wait, and ends its wait.
   void (*waits_for_acknowledgements)(const void* object, uint32_t completion, uint32_t async);
   void (*has_acknowledgements)(const void* object);
 };
@@ -59,7 +61,7 @@ const rocemu::provider::SanitizerHooks rocemu_sanitizer_hooks;
 
 namespace rocemu::provider {
 
-/// Null if the run has no --sanitize.
+/// Returns null if the run does not have --sanitize.
 inline const SanitizerHooks* sanitizer() {
   return &rocemu_sanitizer_hooks;
 }

@@ -1,5 +1,5 @@
-// How the application enters a verb: verb<post_send> is post_send with what all verbs have in
-// common around it.
+// The entry of the application into a verb: verb<post_send> is post_send with the steps that all
+// verbs have in common.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -17,8 +17,8 @@
 
 namespace rocemu::provider {
 
-/// In a child of fork(), of a context (or its object) that the child has from its parent. Works: a
-/// question to the device, and what only concerns the child's own memory.
+/// The behavior of a verb in a child of fork(), with a context (or its object) from the parent. It
+/// works if it is a query of the device, or concerns only the child's own memory.
 enum class InChild { kFails, kWorks };
 
 inline ibv_context* context_of_object(ibv_context* context) {
@@ -35,7 +35,7 @@ ibv_context* context_of_object(const Object* object) {
   return object->context;
 }
 
-/// Returns the handle of an object with which a request may begin; 0 if the object has none.
+/// Returns the handle of an object with which a request can start, or 0 if the object has none.
 template <class Object>
 uint32_t handle_of_object(const Object* object) {
   if constexpr (std::is_same_v<Object, VerbsMr>) {
@@ -73,8 +73,8 @@ struct Verb<kVerb, kInChild, kName> {
   }
 
  private:
-  /// The man pages have verbs return "the value of errno". errno has that value too, as with a
-  /// kernel's provider, whose system call failed. After success errno(3) leaves it undefined.
+  /// The man pages say that verbs return "the value of errno". errno has this value too, as with a
+  /// kernel's provider after a failed system call. After success, errno(3) leaves it undefined.
   template <class Any>
   static Any with_errno(Any result, Object* object) {
     if constexpr (std::is_same_v<Any, int>) {
@@ -88,7 +88,7 @@ struct Verb<kVerb, kInChild, kName> {
       errno = recorded(errno, object);
       return result;
     }
-    // Posts and requests for notification leave errno alone: rsockets post between a failure and
+    // Posts and requests for notification do not change errno: rsockets post between a failure and
     // the return of its errno.
     if constexpr (is_recorded(kName.text)) {
       if (fills_undefined()) [[unlikely]]
@@ -97,7 +97,7 @@ struct Verb<kVerb, kInChild, kName> {
     return result;
   }
 
-  /// Returns the program's result of a call that failed. Its object still exists.
+  /// Returns the program's result of a failed call. Its object still exists.
   static int recorded(int error, Object* object) {
     if constexpr (is_recorded(kName.text)) {
       const abi::Op op = recorded_operation(kName.text);
@@ -118,9 +118,9 @@ struct Verb<kVerb, kInChild, kName> {
   }
 };
 
-/// A verb whose result is an error number sets errno to it. (One that returns a pointer does so by
-/// itself.) In a child of fork() it fails with EPERM, before it touches anything. Its refusals are
-/// recorded under its name, if it has one.
+/// A verb whose result is an error number sets errno to it. (A verb that returns a pointer does so
+/// by itself.) In a child of fork() it fails with EPERM, before it accesses anything. Its refusals
+/// are recorded under its name, if it has one.
 template <auto kVerb, InChild kInChild = InChild::kFails, VerbName kName = "">
 inline constexpr auto* verb = Verb<kVerb, kInChild, kName>::call;
 

@@ -14,8 +14,8 @@
 namespace rocemu::provider {
 namespace {
 
-/// The notes of this process, made for the first note; a child of fork() has a copy. Null if memory
-/// is lacking.
+/// Returns the notes of this process, which are created for the first note; a child of fork() has a
+/// copy. Returns null if memory is exhausted.
 abi::WaitNotes* notes() {
   static std::atomic<abi::WaitNotes*> made{nullptr};
   if (abi::WaitNotes* known = made.load(); known != nullptr) return known;

@@ -1,4 +1,4 @@
-// A note on what this thread waits for, which a hang report shows (abi/wait_notes.h).
+// A note that says what this thread waits for, which a hang report shows (abi/wait_notes.h)
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@ namespace rocemu::provider {
 
 class WaitNote {
  public:
-  /// If memory is lacking there is no note.
+  /// If memory is exhausted there is no note.
   explicit WaitNote(const char* text);
   ~WaitNote();
   WaitNote(const WaitNote&) = delete;

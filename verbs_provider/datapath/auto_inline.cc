@@ -16,8 +16,8 @@ namespace {
 
 constexpr uint64_t kPage = 4096;  // or a multiple of it
 
-/// Whether the word around the address can be read. An `how` that does not exist has the kernel
-/// look at the set, and change nothing.
+/// Returns whether the word around the address can be read. Because `how` is invalid, the kernel
+/// reads the set and changes nothing.
 bool is_readable(uint64_t address) {
   constexpr int kNoHow = -1;
   constexpr uint64_t kWord = 8;
@@ -28,7 +28,7 @@ bool is_readable(uint64_t address) {
   return readable;
 }
 
-/// A region may have holes: what a program posts there is an error completion, and no crash.
+/// A region can have holes: posting a hole causes an error completion, not a crash.
 bool is_there(const ibv_sge& sge) {
   const uint64_t last = sge.addr + sge.length - 1;
   return is_readable(sge.addr) && (sge.addr / kPage == last / kPage || is_readable(last));
@@ -42,7 +42,7 @@ bool is_registered(Context::Parts& parts, const ibv_sge& sge) {
   return offset <= mr->own_length && sge.length <= mr->own_length - offset;
 }
 
-/// False if some of it cannot be had.
+/// Copies the data of the list. Returns false if a part of it cannot be read.
 bool copy(Context::Parts& parts, const ibv_sge* list, uint32_t count, std::byte* to) {
   for (uint32_t i = 0; i < count; ++i) {
     if (list[i].length == 0) continue;
@@ -62,7 +62,7 @@ void carry(ibv_context* context, const ibv_sge* list, uint32_t count, std::byte*
   if (total == 0 || total > abi::SendSlots::kMaxBytes) return;
   Context::Parts& parts = context_of(context)->parts;
   if (parts.doorbells.has_exact_memory()) return;
-  // A page that the program has yet to provide is waited for, and a post must not wait.
+  // A page that the program has yet to provide must be waited for, but a post must not wait.
   if (parts.told_of_blocking_memory.load(std::memory_order_relaxed)) return;
   if (total <= abi::kMaxCarried) {
     if (copy(parts, list, count, behind_list)) wqe.inline_size = static_cast<uint32_t>(total);

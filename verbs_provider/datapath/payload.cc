@@ -22,14 +22,14 @@ constexpr uint32_t kYieldsPerCheck = 1000;
 
 constexpr uint64_t kWord = 8;
 
-/// Whether the word can be written, which is about to be: the kernel writes the thread's signal
-/// mask there. The cheapest call that writes to memory.
+/// Returns whether the word, which is about to be overwritten, can be written: the kernel writes
+/// the thread's signal mask to it. This is the cheapest call that writes to memory.
 bool overwrite(uint64_t address) {
   return system_call(SYS_rt_sigprocmask, SIG_BLOCK, nullptr, address, kWord) == 0;
 }
 
-/// The same, and leaves the word of 4 bytes around the address as it is: the kernel adds 0 to it,
-/// and wakes nobody.
+/// The same, but preserves the word of 4 bytes around the address: the kernel adds 0 to it, and
+/// wakes no thread.
 bool is_writable(uint64_t address) {
   uint32_t unused = 0;
   constexpr long kWakes = 0;
@@ -38,8 +38,8 @@ bool is_writable(uint64_t address) {
                      address & ~uint64_t{3}, kAddNothing) >= 0;
 }
 
-/// What has to be found out before each copy, since the program may have unmapped the buffer: a
-/// NIC has it pinned, and the program must not crash.
+/// This must be checked before each copy, since the program may have unmapped the buffer: a NIC has
+/// it pinned, and the program must not crash.
 bool may_be_written(uint64_t address, uint64_t length, WritablePage& known) {
   const uint64_t last = address + length - 1;
   const uint64_t first_page = address / kPage, last_page = last / kPage;
@@ -54,7 +54,7 @@ bool may_be_written(uint64_t address, uint64_t length, WritablePage& known) {
   return true;
 }
 
-/// As to pages that are pinned: to those that became read-only, too.
+/// Writes to memory like to pinned pages, including pages that became read-only.
 void write_pinned(uint64_t address, const std::byte* from, uint64_t length) {
   const long file = system_call(SYS_openat, AT_FDCWD, "/proc/self/mem", O_WRONLY | O_CLOEXEC);
   if (file < 0) return;
@@ -100,7 +100,7 @@ void receive_payload(Context::Parts& parts, uint32_t cq, uint32_t index, const a
     slot.state.store(abi::payload_state(cq, index, PayloadSlot::kEmpty), std::memory_order_release);
     return;
   }
-  // Withdrawn by the daemon, which may not have written all of it yet.
+  // The daemon has withdrawn the payload, and may not have written all of it yet.
   const uint64_t withdrawn = abi::payload_state(cq, index, PayloadSlot::kWithdrawn);
   for (uint32_t yields = 1; slot.state.load(std::memory_order_acquire) == withdrawn; ++yields) {
     sched_yield();

@@ -1,4 +1,4 @@
-// Payload that lies beside a completion (abi::PayloadSlot).
+// Payload beside a completion (abi::PayloadSlot)
 #pragma once
 
 #include <cstdint>
@@ -8,16 +8,16 @@
 
 namespace rocemu::provider {
 
-/// The page that was last found to be writable. To find out takes a system call, and the buffers of
-/// completions in a row are often of one page. Not to be kept beyond a call of the program, which
-/// may unmap the page between two.
+/// The page that was last found to be writable. The check takes a system call, and the buffers of
+/// consecutive completions are often in one page. Must not be kept beyond one call by the program,
+/// which may unmap the page between two calls.
 struct WritablePage {
   uint64_t number = UINT64_MAX;
 };
 
-/// Copies it to the receive buffer, when the completion is taken from that place in the CQ. Where
-/// the program has unmapped the buffer it goes nowhere, as with a NIC. Returns when all of it is
-/// there, also if the daemon is just writing it.
+/// Copies the payload to the receive buffer, when the completion is taken from that place in the
+/// CQ. If the program has unmapped the buffer, the payload is dropped, as with a NIC. Returns when
+/// all of it has been written, even if the daemon is writing it at that time.
 void receive_payload(Context::Parts& parts, uint32_t cq, uint32_t index, const abi::Cqe& cqe,
                      WritablePage& known);
 

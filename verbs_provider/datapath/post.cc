@@ -1,8 +1,8 @@
 // ibv_post_send(3) and ibv_post_recv(3).
 //
-// A work request is copied into its queue's next slot; one doorbell tells the daemon of all that a
-// call posted. What can be said without the daemon is said at once: EINVAL for a request or a QP
-// state that cannot be, ENOMEM for a full queue.
+// A work request is copied into its queue's next slot; one doorbell notifies the daemon of all
+// requests of a call. Errors that do not depend on the daemon are returned at once: EINVAL for an
+// invalid request or QP state, ENOMEM for a full queue.
 #include <cerrno>
 #include <cstring>
 
@@ -23,10 +23,11 @@ uint64_t total_length(const ibv_send_wr& wr) {
   return total;
 }
 
-/// `window_type` is the one of the windows that can be bound in this way.
+/// `window_type` is the type of windows that can be bound in this way.
 int check(const Qp& qp, const ibv_send_wr& wr, ibv_mw_type window_type) {
   const ibv_qp_type type = qp.verbs.qp.qp_type;
-  // Any number may stand there, and only those of the enumeration may be read as it.
+  // The program can store any number, but only values of the enumeration may be read as the
+  // enumeration.
   uint32_t opcode;
   memcpy(&opcode, &wr.opcode, sizeof opcode);
   if (opcode >= 32 || (opcodes_of(type) & ~kOnlyBuilt & (1u << opcode)) == 0) return EINVAL;
@@ -52,7 +53,7 @@ int check(const Qp& qp, const ibv_send_wr& wr, ibv_mw_type window_type) {
   return rules.inline_error != 0 ? rules.inline_error : EINVAL;
 }
 
-/// Why check() or a full queue refused a send.
+/// Returns the reason why check() or a full queue refused a send.
 RefusedRequest why_refused(const Qp& qp, const ibv_send_wr& wr, bool is_ready, int error) {
   RefusedRequest refused{};
   refused.error = error;
@@ -68,7 +69,7 @@ RefusedRequest why_refused(const Qp& qp, const ibv_send_wr& wr, bool is_ready, i
   return refused;
 }
 
-/// Copies what lies at the list's addresses, as it is now.
+/// Copies the present data at the list's addresses.
 uint32_t copy_inline(const ibv_send_wr& wr, std::byte* to) {
   uint32_t size = 0;
   for (int i = 0; i < wr.num_sge; ++i) {
@@ -115,7 +116,7 @@ void write_send(Qp& qp, const ibv_send_wr& wr, std::byte* slot) {
     wqe.rkey = wr.wr.rdma.rkey;
   } else if (wr.opcode == IBV_WR_BIND_MW) {
     write_bind(*wr.bind_mw.mw, wr.bind_mw.rkey, wr.bind_mw.bind_info, &wqe);
-    wr.bind_mw.mw->rkey = wqe.rkey;  // already now, for the requests behind it
+    wr.bind_mw.mw->rkey = wqe.rkey;  // already now, for later requests
   }
   if (type == IBV_QPT_XRC_SEND) wqe.remote_srqn = wr.qp_type.xrc.remote_srqn;
   write_data(qp, wr, slot + sizeof(wqe), &wqe);

@@ -1,5 +1,5 @@
-// What posting to any work queue has in common: a list of work requests goes into the queue's next
-// slots, and one doorbell tells the daemon of all of them.
+// The common part of posting to any work queue: a list of work requests goes into the queue's next
+// slots, and one doorbell notifies the daemon of all of them.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -27,7 +27,7 @@ inline void copy_sges(const ibv_sge* list, uint32_t count, std::byte* to) {
   if (count != 0) memcpy(to, list, count * sizeof(abi::Sge));
 }
 
-/// Why a receive was refused.
+/// Returns the reason why a receive was refused.
 inline RefusedRequest why_refused(const ibv_recv_wr& wr, const WorkQueue& queue, bool is_ready,
                                   int error) {
   const bool has_too_many = is_ready && !is_valid_sge_count(wr.num_sge, queue);
@@ -44,7 +44,7 @@ inline void write_recv(const ibv_recv_wr& wr, std::byte* slot) {
   copy_sges(wr.sg_list, wqe.num_sge, slot + sizeof(wqe));
 }
 
-/// Which call posts, and the doorbell of its work queue.
+/// The posting call, and the doorbell of its work queue
 struct Posting {
   ibv_context* context;
   abi::Op call;
@@ -75,9 +75,9 @@ struct Posting {
   }
 };
 
-/// Posts a list up to the first request that `check` refuses or that finds the queue full. If a
-/// rule is against the call or the daemon is gone, nothing was posted. `why` says of a request that
-/// was refused what it asked for.
+/// Posts a list up to the first request that `check` refuses or for which the queue is full. If a
+/// rule refuses the call or the daemon has ended, nothing is posted. `why` describes a refused
+/// request.
 template <class Wr, class Check, class Write, class Why>
 int post_list(WorkQueue* queue, const Posting& posting, Wr* list, Wr** bad_wr, Check check,
               Write write, Why why) {
@@ -102,7 +102,7 @@ int post_list(WorkQueue* queue, const Posting& posting, Wr* list, Wr** bad_wr, C
     sanitizer()->posted(posting.shown(*queue, posted_before, list),
                         error != 0 ? &refused : nullptr);
   }
-  queue->tell();  // before another thread can have the completion
+  queue->tell();  // before another thread can get the completion
   if (queue->posted != posted_before && posting.ring(queue->posted) != 0) {
     if (sanitizer() != nullptr) [[unlikely]]
       sanitizer()->taken_back(posting.shown(*queue, posted_before, list));

@@ -8,7 +8,7 @@
 namespace rocemu::provider {
 namespace {
 
-/// The QP that the completion is of, if it is still in the same life.
+/// Returns the QP of the completion, if it is still in the same generation.
 Qp* current_qp(const Context::Parts& parts, const abi::Cqe& cqe) {
   Qp* qp = parts.qps.find(cqe.qp_num);
   if (qp == nullptr) return nullptr;
@@ -20,10 +20,11 @@ bool settle_shared(Context::Parts& parts, const abi::Cqe& cqe, uint64_t index) {
     const Guard guard(parts.srqs_lock);
     Srq* srq = parts.srqs.find(cqe.wqe_count);
     if (srq == nullptr || index < srq->first_completion) return false;
-    // Its WQE is finished, whatever has become of the QP that took it.
-    backlog().receives_end(1, 0);  // its places are for any sender
+    // The WQE is finished, even if the QP that took it no longer exists.
+    backlog().receives_end(1, 0);  // any sender can use its place
     srq->recv.released.fetch_add(1, std::memory_order_release);
-    // The QP may be another process's: processes that share an XRC domain share its SRQs' messages.
+    // The QP may belong to another process: processes that share an XRC domain share its SRQs'
+    // messages.
     if (srq->is_xrc()) return true;
   }
   const Qp* qp = current_qp(parts, cqe);

@@ -1,4 +1,4 @@
-// What taking a completion means beyond reading it.
+// The effects of taking a completion beyond reading it
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace rocemu::provider {
 
-/// Gives the slots that a completion frees back to their work queue. `index` is the completion's
-/// place in its CQ, counted from the CQ's creation; the CQ's lock is held.
+/// Returns the slots that a completion frees to their work queue. `index` is the completion's place
+/// in its CQ, counted from the CQ's creation; the caller must hold the CQ's lock.
 ///
-/// False if the application is not to see the completion: its QP (or XRC SRQ) is gone, or it is of
-/// a life of the QP that a RESET ended.
+/// Returns false if the application must not see the completion: its QP (or XRC SRQ) was destroyed,
+/// or it belongs to a generation of the QP that a RESET ended.
 bool settle(Context::Parts& parts, const abi::Cqe& cqe, uint64_t index);
 
 }  // namespace rocemu::provider

@@ -1,5 +1,5 @@
-// What ibv_post_send(3) and ibv_wr_post(3) have in common: which requests a QP can be asked for,
-// and when it can be asked at all.
+// The common part of ibv_post_send(3) and ibv_wr_post(3): the requests that a QP supports, and the
+// states in which it accepts them.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -16,27 +16,27 @@ constexpr uint32_t bit(ibv_wr_opcode opcode) {
   return 1u << opcode;
 }
 
-// IBV_WR_FLUSH and IBV_WR_ATOMIC_WRITE, which older headers lack.
+// IBV_WR_FLUSH and IBV_WR_ATOMIC_WRITE, which older headers lack
 inline constexpr auto kFlush = static_cast<ibv_wr_opcode>(abi::WrOpcode::kFlush);
 inline constexpr auto kAtomicWrite = static_cast<ibv_wr_opcode>(abi::WrOpcode::kAtomicWrite);
 
-// Sets of opcodes, of what abi::kSendOpcodes says of each.
+// Sets of opcodes, from the properties of each in abi::kSendOpcodes
 inline constexpr uint32_t kAtomics = abi::opcodes_where(&abi::SendOpcode::is_atomic);
 inline constexpr uint32_t kDataless = abi::opcodes_where(&abi::SendOpcode::is_dataless);
 inline constexpr uint32_t kLocal = abi::opcodes_where(&abi::SendOpcode::is_local);
 inline constexpr uint32_t kRdma = abi::opcodes_where(&abi::SendOpcode::is_rdma);
 inline constexpr uint32_t kInlineable = abi::opcodes_where(&abi::SendOpcode::may_be_inline);
-/// Immediate data and a key to invalidate share their place.
+/// Immediate data and a key to invalidate use the same field.
 inline constexpr uint32_t kWithImmediate = abi::opcodes_where(&abi::SendOpcode::has_immediate) |
                                            abi::opcodes_where(&abi::SendOpcode::has_key);
 inline constexpr uint32_t kOnlyBuilt = abi::opcodes_where(&abi::SendOpcode::needs_builder);
 
-/// Whether what a request sends may be copied when it is posted (auto_inline.h).
+/// Returns whether the data of a request can be copied when it is posted (auto_inline.h).
 constexpr bool can_carry(ibv_wr_opcode opcode, unsigned send_flags) {
   return (bit(opcode) & kInlineable) != 0 && (send_flags & IBV_SEND_FENCE) == 0;
 }
 
-/// What a QP of that type can be asked for, by ibv_post_send(3) or ibv_wr_post(3).
+/// Returns the opcodes that a QP of that type supports, by ibv_post_send(3) or ibv_wr_post(3).
 constexpr uint32_t opcodes_of(ibv_qp_type type) {
   return abi::send_opcodes(static_cast<abi::QpType>(type));
 }
@@ -56,18 +56,20 @@ constexpr bool can_send(abi::QpState state) {
   return false;
 }
 
-/// "Valid only when device_cap_flags in device_attr indicates" it, and ours do not.
+/// "Valid only when device_cap_flags in device_attr indicates" it, and those of rocemu's devices do
+/// not.
 constexpr bool are_valid(unsigned send_flags) {
   return (send_flags & IBV_SEND_IP_CSUM) == 0;
 }
 
-/// Length 0 unbinds; then there need not be a region.
+/// Length 0 unbinds; then no region is needed.
 constexpr bool is_valid(const ibv_mw_bind_info& info) {
   return info.mr != nullptr || (info.addr == 0 && info.length == 0);
 }
 
-/// "Bind a MW type 2 ... specified by the rkey" (ibv_wr_post(3)): of that the consumer owns the low
-/// 8 bits. The rest is the window's, whatever the request says, as with mlx5, irdma and rxe.
+/// "Bind a MW type 2 ... specified by the rkey" (ibv_wr_post(3)): the consumer owns the low 8 bits
+/// of the key. The other bits are the window's, whatever the request contains, as with mlx5, irdma
+/// and rxe.
 inline void write_bind(const ibv_mw& window, uint32_t rkey, const ibv_mw_bind_info& info,
                        abi::SendWqe* wqe) {
   constexpr uint32_t kConsumers = 0xff;

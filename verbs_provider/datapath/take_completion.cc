@@ -8,7 +8,8 @@
 namespace rocemu::provider {
 namespace {
 
-/// Shows the sanitizer a completion, and fills the fields that the man page leaves undefined.
+/// Reports a completion to the sanitizer, and fills in the fields that the man page leaves
+/// undefined.
 void show(ibv_cq* cq, abi::Cqe& cqe) {
   sanitizer()->completed(cq, cqe);
   abi::spoil_undefined_fields(cqe);
@@ -24,8 +25,8 @@ bool take(Cq& cq, uint64_t end, abi::Cqe* cqe, WritablePage& known) {
     if (cqe->payload != 0) {
       receive_payload(parts, cq.verbs.cq.handle, static_cast<uint32_t>(index), *cqe, known);
     }
-    // Before its WQE's place can be used again: another thread may post there at once, and the
-    // completion of that needs this one's place.
+    // This comes before the WQE's place can be reused: another thread may post there at once, and
+    // the completion of that request needs this completion's place.
     cq.publish_consumed();
     if (settle(parts, *cqe, index)) {
       if (sanitizer() != nullptr) [[unlikely]]

@@ -1,6 +1,7 @@
-// The third function that the shim offers to the provider: whether pages of this process may have
-// to be provided by a program (userfaultfd(2)).
+// The third function that the shim offers to the provider: it detects whether a program provides
+// pages of this process on demand (userfaultfd(2)).
 #pragma once
 
-/// True once somebody asked for it. Then and later `told` is called before the memory changes.
+/// Returns true if memory was registered with a userfaultfd. From this call on, `told` is called
+/// before such a registration.
 extern "C" bool rocemu_watch_memory(void (*told)());

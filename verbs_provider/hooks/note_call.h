@@ -1,4 +1,4 @@
-// Tells librocemu-call-sites.so of a call, if that is loaded (emulator/abi/call_sites.h).
+// Reports a call to librocemu-call-sites.so, if it is loaded (emulator/abi/call_sites.h).
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ inline bool are_calls_noted() {
   return rocemu_note_call != nullptr;
 }
 
-/// `call`: an operation or a command of librdmacm. `count`: for how many work requests.
+/// `call` is an operation or a command of librdmacm, `count` the number of work requests.
 template <class Call>
 void note_call(Call call, size_t count = 1) {
   if (!are_calls_noted()) [[likely]]

@@ -1,22 +1,24 @@
-// What provider and shim tell the library of turns, if that is loaded (turn.h). Null without it.
+// Reports of the provider and the shim to the library of turns (turn.h). The functions are null if
+// it is not loaded.
 #pragma once
 
-/// The calling thread has sent a request to the daemon and waits for the reply; or has it.
+/// The calling thread has sent a request to the daemon and waits for the reply, or has received the
+/// reply.
 extern "C" __attribute__((weak)) void rocemu_turns_asks(bool waits);
 
-/// A poll found nothing at `place`. False if the calling thread takes no turns.
+/// A poll found nothing at `place`. Returns false if the calling thread takes no turns.
 extern "C" __attribute__((weak)) bool rocemu_turns_found_nothing(const void* place);
 /// The calling thread has rung a doorbell.
 extern "C" __attribute__((weak)) void rocemu_turns_acts();
 /// A poll found something.
 extern "C" __attribute__((weak)) void rocemu_turns_found();
 
-/// The calling thread begins a call of libibverbs that is not a poll, or has ended one of
-/// libibverbs or librdmacm. It may lose its turn there (`--schedule N`), so it holds no lock of
+/// The calling thread begins a call of libibverbs that is not a poll, or has ended a call of
+/// libibverbs or librdmacm. It can lose its turn there (`--schedule N`), so it must hold no lock of
 /// ours. The names are never freed.
 extern "C" __attribute__((weak)) void rocemu_turns_before_call(const char* name);
 extern "C" __attribute__((weak)) void rocemu_turns_after_call(const char* name);
-/// The calling thread takes a lock of ours (1), or has released one (-1). It keeps its turn
+/// The calling thread takes a lock of ours (1), or has released one (-1). It keeps its turn in
 /// between.
 extern "C" __attribute__((weak)) void rocemu_turns_holds(int change);
 
@@ -35,7 +37,7 @@ inline void holds(int change) {
     rocemu_turns_holds(change);
 }
 
-/// While it exists the calling thread waits for a reply of the daemon.
+/// During the lifetime of an object the calling thread waits for a reply of the daemon.
 class WaitForReply {
  public:
   WaitForReply() { tell(true); }

@@ -22,13 +22,13 @@
 namespace rocemu::provider {
 namespace {
 
-/// ibv_poll_cq(3) has no more to say than a negative number.
+/// ibv_poll_cq(3) can only report a negative number.
 int fail_poll(int error) {
   errno = error;
   return -1;
 }
 
-/// Of a CQ whose ring cannot be reached.
+/// The ring of a CQ whose real ring cannot be accessed
 constinit abi::CqRing lost_ring{
     .producer = 0, .error = 1, .waiting = 0, .wake_at = 0, .consumer = 0};
 
@@ -55,7 +55,7 @@ void convert(const abi::Cqe& from, ibv_wc* to) {
   to->dlid_path_bits = from.dlid_path_bits;
 }
 
-/// The daemon gets the channels, to take back the CQ's events that nobody has read yet.
+/// The daemon gets the channels, from which it removes the CQ's unread events.
 int call_destroy_cq(ibv_context* context, uint32_t handle, const ibv_comp_channel* channel,
                     abi::Reply* reply) {
   int fds[2];
@@ -65,7 +65,7 @@ int call_destroy_cq(ibv_context* context, uint32_t handle, const ibv_comp_channe
   return call_object(context, abi::Op::kDestroyCq, handle, reply, fds, count);
 }
 
-/// Whether the memory has a ring for `capacity` completions.
+/// Returns whether the memory contains a ring for `capacity` completions.
 bool holds_ring(const SharedPiece& memory, uint32_t capacity) {
   if (capacity == 0 || capacity > (1u << 31)) return false;
   return memory.size() >=
@@ -151,7 +151,7 @@ int resize_cq(ibv_cq* base, int capacity) {
   abi::Reply reply{};
   const auto& resized = reply.body.create_cq;
   SharedPiece memory;
-  // Nobody may take completions from the old memory once the daemon has moved them.
+  // No thread may take completions from the old memory once the daemon has moved them.
   const Guard guard(cq->lock);
   const Guard ring_guard(cq->ring_lock);
   int error = call_for_memory(base->context, request, &reply, resized.memory, &memory);
@@ -159,8 +159,8 @@ int resize_cq(ibv_cq* base, int capacity) {
   if (error == 0) {
     open_ring(cq, memory, resized.capacity);
   } else if (is_success(reply)) {
-    // Completions go where we cannot look, and where we could is another's by now. Better that
-    // polling fails than that it finds nothing.
+    // The new ring cannot be accessed, and the old one can already belong to another CQ. Polling
+    // must therefore fail, and not only find nothing.
     cq->ring = &lost_ring;
   }
   return error;
@@ -211,7 +211,8 @@ int poll_cq(ibv_cq* base, int num_entries, ibv_wc* wc) {
     turns::after_call("ibv_poll_cq");
     return *taken;
   }
-  if (!empty) {  // a program may poll on, and finds nothing: on a virtual clock others go on
+  if (!empty) {  // a program may continue to poll and find nothing: on a virtual clock others go
+                 // first
     context_of(base->context)->parts.doorbells.wait_for_round(cq);
     return fail_poll(EIO);
   }
@@ -223,12 +224,13 @@ int req_notify_cq(ibv_cq* base, int solicited_only) {
     return error;
   }
   Cq* cq = ours<Cq>(base);
-  // Until the doorbell is rung: of several threads' requests none comes after one that saw more.
+  // Held until the doorbell is rung, so that no request of a thread is followed by one that saw
+  // fewer completions.
   const Guard guard(cq->ring_lock);
-  // A CQ that overran cannot be used: there will never be the completion to notify of.
+  // A CQ that overran gets no further completions, so there is nothing to notify the program of.
   if (cq->overran()) return EIO;
   cq->notifies.store(true, std::memory_order_relaxed);
-  // What the application could have polled by now gives no event (rings.h).
+  // Completions that the application could have polled before the request cause no event (rings.h).
   const uint64_t seen = cq->ring->producer.load(std::memory_order_acquire);
   note_call(abi::Op::kReqNotifyCq);
   return context_of(base->context)

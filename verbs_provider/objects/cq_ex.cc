@@ -1,5 +1,5 @@
-// ibv_create_cq_ex(3): the completion queue whose completions are looked at one by one, each field
-// by a function of its own.
+// ibv_create_cq_ex(3): the completion queue whose completions are read one by one, each field by a
+// separate function.
 #include <cerrno>
 
 #include "verbs_provider/base/objects.h"
@@ -22,18 +22,19 @@ const abi::Cqe& current(ibv_cq_ex* cq) {
   return ours<Cq>(cq)->current;
 }
 
-// ---- Going through the completions ----------------------------------------------------------
+// ---- Iteration over the completions ---------------------------------------------------------
 
 bool advance(Cq* cq, uint64_t produced) {
   ibv_cq_ex& base = cq->verbs.cq_ex;
-  WritablePage none_known;  // the program had its turn since the last one
+  WritablePage none_known;  // the program ran since the previous completion
   if (!take(*cq, produced, &cq->current, none_known)) return false;
   base.wr_id = cq->current.wr_id;
   base.status = static_cast<ibv_wc_status>(cq->current.status);
   return true;
 }
 
-/// Leaves the CQ locked if it returns 0; "If an error code is given, end_poll shouldn't be called."
+/// Returns with the CQ locked if it returns 0; "If an error code is given, end_poll shouldn't be
+/// called."
 int start_poll(ibv_cq_ex* base, ibv_poll_cq_attr* attr) {
   if (attr->comp_mask != 0) return EINVAL;
   if (const int error = ask(base->context, abi::Op::kPollCq, base->handle); error != 0)
@@ -72,7 +73,7 @@ void end_poll(ibv_cq_ex* base) {
   turns::after_call("ibv_end_poll");
 }
 
-// ---- The fields of the current one ----------------------------------------------------------
+// ---- The fields of the current completion ----------------------------------------------------
 
 ibv_wc_opcode read_opcode(ibv_cq_ex* cq) {
   return static_cast<ibv_wc_opcode>(current(cq).opcode);
@@ -86,7 +87,7 @@ unsigned read_wc_flags(ibv_cq_ex* cq) {
 uint32_t read_byte_len(ibv_cq_ex* cq) {
   return current(cq).byte_len;
 }
-/// Also the invalidated R_Key, which is in host byte order.
+/// Also returns the invalidated R_Key, which is in host byte order.
 __be32 read_imm_data(ibv_cq_ex* cq) {
   return current(cq).imm_data;
 }
@@ -112,14 +113,14 @@ uint64_t read_completion_wallclock_ns(ibv_cq_ex* cq) {
   return wall_clock_ns(cq->context, current(cq).timestamp_ns);
 }
 
-/// VLAN tags that the device removed, flow tags and matched tags are not of RoCE.
+/// RoCE has no VLAN tags that the device removes, flow tags or matched tags.
 constexpr uint64_t kFields = uint64_t{IBV_WC_STANDARD_FLAGS} | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
                              IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
 
 }  // namespace
 
-/// "Only fields that the user requested via wc_flags in ibv_create_cq_ex could be queried": there
-/// is no function for the others, so that a program which forgot one finds out here.
+/// "Only fields that the user requested via wc_flags in ibv_create_cq_ex could be queried": the
+/// other functions are null, which exposes a program that did not request a field.
 void make_extended(Cq* ours, uint64_t wc_flags) {
   ibv_cq_ex* cq = &ours->verbs.cq_ex;
   cq->start_poll = verb<start_poll>;
@@ -146,7 +147,8 @@ ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attr) {
   constexpr uint32_t kUnderstood = IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
   const uint32_t flags =
       (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0 ? attr->flags : uint32_t{0};
-  // Not IGNORE_OVERRUN: the daemon never writes over a completion that was not polled.
+  // IGNORE_OVERRUN is not supported, because the daemon never overwrites a completion that was not
+  // polled.
   if ((attr->comp_mask & ~kUnderstood) != 0 || (attr->wc_flags & ~kFields) != 0 ||
       (flags & ~uint32_t{IBV_CREATE_CQ_ATTR_SINGLE_THREADED}) != 0) {
     return fail<ibv_cq_ex>(EOPNOTSUPP);

@@ -12,7 +12,7 @@
 namespace rocemu::provider {
 namespace {
 
-/// Bit 0 of ibv_port_attr::flags: a path needs a GRH, as it always does with RoCE.
+/// Bit 0 of ibv_port_attr::flags: a path needs a GRH, which is always true for RoCE.
 constexpr uint8_t kPortNeedsGrh = 1;
 
 /// sizeof(ibv_port_attr) until rdma-core 48.
@@ -64,8 +64,8 @@ uint16_t to_uint16(uint32_t value) {
   return static_cast<uint16_t>(std::min<uint32_t>(value, UINT16_MAX));
 }
 
-/// What is not set stays zero, as of a device that cannot do it: segmentation offload, RSS, packet
-/// pacing, raw packets, tag matching, atomics over PCI.
+/// The fields that are not set stay zero, as on a device without these features: segmentation
+/// offload, RSS, packet pacing, raw packets, tag matching, atomics over PCI.
 void convert(const abi::DeviceAttr& from, ibv_device_attr_ex* to) {
   convert(from, &to->orig_attr);
   to->device_cap_flags_ex = from.device_cap_flags_ex;
@@ -93,7 +93,8 @@ int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input
   abi::Reply reply;
   if (const int error = call(context, request, &reply); error != 0) return error;
 
-  // The caller's struct is as long as its header knew: ibv_query_device passes the first part only.
+  // The size of the caller's struct depends on its header: ibv_query_device passes only the first
+  // part.
   ibv_device_attr_ex all{};
   convert(reply.body.device, &all);
   const size_t known = std::min(attr_size, sizeof(all));
@@ -107,7 +108,8 @@ int query_rt_values(ibv_context* context, ibv_values_ex* values) {
   // "has to query this value somehow and mark the queried values in the comp_mask field"
   values->comp_mask &= IBV_VALUES_MASK_RAW_CLOCK;
   if (values->comp_mask != 0) {
-    // Ticks, as of other devices, rather than seconds: with our clock's ticks it is both.
+    // The value is in ticks and not in seconds, as on other devices. With ticks of 1 ns both are
+    // equal.
     values->raw_clock.tv_sec = 0;
     values->raw_clock.tv_nsec = static_cast<long>(device_time_ns(context));
   }
@@ -122,9 +124,9 @@ int query_port(ibv_context* context, uint8_t port, ibv_port_attr* attr) {
   if (const int error = call(context, request, &reply); error != 0) return error;
 
   const abi::PortAttr& from = reply.body.port;
-  // Not what rdma-core 49 added behind it: the struct may be of an older libibverbs. Newer ones
-  // have zeroed it, and 0 in active_speed_ex means "refer to active_speed instead"
-  // (ibv_query_port(3)).
+  // The fields that rdma-core 49 appended are not written: the struct may belong to an older
+  // libibverbs. Newer ones have set them to zero, and 0 in active_speed_ex means "refer to
+  // active_speed instead" (ibv_query_port(3)).
   memset(static_cast<void*>(attr), 0, kFirstPortAttrSize);
   attr->state = static_cast<ibv_port_state>(from.state);
   attr->max_mtu = static_cast<ibv_mtu>(from.max_mtu);

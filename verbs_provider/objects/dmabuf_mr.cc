@@ -1,6 +1,6 @@
-// ibv_reg_dmabuf_mr(3). What a descriptor stands for is mapped into the process, where the daemon
-// reaches it as any other memory: a dma-buf, or whatever else can be mapped (a memfd), so that code
-// for device memory needs no device.
+// ibv_reg_dmabuf_mr(3). The memory of the descriptor is mapped into the process, where the daemon
+// accesses it like all other memory. The descriptor can be a dma-buf or anything else that can be
+// mapped (a memfd), so that code for device memory needs no device.
 #include <cerrno>
 #include <cstdint>
 
@@ -17,8 +17,8 @@
 namespace rocemu::provider {
 namespace {
 
-/// The size of what the descriptor stands for; -1 if it does not say. Of a dma-buf lseek(2) tells
-/// it, and its file position means nothing else.
+/// Returns the size of the descriptor's memory, or -1 if it is unknown. lseek(2) reports the size
+/// of a dma-buf, whose file position has no other use.
 off_t size_of(int fd) {
   struct stat status;
   if (fstat(fd, &status) != 0) return -1;
@@ -30,7 +30,7 @@ off_t size_of(int fd) {
   return end > 0 ? end : -1;
 }
 
-/// As Linux's uverbs and its ib_umem_dmabuf_get().
+/// The same checks as in Linux's uverbs and its ib_umem_dmabuf_get().
 int check(uint64_t offset, uint64_t length, uint64_t iova, int fd, int access, uint64_t page) {
   constexpr int kAllowed = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                            IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
@@ -68,7 +68,8 @@ ibv_mr* reg_dmabuf_mr(ibv_pd* pd, uint64_t offset, size_t length, uint64_t iova,
   void* mapping =
       mmap(nullptr, mapped, protection, MAP_SHARED, fd, static_cast<off_t>(offset - before));
   if (mapping == MAP_FAILED) {
-    // What cannot be mapped is no memory, as to the kernel what is no dma-buf.
+    // A descriptor that cannot be mapped is not memory; the kernel returns EINVAL for one that is
+    // not a dma-buf.
     return fail<ibv_mr>(errno == ENODEV || errno == ENXIO || errno == ESPIPE ? EINVAL : errno);
   }
   const uint64_t address = reinterpret_cast<uint64_t>(mapping) + before;

@@ -1,4 +1,4 @@
-// Fills and disposes of QPs, both those that a program creates and those that it opens.
+// Fills in and releases QPs, both those that a program creates and those that it opens.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -7,7 +7,7 @@
 
 namespace rocemu::provider {
 
-/// Sets all that libibverbs leaves to the provider, except the numbers.
+/// Sets all members that libibverbs leaves to the provider, except the numbers.
 void fill(ibv_qp* qp, ibv_context* context, const ibv_qp_init_attr_ex& attr);
 void dispose_qp(Qp* qp);
 

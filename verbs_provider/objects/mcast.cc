@@ -1,4 +1,4 @@
-// ibv_attach_mcast(3) and ibv_detach_mcast(3). The MLID says nothing: RoCE has no LIDs.
+// ibv_attach_mcast(3) and ibv_detach_mcast(3). The MLID is ignored: RoCE has no LIDs.
 #include <cerrno>
 #include <cstring>
 

@@ -1,5 +1,6 @@
-// ibv_reg_mr(3) and its relatives. Nothing is pinned: the daemon reaches the memory as it is when
-// it is used. So every region is as good as one for on-demand paging, and fork() disturbs nothing.
+// ibv_reg_mr(3) and related verbs. No memory is pinned: the daemon accesses it in its state at the
+// time of use. Every region therefore behaves like one for on-demand paging, and fork() causes no
+// problems.
 #include "verbs_provider/structs/mr.h"
 
 #include <algorithm>
@@ -33,8 +34,8 @@ uint64_t iova_of(int access, uint64_t iova) {
   return (access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : iova;
 }
 
-/// For carry(); not with length 0, and not under Valgrind. If there is no memory for the entry,
-/// data of this region is fetched.
+/// Adds the region for carry(), except with length 0 and under Valgrind. If memory for the entry is
+/// exhausted, the daemon reads the data of this region.
 void enter(Mr* mr, uint64_t address, uint64_t length) {
   Context::Parts& parts = context_of(mr->verbs.mr.context)->parts;
   const Guard guard(parts.regions_lock);
@@ -120,8 +121,8 @@ int rereg_mr(VerbsMr* verbs, int flags, ibv_pd* pd, void* address, size_t length
   uint64_t own_address = mr->own_address, own_length = mr->own_length;
   bool own_is_shared = false;
   int error = 0;
-  // Device memory and dma-bufs stay where they are, and have no address by which another could be
-  // meant.
+  // Device memory and dma-bufs cannot be moved, and have no address that could refer to another
+  // range.
   if (moves && (mr->dm != nullptr || mr->mapping != nullptr)) error = EINVAL;
   if (changes_pd && (pd == nullptr || pd->context != verbs->mr.context)) error = EINVAL;
   abi::Reply reply;
@@ -147,7 +148,7 @@ int rereg_mr(VerbsMr* verbs, int flags, ibv_pd* pd, void* address, size_t length
     own_is_shared = wanted.is_shared != 0;
     if (error == 0) error = call(verbs->mr.context, request, &reply);
   }
-  if (error != 0) return error;  // of which the application sees an ibv_rereg_mr_err_code and errno
+  if (error != 0) return error;  // the application gets an ibv_rereg_mr_err_code and errno
   leave(mr);
   verbs->mr.handle = reply.body.reg_mr.handle;
   verbs->mr.lkey = reply.body.reg_mr.lkey;
@@ -193,7 +194,7 @@ int advise_mr(ibv_pd* pd, ibv_advise_mr_advice advice, uint32_t flags, ibv_sge* 
   wanted.flags = flags;
   const bool flush = (flags & IBV_ADVISE_MR_FLAG_FLUSH) != 0;
   uint32_t done = 0;  // bytes of the first SGE
-  // Also without any: then it is the advice and the flags that are looked at.
+  // A request is sent even without SGEs: then only the advice and the flags are checked.
   do {
     uint64_t room = flush ? abi::kMaxFlushedBytes : UINT64_MAX;
     wanted.num_sge = 0;
@@ -232,7 +233,7 @@ ibv_mr* import_mr(ibv_pd* pd, uint32_t handle) {
   return &mr->verbs.mr;
 }
 
-/// It may be one of our own, which another context that imported it has deregistered.
+/// The region may be one of this process, which another context imported and deregistered.
 void unimport_mr(ibv_mr* base) {
   Mr* mr = ours<Mr>(base);
   leave(mr);

@@ -21,7 +21,7 @@ ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type) {
     dispose(mw);
     return fail<ibv_mw>(error);
   }
-  // libibverbs leaves all of these to the provider.
+  // libibverbs leaves all these members to the provider.
   mw->context = pd->context;
   mw->pd = pd;
   mw->type = type;
@@ -40,8 +40,8 @@ int dealloc_mw(ibv_mw* mw) {
   return 0;
 }
 
-/// "In case of a success, the R_key of the memory window after the bind is returned": of a type 1
-/// window it is the device that chooses it, which is us. Posting sets it.
+/// "In case of a success, the R_key of the memory window after the bind is returned": the device,
+/// here the provider, chooses the key of a type 1 window. Posting sets it.
 int bind_mw(ibv_qp* qp, ibv_mw* mw, ibv_mw_bind* bind) {
   ibv_send_wr wr{};
   wr.wr_id = bind->wr_id;

@@ -10,7 +10,7 @@
 namespace rocemu::provider {
 namespace {
 
-/// It is the program's only: the device need not be there.
+/// A parent domain exists only in the program: the device can have been removed.
 int dealloc_parent_domain(ibv_pd* base) {
   Pd* pd = ours<Pd>(base);
   // "All resources created with the parent domain should be destroyed prior to deallocating the
@@ -42,7 +42,7 @@ ibv_pd* alloc_pd(ibv_context* context) {
 
 int dealloc_pd(ibv_pd* base) {
   if (is_parent_domain(*base)) return dealloc_parent_domain(base);
-  // A protection domain under a parent domain is in use by that.
+  // A protection domain is in use by the parent domains over it.
   const bool in_use = ours<Pd>(base)->users.load(std::memory_order_acquire) != 1;
   abi::Reply reply;
   const int error = in_use ? refuse(base->context, abi::Op::kDeallocPd, EBUSY, base->handle)
@@ -65,8 +65,8 @@ ibv_pd* import_pd(ibv_context* context, uint32_t handle) {
   return &pd->pd;
 }
 
-/// "cleanup what ever is needed/opposite of the import without calling the kernel". It cannot fail:
-/// what was made with it and is still there goes on.
+/// "cleanup what ever is needed/opposite of the import without calling the kernel". This cannot
+/// fail: objects that were created with the PD continue to work.
 void unimport_pd(ibv_pd* pd) {
   release(pd);
 }

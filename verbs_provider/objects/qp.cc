@@ -44,7 +44,7 @@ int open_queues(Qp* qp, const SharedPiece& memory, const abi::Reply& reply) {
   return error;
 }
 
-/// Makes the QP known to poll_cq. An XRC target QP has no completions: those are of an SRQ.
+/// Makes the QP known to poll_cq. An XRC target QP has no completions: they belong to an SRQ.
 int enter(Qp* qp, uint32_t generation) {
   if (qp->verbs.qp.qp_type == IBV_QPT_XRC_RECV) return 0;
   const BothCqs guard(qp->send_cq(), qp->recv_cq());
@@ -54,14 +54,14 @@ int enter(Qp* qp, uint32_t generation) {
   return table_of(qp->verbs.qp).insert(qp->verbs.qp.qp_num, qp) ? 0 : ENOMEM;
 }
 
-/// None of the sends that were posted goes on.
+/// Releases the slots of the posted sends, none of which continues.
 void forget_messages(Qp* qp) {
   release_slots(context_of(qp->verbs.qp.context)->parts, qp->send,
                 qp->send.released.load(std::memory_order_relaxed),
                 static_cast<uint32_t>(qp->send.posted));
 }
 
-/// A RESET forgot all that was posted, and the completions that were not polled.
+/// A RESET discards all posted requests, and the completions that were not polled.
 void begin_generation(Qp* qp, uint32_t generation) {
   const Guard send_guard(qp->send.lock);
   const Guard recv_guard(qp->recv.lock);
@@ -73,14 +73,15 @@ void begin_generation(Qp* qp, uint32_t generation) {
   }
 }
 
-/// What the device says; it may have left the state that the application put the QP into.
+/// Stores the state that the device reported; the QP may have left the state that the application
+/// chose.
 void set_state(Qp* qp, uint32_t state) {
   qp->state.store(static_cast<abi::QpState>(state), std::memory_order_release);
   qp->verbs.qp.state = static_cast<ibv_qp_state>(state);
 }
 
-/// The daemon gets the async event channel, to take back the QP's events that nobody has read yet.
-/// Of several references to one QP it is told which.
+/// The daemon gets the async event channel, from which it removes the QP's unread events, and the
+/// handle that distinguishes several references to one QP.
 int call_destroy_qp(const Qp& qp, abi::Reply* reply) {
   const ibv_qp& base = qp.verbs.qp;
   abi::Request request{};
@@ -91,7 +92,8 @@ int call_destroy_qp(const Qp& qp, abi::Reply* reply) {
       rocemu_call(base.context->cmd_fd, &request, reply, &base.context->async_fd, 1, nullptr, 0));
 }
 
-/// Whether there can be a QP of that type with what it was given; 0 or a positive errno value.
+/// Checks whether a QP of that type can exist with these objects. Returns 0 or a positive errno
+/// value.
 int check(const ibv_qp_init_attr_ex& attr) {
   const auto has = [&attr](uint32_t bit, const void* value) {
     return (attr.comp_mask & bit) != 0 && value != nullptr;
@@ -100,7 +102,7 @@ int check(const ibv_qp_init_attr_ex& attr) {
   switch (attr.qp_type) {
     case IBV_QPT_RC:
     case IBV_QPT_UD:
-      // The messages for an XRC SRQ come through XRC QPs.
+      // Messages for an XRC SRQ arrive on XRC QPs.
       if (attr.srq != nullptr && ours<Srq>(attr.srq)->is_xrc()) return EINVAL;
       return has_pd && attr.send_cq != nullptr && attr.recv_cq != nullptr ? 0 : EINVAL;
     case IBV_QPT_UC:
@@ -120,9 +122,9 @@ int check(const ibv_qp_init_attr_ex& attr) {
   }
 }
 
-/// An XRC_SEND QP receives nothing and an XRC_RECV QP has no queue at all: its messages go into XRC
-/// SRQs, which have the CQs and PDs. What a program sets there nevertheless is not looked at, as
-/// with other devices.
+/// An XRC_SEND QP receives nothing, and an XRC_RECV QP has no queue at all: its messages go into
+/// XRC SRQs, which have the CQs and PDs. Attributes that a program sets nevertheless are ignored,
+/// as with other devices.
 ibv_qp_init_attr_ex without_the_irrelevant(ibv_qp_init_attr_ex attr) {
   // "The attributes max_recv_wr and max_recv_sge are ignored ... if the QP is to be associated
   // with an SRQ."
@@ -139,8 +141,8 @@ ibv_qp_init_attr_ex without_the_irrelevant(ibv_qp_init_attr_ex attr) {
   return attr;
 }
 
-/// Inline data goes where the SGEs would be, so that there is always room for some. NICs and rxe
-/// say so in max_inline_data too, and rdma_xclient sends inline without having asked for any.
+/// Inline data uses the space of the SGEs, so there is always space for some. NICs and rxe also
+/// report it in max_inline_data, and rdma_xclient sends inline without having requested any.
 void offer_sge_room_for_inline_data(ibv_qp_cap* cap) {
   constexpr auto kSgeSize = static_cast<uint32_t>(sizeof(abi::Sge));
   cap->max_inline_data = std::max(cap->max_inline_data, cap->max_send_sge * kSgeSize);
@@ -235,7 +237,7 @@ ibv_qp* create_qp(ibv_pd* pd, ibv_qp_init_attr* basic) {
 }
 
 ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attr) {
-  // Neither TSO, receive-side scaling nor any of the creation flags: those are of Ethernet.
+  // TSO, receive-side scaling and the creation flags are not supported: they belong to Ethernet.
   constexpr uint32_t kUnderstood = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
                                    IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
   if ((attr->comp_mask & ~kUnderstood) != 0) return fail<ibv_qp>(EOPNOTSUPP);
@@ -253,8 +255,8 @@ ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attr) {
   if (rules.no_inline_room == 0) offer_sge_room_for_inline_data(&wanted.cap);
   Qp* qp = create(context, wanted, &attr->cap);
   if (qp == nullptr) return nullptr;
-  // It is not of that PD, but names it, as with other devices: librdmacm takes the PD for an XRC
-  // SRQ from there.
+  // The QP does not belong to the PD, but names it, as with other devices: librdmacm takes the PD
+  // for an XRC SRQ from the QP.
   const bool names_pd = (attr->comp_mask & IBV_QP_INIT_ATTR_PD) != 0;
   if (attr->qp_type == IBV_QPT_XRC_RECV && names_pd) qp->verbs.qp.pd = attr->pd;
   if (with_builder) install_work_request_builder(qp, attr->send_ops_flags);

@@ -1,4 +1,5 @@
-// Attributes of QPs and address vectors: <infiniband/verbs.h>'s structs and the daemon's.
+// Conversion of attributes of QPs and address vectors between the structs of <infiniband/verbs.h>
+// and the daemon's
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -13,8 +14,8 @@ ibv_qp_cap from_abi(const abi::QpCap& cap);
 abi::AhAttr to_abi(const ibv_ah_attr& attr);
 ibv_ah_attr from_abi(const abi::AhAttr& attr);
 
-/// Only what `mask` (ibv_qp_attr_mask) names: the application need not have set the rest, and what
-/// it happens to hold must not reach a journal.
+/// Converts only the attributes that `mask` (ibv_qp_attr_mask) names: the application need not have
+/// set the others, whose arbitrary values must not reach a journal.
 abi::QpAttr to_abi(const ibv_qp_attr& attr, int mask);
 void from_abi(const abi::QpAttr& from, ibv_qp_attr* to);
 

@@ -30,14 +30,14 @@ Context::Parts& parts_of(const Qp& qp) {
   return context_of(qp.verbs.qp.context)->parts;
 }
 
-/// The request that was being built is not to be.
+/// Discards the request that is being built.
 void drop_request(Qp* qp) {
   const auto index = static_cast<uint32_t>(qp->send.posted);
   if (qp->builder.building) release_slots(parts_of(*qp), qp->send, index, index + 1);
   qp->builder.building = false;
 }
 
-/// None of the session's requests is to be.
+/// Discards all requests of the session.
 void drop_session(Qp* qp) {
   drop_request(qp);
   release_slots(parts_of(*qp), qp->send, static_cast<uint32_t>(qp->builder.posted_before),
@@ -46,14 +46,14 @@ void drop_session(Qp* qp) {
 }
 
 /// "If a failure is detected during operation, for instance due to an invalid argument, then
-/// ibv_wr_complete() will return failure": the first one counts.
+/// ibv_wr_complete() will return failure": the first failure counts.
 void fail_session(Qp* qp, int error) {
   WorkRequestBuilder& builder = qp->builder;
   if (builder.error == 0) builder.error = error;
   drop_request(qp);
 }
 
-/// The request that was being built is as the application wants it.
+/// Ends the request that is being built; the application has made all its calls.
 void finish_request(Qp* qp) {
   WorkRequestBuilder& builder = qp->builder;
   if (!builder.building) return;
@@ -64,7 +64,8 @@ void finish_request(Qp* qp) {
   builder.building = false;
 }
 
-/// The QP setter that an operation of a QP type requires. What has no packet needs no address.
+/// Returns the QP setter that an operation of a QP type requires. An operation without a packet
+/// needs no address.
 uint32_t required_setters(ibv_qp_type type, ibv_wr_opcode opcode) {
   if ((bit(opcode) & kLocal) != 0) return 0;
   if (type == IBV_QPT_UD) return kUdAddress;
@@ -72,7 +73,7 @@ uint32_t required_setters(ibv_qp_type type, ibv_wr_opcode opcode) {
   return 0;
 }
 
-/// Begins the next request; nullptr if there can be none.
+/// Starts the next request. Returns nullptr if that is not possible.
 abi::SendWqe* begin_request(ibv_qp_ex* base, ibv_wr_opcode opcode) {
   Qp* qp = builder_qp(base);
   WorkRequestBuilder& builder = qp->builder;
@@ -98,7 +99,8 @@ abi::SendWqe* begin_request(ibv_qp_ex* base, ibv_wr_opcode opcode) {
   return &builder.wqe;
 }
 
-/// Begins to set a part of the current request; nullptr if it has no such part, or has it already.
+/// Starts setting a part of the current request. Returns nullptr if the request has no such part,
+/// or has it already.
 abi::SendWqe* begin_setter(Qp* qp, Setter setter) {
   WorkRequestBuilder& builder = qp->builder;
   if (!builder.building || (builder.allowed & setter) == 0) {
@@ -153,7 +155,7 @@ void wr_bind_mw(ibv_qp_ex* base, ibv_mw* mw, uint32_t rkey, const ibv_mw_bind_in
   qp->builder.binds = true;
 }
 
-/// The windows that were bound in this session have their new keys, now that it is posted.
+/// Stores the new keys of the windows that were bound in this session, now that it is posted.
 void tell_keys(const Qp& qp) {
   for (uint64_t i = qp.builder.posted_before; i != qp.send.posted; ++i) {
     const std::byte* slot = qp.send.slot(i);
@@ -193,7 +195,7 @@ void wr_atomic_fetch_add(ibv_qp_ex* base, uint32_t rkey, uint64_t address, uint6
   }
 }
 
-/// The data comes with the operation: no setter of data.
+/// The data is an argument of the operation, so it needs no setter for data.
 void wr_atomic_write(ibv_qp_ex* base, uint32_t rkey, uint64_t address, const void* data) {
   abi::SendWqe* wqe = begin_remote(base, kAtomicWrite, rkey, address);
   if (wqe == nullptr) return;
@@ -204,7 +206,7 @@ void wr_atomic_write(ibv_qp_ex* base, uint32_t rkey, uint64_t address, const voi
   wqe->inline_size = kAtomicWriteSize;
 }
 
-// ---- Where it goes, and what ----
+// ---- Addresses and data ----
 
 void wr_set_ud_addr(ibv_qp_ex* base, ibv_ah* ah, uint32_t remote_qpn, uint32_t remote_qkey) {
   Qp* qp = builder_qp(base);
@@ -283,7 +285,7 @@ PostedRequests shown(const Qp& qp) {
           .head_wr_id = 0};
 }
 
-/// Shows the sanitizer what the session posts, which is nothing if it failed.
+/// Reports the session's requests to the sanitizer; there are none if it failed.
 void show_session(const Qp& qp, int error) {
   PostedRequests posted = shown(qp);
   if (error == 0) return sanitizer()->posted(posted, nullptr);
@@ -327,13 +329,13 @@ void wr_abort(ibv_qp_ex* base) {
   qp->send.lock.unlock();
 }
 
-// ---- Which operations there are ----
+// ---- The supported operations ----
 
-// IBV_QP_EX_WITH_FLUSH and IBV_QP_EX_WITH_ATOMIC_WRITE, which older headers lack.
+// IBV_QP_EX_WITH_FLUSH and IBV_QP_EX_WITH_ATOMIC_WRITE, which older headers lack
 constexpr uint64_t kWithFlush = 1u << 11;
 constexpr uint64_t kWithAtomicWrite = 1u << 12;
 
-/// Opcodes that the ibv_qp_ex of this libibverbs has no function for.
+/// Returns the opcodes for which the ibv_qp_ex of this libibverbs has no function.
 uint32_t without_builder() {
   return (layout.has_flush() ? 0 : bit(kFlush)) |
          (layout.has_atomic_write() ? 0 : bit(kAtomicWrite));
@@ -359,7 +361,7 @@ constexpr Operation kOperations[] = {
     {kWithAtomicWrite, kAtomicWrite},
 };
 
-/// The opcodes of all these flags; 0 for flags that are not in the table, TSO among them.
+/// Returns the opcodes of all these flags, or 0 if a flag is not in the table, such as TSO.
 uint32_t opcodes_with(uint64_t send_ops_flags) {
   uint32_t opcodes = 0;
   for (const Operation& operation : kOperations) {
@@ -378,7 +380,7 @@ bool offers(ibv_qp_type type, uint64_t send_ops_flags, uint32_t refused_opcodes)
   return (opcodes & ~(opcodes_of(type) & ~without_builder() & ~refused_opcodes)) == 0;
 }
 
-/// FLUSH names a range of the peer's memory and takes no data (IBTA vol 1, A19).
+/// FLUSH names a range of the peer's memory and has no data (IBTA vol 1, A19).
 void wr_flush(ibv_qp_ex* base, uint32_t rkey, uint64_t address, size_t length, uint8_t type,
               uint8_t level) {
   abi::SendWqe* wqe = begin_remote(base, kFlush, rkey, address);
@@ -415,7 +417,7 @@ void install_work_request_builder(Qp* qp, uint64_t send_ops_flags) {
   ex.wr_start = verb<wr_start>;
   ex.wr_complete = verb<wr_complete, InChild::kFails, "wr_complete">;
   ex.wr_abort = verb<wr_abort>;
-  // Where an older libibverbs has no such function it has its own behind the others.
+  // An older libibverbs without this function has its own members at this position.
   if (layout.has_atomic_write()) ex.wr_atomic_write = verb<wr_atomic_write>;
   if (layout.has_flush()) ex.wr_flush = verb<wr_flush>;
   mark_as_extended(&qp->verbs);

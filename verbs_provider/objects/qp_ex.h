@@ -8,19 +8,19 @@
 
 namespace rocemu::provider {
 
-/// Whether a QP of that type can be asked for all of these IBV_QP_EX_WITH_... operations, on a
+/// Returns whether a QP of that type supports all of these IBV_QP_EX_WITH_... operations, on a
 /// device whose NIC lacks these opcodes.
 bool offers(ibv_qp_type type, uint64_t send_ops_flags, uint32_t refused_opcodes = 0);
 
-/// ibv_wr_flush() came with rdma-core 45. Where libibverbs has it, it is offered; it is tested
-/// everywhere.
+/// ibv_wr_flush() was introduced by rdma-core 45. It is offered if libibverbs has it; tests call it
+/// with every libibverbs.
 void wr_flush(ibv_qp_ex* qp, uint32_t rkey, uint64_t address, size_t length, uint8_t type,
               uint8_t level);
 
-/// What these operations need of a QP beyond what the application asks for.
+/// Increases the capacities of a QP to what these operations need beyond the application's request.
 void make_room_for(uint64_t send_ops_flags, ibv_qp_cap* cap);
 
-/// Makes ibv_qp_to_qp_ex() succeed for the QP, and the operations known.
+/// Makes ibv_qp_to_qp_ex() succeed for the QP, and sets the functions of the operations.
 void install_work_request_builder(Qp* qp, uint64_t send_ops_flags);
 
 }  // namespace rocemu::provider

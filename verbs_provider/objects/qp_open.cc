@@ -1,4 +1,4 @@
-// ibv_open_qp(3): a further reference to an XRC target QP, which another process may have made.
+// ibv_open_qp(3): a further reference to an XRC target QP, which another process may have created.
 #include <cerrno>
 
 #include "verbs_provider/base/objects.h"
@@ -18,7 +18,7 @@ ibv_qp* open_qp(ibv_context* context, ibv_qp_open_attr* attr) {
   if ((attr->comp_mask & kRequired) != kRequired || attr->xrcd == nullptr) {
     return fail<ibv_qp>(EINVAL);
   }
-  // Only XRC target QPs are shareable.
+  // Only XRC target QPs can be shared.
   if (attr->qp_type != IBV_QPT_XRC_RECV) return fail<ibv_qp>(EINVAL);
   auto* qp = make<Qp>();
   if (qp == nullptr) return nullptr;

@@ -1,4 +1,4 @@
-// Registers memory with the daemon, for all verbs that make an MR.
+// Registers memory with the daemon, for all verbs that create an MR.
 #pragma once
 
 #include "emulator/abi/control.h"
@@ -6,8 +6,8 @@
 
 namespace rocemu::provider {
 
-/// Has the daemon register what `wanted` says, for `pd`, and fills all of the ibv_mr but its
-/// address and length. Null with errno set if it refuses.
+/// Makes the daemon register the memory in `wanted`, for `pd`, and fills in all of the ibv_mr
+/// except its address and length. Returns null with errno set if the daemon refuses.
 Mr* register_region(ibv_pd* pd, const decltype(abi::Request::Body::reg_mr)& wanted, MrType type);
 
 }  // namespace rocemu::provider

@@ -15,7 +15,7 @@
 namespace rocemu::provider {
 namespace {
 
-/// The daemon gets the async event channel, to take back the SRQ's events that nobody has read yet.
+/// The daemon gets the async event channel, from which it removes the SRQ's unread events.
 int call_destroy_srq(ibv_context* context, uint32_t handle, abi::Reply* reply) {
   return call_object(context, abi::Op::kDestroySrq, handle, reply, &context->async_fd, 1);
 }
@@ -37,7 +37,7 @@ void leave(ibv_context* context, Srq* srq) {
   parts.srqs.remove(srq->base.handle, srq);
 }
 
-/// What an SRQ is made from, beside its attributes.
+/// The parameters of a new SRQ beside its attributes.
 struct Wanted {
   ibv_srq_type type;
   ibv_pd* pd;
@@ -93,13 +93,13 @@ int query(const ibv_srq& srq, abi::Reply* reply) {
 
 }  // namespace
 
-/// libibverbs fills in what is its own of the SRQ. "srq_limit: irrelevant for ibv_create_srq".
+/// libibverbs fills in its own members of the SRQ. "srq_limit: irrelevant for ibv_create_srq".
 ibv_srq* create_srq(ibv_pd* pd, ibv_srq_init_attr* attr) {
   Srq* srq = create(pd->context, {IBV_SRQT_BASIC, pd, nullptr, nullptr}, 0, &attr->attr);
   return srq == nullptr ? nullptr : &srq->base;
 }
 
-/// libibverbs leaves all of the SRQ to the provider.
+/// libibverbs leaves all members of the SRQ to the provider.
 ibv_srq* create_srq_ex(ibv_context* context, ibv_srq_init_attr_ex* attr) {
   constexpr uint32_t kUnderstood =
       IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;

@@ -1,25 +1,26 @@
-// At which of its CQs a thread waits that polls several in turn. A poll of each that finds nothing
-// would wait as many times, before the thread looks where the completion is.
+// Chooses the CQ at which a thread waits that polls several CQs in turn. If each empty poll waited,
+// the thread would wait as many times before it polled the CQ with the completion.
 #pragma once
 
 #include <cstdint>
 
 namespace rocemu::provider {
 
-/// Of a thread. CQs are only compared: they may be gone.
+/// The CQs of one thread. CQs are only compared, since they may have been destroyed.
 class CqRotation {
  public:
-  /// The thread looks there.
+  /// Notes that the thread polls the CQ.
   void polls(const void* cq) {
     in_a_row_ = latest_ == cq ? in_a_row_ + 1 : 0;
     latest_ = cq;
   }
-  /// It found completions: the next ones may come there, too.
+  /// Notes that the thread found completions: the next ones are likely to arrive there, too.
   void finds(const void* cq) {
     waits_at_ = cq;
     skipped_ = 0;
   }
-  /// It found none. True if it is to wait there, false if it is to go on to the next CQ at once.
+  /// Notes that the thread found none. Returns true if it must wait at this CQ, false if it must
+  /// poll the next CQ at once.
   bool waits(const void* cq) {
     if (waits_at_ != nullptr && waits_at_ != cq && ++skipped_ < kMaxSkipped) return false;
     finds(cq);
@@ -28,10 +29,10 @@ class CqRotation {
   bool is_of_one() const { return in_a_row_ >= kPollsOfOne; }
 
  private:
-  /// So many polls of one CQ in a row show that the thread looks at no other.
+  /// After this number of polls of one CQ in a row, the thread counts as polling only this CQ.
   static constexpr uint32_t kPollsOfOne = 64;
-  /// So many empty polls elsewhere show that it no longer looks where it waited. They take some
-  /// microseconds, as long as a yield.
+  /// After this number of empty polls of other CQs, the thread counts as no longer polling the CQ
+  /// at which it waited. The polls take some microseconds, as long as a yield.
   static constexpr uint32_t kMaxSkipped = 32;
 
   const void* latest_ = nullptr;

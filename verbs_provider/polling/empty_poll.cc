@@ -20,12 +20,12 @@ namespace rocemu::provider {
 namespace {
 
 constexpr uint32_t kPollsPerCheck = 1000;
-/// A program that waits for events polls until nothing is there, before and after it asks for the
-/// next event, and then sleeps by itself, maybe for other things as well.
+/// A program that waits for events polls until the CQ is empty, before and after it requests the
+/// next event. It then sleeps by itself, possibly for other events as well.
 constexpr uint32_t kPollsBeforeBlocking = 2;
-/// Nanoseconds for which a thread that is far ahead sleeps at most: the daemon wakes it much
-/// earlier. More than the scheduler's tick, since it is expensive on virtual machines to set a
-/// timer that ends sooner.
+/// The longest sleep, in nanoseconds, of a thread that is far ahead; the daemon wakes it much
+/// earlier. It is longer than the scheduler's tick, since on virtual machines it is expensive to
+/// set a timer that ends sooner.
 constexpr int64_t kMaxAwayNs = 5'000'000;
 
 int64_t now_ns() {
@@ -42,7 +42,7 @@ void relax() {
 #endif
 }
 
-/// Read once: 1 + the mode, or 0 before that.
+/// Read once. 1 + the mode, or 0 before that.
 PollMode poll_mode() {
   static std::atomic<int> known{0};
   int chosen = known.load(std::memory_order_relaxed);
@@ -56,7 +56,7 @@ PollMode poll_mode() {
               *text == '\0'
                   ? "rocemu: ROCEMU_POLL is empty%s; unset it, or set it to adaptive, yield or "
                     "spin; using adaptive\n"
-                  : "rocemu: ROCEMU_POLL=%s is none of adaptive, yield and spin; using adaptive\n",
+                  : "rocemu: ROCEMU_POLL=%s is not adaptive, yield or spin; using adaptive\n",
               text);
     }
   }
@@ -98,7 +98,7 @@ EmptyPoll::EmptyPoll(Cq* cq)
   if (poll_mode() != PollMode::kAdaptive) return;
   blocks_soon_ = cq->notifies.load(std::memory_order_relaxed) && polls_ <= kPollsBeforeBlocking;
   if (way_ == WaitPolicy::Way::kSleep) {
-    // Polling on instead takes as many polls as the sleep would have spent.
+    // Continuing to poll instead takes as many polls as the sleep would have spent.
     if (is_shared) policy.slept(longest);
     if (blocks_soon_ || is_shared) {
       way_ = WaitPolicy::Way::kPollOn;
@@ -145,8 +145,8 @@ bool EmptyPoll::wait(ibv_context* context) {
   return !doorbells.is_daemon_gone();
 }
 
-/// A resize may unmap the ring meanwhile: the kernel then says EFAULT. ibv_poll_cq(3) is no failure
-/// when there is nothing: it leaves errno alone.
+/// A resize may unmap the ring in the meantime; the kernel then returns EFAULT. An empty
+/// ibv_poll_cq(3) is not a failure, so it does not change errno.
 void EmptyPoll::sleep() const {
   const int saved = errno;
   const timespec at_most{0, at_most_ns_};

@@ -1,6 +1,6 @@
-// What ibv_poll_cq(3) and ibv_start_poll do when they find nothing: they let others run, since the
-// daemon may need this processor to make something come. Never for long: the application may have
-// other things to look at, or hold a lock.
+// The behavior of ibv_poll_cq(3) and ibv_start_poll when they find nothing: they let other threads
+// run, since the daemon may need this processor to produce a completion. They never do so for long,
+// because the application may have other things to poll, or hold a lock.
 #pragma once
 
 #include <cstdint>
@@ -10,24 +10,26 @@
 
 namespace rocemu::provider {
 
-/// The calling thread's.
+/// Returns the policy of the calling thread.
 WaitPolicy& wait_policy();
 
-/// The calling thread looks at that CQ, whatever it finds. Under the CQ's lock.
+/// Notes that the calling thread polls the CQ, whatever it finds. The caller must hold the CQ's
+/// lock.
 void note_poll(Cq* cq);
-/// It found something there.
+/// Notes that the poll found a completion.
 void note_completion(const Cq* cq);
 
 class EmptyPoll {
  public:
-  /// Under the CQ's lock.
+  /// The caller must hold the CQ's lock.
   explicit EmptyPoll(Cq* cq);
 
-  /// Without the lock. False if the daemon is gone, which every 1,000th empty poll asks.
+  /// The caller must not hold the lock. Returns false if the daemon has ended, which every 1,000th
+  /// empty poll checks.
   bool wait(ibv_context* context);
 
  private:
-  /// Says so to the daemon.
+  /// Shows the daemon that the thread sleeps.
   void sleep_until(uint32_t completions, int64_t at_most_ns);
   void sleep() const;
 

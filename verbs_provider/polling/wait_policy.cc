@@ -43,7 +43,7 @@ void WaitPolicy::gave_way(int64_t took_ns, Then then) {
   }
 }
 
-/// The first turn after them that is no better begins as many again.
+/// If the first turn after the sleeps is no better, as many sleeps follow again.
 void WaitPolicy::begin_sleeps() {
   sleeps_ = std::clamp(2 * sleeps_, kWaitConstants.few_sleeps, kWaitConstants.many_sleeps);
   sleeps_left_ = sleeps_;

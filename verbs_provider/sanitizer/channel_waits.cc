@@ -1,6 +1,6 @@
 // Calls that wait for the descriptor of one completion channel, and for nothing else: such a wait
-// is judged like ibv_get_cq_event(3). A thread that also waits for other descriptors, for a time or
-// for signals may rightly be woken by those.
+// is checked like ibv_get_cq_event(3). A thread that also waits for other descriptors, for a time
+// or for signals can be woken by those, so its wait may be correct.
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -24,8 +24,8 @@ using turns::kernel;
 
 constexpr int kNone = -1;
 
-/// Returns the descriptor, if it is the only one that poll(2) waits for, to read; else kNone. A
-/// negative descriptor is ignored (man poll).
+/// Returns the descriptor if it is the only one for which poll(2) waits, for reading; else kNone.
+/// poll(2) ignores negative descriptors.
 int only_descriptor(const pollfd* entries, nfds_t count) {
   int fd = kNone;
   for (nfds_t i = 0; entries != nullptr && i < count; ++i) {
@@ -36,7 +36,7 @@ int only_descriptor(const pollfd* entries, nfds_t count) {
   return fd;
 }
 
-/// Returns the descriptor, if it is the only one that select(2) waits for, to read; else kNone.
+/// Returns the descriptor if it is the only one for which select(2) waits, for reading; else kNone.
 int only_descriptor(int count, const fd_set* reads, const fd_set* writes, const fd_set* others) {
   const auto has = [](const fd_set* set, int fd) { return set != nullptr && FD_ISSET(fd, set); };
   int only = kNone;
@@ -49,8 +49,8 @@ int only_descriptor(int count, const fd_set* reads, const fd_set* writes, const 
   return only;
 }
 
-/// Returns whether a CQ of the program has a channel. What other programs wait for is not looked
-/// up.
+/// Returns whether a CQ of the program has a channel. In programs without such a CQ, descriptors
+/// are not examined.
 bool has_channels() {
   Program* const program = Program::get();
   if (program == nullptr) return false;
@@ -60,7 +60,7 @@ bool has_channels() {
   return has;
 }
 
-/// Returns the descriptor, if it is the only one of an epoll instance, to read; else kNone.
+/// Returns the descriptor if it is the only one of an epoll instance, for reading; else kNone.
 int only_descriptor_of_epoll(int epoll) {
   if (!has_channels()) return kNone;
   char name[48];
@@ -80,10 +80,10 @@ int only_descriptor_of_epoll(int epoll) {
   return is_read && (events & EPOLLIN) != 0 ? fd : kNone;
 }
 
-/// A wait of the calling thread, if it is one for a channel that has no event.
+/// A wait of the calling thread, if it waits for a channel that has no event.
 class DescriptorWait {
  public:
-  /// `errno` stays as it is.
+  /// Does not change errno.
   DescriptorWait(int fd, const char* call) {
     const int error = errno;
     Program* const program = fd == kNone ? nullptr : Program::get();
@@ -116,7 +116,7 @@ ROCEMU_BEFORE int poll(pollfd* entries, nfds_t count, int timeout) {
   return real(entries, count, timeout);
 }
 
-/// poll(2) where the compiler knows the size of the array.
+/// The variant of poll(2) for arrays whose size the compiler knows.
 ROCEMU_BEFORE int __poll_chk(pollfd* entries, nfds_t count, int timeout, size_t size) {
   static auto* const real = behind<int(pollfd*, nfds_t, int, size_t)>("__poll_chk");
   const DescriptorWait wait(timeout < 0 ? only_descriptor(entries, count) : kNone, "poll");

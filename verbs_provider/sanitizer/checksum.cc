@@ -22,7 +22,7 @@ uint64_t mix(uint64_t value, uint64_t word) {
   return value ^ value >> 32;
 }
 
-/// Four sums side by side: one multiplication does not wait for the one before.
+/// Four independent sums, so that a multiplication does not wait for the previous one.
 uint64_t sum_of(uint64_t value, const unsigned char* bytes, size_t size) {
   constexpr size_t kLanes = 4, kStep = kLanes * sizeof(uint64_t);
   uint64_t lanes[kLanes] = {value, value + 1, value + 2, value + 3};
@@ -41,17 +41,17 @@ uint64_t sum_of(uint64_t value, const unsigned char* bytes, size_t size) {
   return mix(lanes[0], size);
 }
 
-/// The kernel reads the set of signals first, and then refuses what to do with it (sigprocmask(2),
-/// EINVAL): that takes a tenth of the time of process_vm_readv(2).
+/// The kernel first reads the set of signals, and then refuses the operation (sigprocmask(2),
+/// EINVAL): this takes a tenth of the time of process_vm_readv(2).
 bool can_read_word(uint64_t address) {
   constexpr long kNothing = -1, kSizeOfSet = 8;
   return turns::kernel(SYS_rt_sigprocmask, kNothing, address & ~uint64_t{7}, 0L, kSizeOfSet) ==
          -EINVAL;
 }
 
-/// Returns whether each page can be read, so that memory that was unmapped is no crash. Several
-/// pages take one call where the kernel has MADV_POPULATE_READ (madvise(2), Linux 5.14) and knows
-/// it for this memory; it answers EINVAL where it does not.
+/// Returns whether all pages can be read, so that unmapped memory does not cause a crash. Several
+/// pages take one call if the kernel has MADV_POPULATE_READ (madvise(2), Linux 5.14) and supports
+/// it for this memory; otherwise it returns EINVAL.
 bool is_readable(uint64_t address, uint64_t length) {
   constexpr long kPopulateRead = 22;
   const uint64_t begin = address & ~(kSmallestPage - 1);
@@ -64,8 +64,8 @@ bool is_readable(uint64_t address, uint64_t length) {
   return true;
 }
 
-/// Valgrind would look into the bytes that a system call or this library reads, but not into those
-/// of another process.
+/// Under valgrind the bytes are read like those of another process: valgrind would check bytes that
+/// a system call or this library reads directly.
 bool add_copies(uint64_t& value, uint64_t address, uint64_t length) {
   const long self = turns::kernel(SYS_getpid);
   unsigned char piece[kPiece];

@@ -1,4 +1,4 @@
-// A number for the bytes of the program's memory, some of which may be missing.
+// A checksum of the program's memory, parts of which may not be readable.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@ namespace rocemu::sanitizer {
 
 class Checksum {
  public:
-  /// Adds these bytes, or, of a long message, the first of them. Returns false if they cannot be
-  /// read. Asks the kernel only about pages that `readable` does not have, and adds them to it.
+  /// Adds these bytes or, for a long message, the first of them. Returns false if they cannot be
+  /// read. Asks the kernel only about pages that `readable` does not contain, and adds them to it.
   bool add(uint64_t address, uint64_t length, ReadableBytes& readable);
   uint64_t value() const { return value_; }
 

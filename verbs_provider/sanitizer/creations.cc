@@ -15,8 +15,8 @@ namespace {
 
 using provider::Guard;
 
-/// What a wrapper does after its verb: the program's errno stays, and one thread at a time is in
-/// here. Null without a program.
+/// The scope in which a wrapper works after its verb: it preserves the program's errno, and one
+/// thread at a time is in it. Null if there is no Program.
 class Seen {
  public:
   explicit Seen(Program* program) : program_(program) {
@@ -59,7 +59,7 @@ std::unique_ptr<T> describe(Program& program, const Made& made, const char* call
   return object;
 }
 
-/// Of a verb that made nothing: reports the limits that it was asked to exceed.
+/// After a verb that created nothing: reports the limits that the call exceeded.
 void tell_of_limits(ibv_context* context, const char* call, const std::vector<Asked>& asked) {
   const int error = errno;
   const std::vector<Exceeded> exceeded = exceeded_limits(context, asked);
@@ -100,14 +100,15 @@ void set_access(Mr& region, unsigned access) {
   region.is_remote = (access & kRemote) != 0;
 }
 
-/// What SGEs name of a region: bytes of the program, or nothing that we know of.
+/// The bytes that SGEs address in a region: memory of the program, or memory that is not known.
 struct Bytes {
   uint64_t address = 0, length = 0;
   bool is_known = false;
   uint64_t memory = 0;  // of the process; 0 if a NIC may fault it in
 };
 
-/// What peers may write counts as written: they do so without a word.
+/// Memory that peers can write counts as written, because the program does not learn of their
+/// WRITEs.
 void mark_what_peers_write(const Mr& region, unsigned access) {
   constexpr unsigned kWrites =
       IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND;
@@ -138,7 +139,7 @@ ibv_mr* add_mr(ibv_mr* mr, ibv_pd* pd, const Bytes& bytes, unsigned access, cons
   return mr;
 }
 
-/// Zero based regions are named by offsets.
+/// Zero-based regions are addressed by offsets.
 Bytes bytes_of(const void* memory, uint64_t iova, size_t length, int access) {
   const bool is_on_demand = (access & IBV_ACCESS_ON_DEMAND) != 0;
   return {(access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : iova, length, true,
@@ -248,7 +249,7 @@ int resize_cq(ibv_cq* base, int capacity) {
   return error;
 }
 
-/// Returns whether a completion can come to the CQ without the program's doing.
+/// Returns whether the CQ can get a completion without an action of the program.
 bool can_complete(const Objects& objects, const Cq& cq) {
   bool can = false;
   objects.qps.for_each([&](const Qp& qp) {
@@ -387,7 +388,8 @@ ibv_qp* open_qp(ibv_context* context, ibv_qp_open_attr* attr) {
   return qp;
 }
 
-/// IBTA vol 1, 10.3.1: each state may be left for RESET and ERR, and for few others.
+/// IBTA vol 1, 10.3.1: RESET and ERR can be entered from each state, and few other transitions
+/// exist.
 bool exists(ibv_qp_state from, ibv_qp_state to) {
   if (to == IBV_QPS_RESET || to == IBV_QPS_ERR) return true;
   switch (from) {

@@ -1,4 +1,4 @@
-// Verbs that make and change objects.
+// Verbs that create and modify objects
 #pragma once
 
 #include "verbs_provider/base/private_abi.h"

@@ -57,7 +57,7 @@ void copy_receive(const std::byte* slot, Request& to) {
 }
 
 void copy_requests(const PostedRequests& posted, const Place& place, Queue& queue) {
-  // It can have been out of sight while its destruction was tried.
+  // The queue may have been missing from its table during a failed destruction.
   if (queue.requests.posted() != posted.begin) queue.requests.begin_at(posted.begin);
   for (uint64_t i = posted.begin; i != posted.end; ++i) {
     Request& request = queue.requests.push();
@@ -83,7 +83,7 @@ std::string owner_of(const Queue& queue) {
   return (queue.kind == QueueKind::kShared ? "SRQ " : "QP ") + std::to_string(queue.number);
 }
 
-/// The same, for the rules about refusals.
+/// The same, for rules about refused calls.
 void tell_of_refusal(Sanitizer& sanitizer, const Post& post) {
   const Queue& queue = post.queue;
   const bool is_send = queue.kind == QueueKind::kSend;
@@ -102,11 +102,11 @@ void tell_of_refusal(Sanitizer& sanitizer, const Post& post) {
                  qp.created, post.place});
 }
 
-/// The completions that a CQ ever had, and those of them that the program took, modulo 2^32.
+/// The number of completions that a CQ ever had, and the number that the program took, modulo 2^32.
 struct CompletionCount {
   uint32_t produced, taken;
 };
-/// Under the CQ's lock.
+/// The caller must hold the CQ's lock.
 CompletionCount count_of(ibv_cq* base) {
   const auto& cq = *reinterpret_cast<const provider::Cq*>(base);
   return {cq.ring->producer.load(std::memory_order_acquire), static_cast<uint32_t>(cq.consumed)};

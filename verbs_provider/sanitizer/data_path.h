@@ -1,4 +1,4 @@
-// What the provider's data path shows us (base/sanitizer_hooks.h).
+// Reports of the provider's data path (context/sanitizer_hooks.h)
 #pragma once
 
 #include "verbs_provider/context/sanitizer_hooks.h"

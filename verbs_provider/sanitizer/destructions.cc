@@ -111,13 +111,13 @@ void tell_of_failure(Program& program, const Object& object, const Place& place,
 }
 
 void note_end(Program&, const Object&, const char*, const Place&) {}
-/// A peer may still use the key: then the NIC names it.
+/// If a peer still uses the key later, the NIC names the key in its report.
 void note_end(Program& program, const Mr& region, const char* device, const Place& place) {
   if (region.is_remote) program.log().write_key(region, device, place);
 }
 
-/// Destroys by `destroy`. While it lasts the object is not in its table: another thread may get a
-/// new object by the same address as soon as the old one has gone.
+/// Destroys the object by `destroy`. During the call the object is not in its table: as soon as the
+/// old object is destroyed, another thread may get a new object with the same address.
 template <class Public, class Destroy>
 int watch(Public* base, ibv_context* context, const char* call, Destroy destroy) {
   Program* const program = Program::get();
@@ -172,7 +172,7 @@ int destroy_qp(ibv_qp* qp) {
   return watch(qp, qp->context, "ibv_destroy_qp", [=] { return original.destroy_qp(qp); });
 }
 
-/// What an imported or a closed context leaves behind is of no use to the program.
+/// Objects that an imported or a closed context leaves cannot be used by the program.
 void unimport_pd(ibv_pd* pd) {
   if (Program* const program = Program::get()) {
     const Guard guard(program->lock);

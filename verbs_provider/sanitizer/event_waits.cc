@@ -15,14 +15,15 @@ namespace {
 using provider::Guard;
 using turns::kernel;
 
-/// The completions that the program has taken, modulo 2^32.
+/// Returns the number of completions that the program has taken, modulo 2^32.
 uint32_t taken_of(const Cq& cq) {
   auto* const own = reinterpret_cast<provider::Cq*>(const_cast<void*>(cq.handle));
   const Guard guard(own->ring_lock);
   return own->ring->consumer.load(std::memory_order_acquire);
 }
 
-/// The channel with that descriptor, if a CQ has it; else null. Under the program's lock.
+/// Returns the channel with that descriptor if a CQ has it, else null. The caller must hold the
+/// program's lock.
 const ibv_comp_channel* channel_of(Program& program, int fd) {
   const ibv_comp_channel* found = nullptr;
   program.objects().cqs.for_each([&](const Cq& cq) {
@@ -43,7 +44,7 @@ bool has_no_event(int fd) {
   return kernel(SYS_ppoll, &entry, 1L, &now, nullptr, 0L) == 0;
 }
 
-/// Under the program's lock.
+/// The caller must hold the program's lock.
 void begin_wait(Program& program, const ibv_comp_channel& channel, const char* call) {
   std::vector<const Cq*> cqs;
   program.objects().cqs.for_each([&](Cq& cq) {

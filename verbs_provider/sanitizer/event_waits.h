@@ -7,11 +7,11 @@
 
 namespace rocemu::sanitizer {
 
-/// Notes that the calling thread calls ibv_get_cq_event(). Returns whether that waits.
+/// Notes that the calling thread calls ibv_get_cq_event(). Returns whether the call waits.
 bool begin_event_wait(Program& program, const ibv_comp_channel& channel);
 
-/// Notes that the calling thread is about to wait in `call`, of the C library, for the descriptor
-/// and nothing else. Returns whether it is that of a channel, which has no event.
+/// Notes that the calling thread is about to wait in `call`, a function of the C library, for the
+/// descriptor only. Returns whether the descriptor belongs to a channel without an event.
 bool begin_descriptor_wait(Program& program, int fd, const char* call);
 
 /// Notes that the wait of the calling thread has ended.

@@ -1,5 +1,5 @@
-// librocemu-sanitizer.so: looks at a program's verbs for `rocemu run --sanitize`, by the rules of
-// emulator/sanitizer. What it finds it writes at once (emulator/abi/sanitizer_log.h).
+// librocemu-sanitizer.so checks a program's verbs for `rocemu run --sanitize`, with the rules of
+// emulator/sanitizer. It writes findings at once (emulator/abi/sanitizer_log.h).
 #include "verbs_provider/context/sanitizer_hooks.h"
 #include "verbs_provider/sanitizer/data_path.h"
 #include "verbs_provider/sanitizer/mapping_changes.h"

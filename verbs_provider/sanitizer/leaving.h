@@ -1,4 +1,4 @@
-// Objects whose destruction has begun and not ended.
+// Objects whose destruction has started and not ended
 #pragma once
 
 #include "emulator/sanitizer/program_objects.h"
@@ -6,8 +6,8 @@
 
 namespace rocemu::sanitizer {
 
-/// On the stack of the thread that destroys, from its construction until leave(); guarded by the
-/// program's lock.
+/// Lives on the stack of the destroying thread. Registered from its construction until leave();
+/// guarded by the program's lock.
 struct Leaving {
   Leaving(const Object& object, const Place& place);
   void leave();
@@ -19,7 +19,7 @@ struct Leaving {
   Leaving* next;
 };
 
-/// Null if its destruction is not under way.
+/// Returns null if the object is not being destroyed.
 const Leaving* find_leaving(Handle handle);
 
 }  // namespace rocemu::sanitizer

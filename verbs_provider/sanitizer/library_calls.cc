@@ -22,8 +22,8 @@ std::atomic<bool> cares_for_fork{false};
 
 // ---- Completion events ----
 
-/// An event answers one request for notification. If there were several since the event before, we
-/// cannot know whether it was the latest.
+/// An event answers one request for notification. If there were several requests since the previous
+/// event, it is unknown whether the event answers the latest.
 void note_event(Program& program, const ibv_cq* base) {
   const Guard guard(program.lock);
   Cq* const cq = program.objects().cqs.find(base);
@@ -34,7 +34,7 @@ void note_event(Program& program, const ibv_cq* base) {
 
 // ---- Events of the connection manager ----
 
-/// Events that the program has got and not acknowledged.
+/// Events that the program has received and not acknowledged
 struct KeptEvents {
   uint64_t count = 0;
   Place got;
@@ -42,7 +42,7 @@ struct KeptEvents {
 std::unordered_map<const rdma_cm_event*, const rdma_cm_id*> ids_of_events;
 std::unordered_map<const rdma_cm_id*, KeptEvents> kept_events;
 
-/// The id that waits for the acknowledgement: of a connect request the listener.
+/// Returns the id that waits for the acknowledgement: for a connect request this is the listener.
 const rdma_cm_id* id_of(const rdma_cm_event& event) {
   return event.event == RDMA_CM_EVENT_CONNECT_REQUEST ? event.listen_id : event.id;
 }
@@ -56,16 +56,16 @@ void forget_event(const rdma_cm_event* event) {
   ids_of_events.erase(id);
 }
 
-/// A test that loads us late (rocemu::testing::Fabric) calls libibverbs itself: whether it cares
-/// for fork() is unknown.
+/// A test that loads this library late (rocemu::testing::Fabric) calls libibverbs directly, so it
+/// is unknown whether it prepared for fork().
 bool are_calls_ours() {
   return dlsym(RTLD_DEFAULT, "ibv_fork_init") == reinterpret_cast<void*>(&ibv_fork_init);
 }
 
 }  // namespace
 
-/// A plugin that was loaded with RTLD_LOCAL has its library in a scope of its own, out of reach of
-/// RTLD_NEXT; its calls come to us all the same.
+/// A plugin that was loaded with RTLD_LOCAL has its libraries in a separate scope, which RTLD_NEXT
+/// does not search, but its calls still reach this library.
 void* function_behind(const char* name) {
   void* found = dlsym(RTLD_NEXT, name);
   for (const char* library : {"libibverbs.so.1", "librdmacm.so.1"}) {
@@ -87,7 +87,7 @@ using namespace rocemu::sanitizer;
 
 #define ROCEMU_BEFORE extern "C" __attribute__((visibility("default")))
 
-// ---- Calls that look into files, which MemorySanitizer would check ----
+// ---- Calls that read files, which MemorySanitizer would check ----
 
 ROCEMU_BEFORE ibv_device** ibv_get_device_list(int* count) {
   static auto* const real = behind<ibv_device**(int*)>("ibv_get_device_list");
@@ -111,7 +111,7 @@ ROCEMU_BEFORE int ibv_query_gid(ibv_context* context, uint8_t port, int index, i
   return result;
 }
 
-// ---- Calls that the rules look at ----
+// ---- Calls that rules check ----
 
 ROCEMU_BEFORE int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** context) {
   static auto* const real = behind<decltype(ibv_get_cq_event)>("ibv_get_cq_event");
@@ -132,7 +132,7 @@ ROCEMU_BEFORE int ibv_fork_init(void) {
   return real();
 }
 
-/// Who asks whether it is needed cares, too.
+/// A program that queries whether protection is needed has considered fork(), too.
 ROCEMU_BEFORE ibv_fork_status ibv_is_fork_initialized(void) {
   static auto* const real = behind<decltype(ibv_is_fork_initialized)>("ibv_is_fork_initialized");
   cares_for_fork = true;
@@ -167,7 +167,7 @@ ROCEMU_BEFORE int rdma_destroy_id(rdma_cm_id* id) {
   if (program == nullptr) return real(id);
   {
     const Guard guard(program->lock);
-    // librdmacm acknowledges this one itself.
+    // librdmacm acknowledges this event itself.
     if (id->event != nullptr) forget_event(id->event);
     const auto kept = kept_events.find(id);
     if (kept != kept_events.end())
@@ -187,7 +187,7 @@ ROCEMU_BEFORE int rdma_destroy_id(rdma_cm_id* id) {
 
 __attribute__((destructor)) static void end_program() {
   Program* const program = Program::get();
-  // A thread may have ended in the middle of a verb.
+  // A thread may have ended during a verb.
   if (program == nullptr || !program->lock.try_lock()) return;
   program->sanitizer().tell(ProgramEnd{program->objects()});
   program->lock.unlock();

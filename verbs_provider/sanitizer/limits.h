@@ -1,4 +1,4 @@
-// Which limits of its device a call asked to exceed.
+// The limits of its device that a call exceeded
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -23,10 +23,10 @@ struct Exceeded {
   uint64_t asked, allowed;
 };
 
-/// Asks the device. Not under the program's lock.
+/// Queries the device. The caller must not hold the program's lock.
 std::vector<Exceeded> exceeded_limits(ibv_context* context, const std::vector<Asked>& asked);
 
-/// Returns "mlx5_0", and behind it " (profile mlx5-cx6dx)" if the device stands for another NIC.
+/// Returns "mlx5_0", followed by " (profile mlx5-cx6dx)" if the device emulates another NIC.
 std::string name_with_profile(const ibv_context* context);
 
 }  // namespace rocemu::sanitizer

@@ -49,7 +49,7 @@ Log::Log(std::string directory, Stacks& stacks)
   map_counts();
 }
 
-/// Each program that the process executes has files of its own.
+/// Each program that the process executes has separate files.
 void Log::map_counts() {
   constexpr int kPrograms = 1000;
   for (int i = 0; i < kPrograms; ++i) {
@@ -68,7 +68,8 @@ void Log::map_counts() {
   }
 }
 
-/// The file is opened anew each time: a program may close what it did not open.
+/// The file is opened again each time, because a program may close descriptors that it did not
+/// open.
 void Log::write_line(const std::string& file, int flags, const std::string& line) {
   const std::string path = directory_ + "/" + file;
   const long fd =
@@ -103,7 +104,7 @@ void Log::count(uint64_t index) {
   if (counts_ != nullptr && index <= abi::kMaxSanitizerReports) ++counts_[index - 1];
 }
 
-/// `more`: further members, each behind a comma.
+/// `more` has further members, each after a comma.
 std::string Log::json_of(const Report& report, const std::string& more) {
   std::string places;
   for (const NamedPlace& named : report.places)
@@ -164,7 +165,7 @@ void Log::write_place_of(const std::string& title, const char* device, const Pla
   constexpr size_t kMaxObjects = 65536;
   if (objects_ == kMaxObjects) return;
   ++objects_;
-  const std::string json = json_of(place, "");  // writes its stack before
+  const std::string json = json_of(place, "");  // writes its stack first
   append("{\"object\":" + quoted(title) + ",\"device\":" + quoted(device) +
          ",\"pid\":" + own_pid() + ",\"place\":" + json + "}");
 }

@@ -1,4 +1,4 @@
-// Writes what this process finds into the directory of the run (emulator/abi/sanitizer_log.h).
+// Writes the findings of this process into the directory of the run (emulator/abi/sanitizer_log.h).
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,19 @@
 
 namespace rocemu::sanitizer {
 
-/// Guarded by its user. `stacks` must outlive it.
+/// The caller must guard it. `stacks` must outlive it.
 class Log {
  public:
   Log(std::string directory, Stacks& stacks);
 
-  /// Writes a report. What was reported at these places already is only counted.
+  /// Writes a report. A report for the same places as an earlier one is only counted.
   void write(const Report& report);
   /// Writes a report that counts unless it is withdrawn. Returns its number, for withdraw().
   uint64_t write_wait(const Report& report);
   void withdraw(uint64_t number);
-  /// Notes where an object was made, for reports of the NIC.
+  /// Records where an object was created, for reports of the NIC.
   void write_object(const Object& object, const char* device);
-  /// Notes where the R_Key of a region was given up.
+  /// Records where the R_Key of a region was released.
   void write_key(const Mr& region, const char* device, const Place& place);
 
  private:
@@ -40,13 +40,13 @@ class Log {
   void map_counts();
 
   std::string directory_;
-  std::string name_;  // of this program, in the names of its files
+  std::string name_;  // of this program, used in file names
   Stacks& stacks_;
   uint64_t* counts_ = nullptr;
   std::set<uint32_t> written_stacks_;
-  size_t objects_ = 0;                                 // that were written, with keys
+  size_t objects_ = 0;                                 // written objects that have keys
   std::unordered_map<std::string, uint64_t> indices_;  // by rule and places
-  std::vector<bool> waits_;                            // whether the number - 1 is in use
+  std::vector<bool> waits_;                            // whether number index + 1 is in use
 };
 
 }  // namespace rocemu::sanitizer

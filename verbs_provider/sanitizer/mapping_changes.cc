@@ -6,7 +6,7 @@
 namespace rocemu::sanitizer {
 namespace {
 
-/// Later changes are lost until these were looked at.
+/// Further changes are lost until these were processed.
 constexpr size_t kMaxChanges = 16;
 
 struct Change {
@@ -53,7 +53,7 @@ void tell(Program& program, const Change& change, const Place& place) {
 }  // namespace
 
 void on_mapping_change(ibv_context* context, uint64_t begin, uint64_t end, abi::MappingCall call) {
-  // Advice is given by allocators, of memory that they keep.
+  // Allocators give advice about memory that they keep.
   if (call == abi::MappingCall::kMadvise) return;
   forget_marks(begin, end);
   const size_t at = count.fetch_add(1);
@@ -72,7 +72,7 @@ void take_mapping_changes(Program& program) {
   const size_t noted = std::min(count.load(std::memory_order_relaxed), kMaxChanges);
   if (noted == 0) return;
   for (size_t i = 0; i < noted; ++i)
-    if (!changes[i].is_complete.load(std::memory_order_acquire)) return;  // the next time
+    if (!changes[i].is_complete.load(std::memory_order_acquire)) return;  // processed next time
   for (size_t i = 0; i < noted; ++i) {
     Change& change = changes[i];
     tell(program, change,

@@ -1,5 +1,5 @@
-// The lock of the sanitizer's own data. ThreadSanitizer in the program sees neither it nor what is
-// done while it is held: else each verb would order the program's threads.
+// The lock of the sanitizer's own data. A ThreadSanitizer in the program does not see the lock, nor
+// accesses made while it is held: otherwise each verb would order the program's threads.
 #pragma once
 
 #include "verbs_provider/base/lock.h"

@@ -20,7 +20,7 @@ namespace {
 
 using turns::kernel;
 
-/// The file's text; empty if there is none.
+/// Returns the file's text, which is empty if there is no file.
 std::string contents_of(const std::string& path) {
   const long fd = kernel(SYS_openat, AT_FDCWD, path.c_str(), O_RDONLY | O_CLOEXEC, 0);
   if (fd < 0) return "";
@@ -60,7 +60,7 @@ Program* Program::make_one() {
   return selection.empty() ? nullptr : new (std::nothrow) Program(directory, selection);
 }
 
-/// A child cannot use what its parent has, and so begins without objects.
+/// A child cannot use its parent's objects, and therefore starts without objects.
 void Program::begin_in_child() {
   Program* const parents = program;
   if (parents->marks_ != nullptr) parents->marks_->release_all();
@@ -137,7 +137,7 @@ void Program::withdraw(uint64_t number) {
 }
 
 bool Program::is_single_threaded() {
-  // A directory has a link for each of its own, and two others.
+  // A directory has a link for each of its subdirectories, and two others.
   constexpr unsigned kOthers = 2;
   struct stat status {};
   if (kernel(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &status, 0) != 0) return false;

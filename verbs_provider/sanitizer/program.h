@@ -1,4 +1,4 @@
-// The sanitizer of this process.
+// The state of the sanitizer in this process
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -19,18 +19,18 @@ namespace rocemu::sanitizer {
 
 class Program final : public Host {
  public:
-  /// Null unless the run has --sanitize. Made at the first call.
+  /// Returns null unless the run has --sanitize. Created at the first call.
   static Program* get();
 
-  OwnLock lock;  // of all that follows
+  OwnLock lock;  // guards all members below
 
   Sanitizer& sanitizer() { return sanitizer_; }
   Objects& objects() { return sanitizer_.objects(); }
   Log& log() { return log_; }
   Stacks& stacks() { return stacks_; }
-  /// Where the calling thread is, which called that.
+  /// Returns the place of the calling thread, which made that call.
   Place here(const char* call, ibv_context* context);
-  /// The context is closed.
+  /// Called when the context is closed.
   void forget(ibv_context* context);
 
   void report(const Report& report) override;
@@ -41,7 +41,7 @@ class Program final : public Host {
                                    ReadableBytes& readable) override;
   Place here(std::string_view call) override;
 
-  /// The device time of a context, of the provider's.
+  /// The provider's function for the device time of a context.
   static inline uint64_t (*now_ns)(ibv_context*) = nullptr;
 
  private:
@@ -56,10 +56,10 @@ class Program final : public Host {
   Sanitizer sanitizer_;
   BufferMarks* marks_ = nullptr;  // one of the checks
   const Rule* trap_ = nullptr;
-  ibv_context* clock_ = nullptr;  // the latest context; null if that was closed
+  ibv_context* clock_ = nullptr;  // the latest context; null if it was closed
 };
 
-/// Of the calling thread.
+/// Returns the description of the calling thread.
 Thread this_thread();
 
 }  // namespace rocemu::sanitizer

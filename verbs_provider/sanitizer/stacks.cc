@@ -16,16 +16,16 @@ namespace {
 constexpr size_t kMaxFrames = RawStack::kMaxFrames;
 constexpr size_t kMaxStacks = 65536;
 
-/// A stack that a thread had, and where its return addresses were.
+/// An earlier stack of a thread, and the addresses of its return addresses.
 struct KnownStack {
-  uintptr_t frame = 0;  // where it began
+  uintptr_t frame = 0;  // where it started
   uint32_t number = 0;
   uint32_t count = 0;
   const uintptr_t* slots[kMaxFrames];
   uintptr_t addresses[kMaxFrames];
 
-  /// From the inside out: an outer slot is only read where all inner ones are as before, and so is
-  /// one of the same stack.
+  /// Compares from the innermost frame outwards: an outer slot is only read if all inner ones are
+  /// unchanged and so belong to the same stack.
   bool is_current(uintptr_t frame_now) const {
     if (frame != frame_now || number == 0) return false;
     for (uint32_t i = 0; i < count; ++i)
@@ -43,7 +43,7 @@ void make_key() {
   pthread_key_create(&key, free);
 }
 
-/// Those of this thread; null if memory is lacking.
+/// Returns the known stacks of this thread, or null if memory is exhausted.
 KnownStack* known_stacks() {
   pthread_once(&once, make_key);
   auto* known = static_cast<KnownStack*>(pthread_getspecific(key));
@@ -88,9 +88,9 @@ uint64_t hash_of(const uintptr_t* addresses, size_t count) {
 
 /// A program or library; the name of the program is empty.
 struct Module {
-  uintptr_t address;  // that it has
+  uintptr_t address;  // within the module
   std::string name = {};
-  uintptr_t load_address = 0;  // what is added to addresses in the file
+  uintptr_t load_address = 0;  // added to addresses in the file
 };
 
 int find_module(dl_phdr_info* info, size_t, void* argument) {
@@ -154,7 +154,7 @@ uint32_t Stacks::number_of(const uintptr_t* addresses, size_t count) {
 }
 
 Frame Stacks::describe(uintptr_t address) {
-  // Behind a call that does not return another function may begin.
+  // After a call that does not return, the next address may belong to another function.
   Module module{address - 1};
   if (dl_iterate_phdr(find_module, &module) == 0) return {&files_["?"], address, "", 0};
   const auto [file, is_new] = files_.try_emplace(module.name, module.name);

@@ -1,8 +1,8 @@
-// Where the program's calls come from: call stacks, each kept once and called by its number.
+// The call stacks of the program's calls. Each is stored once and referred to by its number.
 //
-// Unwinding takes microseconds, and a program posts millions of times from the same few places. So
-// each thread keeps the stacks that it had lately, with the places in memory of their return
-// addresses. Where those still hold the same addresses the stack is the same.
+// Unwinding takes microseconds, and a program posts millions of times from the same few places.
+// Each thread therefore keeps its recent stacks with the addresses at which their return addresses
+// were stored. If those still contain the same return addresses, the stack is the same.
 #pragma once
 
 #include <cstddef>
@@ -14,15 +14,15 @@
 
 namespace rocemu::sanitizer {
 
-/// A frame of a stack, as a tool for debug information wants it.
+/// A frame of a stack, in the form that tools for debug information need
 struct Frame {
   const std::string* file;  // of the program or library
   uint64_t address;         // in the file
   std::string symbol;       // of the dynamic symbol table; may be empty
-  uint64_t offset;          // behind that symbol
+  uint64_t offset;          // from that symbol
 };
 
-/// The calling thread's stack, taken without memory or a lock.
+/// The calling thread's stack, captured without allocation or a lock
 struct RawStack {
   static constexpr size_t kMaxFrames = 32;
   uintptr_t addresses[kMaxFrames];
@@ -33,13 +33,13 @@ struct RawStack {
 
 class Stacks {
  public:
-  /// Returns the number of the calling thread's stack; 0 if there are too many. Guarded by its
-  /// user, as all of this class.
+  /// Returns the number of the calling thread's stack, or 0 if there are too many. The caller must
+  /// guard all functions of this class.
   uint32_t current();
 
   uint32_t number_of(const RawStack& stack) { return number_of(stack.addresses, stack.count); }
   const std::vector<Frame>& frames(uint32_t number) const { return stacks_[number - 1]; }
-  /// The return addresses of those frames, from the inside out.
+  /// Returns the return addresses of the frames, innermost first.
   const std::vector<uintptr_t>& addresses(uint32_t number) const { return addresses_[number - 1]; }
 
  private:

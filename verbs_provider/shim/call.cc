@@ -82,7 +82,7 @@ extern "C" __attribute__((visibility("default"))) int rocemu_call(int fd,
   abi::Request numbered = *request;
   numbered.magic = abi::kMagic;
   numbered.version = abi::kVersion;
-  // A child counts on from where its parent was: the process tells their requests apart.
+  // A child continues its parent's numbering; the process number distinguishes their requests.
   numbered.sequence =
       next_sequence.fetch_add(1, std::memory_order_relaxed) ^ static_cast<uint32_t>(getpid()) << 16;
 
@@ -94,7 +94,8 @@ extern "C" __attribute__((visibility("default"))) int rocemu_call(int fd,
   const turns::WaitForReply waits;
   for (;;) {
     error = receive_reply(fd, reply, &received);
-    // Somebody else's answer: a thread or a forked child that was killed while it waited.
+    // The reply may be for another request: that of a thread or forked child that was killed while
+    // it waited.
     if (error != 0 || reply->sequence == numbered.sequence) break;
     received.close_from(0);
   }

@@ -15,8 +15,8 @@
 namespace rocemu::shim {
 namespace {
 
-/// A lock belongs to a process, not to memory: a child of a fork() that did not let us know, and
-/// that inherits a lock held by a thread it does not have, takes it over.
+/// A lock that belongs to a process, not to memory. If a child of a fork() that did not notify us
+/// inherits a lock that a thread of the parent holds, the child takes the lock over.
 class Lock {
  public:
   void take() {
@@ -43,10 +43,10 @@ class Lock {
 
  private:
   std::atomic<uint32_t> owner_{0};    // a process id, 0 if free
-  std::atomic<uint32_t> waiting_{0};  // threads that may be asleep on owner_
+  std::atomic<uint32_t> waiting_{0};  // threads that may be sleeping on owner_
 };
 
-// Connections that share a lock wait for each other's requests, which is slow but right.
+// Connections that share a lock wait for each other's requests, which is slow but correct.
 constexpr int kLocks = 64;
 Lock locks[kLocks];
 
@@ -57,9 +57,9 @@ Lock& lock_of(int fd) {
 // ---- After a fork() -------------------------------------------------------------------------
 //
 // Parent and child send over the same connection, as they would to the same device. The kernel's
-// record locks keep them apart, and end with a process that is killed while it holds one. They
-// cost two system calls, so they begin with the first fork(), and at a moment when no request is on
-// its way.
+// record locks serialize their requests, and are released if a process is killed while it
+// holds one. They cost two system calls, so they are used only after the first fork(), which starts
+// at a moment without a request in progress.
 
 std::atomic<bool> has_forked{false};
 
@@ -72,8 +72,9 @@ void after_fork() {
   for (Lock& lock : locks) lock.give_back();
 }
 
-/// When the library is loaded: a thread that made its first request only now could be overtaken by
-/// another's fork(), whose child would then know nothing of it and take its answers.
+/// Runs when the library is loaded. If it ran only at a thread's first request, another thread
+/// could fork at that moment. Its child would then not use the record locks, and would read the
+/// replies to the thread.
 __attribute__((constructor)) void prepare_for_forks() {
   pthread_atfork(before_fork, after_fork, after_fork);
 }

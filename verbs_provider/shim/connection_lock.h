@@ -1,4 +1,4 @@
-// One control request at a time on each connection.
+// A lock that permits one control request at a time on each connection.
 #pragma once
 
 namespace rocemu::shim {

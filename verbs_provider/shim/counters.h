@@ -1,12 +1,13 @@
-// The counters in sysfs: before a program looks at one, the daemon writes those of now.
+// The counters in sysfs: the daemon updates them before a program reads one.
 #pragma once
 
 namespace rocemu::shim {
 
-/// True for a served name that is a counter, or a directory of counters.
+/// Returns whether a served name is a counter, or a directory of counters.
 bool is_counter(const char* name);
 
-/// Returns when the counters below the daemon's directory are those of now, or cannot be had.
+/// Returns after the counters below the daemon's directory were updated, or if that is not
+/// possible.
 void refresh_counters(const char* dir);
 
 }  // namespace rocemu::shim

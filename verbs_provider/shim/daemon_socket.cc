@@ -14,8 +14,8 @@
 namespace rocemu::shim {
 namespace {
 
-/// Fills the address of the socket `path`; for a name too long for it, one through a descriptor of
-/// the directory, which is returned and must stay open until connect().
+/// Fills in the address of the socket `path`. If the name is too long, the address uses a
+/// descriptor of the directory, which is returned and must stay open until connect().
 long make_address(const char* path, sockaddr_un* address) {
   address->sun_family = AF_UNIX;
   Text direct(address->sun_path, sizeof(address->sun_path));

@@ -6,15 +6,16 @@
 
 namespace rocemu::shim {
 
-/// A SOCK_SEQPACKET connection to the listener at `path`, with SOCK_CLOEXEC and SOCK_NONBLOCK of
-/// `type_flags`; or a negative errno value.
+/// Returns a SOCK_SEQPACKET connection to the listener at `path`, with the SOCK_CLOEXEC and
+/// SOCK_NONBLOCK of `type_flags`, or a negative errno value.
 long connect_to_daemon(const char* path, int type_flags);
 
 struct PeerName {
-  char path[sizeof(sockaddr_un::sun_path) + 1];  // terminated
+  char path[sizeof(sockaddr_un::sun_path) + 1];  // null-terminated
 };
 
-/// The name of the listener that `fd` is connected to; false if it is no such socket.
+/// Stores the name of the listener to which `fd` is connected. Returns false if it is no such
+/// socket.
 bool peer_of_fd(int fd, PeerName* peer);
 
 }  // namespace rocemu::shim

@@ -83,8 +83,8 @@ bool has_seen_device() {
 int open_device(const char* path, int open_flags) {
   const long fd = connect_to_daemon(path, (open_flags & O_CLOEXEC) != 0 ? SOCK_CLOEXEC : 0);
   if (fd >= 0) {
-    // Of a verbs device O_NONBLOCK is left out: it says nothing about ioctl() and write() of a real
-    // one, and would make calls to the daemon fail.
+    // O_NONBLOCK is omitted for a verbs device: it has no effect on ioctl() and write() of a real
+    // device, and would make calls to the daemon fail.
     DeviceNumber number;
     if (device_of_name(path, &number) && number.is_event_channel()) {
       if (const int error = ask_to_open_event_channel(static_cast<int>(fd)); error != 0) {
@@ -103,7 +103,7 @@ int open_device(const char* path, int open_flags) {
     case -ENFILE:
     case -ENOMEM:
       return static_cast<int>(fd);
-    default:  // nobody listens any more
+    default:  // the listener no longer exists
       return -ENODEV;
   }
 }

@@ -13,16 +13,17 @@
 namespace rocemu::shim {
 namespace {
 
-/// Where this library is: absolute, also if it was loaded by a relative name. A link in that path
-/// stays one: it may be there because the directory has a colon in its name
-/// (emulator/abi/runtime_dir.h).
+/// Finds the directory of this library, as an absolute path even if the library was loaded by a
+/// relative name. A link in that path is not resolved: it may exist because the directory has a
+/// colon in its name (emulator/abi/runtime_dir.h).
 bool find_own_dir(char (&dir)[PATH_MAX]) {
   const auto* here = reinterpret_cast<const void*>(&rocemu_call);
   Dl_info self;
 #ifdef __GLIBC__
   void* map;
   return dladdr1(here, &self, &map, RTLD_DL_LINKMAP) != 0 && dlinfo(map, RTLD_DI_ORIGIN, dir) == 0;
-#else  // With musl a relative name can be made absolute until the process changes its directory.
+#else  // With musl a relative name can only be made absolute until the process changes its
+       // directory.
   if (dladdr(here, &self) == 0) return false;
   if (self.dli_fname[0] != '/') {
     if (realpath(self.dli_fname, dir) == nullptr) return false;
@@ -37,8 +38,8 @@ bool find_own_dir(char (&dir)[PATH_MAX]) {
 #endif
 }
 
-/// The provider as libibverbs wants it named: it appends "-rdmav34.so" or whatever its ABI is. The
-/// plugins are beside this library.
+/// Stores the provider's name in the form that libibverbs needs: libibverbs appends "-rdmav34.so"
+/// with the number of its ABI. The plugins are beside this library.
 bool find_provider(char* out, size_t size) {
   char dir[PATH_MAX];
   if (!find_own_dir(dir)) return false;

@@ -1,14 +1,14 @@
-// Tells libibverbs where our provider is.
+// Makes libibverbs find rocemu's provider.
 #pragma once
 
 namespace rocemu::shim {
 
-/// Puts the provider beside this library first in IBV_DRIVERS (and in RDMAV_DRIVERS, which would
-/// win, if that is set); what the user has there stays behind it.
+/// Puts the provider beside this library first in IBV_DRIVERS (and in RDMAV_DRIVERS, which has
+/// precedence, if that is set); the user's entries follow it.
 ///
-/// Called when libibverbs begins to look for devices, which is before it reads these variables, and
-/// not when the library is loaded: no program that has nothing to do with RDMA pays for it or finds
-/// its environment changed, and one that starts its own daemon late or clears its environment is
+/// This is called when libibverbs starts its search for devices, just before it reads these
+/// variables, and not when the library is loaded. Programs without RDMA therefore have no cost and
+/// an unchanged environment, and programs that start a daemon late or clear their environment are
 /// served as well.
 void announce_provider();
 

@@ -24,10 +24,10 @@ namespace {
 
 using abi::ucma::Command;
 
-/// errno after a command that succeeded; 0 if it stays as it was.
+/// The errno after a successful command; 0: errno does not change.
 std::atomic<int> errno_of_success{0};
 
-/// What stands before every command.
+/// The header of every command.
 struct KernelHeader {
   uint32_t command;
   uint16_t in_size;
@@ -35,9 +35,9 @@ struct KernelHeader {
 };
 static_assert(sizeof(KernelHeader) == 8);
 
-/// What of a command the shim itself has to know.
+/// The properties of a command that the shim needs.
 struct Shape {
-  int16_t size;           // of its struct; a shorter one is refused
+  int16_t size;           // of its struct; a shorter command is refused
   int16_t response = -1;  // offset of the response's address
 };
 
@@ -100,13 +100,13 @@ constexpr Shape shape_of(Command command) {
   return shape(0);
 }
 
-/// What the shim reads of a command itself lies within so many bytes.
+/// The fields of a command that the shim itself reads are within the first kOwnPart bytes.
 constexpr size_t kOwnPart = 32;
 static_assert(sizeof(abi::ucma::SetOption) <= kOwnPart &&
               sizeof(abi::ucma::MigrateId) <= kOwnPart && sizeof(abi::ucma::GetEvent) <= kOwnPart &&
               offsetof(abi::ucma::CreateId, response) + sizeof(uint64_t) <= kOwnPart);
 
-/// One command on its way.
+/// One command in progress
 struct Call {
   int fd;
   Command command;
@@ -114,7 +114,7 @@ struct Call {
   const char* in;  // in_size bytes of the application's
   size_t in_size;
   size_t out_size;
-  char own_part[kOwnPart];  // the first of them
+  char own_part[kOwnPart];  // the first bytes
 
   template <class Arguments>
   Arguments arguments() const {
@@ -129,16 +129,17 @@ int open_pair(int (&pair)[2]) {
       -raw_syscall(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair));
 }
 
-/// The descriptor of the channel that an id is to leave: ENOENT if there is none such, EINVAL if it
-/// is something else.
+/// Checks the descriptor of the channel that an id will leave. Returns ENOENT if there is no such
+/// descriptor, and EINVAL if it is something else.
 int check_old_channel(int fd) {
   DeviceNumber number;
   if (raw_syscall(SYS_fcntl, fd, F_GETFD) < 0) return ENOENT;
   return device_of_fd(fd, &number) && number.is_event_channel() ? 0 : EINVAL;
 }
 
-/// Sends the command with what belongs to it; `pair[1]` goes to the daemon. The kernel copies the
-/// rest of a command and an option's value, and says EFAULT if the application has none there.
+/// Sends the command with its data and descriptors; `pair[1]` goes to the daemon. The kernel copies
+/// the rest of a command and the value of an option, and fails with EFAULT if the application's
+/// address is bad.
 int send_command(const Call& call, const int (&pair)[2]) {
   const char* value = nullptr;
   size_t value_size = 0;
@@ -171,7 +172,8 @@ int send_command(const Call& call, const int (&pair)[2]) {
   return sent < 0 ? EIO : 0;
 }
 
-/// The reply, with the response put where the application wants it; EFAULT if that cannot be.
+/// Receives the reply, and stores the response at the application's address. Returns EFAULT if that
+/// is not possible.
 int receive_reply(int fd, void* response, size_t room) {
   abi::ucma::ReplyHeader header;
   iovec parts[] = {{&header, sizeof(header)}, {response, room}};
@@ -208,8 +210,9 @@ int run_command(const Call& call) {
   return error;
 }
 
-/// The daemon counts for the listener's backlog what has not been read. Without a descriptor and a
-/// reply, so that nothing can fail but the daemon.
+/// Reports that a connect request was read, since the daemon counts unread requests for the
+/// listener's backlog. The message has no descriptor and no reply, so that it can fail only if the
+/// daemon has ended.
 void tell_request_was_read(int fd, uint32_t id) {
   struct {
     abi::ucma::CommandHeader header;
@@ -222,7 +225,7 @@ void tell_request_was_read(int fd, uint32_t id) {
   });
 }
 
-/// A cancellation point, and so without anything of ours that would have to be undone.
+/// A cancellation point, and therefore without any state of ours to undo.
 int get_event(const Call& call) {
   if (call.out_size < abi::ucma::kMinEventResponse) return ENOSPC;
   const auto arguments = call.arguments<abi::ucma::GetEvent>();
@@ -232,8 +235,8 @@ int get_event(const Call& call) {
   auto* response = reinterpret_cast<abi::ucma::EventResponse*>(arguments.response);
   const ssize_t size = recv(call.fd, response, room, 0);
   if (size < 0) return errno == ECONNRESET ? EIO : errno;
-  if (size == 0) return EIO;  // the daemon is gone
-  // It is at the program's response, as what the kernel left there when it failed would be.
+  if (size == 0) return EIO;  // the daemon has ended
+  // The event remains in the program's response, like the kernel's data after a failure.
   if (response->event == abi::ucma::EventType::kGetEventFailed) {
     return static_cast<int>(response->status);
   }
@@ -244,7 +247,7 @@ int get_event(const Call& call) {
   return 0;
 }
 
-/// Returns the name of the function of librdmacm that begins with the command.
+/// Returns the name of the librdmacm function that starts with the command.
 const char* public_name(Command command) {
   if (command == Command::kGetEvent) return "rdma_get_cm_event";
   switch (command) {
@@ -267,7 +270,7 @@ int execute(int fd, const char* data, size_t size) {
   Call call{fd, command, shape_of(command), data + sizeof(header), header.in_size, header.out_size,
             {}};
   if (call.shape.size == 0) return ENOSYS;
-  // The kernel does not look at the size and reads what is there.
+  // The kernel ignores the size and reads the fields at their addresses.
   if (call.in_size < static_cast<size_t>(call.shape.size)) return EINVAL;
   const size_t own_size = call.in_size < kOwnPart ? call.in_size : kOwnPart;
   if (const int error = copy_from_program(call.own_part, call.in, own_size); error != 0) {

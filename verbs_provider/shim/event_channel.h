@@ -1,4 +1,4 @@
-// librdmacm's commands: see abi/ucma.h.
+// The commands of librdmacm (abi/ucma.h).
 #pragma once
 
 #include <cstddef>
@@ -7,12 +7,12 @@
 
 namespace rocemu::shim {
 
-/// write(2) to an rdma_cm_event_channel's descriptor, with the results and errors of the kernel's.
-/// Getting an event waits for one and is a cancellation point; nothing else is.
+/// Emulates write(2) to an rdma_cm_event_channel's descriptor, with the kernel's results and
+/// errors. Getting an event waits for one and is a cancellation point; all other commands are not.
 ssize_t write_to_event_channel(int fd, const void* data, size_t size);
 
-/// What a rule makes of open(2) of an event channel, which is connected already: 0, or the errno
-/// value that it fails with.
+/// Applies rules to open(2) of an event channel, which is connected already. Returns 0, or the
+/// errno value with which open(2) fails.
 int ask_to_open_event_channel(int fd);
 
 }  // namespace rocemu::shim

@@ -44,7 +44,7 @@ bool find_runtime_dir(char* out, size_t size) {
   }
   text.add("/");
   text.add(abi::kSharedName);
-  // Anybody can make a directory in /tmp: believe only our own user's.
+  // Every user can create a directory in /tmp: trust only one of our own user.
   return text.fits() && is_directory(out, true);
 }
 

@@ -5,9 +5,9 @@
 
 namespace rocemu::shim {
 
-/// Writes the directory's name without a trailing slash; false if there is none, that is: no
-/// daemon. Looks anew each time, which only paths of RDMA devices cause: a program may start a
-/// daemon of its own, and a cache would be state that fork and vfork children share.
+/// Stores the directory's name without a trailing slash. Returns false if there is none, that is,
+/// if there is no daemon. Searches again each time, which only paths of RDMA devices cause: a
+/// program may start its own daemon, and a cache would be state that fork and vfork children share.
 bool find_runtime_dir(char* out, size_t size);
 
 }  // namespace rocemu::shim

@@ -1,8 +1,8 @@
-// How a function of libc is replaced, and how the replaced one is reached.
+// Replacing a function of libc, and calling the original.
 //
-// The replacement is written under a name of its own and carries libc's name only as its assembler
-// name: libc's headers declare these functions with attributes (nonnull) and redirections (fortify,
-// large files) that a definition in C++ would inherit.
+// The replacement is defined under another name and has libc's name only as its assembler name:
+// libc's headers declare these functions with attributes (nonnull) and redirections (fortify, large
+// files) that a definition in C++ would inherit.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,8 @@
   result rocemu_shim_##symbol parameters __asm__(#symbol); \
   result rocemu_shim_##symbol parameters
 
-/// `symbol` is the same function as `target`, replaced above: on LP64 the large-file names are.
+/// Declares that `symbol` is the same function as `target`, which is replaced above: on LP64 the
+/// large-file functions are.
 #define ROCEMU_REPLACE_ALIAS(symbol, target) \
   extern "C" __attribute__((                 \
       visibility("default"),                 \
@@ -25,7 +26,7 @@
 namespace rocemu::shim {
 
 /// The function that the program would have called without the shim, found on first use. Two
-/// threads may look it up at once; they find the same.
+/// threads may look it up at the same time; they find the same function.
 template <class Function>
 class Next {
  public:
@@ -45,7 +46,7 @@ class Next {
   __attribute__((noinline, cold)) Function* look_up() {
     const int saved = errno;
     auto* found = reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, symbol_));
-    // The program could not have been linked to a function that no library behind us has.
+    // The program could not have been linked to a function that no later library has.
     if (found == nullptr) __builtin_trap();
     errno = saved;
     function_.store(found, std::memory_order_relaxed);

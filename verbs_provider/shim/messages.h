@@ -1,4 +1,4 @@
-// What messages over the daemon's sockets have in common.
+// Common parts of messages over the daemon's sockets
 #pragma once
 
 #include <cerrno>
@@ -15,11 +15,11 @@ namespace rocemu::shim {
 
 inline constexpr int kMaxFds = 8;
 
-/// The descriptors that go with one message.
+/// The descriptors of one message
 struct ControlBuffer {
   alignas(cmsghdr) char bytes[CMSG_SPACE(kMaxFds * sizeof(int))];
 
-  /// Attaches them to a message that is to be sent; `count` is at most kMaxFds.
+  /// Attaches the descriptors to an outgoing message; `count` is at most kMaxFds.
   void attach(msghdr* message, const int* fds, int count) {
     const size_t size = static_cast<size_t>(count) * sizeof(int);
     memset(bytes, 0, sizeof(bytes));

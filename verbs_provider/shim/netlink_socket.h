@@ -1,16 +1,17 @@
-// The socket that stands for a netlink socket of the RDMA subsystem, recognised as devices are.
+// The socket that emulates a netlink socket of the RDMA subsystem. It is recognized like devices
+// are.
 #pragma once
 
 namespace rocemu::shim {
 
-/// socket(AF_NETLINK, type, NETLINK_RDMA) of the daemon that owns the runtime directory `dir`: a
-/// descriptor, or a negative errno value.
+/// Opens the equivalent of socket(AF_NETLINK, type, NETLINK_RDMA) at the daemon that owns the
+/// runtime directory `dir`. Returns a descriptor, or a negative errno value.
 int open_rdma_netlink(const char* dir, int type);
 
-/// Whether the descriptor is such a socket.
+/// Returns whether the descriptor is such a socket.
 bool is_rdma_netlink(int fd);
 
-/// Whether this process image has opened one. Until then nobody need ask.
+/// Returns whether this process image has opened one. Until then callers need not check.
 bool has_seen_rdma_netlink();
 
 }  // namespace rocemu::shim

@@ -21,15 +21,15 @@ namespace {
 enum class Behind : uint8_t {
   kEnd,       // the end, or '/'
   kVariants,  // and "_verbs" or "_mad", as behind "infiniband"
-  kAnything,  // as behind the number of a PCI domain
-  kName,      // '/' and a name, which the daemon may have or not
+  kAnything,  // as after the number of a PCI domain
+  kName,      // '/' and a name, which the daemon may or may not have
 };
 
-/// The side that has the names behind a prefix.
+/// The owner of the names that start with a prefix.
 enum class Owner : uint8_t {
-  kNic,      // the NIC, all of them: those of the machine are hidden
-  kEither,   // the NIC, if its daemon has them, else the machine
-  kMachine,  // the machine, and they are hidden
+  kNic,      // the NIC owns all names; the machine's are hidden
+  kEither,   // the NIC if its daemon has the name, else the machine
+  kMachine,  // the machine, and the names are hidden
 };
 
 struct Prefix {
@@ -57,7 +57,7 @@ constexpr Prefix kServed[] = {
     prefix("sys/class/pci_bus/" ROCEMU_PCI_DOMAIN, Behind::kAnything),
     prefix("sys/bus/pci/devices", Behind::kEnd, Owner::kEither),
     prefix("sys/class/net", Behind::kName, Owner::kEither),
-    // libibverbs tries this name of a device whose file it could not open.
+    // libibverbs tries this name for a device whose file it could not open.
     prefix("dev/char/231:", Behind::kAnything, Owner::kMachine),
 };
 static_assert(abi::kDeviceMajor == 231);
@@ -87,8 +87,8 @@ const Prefix* find_prefix(const char* name) {
   return nullptr;
 }
 
-/// Returns the end of the first component "infiniband" or "infiniband_..." of a name below sys/;
-/// null if there is none. Every RDMA device has such directories, in whatever bus it is.
+/// Returns the end of the first component "infiniband" or "infiniband_..." of a name below sys/, or
+/// null if there is none. Every RDMA device has such directories, on any bus.
 const char* end_of_rdma_component(const char* name) {
   if (strncmp(name, "sys/", 4) != 0) return nullptr;
   for (const char* found = name + 3; (found = strstr(found, kRdma)) != nullptr; ++found) {
@@ -99,7 +99,7 @@ const char* end_of_rdma_component(const char* name) {
   return nullptr;
 }
 
-/// Skips what separates components without naming one: "//" and "/./".
+/// Skips separators that name no component: "//" and "/./".
 const char* skip_separators(const char* text) {
   while (text[0] == '/' || (text[0] == '.' && text[1] == '/')) ++text;
   return text;
@@ -114,8 +114,8 @@ void add_name(Text* text, const char* name) {
   }
 }
 
-/// Returns whether the daemon has the first part of the path below its directory: an interface, or
-/// the list of PCI functions.
+/// Returns whether the daemon's directory contains the first part of the path: an interface, or the
+/// list of PCI functions.
 bool has(const char* mapped, size_t begin) {
   const char* end = strstr(mapped + begin, "/net/");
   if (end != nullptr) end = strchrnul(end + 5, '/');
@@ -136,7 +136,7 @@ bool is_root_directory(int dirfd) {
          here.st_ino == root.st_ino;
 }
 
-/// Makes a relative path absolute, whose directory the kernel knows.
+/// Makes a path absolute that is relative to a directory; the kernel knows the directory's path.
 bool make_absolute(int dirfd, const char* path, char (&out)[kMaxPath]) {
   char link[64];
   Text link_text(link, sizeof(link));
@@ -152,16 +152,17 @@ bool make_absolute(int dirfd, const char* path, char (&out)[kMaxPath]) {
   return text.fits();
 }
 
-/// Which file a name stands for.
+/// The file for which a name stands.
 enum class Place : uint8_t { kNic, kMachine, kHidden };
 
-/// `mapped` is the place of a name below the daemon's directory, which is `begin` long.
+/// Returns the place for `mapped`, a name below the daemon's directory, whose path is `begin`
+/// characters long.
 Place place_of(const char* mapped, size_t begin) {
   const char* name = mapped + begin + 1;
   const Prefix* served = find_prefix(name);
   if (served != nullptr && served->owner == Owner::kNic) return Place::kNic;
   const bool is_rdma = end_of_rdma_component(name) != nullptr;
-  // The list of PCI functions has links to the machine's.
+  // The list of PCI functions has links to the machine's own functions.
   const bool leads_to_machine = is_rdma && strncmp(name, "sys/bus/", 8) == 0;
   if (served != nullptr && served->owner == Owner::kEither && !leads_to_machine &&
       has(mapped, begin)) {
@@ -171,8 +172,8 @@ Place place_of(const char* mapped, size_t begin) {
                                                                             : Place::kMachine;
 }
 
-/// Gives the place of a hidden name: a directory of RDMA devices is empty, and what is in it does
-/// not exist. False with --keep-real-devices: the daemon has no empty directory then.
+/// Stores the place of a hidden name: a directory of RDMA devices appears empty, and its entries do
+/// not exist. Returns false with --keep-real-devices, since the daemon then has no empty directory.
 bool hide(const char* dir, const char* name, char (&out)[kMaxPath]) {
   Text text(out, sizeof(out));
   text.add(dir);
@@ -205,7 +206,7 @@ bool may_be_served(const char* path) {
 bool map_path(int dirfd, const char* path, char (&out)[kMaxPath]) {
   char absolute[kMaxPath];
   const char* name = served_name(path);
-  // hwloc opens "/" and goes on from there, find(1) any directory.
+  // hwloc opens "/" and continues with relative paths; find(1) does so with any directory.
   if (*path != '/' && (name == nullptr || !is_root_directory(dirfd))) {
     if (strstr(path, kRdma) == nullptr || !make_absolute(dirfd, path, absolute)) return false;
     name = served_name(absolute);

@@ -1,5 +1,5 @@
-// Which names in the file system a daemon serves, and where: PATH is served as DIR/PATH. The
-// machine's own RDMA devices are hidden: runners of CI have some that do not work.
+// The file names that a daemon serves: PATH is served as DIR/PATH. The machine's own RDMA devices
+// are hidden, because CI runners have some that do not work.
 #pragma once
 
 #include <cerrno>
@@ -9,36 +9,36 @@
 
 namespace rocemu::shim {
 
-/// Longest name of a served file that is mapped; sysfs names are short.
+/// The longest name of a served file that is mapped; names in sysfs are short.
 inline constexpr size_t kMaxPath = 1024;
 
-/// If `path`, with or without its leading slash, names something a daemon serves, the name without
-/// the slash ("sys/class/infiniband_verbs/uverbs0/dev"); else null. Every call of every program
-/// that takes a path pays for it, so it looks at few bytes.
+/// Returns the name without the slash ("sys/class/infiniband_verbs/uverbs0/dev") if `path`, with or
+/// without its leading slash, names a file that a daemon serves, else null. Every call that takes a
+/// path makes this check, in every program, so it reads only a few bytes.
 const char* served_name(const char* path);
 
-/// Whether map_path() may find a place for the path: it is a served name, or relative to a
-/// directory in which it may be one.
+/// Returns whether map_path() might map the path: it is a served name, or relative to a directory
+/// where it might be one.
 bool may_be_served(const char* path);
 
-/// The place below a daemon's directory of what `path`, relative to `dirfd` as openat(2) has it,
-/// names. False if no daemon serves it: then nothing is written.
+/// Stores the place below a daemon's directory for `path`, which is relative to `dirfd` as in
+/// openat(2). Returns false, without storing anything, if no daemon serves the path.
 bool map_path(int dirfd, const char* path, char (&out)[kMaxPath]);
 
-/// If `path` is the place of a served name below `dir`, where that name begins in `path` (at its
-/// slash); else null.
+/// Returns the position in `path` at which the served name begins (at its slash), if `path` is
+/// below `dir` and served; else null.
 const char* unmapped_name(const char* dir, const char* path);
 
-/// Calls `call` with the name to use instead of `path`, which can be read.
+/// Calls `call` with the name to use instead of `path`, which must be readable memory.
 template <class Call>
 __attribute__((noinline)) auto with_mapped_path(int dirfd, const char* path, Call call) {
   char mapped[kMaxPath];
   return map_path(dirfd, path, mapped) ? call(static_cast<const char*>(mapped)) : call(path);
 }
 
-/// The same for any `path` and a call that only asks: nothing happens if it is made with a name
-/// that is not the right one. So the kernel is asked first, and where it reads the path without
-/// EFAULT it can be read here; a program that asks for other files pays nothing.
+/// The same for any `path` and a call that only queries, which is harmless with the wrong name. The
+/// original call is made first: if the kernel reads the path without EFAULT, it can be read here.
+/// Programs that query other files have no additional cost.
 template <class Call>
 inline auto query_path(int dirfd, const char* path, Call call) {
   const int saved = errno;
@@ -48,7 +48,7 @@ inline auto query_path(int dirfd, const char* path, Call call) {
   return with_mapped_path(dirfd, path, call);
 }
 
-/// The same for any `path` and a call that does something.
+/// The same for any `path` and a call that has an effect.
 template <class Call>
 inline auto use_path(int dirfd, const char* path, Call call) {
   if (!is_readable_path(path) || !may_be_served(path)) return call(path);

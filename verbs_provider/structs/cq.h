@@ -1,4 +1,4 @@
-// A completion queue as the client sees it.
+// A completion queue in the client
 #pragma once
 
 #include <atomic>
@@ -16,21 +16,22 @@ struct Cq {
   VerbsCq verbs;  // must be first
 
   CustomMemory custom_memory;
-  ibv_pd* parent_domain = nullptr;  // held
+  ibv_pd* parent_domain = nullptr;  // the CQ holds a reference
 
-  /// Held with `lock` when the ring is replaced. ibv_req_notify_cq takes only this one, since it
-  /// may be called between ibv_start_poll and ibv_end_poll.
+  /// Held together with `lock` when the ring is replaced. ibv_req_notify_cq takes only this lock,
+  /// since it can be called between ibv_start_poll and ibv_end_poll.
   Mutex ring_lock;
-  OptionalMutex lock;  // of what follows; from ibv_start_poll to ibv_end_poll
+  OptionalMutex lock;  // guards the members below; held from ibv_start_poll to ibv_end_poll
   abi::CqRing* ring = nullptr;
   uint32_t ring_mask = 0;
-  uint64_t consumed = 0;     // completions ever taken, stale ones included
+  uint64_t consumed = 0;     // completions ever taken, including stale ones
   uint32_t empty_polls = 0;  // since the latest completion
   CqSharing sharing;
-  std::atomic<bool> notifies{false};  // ibv_req_notify_cq was called, ever
-  abi::Cqe current{};                 // what the functions of an extended CQ read
+  std::atomic<bool> notifies{false};  // whether ibv_req_notify_cq was ever called
+  abi::Cqe current{};                 // read by the functions of an extended CQ
 
-  /// How many completions there were until now, counted as `consumed` is. Under the lock.
+  /// Returns the number of completions until now, counted like `consumed`. The caller must hold the
+  /// lock.
   uint64_t produced() const {
     const uint32_t producer = ring->producer.load(std::memory_order_acquire);
     return consumed + (producer - static_cast<uint32_t>(consumed));
@@ -38,13 +39,13 @@ struct Cq {
 
   bool overran() const { return ring->error.load(std::memory_order_acquire) != 0; }
 
-  /// Announces the room that taken completions leave to the daemon. Under the lock.
+  /// Shows the daemon the space that taken completions leave. The caller must hold the lock.
   void publish_consumed() {
     ring->consumer.store(static_cast<uint32_t>(consumed), std::memory_order_release);
   }
 };
 
-/// The locks of a QP's two CQs, which may be one. XRC QPs lack one or both.
+/// Holds the locks of a QP's two CQs, which can be the same CQ. XRC QPs lack one or both.
 class BothCqs {
  public:
   BothCqs(Cq* a, Cq* b) : first_(a < b ? a : b), second_(a == b ? nullptr : a < b ? b : a) {

@@ -1,4 +1,4 @@
-// Whether several threads poll a CQ. They probably hold a lock around each poll, so that a sleep of
+// Detects that several threads poll a CQ. They probably hold a lock around each poll, so a sleep of
 // one of them would keep the lock from the others.
 #pragma once
 
@@ -7,10 +7,10 @@
 
 namespace rocemu::provider {
 
-/// Of a CQ. Threads are only compared: they may have ended.
+/// The polling threads of a CQ. Threads are only compared, since they may have ended.
 class CqSharing {
  public:
-  /// That thread polls the CQ.
+  /// Notes that the thread polls the CQ.
   void polls(const void* thread) {
     if (poller_ == thread) {
       if (polls_left_ != 0) --polls_left_;
@@ -21,8 +21,8 @@ class CqSharing {
   bool is_shared() const { return polls_left_ != 0; }
 
  private:
-  /// After that number of polls, 50 ms at least, in which no other thread had its turn, the thread
-  /// that polls has the CQ for itself.
+  /// After this number of polls, which take at least 50 ms, without one by another thread, the CQ
+  /// counts as polled by one thread only.
   static constexpr uint32_t kPollsOfOne = 1 << 20;
 
   const void* poller_ = nullptr;

@@ -20,7 +20,8 @@ void* allocate(ibv_pd* base, size_t size, size_t alignment, Resource resource,
     if (object == nullptr) return fail(ENOMEM);
     if (object != IBV_ALLOCATOR_USE_DEFAULT) {
       memory->from = pd;
-      // "The callback makes sure the allocated buffer is initialized with zeros": cheap to ensure.
+      // "The callback makes sure the allocated buffer is initialized with zeros": ensuring it costs
+      // little.
       return memset(object, 0, size);
     }
   }

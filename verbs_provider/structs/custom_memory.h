@@ -1,4 +1,4 @@
-// Memory of QPs, CQs and SRQs, which a parent domain may provide (ibv_alloc_parent_domain(3)).
+// Memory of QPs, CQs and SRQs, which a parent domain can provide (ibv_alloc_parent_domain(3)).
 #pragma once
 
 #include <cstddef>
@@ -12,17 +12,17 @@ namespace rocemu::provider {
 struct Pd;
 
 /// The lower half of the `resource_type` that a parent domain's allocator gets. The upper half is
-/// the number of the kernel's driver, which is 0: there is none.
+/// the number of the kernel's driver, which is 0 because there is none.
 enum class Resource : uint64_t { kQp = 1, kCq, kSrq };
 
-/// The part of an object that may lie in memory of a parent domain's allocator. The queues
-/// themselves never do: they are shared with the daemon.
+/// The part of an object that can be in memory of a parent domain's allocator. The queues
+/// themselves never are, since they are shared with the daemon.
 struct CustomMemory {
   Pd* from = nullptr;  // null: our own memory
 };
 
 /// Returns zeroed memory from `pd`'s allocator, or from calloc() if `pd` has none; null with errno
-/// set if there is none left. `memory` then says where it is from.
+/// set if memory is exhausted. Stores the origin of the memory in `memory`.
 void* allocate(ibv_pd* pd, size_t size, size_t alignment, Resource resource, CustomMemory* memory);
 void deallocate(void* object, Resource resource, const CustomMemory& memory);
 

@@ -1,5 +1,5 @@
-// Device memory as the client sees it: a mapping of its own, which the daemon reaches as it reaches
-// any other. The device only accounts for how much there is.
+// Device memory in the client: a mapping of the process, which the daemon accesses like all other
+// memory. The device only accounts for the total amount.
 #pragma once
 
 #include <atomic>
@@ -16,8 +16,8 @@ struct Dm {
   ibv_dm dm;  // must be first
   std::byte* data = nullptr;
   size_t length = 0;
-  const uint64_t allocated_by = this_process();  // whose mapping it is
-  std::atomic<uint32_t> users{0};                // memory regions
+  const uint64_t allocated_by = this_process();  // the process that has the mapping
+  std::atomic<uint32_t> users{0};                // number of memory regions
 };
 
 }  // namespace rocemu::provider

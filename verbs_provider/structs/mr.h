@@ -1,4 +1,4 @@
-// A memory region as the client sees it.
+// A memory region in the client
 #pragma once
 
 #include <cstddef>
@@ -12,16 +12,16 @@ namespace rocemu::provider {
 
 struct Mr {
   VerbsMr verbs;     // must be first
-  Dm* dm = nullptr;  // whose memory it is, for as long as it exists
-  /// What of this process's memory it is, if a list names that by its own addresses.
+  Dm* dm = nullptr;  // the device memory of the region, as long as the region exists
+  /// The range of this process's memory, if SGEs refer to it by its own addresses.
   uint64_t own_address = 0, own_length = 0;
-  RegisteredMemory memory{};  // unused if the region is on demand, or the provider's own
-  /// Of a dma-buf: its mapping, which goes with the region.
+  RegisteredMemory memory{};  // unused if the region is on-demand, or belongs to the provider
+  /// The mapping of a dma-buf, which is unmapped with the region.
   void* mapping = nullptr;
   size_t mapped = 0;
 };
 
-/// What a region is called in Context::Parts::regions.
+/// The key of a region in Context::Parts::regions.
 constexpr uint32_t region_number(uint32_t lkey) {
   return lkey >> 8;
 }

@@ -1,4 +1,4 @@
-// Protection domains, parent domains and thread domains as the client sees them.
+// Protection domains, parent domains and thread domains in the client
 #pragma once
 
 #include <atomic>
@@ -16,17 +16,17 @@ struct Td {
 };
 
 /// One of the daemon's protection domains, or a parent domain over one
-/// (ibv_alloc_parent_domain(3)): that has its handle, so that the daemon need not know and any verb
-/// can be called with it.
+/// (ibv_alloc_parent_domain(3)). A parent domain has the handle of its protection domain. So any
+/// verb can be called with it, and the daemon does not have parent domains.
 struct Pd {
   ibv_pd pd;  // must be first
 
-  /// The application, until it deallocates or unimports it, and objects made with it that are still
-  /// there: their `pd` points here. The daemon counts the users of a protection domain, but not
-  /// those that have to end before a parent domain can, or that outlive an import.
+  /// Counts the application, until it deallocates or unimports the PD, and the existing objects
+  /// whose `pd` points here. The daemon counts the users of a protection domain, but not those that
+  /// must be destroyed before a parent domain, or that outlive an import.
   std::atomic<uint32_t> users{1};
 
-  // Of a parent domain.
+  // Only for a parent domain
   Pd* under = nullptr;
   Td* thread_domain = nullptr;
   decltype(ibv_parent_domain_init_attr::alloc) alloc = nullptr;
@@ -34,11 +34,12 @@ struct Pd {
   void* allocator_context = nullptr;
 };
 
-/// Every object with a `pd` holds it from its creation until its end. Null is nobody.
+/// Every object with a `pd` holds it from its creation until its destruction. A null pointer is
+/// ignored.
 inline void hold(ibv_pd* pd) {
   if (pd != nullptr) ours<Pd>(pd)->users.fetch_add(1, std::memory_order_relaxed);
 }
-/// The last user frees it.
+/// The last user frees the PD.
 inline void release(ibv_pd* pd) {
   if (pd != nullptr && ours<Pd>(pd)->users.fetch_sub(1, std::memory_order_acq_rel) == 1) {
     dispose(ours<Pd>(pd));

@@ -1,4 +1,4 @@
-// A queue pair as the client sees it.
+// A queue pair in the client
 #pragma once
 
 #include <atomic>
@@ -14,14 +14,14 @@
 namespace rocemu::provider {
 
 /// Work requests between wr_start() and wr_complete() of ibv_wr_post(3). Guarded by the send
-/// queue's lock, which wr_start() takes and wr_complete() or wr_abort() gives back.
+/// queue's lock, which wr_start() takes and wr_complete() or wr_abort() releases.
 struct WorkRequestBuilder {
   uint64_t posted_before = 0;
-  int error = 0;          // the first one; ends what the session can still do
+  int error = 0;          // the first error, which ends the session
   bool building = false;  // `wqe` belongs in the next slot
-  bool binds = false;     // there is a bind among the requests of this session
-  uint32_t missing = 0;   // setters that must still be called, and
-  uint32_t allowed = 0;   // those that may be, for `wqe`: see qp_ex.cc
+  bool binds = false;     // a request of this session is a bind
+  uint32_t missing = 0;   // setters that must still be called
+  uint32_t allowed = 0;   // setters that can be called for `wqe`: see qp_ex.cc
   abi::SendWqe wqe{};
 };
 
@@ -32,10 +32,10 @@ struct Qp {
   WorkQueue send;
   WorkQueue recv;
   WorkRequestBuilder builder;
-  uint32_t builder_opcodes = 0;  // those asked for with IBV_QP_INIT_ATTR_SEND_OPS_FLAGS
+  uint32_t builder_opcodes = 0;  // requested with IBV_QP_INIT_ATTR_SEND_OPS_FLAGS
   uint32_t max_inline_data = 0;
-  uint32_t refused_opcodes = 0;                           // that the device's NIC cannot post
-  std::atomic<abi::QpState> state{abi::QpState::kReset};  // as the device last said
+  uint32_t refused_opcodes = 0;  // opcodes that the device's NIC cannot post
+  std::atomic<abi::QpState> state{abi::QpState::kReset};  // the device's latest answer
   std::atomic<uint32_t> generation{0};                    // see abi::Cqe::qp_generation
 
   Cq* send_cq() const { return reinterpret_cast<Cq*>(verbs.qp.send_cq); }

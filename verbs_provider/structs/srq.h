@@ -1,4 +1,4 @@
-// A shared receive queue and an XRC domain as the client sees them.
+// A shared receive queue and an XRC domain in the client
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -16,10 +16,10 @@ struct Srq {
 
   CustomMemory custom_memory;
   ibv_srq_type type = IBV_SRQT_BASIC;
-  Cq* cq = nullptr;  // of an XRC SRQ; those of other SRQs are their QPs'
+  Cq* cq = nullptr;  // of an XRC SRQ; other SRQs use the CQs of their QPs
   WorkQueue recv;
-  /// Where the CQ of an XRC SRQ stood when the SRQ was made: earlier completions are of an SRQ with
-  /// the same number. The QPs of other SRQs have such a mark themselves.
+  /// The position of the CQ of an XRC SRQ when the SRQ was created: earlier completions belong to
+  /// an SRQ with the same number. For other SRQs the QPs have this position.
   uint64_t first_completion = 0;
 
   bool is_xrc() const { return type == IBV_SRQT_XRC; }

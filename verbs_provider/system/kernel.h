@@ -1,5 +1,5 @@
-// System calls that go to the kernel and nowhere else: the syscall function is replaced here. The
-// result is the kernel's, a negative errno value on failure; errno stays as it was.
+// System calls that are always made by the kernel, since in this library the syscall function is
+// replaced. The result is the kernel's, a negative errno value on failure; errno does not change.
 #pragma once
 
 #include <sys/syscall.h>

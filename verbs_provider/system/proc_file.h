@@ -1,4 +1,4 @@
-// Reads /proc files line by line, inside a program of which nothing may be disturbed.
+// Reads /proc files line by line without disturbing the program that contains this code
 #pragma once
 
 #include <cerrno>
@@ -13,7 +13,7 @@
 
 namespace rocemu::provider {
 
-/// Lines of a file, without the shim, stdio's allocations or a lock of theirs.
+/// The lines of a file, read without the shim and without stdio's allocations and locks
 class ProcFile {
  public:
   explicit ProcFile(const char* path)
@@ -24,11 +24,11 @@ class ProcFile {
   ProcFile(const ProcFile&) = delete;
   ProcFile& operator=(const ProcFile&) = delete;
 
-  /// -1 if the file could not be opened.
+  /// Returns -1 if the file could not be opened.
   int fd() const { return fd_; }
 
-  /// The next line, without its newline and what does not fit; null at the end. Valid until the
-  /// next call.
+  /// Returns the next line without its newline, truncated if it is too long, or null at the end.
+  /// The line is valid until the next call.
   char* next() {
     while (true) {
       char* line = buffer_ + begin_;
@@ -44,8 +44,8 @@ class ProcFile {
   bool failed() const { return failed_; }
 
  private:
-  /// As much of a line as is looked at. Objects of this are on the stack, which may be a small
-  /// thread's.
+  /// The longest part of a line that is used. Objects of this class are on the stack, which can be
+  /// a thread's small one.
   static constexpr size_t kLine = 4096;
 
   ssize_t read(char* to, size_t size) {
@@ -67,7 +67,7 @@ class ProcFile {
     return true;
   }
 
-  /// The beginning of a line, of which the rest is skipped.
+  /// Returns the beginning of a line whose rest is skipped.
   char* cut_line() {
     char more[256];
     ssize_t size;

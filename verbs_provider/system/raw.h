@@ -1,6 +1,6 @@
-// System calls as the kernel answers them: a negative errno value in the result, and the caller's
-// errno left as it was. What the shim does on its own account must not show in errno, and must not
-// come back to the shim's own replacements of open(), write() and the like.
+// System calls with the kernel's result: a negative errno value on failure, and the caller's errno
+// unchanged. System calls that the shim makes for itself must not change errno, and must not call
+// the shim's own replacements of open(), write() and similar functions.
 #pragma once
 
 #include <cerrno>

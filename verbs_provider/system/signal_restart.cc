@@ -10,8 +10,8 @@
 namespace rocemu::shim {
 namespace {
 
-/// Of an instruction's fault, and so not of a wait. A sanitizer handles them all, without
-/// SA_RESTART.
+/// Returns whether an instruction's fault raises the signal, which therefore does not interrupt a
+/// wait. A sanitizer handles all of these signals, without SA_RESTART.
 bool is_of_a_fault(int signal) {
   switch (signal) {
     case SIGSEGV:
@@ -29,12 +29,12 @@ bool is_of_a_fault(int signal) {
 }  // namespace
 
 bool restarts_after_signals() {
-  struct KernelAction {  // its beginning is the same everywhere
+  struct KernelAction {  // the beginning is the same on all architectures
     uintptr_t handler;
     unsigned long flags;
     unsigned long rest[6];
   };
-  constexpr int kLast = 64, kOfTheLibrary = 32;  // and 33
+  constexpr int kLast = 64, kOfTheLibrary = 32;  // 32 and 33
   for (int signal = 1; signal <= kLast; ++signal) {
     if (signal == kOfTheLibrary || signal == kOfTheLibrary + 1 || is_of_a_fault(signal)) continue;
     KernelAction action{};

@@ -1,10 +1,11 @@
-// Whether calls go on after a signal.
+// Checks whether calls are restarted after a signal.
 #pragma once
 
 namespace rocemu::shim {
 
-/// Whether read(2) would go on after a signal: all handlers were installed with SA_RESTART. poll(2)
-/// never does, and of which signal it was nobody says.
+/// Returns whether read(2) would be restarted after a signal, that is, whether all handlers were
+/// installed with SA_RESTART. poll(2) is never restarted, and does not report which signal
+/// interrupted it.
 bool restarts_after_signals();
 
 }  // namespace rocemu::shim

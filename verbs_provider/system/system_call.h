@@ -1,5 +1,5 @@
-// System calls without the C library's function for them, which may be the shim's, a sanitizer's or
-// a cancellation point.
+// System calls without the C library's functions for them, which can be the shim's, a sanitizer's
+// or a cancellation point.
 #pragma once
 
 #include <cerrno>
@@ -10,8 +10,9 @@
 
 namespace rocemu {
 
-/// An argument as the kernel reads it: a whole register. syscall(2) is variadic, so an `int` stays
-/// one, and of the seventh argument, which is on the stack, clang writes only that half.
+/// Returns an argument as a whole register, as the kernel reads it. syscall(2) is variadic, so it
+/// would pass an `int` as such, and for the seventh argument, which is on the stack, clang writes
+/// only half of the register.
 template <class T>
 long as_word(T value) {
   if constexpr (std::is_null_pointer_v<T>) {
@@ -23,8 +24,8 @@ long as_word(T value) {
   }
 }
 
-/// Makes the call by an instruction of our own. The result is the kernel's, a negative errno value
-/// on failure; errno stays as it was.
+/// Makes the call by an inline instruction, without libc. Returns the kernel's result, a negative
+/// errno value on failure; errno does not change.
 inline long kernel_words(long number, long a, long b, long c, long d, long e, long f) {
 #if defined(__x86_64__)
   register long r10 __asm__("r10") = d;
@@ -54,9 +55,9 @@ inline long kernel_words(long number, long a, long b, long c, long d, long e, lo
 #endif
 }
 
-/// The result is -1 on failure, with the reason in errno. In lockstep the syscall function is
-/// replaced (verbs_provider/turns/calls/direct_calls.cc): of our own calls only those of futexes,
-/// which other threads of the program may have to wake, are made by it.
+/// Returns -1 on failure, with the reason in errno. In lockstep the syscall function is replaced
+/// (verbs_provider/turns/calls/direct_calls.cc). Of our own calls only those of futexes use it,
+/// since other threads of the program may have to wake them.
 template <class... Args>
 long system_call(long number, Args... args) {
   const long words[6] = {as_word(args)...};

@@ -12,9 +12,9 @@
 namespace rocemu::shim {
 namespace {
 
-/// Copies within this process by `call`, process_vm_readv or process_vm_writev, which says EFAULT
-/// where a plain access would crash. True if it could, or if a sandbox forbids the call: then the
-/// program's address is believed.
+/// Copies within this process by `call`, process_vm_readv or process_vm_writev, which returns
+/// EFAULT where a plain access would crash. Returns true if the copy succeeded, or if a sandbox
+/// forbids the call: in that case the program's address is trusted.
 bool is_accessible(long call, void* ours, void* theirs, size_t size) {
   const iovec local{ours, size};
   const iovec remote{theirs, size};
@@ -24,13 +24,13 @@ bool is_accessible(long call, void* ours, void* theirs, size_t size) {
 
 }  // namespace
 
-// symlinkat(2) reads its first path, and then refuses the empty second one before it looks at any
-// file system: of all calls that take a path the one that does least.
+// symlinkat(2) reads its first path, and then refuses the empty second one before it accesses any
+// file system: it does the least of all calls that take a path.
 bool is_readable_path(const char* path) {
   return raw_syscall(SYS_symlinkat, path, AT_FDCWD, "") != -EFAULT;
 }
 
-// Both copy once more in the plain way, so that valgrind knows which bytes were written.
+// Both functions copy a second time by memcpy, so that valgrind notices which bytes were written.
 
 int copy_from_program(void* to, const void* from, size_t size) {
   if (!is_accessible(SYS_process_vm_readv, to, const_cast<void*>(from), size)) return EFAULT;

@@ -1,6 +1,6 @@
-// With `rocemu run --stacks` a program that is about to die of a signal first waits until its
-// stacks have been read (emulator/command/stacks.h). Meanwhile nobody else has a turn: what the
-// others see of its death they see when they would have seen it without.
+// With `rocemu run --stacks` a program that is about to be killed by a signal first waits until its
+// stacks have been read (emulator/command/stacks.h). In this time no other thread has a turn, so
+// other programs notice the death at the same point as without the option.
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -17,8 +17,8 @@
 namespace rocemu::turns {
 namespace {
 
-constexpr long kSignalSetSize = 8;  // of a signal mask as the kernel has it
-/// Whoever reads stacks has given up by then.
+constexpr long kSignalSetSize = 8;  // of a signal mask in the kernel
+/// The time after which the reader of stacks has given up.
 constexpr time_t kLongestLook = 45;
 
 pid_t reader = 0;
@@ -33,7 +33,7 @@ void tell_reader() {
   if (kernel(SYS_rt_sigqueueinfo, reader, SIGURG, &info) != 0) return;
   const uint64_t done = uint64_t{1} << (SIGCONT - 1);
   const timespec longest{kLongestLook, 0};
-  // Whoever traces it interrupts it.
+  // The tracer interrupts the call.
   while (kernel(SYS_rt_sigtimedwait, &done, nullptr, &longest, kSignalSetSize) == -EINTR) {
   }
 }
@@ -41,23 +41,24 @@ void tell_reader() {
 }  // namespace
 }  // namespace rocemu::turns
 
-/// Exported, so that whoever reads the stack can leave out what is above the program's own frames.
+/// Exported, so that the reader of the stack can omit the frames above the program's own.
 extern "C" __attribute__((visibility("default"))) void rocemu_turns_on_crash(int signal) {
   using namespace rocemu::turns;
   using rocemu::abi::ThreadSlot;
   ThreadSlot* const slot = joined() ? own_slot() : nullptr;
-  if (slot != nullptr) slot->asks.store(ThreadSlot::kWaitsForReply);  // it keeps its turn
+  if (slot != nullptr) slot->asks.store(ThreadSlot::kWaitsForReply);  // the thread keeps its turn
   tell_reader();
   if (slot != nullptr) slot->asks.store(ThreadSlot::kNothing);
   struct sigaction standard {};
   standard.sa_handler = SIG_DFL;
   sigaction(signal, &standard, nullptr);
-  kernel(SYS_tgkill, kernel(SYS_getpid), kernel(SYS_gettid), signal);  // comes when we return
+  kernel(SYS_tgkill, kernel(SYS_getpid), kernel(SYS_gettid),
+         signal);  // delivered when this handler returns
 }
 
 namespace {
 
-/// Programs that have handlers of their own keep them.
+/// Programs that have their own handlers keep them.
 __attribute__((constructor)) void watch_crashes() {
   const char* const variable = getenv(rocemu::abi::kStacksVariable);
   if (variable == nullptr) return;

@@ -1,14 +1,14 @@
-// PR_SET_TSC of prctl(2) turns each read of the counter into a fault (SIGSEGV), which is answered
-// here. That needs care in three places:
-// - the kernel's own clock functions in the program (vdso(7)) read the counter: they are changed to
-//   call the kernel (kernel_clocks.h);
-// - programs have handlers for SIGSEGV of their own, and block it (fault_action.h);
-// - the setting outlives execve(2), and the dynamic loader reads the counter (RealCycles).
-// Go's runtime installs its handlers by system calls of its own and reads the counter: a program
-// with Go in it keeps the real counter. So does a program under Valgrind, which reads it for the
-// program, and one with a sanitizer of its compiler: these handle signals, block them, and start a
-// symbolizer by system calls of their own. A program that a debugger has started keeps it, because
-// the debugger would stop at each fault.
+// PR_SET_TSC of prctl(2) turns each read of the counter into a fault (SIGSEGV), which is handled
+// here. Three kinds of code need special care:
+// - The kernel's clock functions in the program (vdso(7)) read the counter. They are changed so
+//   that they call the kernel (kernel_clocks.h).
+// - Programs have their own handlers for SIGSEGV, and block it (fault_action.h).
+// - The setting survives execve(2), and the dynamic loader reads the counter (RealCycles).
+// Go's runtime installs its handlers by direct system calls and reads the counter: a program that
+// contains Go code keeps the real counter. So does a program under Valgrind, which reads the
+// counter for the program, and a program with a compiler's sanitizer: these handle signals, block
+// them, and start a symbolizer by direct system calls. A program that a debugger has started also
+// keeps it, because the debugger would stop at each fault.
 #include "verbs_provider/turns/cycle_counter.h"
 
 #include "verbs_provider/turns/fault_action.h"
@@ -34,10 +34,10 @@
 #include "verbs_provider/turns/kernel_clocks.h"
 #include "verbs_provider/turns/turn.h"
 
-/// Functions of tools, which only their own libraries define: Valgrind preloads the first into
+/// Functions of tools, which only the tools' libraries define: Valgrind preloads the first into
 /// every program, and the runtimes of all sanitizers have the second
-/// (sanitizer/common_interface_defs.h). A look by dlsym(3) would allocate memory, which an
-/// allocator that reads the clock while it is initialized cannot serve yet.
+/// (sanitizer/common_interface_defs.h). dlsym(3) cannot be used to look for them: it would allocate
+/// memory, and an allocator that reads the clock while it is initialized cannot serve that yet.
 extern "C" {
 __attribute__((weak)) void _vgnU_freeres();
 __attribute__((weak)) void __sanitizer_set_report_path();
@@ -62,18 +62,19 @@ int setting() {
 uint64_t cycles() {
   if (joined()) read_clock();
   if (joined()) return static_cast<uint64_t>(abi::kMonotonicStartNs + now_ns());
-  const RealCycles real;  // the daemon is gone
+  const RealCycles real;  // the daemon has ended
   return __builtin_ia32_rdtsc();
 }
 
-/// Returns how many bytes the instruction at `code` has if it reads the counter, and otherwise 0.
+/// Returns the size of the instruction at `code` if it reads the counter, and otherwise 0.
 size_t size_of_read(const uint8_t* code, bool* reads_processor) {
   *reads_processor = code[0] == 0x0f && code[1] == 0x01 && code[2] == 0xf9;  // rdtscp
   if (*reads_processor) return 3;
   return code[0] == 0x0f && code[1] == 0x31 ? 2 : 0;  // rdtsc
 }
 
-/// Go's linker puts this at the beginning of a program's data, where its own tools look for it.
+/// Go's linker puts this text at the beginning of a program's data, where Go's own tools look for
+/// it.
 constexpr char kGoMark[] = "\xff Go buildinf:";
 constexpr size_t kLongestGoSearch = 65536;
 
@@ -125,7 +126,8 @@ bool reads_fault() {
 }  // namespace
 
 bool answer_fault(const siginfo_t& info, ucontext_t* context) {
-  // The kernel reports SI_KERNEL for an instruction that is not allowed, so one exists there.
+  // The kernel reports SI_KERNEL for an instruction that is not allowed, so the instruction at that
+  // address exists.
   if (info.si_code != SI_KERNEL) return false;
   greg_t* const registers = context->uc_mcontext.gregs;
   bool reads_processor = false;
@@ -137,7 +139,7 @@ bool answer_fault(const siginfo_t& info, ucontext_t* context) {
   const uint64_t now = cycles();
   registers[REG_RAX] = static_cast<greg_t>(now & 0xffffffff);
   registers[REG_RDX] = static_cast<greg_t>(now >> 32);
-  if (reads_processor) registers[REG_RCX] = 0;  // the first, as sched_getcpu(3) in lockstep
+  if (reads_processor) registers[REG_RCX] = 0;  // processor 0, as sched_getcpu(3) in lockstep
   registers[REG_RIP] += static_cast<greg_t>(size);
   errno = saved;
   return true;

@@ -1,20 +1,20 @@
-// The processor's cycle counter, which programs read without a system call: in lockstep it has
+// The processor's cycle counter, which programs read without a system call. In lockstep it shows
 // virtual time, one cycle for each nanosecond.
 #pragma once
 
 namespace rocemu::turns {
 
 /// Gives the calling thread, and all threads and processes that it starts, virtual time in the
-/// counter. Does nothing where the processor or the program does not allow that: cycle_counter.cc
-/// lists these cases.
+/// counter. Does nothing if the processor or the program does not allow this: cycle_counter.cc
+/// lists the cases.
 void make_cycles_virtual();
 
 /// Returns whether the counter has virtual time in this process.
 bool has_virtual_cycles();
 
-/// While it lives, the calling thread and what it executes read the real counter. Every call that
-/// executes a program needs that: the dynamic loader reads the counter before a handler exists, and
-/// the setting outlives execve(2).
+/// During the lifetime of an object, the calling thread and programs that it executes read the real
+/// counter. Every call that executes a program needs this: the dynamic loader reads the counter
+/// before a handler exists, and the setting survives execve(2).
 class RealCycles {
  public:
   RealCycles();

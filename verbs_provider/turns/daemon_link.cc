@@ -25,18 +25,19 @@
 namespace rocemu::turns {
 namespace {
 
-/// Descriptors from here on are ours, if the limit is that high: programs count from 0, and some
-/// expect the lowest.
+/// The lowest number for our descriptors, if the limit is that high: programs count from 0, and
+/// some expect the lowest free number.
 constexpr int kOurDescriptors = 960;
 
 std::atomic<abi::TurnTable*> the_table{nullptr};
 int handback_fd = -1;
-/// What it is: a program that closes descriptors it does not know may put something else there.
+/// The identity of the file: a program that closes descriptors it does not know may open another
+/// file with the same number.
 struct stat handback_file {};
 int socket_fd = -1;
 
-/// Of the same kind, with the highest number below the limit that is free, and closed in programs
-/// that this one executes.
+/// Moves a descriptor to the highest free number below the limit. It is closed in programs that
+/// this one executes.
 int move_up(int fd) {
   for (int from = kOurDescriptors; from > 2; from /= 2) {
     const long moved = kernel(SYS_fcntl, fd, F_DUPFD_CLOEXEC, from);

@@ -1,5 +1,5 @@
-// What a program sees of SIGSEGV where its handler is ours, because the cycle counter has virtual
-// time (cycle_counter.h).
+// The program's handler for SIGSEGV. The actual handler of the process is rocemu's, because the
+// cycle counter shows virtual time (cycle_counter.h).
 #pragma once
 
 #include <csignal>
@@ -9,7 +9,7 @@
 namespace rocemu::turns {
 
 /// Keeps the present action of SIGSEGV as the program's, installs ours, and unblocks the signal in
-/// the calling thread: the kernel ends a process that faults while the signal is blocked.
+/// the calling thread: the kernel kills a process that faults while the signal is blocked.
 void take_fault_action();
 
 /// Undoes take_fault_action().
@@ -19,8 +19,8 @@ void give_back_fault_action();
 /// may have blocked it.
 void let_faults_come();
 
-/// A signal mask as the program has it, without SIGSEGV where the cycle counter has virtual time. A
-/// null pointer stays one.
+/// A signal mask of the program, without SIGSEGV if the cycle counter shows virtual time. A null
+/// pointer remains null.
 class MaskWithoutFaults {
  public:
   explicit MaskWithoutFaults(const sigset_t* mask);
@@ -34,8 +34,8 @@ class MaskWithoutFaults {
   const sigset_t* used_;
 };
 
-/// Answers a fault of an instruction that reads the cycle counter, and continues behind it. Returns
-/// false if the fault is the program's own.
+/// Handles a fault of an instruction that reads the cycle counter, and continues after the
+/// instruction. Returns false if the fault is the program's own.
 bool answer_fault(const siginfo_t& info, ucontext_t* context);
 
 }  // namespace rocemu::turns

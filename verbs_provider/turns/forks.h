@@ -5,7 +5,7 @@
 
 namespace rocemu::turns {
 
-/// In the parent, with what fork() returned.
+/// Called in the parent with the result of fork().
 void forked(pid_t child);
 
 }  // namespace rocemu::turns

@@ -10,10 +10,10 @@
 namespace rocemu::turns {
 namespace {
 
-/// No address has it.
+/// A bit that no address has.
 constexpr uint64_t kAmongProcesses = uint64_t{1} << 63;
 
-/// Reads a file through a small buffer, and without allocating.
+/// Reads a file through a small buffer, without allocating.
 class Reader {
  public:
   explicit Reader(const char* path)
@@ -24,7 +24,7 @@ class Reader {
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
 
-  /// The next character; -1 at the end.
+  /// Returns the next character, or -1 at the end.
   int next() {
     if (at_ == size_) {
       at_ = 0;
@@ -37,7 +37,7 @@ class Reader {
     return buffer_[at_++];
   }
 
-  /// The number in hexadecimal that comes next, and what ends it.
+  /// Returns the hexadecimal number that follows, and stores the character after it.
   uint64_t number(int* end) {
     uint64_t value = 0;
     for (;;) {
@@ -51,7 +51,7 @@ class Reader {
     }
   }
 
-  /// False at the end of the file.
+  /// Returns false at the end of the file.
   bool skip_to(char wanted) {
     for (int c = next(); c >= 0; c = next()) {
       if (c == wanted) return true;
@@ -67,8 +67,9 @@ class Reader {
 
 }  // namespace
 
-/// proc(5), /proc/pid/maps: "begin-end perms offset major:minor inode path", all but the inode in
-/// hexadecimal. Read so, the inode is another number, but each its own.
+/// proc(5), /proc/pid/maps: "begin-end perms offset major:minor inode path", all hexadecimal except
+/// the inode. The inode is read as hexadecimal too, which gives another number, but a unique one
+/// for each inode.
 uint64_t key_among_processes(const void* object) {
   const auto address = reinterpret_cast<uint64_t>(object);
   Reader maps("/proc/self/maps");

@@ -7,7 +7,7 @@ namespace {
 
 using abi::ThreadSlot;
 
-/// Those that wait for it and have not got it.
+/// Iterates over the threads that wait for the key and have no gift yet.
 template <class Do>
 void for_each_waiting(uint64_t key, Do what) {
   const int32_t pid = own_slot()->pid.load();

@@ -15,13 +15,14 @@
 namespace rocemu::turns {
 namespace {
 
-/// By the places of the threads in the table of all threads: one thread has the turn.
+/// Indexed by the threads' slots in the table of all threads. No lock is needed, since only one
+/// thread has the turn.
 struct Held {
-  int number;  // of the descriptor that it waits for, and 1 more; 0 for none
-  int own;     // what it has instead, and 1 more
+  int number;  // of the descriptor that the thread waits for, plus 1; 0: none
+  int own;     // of its own copy, plus 1
 };
 Held held[abi::TurnTable::kSlots];
-std::atomic<uint32_t> end_of_held;  // behind the last that was used
+std::atomic<uint32_t> end_of_held;  // after the last used entry
 
 Held* own_entry() {
   if (own_slot() == nullptr) return nullptr;
@@ -54,7 +55,7 @@ void before_close(int fd) {
   if (fd < 0) return;
   for (uint32_t i = 0; i < end_of_held.load(std::memory_order_relaxed); ++i) {
     if (held[i].number != fd + 1 || held[i].own != 0) continue;
-    // Far from the numbers that the program expects for its next files.
+    // Far above the numbers that the program expects for its next files.
     constexpr long kLeast = 512;
     long own = kernel(SYS_fcntl, fd, F_DUPFD_CLOEXEC, kLeast);
     if (own < 0) own = kernel(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0L);
@@ -64,7 +65,7 @@ void before_close(int fd) {
 
 void forget_held_files() {
   for (uint32_t i = 0; i < end_of_held.load(std::memory_order_relaxed); ++i) {
-    // The parent's are the child's, too.
+    // The child has inherited the parent's copies.
     if (held[i].own != 0) kernel(SYS_close, held[i].own - 1);
     held[i] = {};
   }

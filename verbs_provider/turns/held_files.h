@@ -1,21 +1,22 @@
-// A call that waits keeps its file: in Linux a thread that is blocked in read(2) stays so when
-// another closes the descriptor, and reads what still comes. Here it looks again in each of its
-// turns, by the descriptor's number, and so gets another descriptor when that one is closed.
+// A waiting call keeps its file. In Linux a thread that is blocked in read(2) remains blocked if
+// another thread closes the descriptor, and reads data that still arrives. Here the thread would
+// look up the descriptor by its number in each turn, and would get another file after the close; so
+// it waits with a copy of the descriptor.
 #pragma once
 
 namespace rocemu::turns {
 
-/// The calling thread waits for the descriptor from now on.
+/// Notes that the calling thread waits for the descriptor from now on.
 void hold_file(int fd);
-/// Returns the descriptor by which the calling thread looks for what it waits for.
+/// Returns the descriptor with which the calling thread polls its file.
 int held_file(int fd);
-/// It does not wait any more. Threads that are cancelled or end do not say so themselves.
+/// Ends the wait. Threads that are cancelled or exit do not call this.
 void release_file();
 
-/// The calling thread is about to close the descriptor.
+/// Must be called before the calling thread closes the descriptor.
 void before_close(int fd);
 
-/// In a child of fork(2), which has none of the other threads.
+/// Called in a child of fork(2), which has none of the other threads.
 void forget_held_files();
 
 }  // namespace rocemu::turns

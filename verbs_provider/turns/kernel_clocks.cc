@@ -29,7 +29,7 @@ constexpr ClockFunction kClockFunctions[] = {
 /// The kernel's shared object and its symbols.
 struct KernelObject {
   uintptr_t base = 0;
-  uintptr_t load = 0;  // what has to be added to its addresses
+  uintptr_t load = 0;  // must be added to its addresses
   size_t size = 0;     // of its code and data
   const Elf64_Sym* symbols = nullptr;
   size_t symbol_count = 0;
@@ -61,7 +61,7 @@ bool read_object(KernelObject* object) {
     if (dynamic->d_tag == DT_STRTAB) object->names = reinterpret_cast<const char*>(address);
   }
   if (object->symbols == nullptr || object->names == nullptr) return false;
-  // The names follow the symbols.
+  // In the file, the names follow the symbols.
   object->symbol_count =
       (reinterpret_cast<uintptr_t>(object->names) - reinterpret_cast<uintptr_t>(object->symbols)) /
       sizeof(Elf64_Sym);
@@ -80,7 +80,7 @@ void write_call(void* place, long call) {
 
 bool make_clocks_call_kernel() {
   KernelObject object{.base = getauxval(AT_SYSINFO_EHDR)};
-  if (object.base == 0) return true;  // The kernel maps none.
+  if (object.base == 0) return true;  // The kernel maps no shared object.
   if (!read_object(&object)) return false;
   constexpr uintptr_t kPage = 4096;
   const uintptr_t begin = object.base & ~(kPage - 1);

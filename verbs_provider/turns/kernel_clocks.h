@@ -3,8 +3,9 @@
 
 namespace rocemu::turns {
 
-/// Makes them system calls, so that none reads the processor's cycle counter. Returns false if that
-/// is not possible, as where a security module forbids to change code.
+/// Turns these functions into system calls, so that none of them reads the processor's cycle
+/// counter. Returns false if this is not possible, for example if a security module forbids the
+/// modification of code.
 bool make_clocks_call_kernel();
 
 }  // namespace rocemu::turns

@@ -11,11 +11,12 @@ namespace {
 
 using abi::ThreadSlot;
 
-/// Threads of this process that wait for any lock; at least as many in a child of fork(2), which
-/// has none of them: it only looks for nothing.
+/// The number of threads of this process that wait for any lock. In a child of fork(), which has
+/// none of these threads, it can be too high, which only causes unnecessary searches.
 std::atomic<uint32_t> waiting{0};
 
-/// Of the other threads. One whose handler of a signal waits for something else does not count.
+/// Searches the other threads. A thread whose signal handler waits for something else does not
+/// count.
 template <class Matches>
 bool does_another_wait(const volatile void* lock, Matches matches) {
   const ThreadSlot* const own = own_slot();
@@ -47,7 +48,7 @@ LockPlace::~LockPlace() {
 }
 
 bool LockPlace::is_first() const {
-  own_slot()->queued.store(place_);  // a handler of a signal may have waited elsewhere
+  own_slot()->queued.store(place_);  // a signal handler may have waited elsewhere
   if (waiting.load() == 1) return true;
   return !does_another_wait(lock_, [this](const ThreadSlot& slot) {
     return static_cast<int32_t>(slot.queued.load() - place_) < 0;

@@ -1,16 +1,15 @@
-// First come, first served: the threads that wait for a lock get it in the order in which they
-// came.
+// The queue of a lock: waiting threads get the lock in the order of their arrival.
 //
-// Why: a thread that polls with a lock held gives its turn back only there. When it has its turn
-// again it unlocks, and locks again, before any other thread has a turn. Without a queue the others
-// would never get the lock. POSIX leaves the order to the implementation.
+// The reason is a thread that polls while it holds a lock and returns its turn only there. When it
+// gets its turn again, it unlocks and locks again before any other thread has a turn. Without a
+// queue the others would never get the lock. POSIX leaves the order to the implementation.
 #pragma once
 
 #include <cstdint>
 
 namespace rocemu::turns {
 
-/// Whether another thread of this process waits for the lock at that address.
+/// Returns whether another thread of this process waits for the lock at that address.
 bool somebody_waits_for(const volatile void* lock);
 
 /// A place in the queue of a lock, while the calling thread waits for it.
@@ -21,7 +20,7 @@ class LockPlace {
   LockPlace(const LockPlace&) = delete;
   LockPlace& operator=(const LockPlace&) = delete;
 
-  /// Whether nobody waits who came before.
+  /// Returns whether no thread waits that arrived earlier.
   bool is_first() const;
 
  private:

@@ -14,13 +14,13 @@ namespace {
 
 using abi::ThreadSlot;
 
-/// What a thread did last.
+/// The last action of a thread.
 struct Latest {
-  /// The latest call is a poll that found nothing. Polls in a row are one call, since the scheduler
-  /// counts them by itself.
+  /// The latest call is an empty poll. Consecutive empty polls count as one call, since the
+  /// scheduler counts them itself.
   bool is_empty_poll;
   bool was_stopped;  // and has made no call since
-  int locks;         // of ours that it has: others cannot go on where it stops
+  int locks;         // our locks that it holds: others cannot continue if it stops
 };
 __attribute__((tls_model("initial-exec"))) thread_local Latest latest{};
 
@@ -30,7 +30,7 @@ void copy_name(char (&to)[ThreadSlot::kCallName], const char* name) {
   to[i] = 0;
 }
 
-/// Gives the turn back, until others have run and the NIC has acted.
+/// Returns the turn until other threads have run and the NIC has acted.
 void preempt(ThreadSlot* slot, const char* name) {
   const int saved = errno;
   copy_name(slot->call_before, name);
@@ -82,7 +82,7 @@ ROCEMU_REPLACE(bool, rocemu_turns_found_nothing, (const void* place)) {
   if (!active()) return false;
   begin_call("ibv_poll_cq");
   latest.is_empty_poll = true;
-  // A futex in the memory of the NIC: so reports know that it is a completion queue.
+  // Reported as a futex in the NIC's memory, by which reports recognize a completion queue.
   found_nothing(Call::of(SYS_futex, place), reinterpret_cast<uint64_t>(place));
   return true;
 }

@@ -1,11 +1,12 @@
-// The places between two calls of a thread, where `rocemu run --schedule N` may take its turn away.
+// The places between two calls of a thread, at which `rocemu run --schedule N` can preempt it.
 #pragma once
 
 namespace rocemu::turns {
 
-/// The calling thread begins the call: reports name it if the thread was stopped before it.
+/// Notes that the calling thread begins the call: reports name the call if the thread was stopped
+/// before it.
 void begin_call(const char* name);
-/// The calling thread has ended the call, and may lose its turn now. It preserves errno.
+/// Notes that the calling thread has ended the call, and may lose its turn now. Preserves errno.
 void pass_place(const char* name);
 
 }  // namespace rocemu::turns

@@ -1,4 +1,4 @@
-// What the provider and the shim report: doorbells, requests, and what polls found.
+// Reports from the provider and the shim: doorbells, requests, and the results of polls.
 #include "verbs_provider/hooks/provider_calls.h"
 
 #include "verbs_provider/shim/interpose.h"

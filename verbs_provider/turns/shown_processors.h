@@ -1,5 +1,6 @@
-// Which processors a program may use: `rocemu run --processor` keeps a run on one, where in
-// lockstep only one thread goes at a time anyway, and the program is told of all.
+// The processors that a program sees. `rocemu run --processor` restricts a run to one processor,
+// since in lockstep only one thread runs at a time anyway, but the program still sees all
+// processors.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +10,12 @@
 
 namespace rocemu::turns {
 
-/// `set`, which the kernel has told of `thread` (0: this one) and which has so many bytes, becomes
-/// the one that it would be without rocemu.
+/// Replaces `set`, the kernel's answer for `thread` (0: the calling one) of `size` bytes, by the
+/// set that the program would see without rocemu.
 void tell_of_all_processors(pid_t thread, size_t size, cpu_set_t* set);
 
-/// The program has chosen processors for `thread`: what the kernel tells of that is true.
+/// Notes that the program has chosen processors for `thread`: from now on the kernel's answers are
+/// shown unchanged.
 void processors_are_chosen(pid_t thread);
 
 }  // namespace rocemu::turns

@@ -38,7 +38,7 @@ void* notify(void* given) {
   return nullptr;
 }
 
-/// A thread that cannot be started is an expiration that is lost, as in the C library.
+/// If a thread cannot be started, the expiration is lost, as in the C library.
 void expire(const ThreadTimer& timer) {
   auto* const expiration = static_cast<Expiration*>(malloc(sizeof(Expiration)));
   if (expiration == nullptr) return;
@@ -65,7 +65,7 @@ void* wait_for_expirations(void* given) {
   return nullptr;
 }
 
-/// Those of the program's attributes that the C library heeds, for a thread that is not joined.
+/// Copies the program's attributes that the C library respects, for a detached thread.
 void choose_attributes(const sigevent& event, pthread_attr_t* attributes) {
   pthread_attr_init(attributes);
   pthread_attr_setdetachstate(attributes, PTHREAD_CREATE_DETACHED);
@@ -86,7 +86,7 @@ ThreadTimer* make_thread_timer(const sigevent& event) {
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  sigset_t all, before;  // no signal of the program is handled by the thread that waits
+  sigset_t all, before;  // the waiting thread handles no signal of the program
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   pthread_t thread;

@@ -23,24 +23,24 @@ namespace {
 
 using abi::ThreadSlot;
 
-/// A waiting thread looks so often whether there still is a daemon.
+/// The interval at which a waiting thread checks that the daemon still exists.
 constexpr long kLookNs = 100'000'000;
-/// More clock readings than that in one turn wait for time to pass: they cost as much as so many
-/// polls (schedule::PollConstants::of_clock_reads).
+/// Further clock readings in one turn wait for time to pass: kMaxClockReads of them cost as much as
+/// kPollsOfClockReads polls (schedule::PollConstants::of_clock_reads).
 constexpr uint32_t kMaxClockReads = 256, kPollsOfClockReads = 20;
-/// A thread that has polled more often in its turn sees the time that this took when it reads a
+/// A thread that has made more polls in its turn sees the time that they took when it reads a
 /// clock.
 constexpr uint32_t kPollsBetweenClocks = 32;
-/// Places in which a thread may find nothing in one turn.
+/// The number of places that are remembered for the empty polls of one turn.
 constexpr uint32_t kMaxPlaces = 32;
-/// Sets of places that a thread looks at in a circle, in one turn each.
+/// The number of sets of places among which a thread can alternate, with one set for each turn.
 constexpr uint32_t kMaxLooks = 8;
 
 std::atomic<bool> has_left{false};
-/// Not 0 in the process that joined; zero in a child of a fork that ran no handlers of ours
-/// (madvise(2), MADV_WIPEONFORK).
+/// Not 0 in the process that joined the run; zero in a child of a fork that ran none of our
+/// handlers (madvise(2), MADV_WIPEONFORK).
 uint32_t* same_process = nullptr;
-/// Sets of places, of which the latest are kept.
+/// The latest sets of places.
 struct LatestLooks {
   uint64_t pattern[kMaxLooks];
   uint32_t next;
@@ -61,12 +61,12 @@ struct Self {
   uint32_t places;
   uint32_t clock_reads;
   uint32_t polls;    // in this turn
-  uint32_t granted;  // of them
-  uint32_t streak;   // of polls in earlier turns, since it found something
+  uint32_t granted;  // number of polls
+  uint32_t streak;   // empty polls in earlier turns since the last success
   uint64_t place[kMaxPlaces];
-  uint64_t pattern;  // of this turn's places
+  uint64_t pattern;  // of the places of this turn
   uint64_t last_pattern;
-  LatestLooks before_polls, before_locks;  // of turns that ended so
+  LatestLooks before_polls, before_locks;  // of turns that ended in this way
 };
 __attribute__((tls_model("initial-exec"))) thread_local Self self{};
 
@@ -79,8 +79,8 @@ uint64_t mix(uint64_t value) {
   return value;
 }
 
-/// While a thread waits for its turn it has all signals blocked: their handlers run at the
-/// beginning of the turn, and so at no time of their own.
+/// A thread that waits for its turn has all signals blocked. Their handlers run at the beginning of
+/// the turn, and therefore at a defined time.
 class BlockedSignals {
  public:
   BlockedSignals() {
@@ -90,7 +90,7 @@ class BlockedSignals {
   BlockedSignals(const BlockedSignals&) = delete;
   BlockedSignals& operator=(const BlockedSignals&) = delete;
 
-  /// Handlers of what has come run in here. True if there were any.
+  /// Runs the handlers of pending signals. Returns whether there were any.
   bool let_come() const {
     uint64_t pending = 0;
     kernel(SYS_rt_sigpending, &pending, kMaskSize);
@@ -103,10 +103,10 @@ class BlockedSignals {
   }
 
  private:
-  static constexpr long kMaskSize = sizeof(uint64_t);  // as the kernel has it
+  static constexpr long kMaskSize = sizeof(uint64_t);  // in the kernel's format
 
   static bool has_handler(int signal) {
-    struct {  // its beginning is the same everywhere
+    struct {  // the beginning is the same on all architectures
       uintptr_t handler;
       unsigned long rest[7];
     } action{};
@@ -140,14 +140,14 @@ void begin_turn() {
   self.pattern = 0;
 }
 
-/// A thread that the kernel kept waiting elsewhere may have lost its turn meanwhile.
+/// A thread that waited in the kernel elsewhere may have lost its turn in the meantime.
 void regain_turn() {
   if (self.slot->turn.load(std::memory_order_relaxed) == ThreadSlot::kNone)
     give(Call{}, abi::kNever, ThreadSlot::kProgressed);
 }
 
 void end_of_thread(void* times) {
-  // Other keys' destructors may wait once more: the last of the rounds is ours.
+  // Destructors of other keys can still wait, so this one runs in the last round.
   const auto round = reinterpret_cast<uintptr_t>(times);
   if (round < PTHREAD_DESTRUCTOR_ITERATIONS - 1) {
     pthread_setspecific(end_key, reinterpret_cast<void*>(round + 1));
@@ -168,7 +168,8 @@ void take_over(ThreadSlot* slot) {
 
 // ---- fork(2) ----------------------------------------------------------------------------------
 
-/// The child's, between the two handlers. One thread at a time forks: it has the turn.
+/// The slot of the child, between the two handlers. Only one thread at a time forks, since it has
+/// the turn.
 ThreadSlot* child_slot = nullptr;
 
 void before_fork() {
@@ -299,7 +300,7 @@ void progressed() {
   self.streak = 0;
 }
 
-/// In a turn that began within a poll, which is over now, it may have looked nowhere else.
+/// If the turn began within a poll, which has ended, the thread may have polled no other place.
 Looks looks_of_turn() {
   const uint64_t pattern = self.pattern != 0 ? self.pattern : self.last_pattern;
   return {.pattern = pattern, .are_as_before = pattern != 0 && self.before_locks.contain(pattern)};
@@ -348,8 +349,8 @@ End give_to_others(const Call& call, uint32_t more = 0) {
     self.before_polls.add(self.pattern);
   }
   const int64_t ready = time_after_looks();
-  // To look somewhere for the first time is free: how often a program does that while it starts may
-  // depend on the machine.
+  // The first poll of a place is free: the number of first polls while a program starts can depend
+  // on the machine.
   const bool is_free = (flags & ThreadSlot::kProgressed) != 0;
   return give(call, abi::kNever, flags, is_free ? 0 : ready);
 }
@@ -358,7 +359,8 @@ uint64_t mixed_place(const Call& call, uint64_t place) {
   return mix(place + static_cast<uint64_t>(call.number) * 0x9e3779b97f4a7c15);
 }
 
-/// Returns whether the thread has looked there in this turn before; also if that is not known.
+/// Returns whether the thread has polled the place in this turn before; also true if this is not
+/// known.
 bool look_at(uint64_t place) {
   for (uint32_t i = 0; i < self.places; ++i)
     if (self.place[i] == place) return true;

@@ -1,6 +1,6 @@
-// The turn of the calling thread (emulator/abi/turn_table.h), and how it waits for something
-// without keeping others from their turns. All replacements of libc's calls in this folder are made
-// of wait() and found_nothing().
+// The turn of the calling thread (emulator/abi/turn_table.h), and how a thread waits without
+// preventing the turns of others. All replacements of libc's calls in this folder are built on
+// wait() and found_nothing().
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace rocemu::turns {
 
-/// What a thread waits for, as the system call that would wait for it.
+/// The reason for a wait, as the system call that would wait for it.
 struct Call {
   long number;
   uint64_t arguments[4];
@@ -36,49 +36,52 @@ struct Call {
 enum class End : uint8_t {
   kReady,
   kDeadline,
-  kInterrupted,  // a signal's handler ran
-  kLeft,         // the daemon is gone: the call is libc's again
+  kInterrupted,  // a signal handler ran
+  kLeft,         // the daemon has ended: libc must make the call
 };
 
-/// True if the calling thread takes turns. False before its process has joined, after the daemon
-/// has gone, and in threads that were made in ways that are not replaced.
+/// Returns whether the calling thread takes turns. Returns false before its process has joined,
+/// after the daemon has ended, and in threads that were created in ways that are not replaced.
 bool active();
 
-/// Joins the run, if that has not been tried. Constructors of other libraries run before ours, and
-/// may read a clock: UCX measures the cycle counter's frequency by one.
+/// Joins the run, if that has not been tried. Constructors of other libraries run before ours and
+/// may read a clock: UCX measures the frequency of the cycle counter in one.
 void join_early();
 
-/// True in a process that is in the run.
+/// Returns whether the process is in the run.
 bool joined();
 abi::ThreadSlot* own_slot();
 
 int64_t now_ns();
-/// The virtual time so long from now; kNever if that is beyond all times.
+/// Returns the virtual time `ns` from now, or kNever if it is beyond all times.
 int64_t deadline_after(int64_t ns);
 
-/// Gives the turn back until it is this thread's again, not before `ready_ns`. `flags` are
-/// ThreadSlot::Flags.
+/// Returns the turn to the daemon until it is assigned to this thread again, not before `ready_ns`.
+/// `flags` are ThreadSlot::Flags.
 End give(const Call& call, int64_t deadline_ns, uint32_t flags, int64_t ready_ns = 0);
 
-/// The thread goes on, but gives its turn back between two calls, since the calls that the daemon
-/// granted are used up. If it has looked in vain in this turn, that takes its time.
+/// Returns the turn between two calls, without another reason to wait, since the calls that the
+/// daemon granted are used up. If the thread has made empty polls in this turn, the time that they
+/// cost must pass first.
 void give_between_calls();
 
-/// What the thread has found or done makes others look again.
+/// Notes that the thread has found or done something that can make the polls of other threads
+/// succeed.
 void progressed();
 
-/// What a thread has looked for in vain in a turn. Threads that poll under a lock take it in turns:
-/// to have it is nothing new, as long as each only looks where it did when it had it before.
+/// The places that a thread has polled without success in a turn. Threads that poll under a lock
+/// take it in turns: getting the lock is not progress as long as each thread polls only the same
+/// places as when it had the lock before.
 struct Looks {
-  uint64_t pattern = 0;  // of the places; 0 for none
+  uint64_t pattern = 0;  // of the places; 0: none
   bool are_as_before = false;
 };
 Looks looks_of_turn();
-/// The thread goes on where it was when it had looked there.
+/// Continues the thread in the state after those empty polls.
 void go_on_after(const Looks& looks);
 
-/// Waits until `ready` returns true, which is asked in each of this thread's turns. The caller has
-/// seen that the thread is active().
+/// Waits until `ready` returns true, which is called in each of this thread's turns. The caller has
+/// checked that the thread is active().
 enum class Cancel : uint8_t { kMay, kMayNot };
 
 template <class Ready>
@@ -95,50 +98,51 @@ End wait(const Call& call, int64_t deadline_ns, Ready ready, uint32_t flags = 0,
       return End::kDeadline;
     }
     const End end = give(call, deadline_ns, flags | more);
-    // Nothing of ours has to be undone where a wait is a cancellation point (pthreads(7)).
+    // If a wait is a cancellation point (pthreads(7)), it has no state of ours to undo.
     if (cancel == Cancel::kMay) pthread_testcancel();
     if (end != End::kReady) return end;
     more = 0;
   }
 }
 
-/// The thread looked at `place` and found nothing. When it has done so before in this turn, and as
-/// often as the daemon granted, it gives the turn back until the time is over that its looks cost.
+/// Notes that the thread polled `place` without success. If it has done so before in this turn, and
+/// as often as the daemon granted, it returns the turn until the time that its polls cost is over.
 void found_nothing(const Call& call, uint64_t place);
 
-/// The same, of a thread that yields: it gives the turn back even if it does so for the first time.
+/// Like found_nothing(), for a thread that yields: it returns the turn even after the first time.
 void yield(const Call& call, uint64_t place);
 
-/// It read a clock; many times in one turn is a wait for time to pass.
+/// Notes that the thread read a clock. Many readings in one turn are a wait for time to pass.
 void read_clock();
 
-/// The thread does something that others may have to see before it looks again: from now on it
-/// gives its turn back as if the daemon had granted no looks.
+/// Notes that the thread does something that others may have to see before it polls again: from now
+/// on it returns its turn as if the daemon had granted no polls.
 void acts();
 
-/// Returns whether the thread may look in vain once more in this turn.
+/// Returns whether the thread may make another empty poll in this turn.
 bool may_look_on();
-/// Returns whether it has looked in vain in this turn.
+/// Returns whether the thread has made an empty poll in this turn.
 bool has_looked();
-/// When the time is over that its looks in this turn cost.
+/// Returns the time when the time that the polls of this turn cost is over.
 int64_t time_after_looks();
 
-/// Takes a slot for a thread or process that is about to be started; null if there is none left.
+/// Takes a slot for a thread or process that is about to be started. Returns null if no slot is
+/// free.
 abi::ThreadSlot* take_slot();
 void free_slot(abi::ThreadSlot* slot);
 
-/// In a new thread: the slot is its own from now on, and it waits for its first turn.
+/// Called in a new thread: takes over the slot, and waits for the first turn.
 void begin_thread(abi::ThreadSlot* slot);
-/// The last that a thread does.
+/// Must be the last call of a thread.
 void end_thread();
 
-/// Writes the daemon's eventfd: the thread asks for something, or its turn is back.
+/// Writes the daemon's eventfd: the thread has a request, or has returned its turn.
 void tell_daemon(abi::ThreadSlot* slot);
-/// Waits until the daemon has finished what it served with the thread's request.
+/// Waits until the daemon has finished the thread's request.
 void wait_until_served(abi::ThreadSlot* slot);
 
-/// Something was done that changes other threads from outside their turns: the daemon waits until
-/// all are at rest before the next turn.
+/// Notes that an action changed other threads outside of their turns: the daemon waits until all
+/// threads are at rest before it assigns the next turn.
 void unsettle();
 
 }  // namespace rocemu::turns

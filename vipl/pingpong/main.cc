@@ -1,4 +1,4 @@
-// vipl_pingpong: see options.cc for what it does, or --help.
+// vipl_pingpong: options.cc and --help describe what it does.
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -9,7 +9,8 @@
 namespace rocemu::vipl::pingpong {
 namespace {
 
-/// VipRecvDone or VipRecvWait, until all messages have come. The client begins; each answers.
+/// Calls VipRecvDone or VipRecvWait until all messages have arrived. The client begins, and each
+/// side replies.
 void exchange(Side& side, const Options& options) {
   if (!side.is_server()) side.send();
   for (unsigned i = 0; i < options.iterations; ++i) {
@@ -28,7 +29,7 @@ void exchange(Side& side, const Options& options) {
   side.reap_send();
 }
 
-/// The same, by a handler that registers itself again for each message.
+/// The same, with a handler that registers itself again for each message.
 class Notified {
  public:
   Notified(Side& side, const Options& options) : side_(side), options_(options) {}

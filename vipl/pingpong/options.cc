@@ -10,16 +10,16 @@ namespace {
 namespace po = boost::program_options;
 
 constexpr const char* kAbout =
-    R"(Sends a message to and fro by the Virtual Interface Architecture's library (VIPL 1.0), and says how
-long a round trip takes, in the words of ibv_rc_pingpong.
+    R"(Sends a message to and fro by the Virtual Interface Architecture's library (VIPL 1.0), and prints how
+long a round trip takes, in the format of ibv_rc_pingpong.
 
-usage: vipl_pingpong [OPTION]...            the server; it says at which address it waits
+usage: vipl_pingpong [OPTION]...            the server; it prints the address at which it waits
        vipl_pingpong [OPTION]... SERVER     the client; SERVER is a name or an address
 
 Both under one NIC, for example:
   rocemu run -- sh -c 'vipl_pingpong & vipl_pingpong localhost'
 
-How a side learns that a message has come is its own matter (--mode):
+Each side can learn of a message in a different way (--mode):
   poll     VipRecvDone until it says so
   wait     VipRecvWait sleeps
   notify   VipCQNotify calls a handler, which takes the message, answers, and registers itself again
@@ -54,7 +54,7 @@ Options read_options(int argc, char** argv) {
       ("unreliable,u", po::bool_switch(&options.unreliable),
        "VIP_SERVICE_UNRELIABLE; both sides, and a lost message ends the run")  //
       ("discriminator", po::value(&options.discriminator)->default_value(options.discriminator),
-       "what the two sides find each other by, up to 20 bytes")  //
+       "the name by which the two sides find each other, up to 20 bytes")  //
       ("patience", po::value(&options.patience_s)->default_value(options.patience_s),
        "seconds that a side waits for the other one");
   po::options_description all;

@@ -41,7 +41,8 @@ std::string text_of(const VIP_UINT8* host, size_t length) {
 }
 
 void say_error(VIP_PVOID, VIP_ERROR_DESCRIPTOR* error) {
-  // The peer's end is how a run ends, too; whoever still waits for it gets a descriptor's status.
+  // A run also ends when the peer exits; a thread that still waits for it gets a descriptor's
+  // status.
   if (error->ErrorCode == VIP_ERROR_CONN_LOST) return;
   std::fprintf(stderr, "vipl_pingpong: the NIC reports VIP_ERROR_CODE %d\n", error->ErrorCode);
 }
@@ -109,7 +110,7 @@ Side::Side(const Options& options) : options_(options) {
   attributes.MaxTransferSize = options_.size;
   attributes.Ptag = ptag_;
   check(VipCreateVi(nic_, &attributes, nullptr, cq_, &vi_), "VipCreateVi");
-  for (unsigned i = 0; i < kReceives; ++i) post_receive(i);  // before anybody can send
+  for (unsigned i = 0; i < kReceives; ++i) post_receive(i);  // before the peer can send
 }
 
 Side::~Side() {

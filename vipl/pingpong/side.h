@@ -1,5 +1,5 @@
-// A side of vipl_pingpong: its VI, connected, with one message's memory each way. Errors end the
-// program with a sentence that says what to do.
+// A side of vipl_pingpong: its VI, connected, with the memory of one message in each direction.
+// Errors end the program with a message that says what to do.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@ namespace rocemu::vipl::pingpong {
 /// Fails unless the call succeeded.
 void check(VIP_RETURN result, const char* call);
 const char* name_of(VIP_RETURN result);
-/// "VIP_STATUS_TRANSPORT_ERROR", and others that are set.
+/// Returns "VIP_STATUS_TRANSPORT_ERROR", and further error bits that are set.
 std::string errors_of(VIP_UINT32 status);
 
 class Side {
@@ -31,7 +31,7 @@ class Side {
 
   void post_receive(unsigned which);
   void send();
-  /// Until what was sent, if anything, is complete and its descriptor can be used again.
+  /// Waits until the last send, if any, is complete and its descriptor can be used again.
   void reap_send();
   /// Fails if the descriptor that VipRecvDone or VipRecvWait returned has an error.
   void check_received(VIP_RETURN result, const VIP_DESCRIPTOR* descriptor) const;
@@ -40,7 +40,7 @@ class Side {
   VIP_VI_HANDLE vi() const { return vi_; }
   VIP_CQ_HANDLE cq() const { return cq_; }
 
-  static constexpr unsigned kReceives = 2;  // one is posted while the other is looked at
+  static constexpr unsigned kReceives = 2;  // one is posted while the other is handled
 
  private:
   struct Address;

@@ -15,7 +15,7 @@ using Refusable = Result<Message, MadError>;
 
 using Gid = std::array<uint8_t, 16>;
 
-// `width` bits of a byte, `shift` bits above its lowest.
+// Returns `width` bits of a byte, `shift` bits above its lowest.
 constexpr uint8_t bits(uint8_t byte, unsigned shift, unsigned width) {
   return static_cast<uint8_t>(uint32_t{byte} >> shift & ((1u << width) - 1));
 }
@@ -279,7 +279,7 @@ RepLayout write(const CmRep& rep) {
           .private_data = rep.private_data};
 }
 
-// RTU and DREP have the same.
+// RTU and DREP have the same layout.
 struct RtuLayout {
   Be32 local_comm_id;
   Be32 remote_comm_id;
@@ -394,7 +394,7 @@ SidrRepLayout write(const CmSidrRep& rep) {
           .private_data = rep.private_data};
 }
 
-// The path's fields are those of REQ, in another order.
+// The path has the same fields as in REQ, in another order.
 struct LapLayout {
   Be32 local_comm_id;
   Be32 remote_comm_id;

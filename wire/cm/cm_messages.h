@@ -1,5 +1,5 @@
 // The messages of the connection manager (IBTA vol 1, 12.6 and 12.11): values, and the 232 bytes
-// behind the MAD header that carry them. Fields have the specification's names; codes of time are
+// after the MAD header that carry them. Fields have the specification's names; time codes mean
 // 4.096 us * 2^code.
 #pragma once
 
@@ -35,14 +35,14 @@ inline constexpr size_t kCmInfoSize = 72;
 using CmInfo = std::array<uint8_t, kCmInfoSize>;
 
 enum class CmTransport : uint8_t { kRc = 0, kUc = 1, kRd = 2, kExtended = 3 };
-/// Of kExtended (annex A14).
+/// A value of kExtended (annex A14).
 inline constexpr uint8_t kCmExtendedXrc = 1;
 
-/// Of REJ and MRA: which message it is about.
+/// The message to which a REJ or MRA refers.
 enum class CmRejected : uint8_t { kReq = 0, kRep = 1, kNoMessage = 2 };
 enum class CmMraed : uint8_t { kReq = 0, kRep = 1, kLap = 2 };
 
-/// IBTA vol 1, 12.6.7.2. Any other 16-bit value may come too.
+/// IBTA vol 1, 12.6.7.2. A message can contain any other 16-bit value, too.
 enum class CmRejectReason : uint16_t {
   kNoQp = 1,
   kNoEec = 2,
@@ -128,11 +128,11 @@ struct CmReq {
   uint32_t local_eecn = 0;  // 24 bits
   uint8_t initiator_depth = 0;
   uint32_t remote_eecn = 0;                // 24 bits
-  uint8_t remote_cm_response_timeout = 0;  // 5 bits: what the sender allows the recipient
+  uint8_t remote_cm_response_timeout = 0;  // 5 bits: the time that the sender allows the recipient
   CmTransport transport = CmTransport::kRc;
   bool end_to_end_flow_control = false;
   Psn starting_psn{};
-  uint8_t local_cm_response_timeout = 0;  // 5 bits: what the sender itself needs
+  uint8_t local_cm_response_timeout = 0;  // 5 bits: the time that the sender itself needs
   uint8_t retry_count = 0;                // 3 bits
   uint16_t pkey = 0;
   uint8_t path_mtu = 0;  // 4 bits: 1 to 5 for 256 to 4096 bytes
@@ -142,12 +142,12 @@ struct CmReq {
   bool srq = false;
   uint8_t extended_transport = 0;  // 3 bits
   CmPath primary{};
-  CmPath alternate{};  // zero when there is none
+  CmPath alternate{};  // zero if there is none
   std::array<uint8_t, 92> private_data{};
   friend constexpr bool operator==(const CmReq&, const CmReq&) = default;
 };
 
-/// Message receipt acknowledgement: the answer to a message takes longer.
+/// Message receipt acknowledgement: the reply to a message takes longer.
 struct CmMra {
   static constexpr CmAttribute kAttribute = CmAttribute::kMra;
   uint32_t local_comm_id = 0;
@@ -164,7 +164,7 @@ struct CmRej {
   uint32_t remote_comm_id = 0;
   CmRejected message = CmRejected::kReq;
   uint8_t info_length = 0;  // bytes of `info`, at most 72
-  uint16_t reason = 0;      // CmRejectReason, or a value that it does not have
+  uint16_t reason = 0;      // CmRejectReason, or another value
   CmInfo info{};
   std::array<uint8_t, 148> private_data{};
   friend constexpr bool operator==(const CmRej&, const CmRej&) = default;
@@ -218,7 +218,7 @@ struct CmDrep {
   friend constexpr bool operator==(const CmDrep&, const CmDrep&) = default;
 };
 
-/// Service ID resolution: which datagram QP serves it.
+/// Service ID resolution: asks for the datagram QP that serves it.
 struct CmSidrReq {
   static constexpr CmAttribute kAttribute = CmAttribute::kSidrReq;
   uint32_t request_id = 0;
@@ -231,7 +231,7 @@ struct CmSidrReq {
 struct CmSidrRep {
   static constexpr CmAttribute kAttribute = CmAttribute::kSidrRep;
   uint32_t request_id = 0;
-  uint8_t status = 0;       // SidrStatus, or a value that it does not have
+  uint8_t status = 0;       // SidrStatus, or another value
   uint8_t info_length = 0;  // bytes of `info`, at most 72
   uint32_t qpn = 0;         // 24 bits
   uint64_t service_id = 0;
@@ -259,7 +259,7 @@ struct CmApr {
   uint32_t local_comm_id = 0;
   uint32_t remote_comm_id = 0;
   uint8_t info_length = 0;  // bytes of `info`, at most 72
-  uint8_t status = 0;       // AprStatus, or a value that it does not have
+  uint8_t status = 0;       // AprStatus, or another value
   CmInfo info{};
   std::array<uint8_t, 148> private_data{};
   friend constexpr bool operator==(const CmApr&, const CmApr&) = default;
@@ -276,7 +276,7 @@ struct CmMad {
   friend constexpr bool operator==(const CmMad&, const CmMad&) = default;
 };
 
-/// Reserved bits, the status and the attribute modifier are ignored: Send has no use for them.
+/// Reserved bits, the status and the attribute modifier are ignored: Send does not use them.
 Result<CmMad, MadError> parse_cm_mad(std::span<const uint8_t> bytes);
 void emit(const CmMad& mad, std::span<uint8_t, kMadSize> bytes);
 

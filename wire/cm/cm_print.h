@@ -17,7 +17,8 @@ std::string_view reject_reason_name(uint16_t reason);
 /// "CM REQ id=0x300ec1a2 service=0x1061c06 qpn=0x11 psn=13482618 ... tid=0x4a2c10e30"
 std::string to_string(const CmMad& mad);
 
-/// Of any class: "MAD class=0x4 version=1 method=0x1 attribute=0x12 status=0x0 tid=0x7"
+/// Prints a MAD of any class: "MAD class=0x4 version=1 method=0x1 attribute=0x12 status=0x0
+/// tid=0x7"
 std::string to_string(const MadHeader& header);
 
 }  // namespace rocemu::wire

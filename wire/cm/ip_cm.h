@@ -1,6 +1,6 @@
 // RDMA IP CM service (IBTA vol 1, annex A11): IP addresses and ports for the connection manager.
-// The port is in the service ID, the addresses are in a header before the user's private data of
-// REQ and SIDR_REQ.
+// The port is in the service ID; the addresses are in a header in front of the user's private data
+// of REQ and SIDR_REQ.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +13,11 @@
 
 namespace rocemu::wire {
 
-/// An IP protocol number. librdmacm's port spaces RDMA_PS_TCP and RDMA_PS_UDP have their low byte
-/// as protocol and 0x01 above it.
+/// An IP protocol number. The low byte of librdmacm's port spaces RDMA_PS_TCP and RDMA_PS_UDP is
+/// the protocol, with 0x01 above it.
 enum class IpCmProtocol : uint8_t { kTcp = 0x06, kUdp = 0x11 };
 
-/// 00 00 00 00 01, the protocol, the port.
+/// The bytes are 00 00 00 00 01, the protocol, the port.
 constexpr uint64_t ip_cm_service_id(IpCmProtocol protocol, uint16_t port) {
   return 0x0000000001000000u | static_cast<uint64_t>(protocol) << 16 | port;
 }

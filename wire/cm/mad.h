@@ -1,5 +1,6 @@
 // Management datagrams (IBTA vol 1, 13.4.2): the header that all classes have in common. A MAD is
-// the 256-byte payload of a UD SEND Only packet to queue pair 1 (0 does not exist on RoCE).
+// the 256-byte payload of a UD SEND Only packet to queue pair 1 (queue pair 0 does not exist on
+// RoCE).
 #pragma once
 
 #include <cstddef>
@@ -18,7 +19,7 @@ inline constexpr uint8_t kMadBaseVersion = 1;
 inline constexpr uint8_t kMadClassCm = 0x07;
 inline constexpr uint8_t kCmClassVersion = 2;
 
-/// IBTA vol 1, 13.4.5. Others exist.
+/// IBTA vol 1, 13.4.5. The specification has further methods.
 enum class MadMethod : uint8_t {
   kGet = 0x01,
   kSet = 0x02,
@@ -58,17 +59,17 @@ struct MadHeader {
   friend constexpr bool operator==(const MadHeader&, const MadHeader&) = default;
 };
 
-/// Why bytes are not a MAD, or not one of the connection manager's.
+/// The reason why bytes are not a MAD, or not a MAD of the connection manager.
 enum class MadError : uint8_t {
   kTruncated,         // fewer than 256 bytes
-  kTooLong,           // more
+  kTooLong,           // more than 256 bytes
   kBadBaseVersion,    // other than 1
   kNotCm,             // another management class
   kBadClassVersion,   // other than 2
   kBadMethod,         // other than Send
-  kUnknownAttribute,  // no message of the connection manager
+  kUnknownAttribute,  // not a message of the connection manager
   kReservedValue,     // a field whose value the specification reserves
-  kBadLength,         // of the additional information
+  kBadLength,         // wrong length of the additional information
 };
 inline constexpr size_t kMadErrorCount = static_cast<size_t>(MadError::kBadLength) + 1;
 

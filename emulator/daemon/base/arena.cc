@@ -14,9 +14,9 @@
 namespace rocemu::daemon {
 namespace {
 
-constexpr uint64_t kAlignment = 64;  // a cache line, as the rings want it
+constexpr uint64_t kAlignment = 64;  // a cache line, as the rings require
 
-/// On arm64 it may be 16 or 64 KiB. To give back a part of a page is to give back all of it.
+/// On arm64 pages can have 16 or 64 KiB. Releasing a part of a page would release all of it.
 uint64_t page_size() {
   static const auto size = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   return size;
@@ -29,8 +29,8 @@ constexpr uint64_t round_down(uint64_t value, uint64_t multiple) {
   return value / multiple * multiple;
 }
 
-/// Closing the last descriptor of a file with more memory than this blocks while the system frees
-/// it page by page.
+/// Closing the last descriptor of a file with more memory than this blocks, because the system
+/// frees the memory page by page.
 constexpr int64_t kMuchMemory = 16 << 20;
 
 void close_file(UniqueFd file) {
@@ -38,7 +38,7 @@ void close_file(UniqueFd file) {
   if (fstat(file.get(), &status) != 0 || status.st_blocks * 512 < kMuchMemory) return;
   try {
     std::thread([held = std::move(file)] {}).detach();
-  } catch (const std::exception&) {  // there can be no thread: it is closed by now
+  } catch (const std::exception&) {  // no thread can be started: the file is closed by now
   }
 }
 
@@ -61,7 +61,7 @@ std::optional<uint64_t> FreeRanges::take(uint64_t size) {
   const auto found = by_size_.lower_bound({size, 0});
   if (found == by_size_.end()) return std::nullopt;
   const auto [free, begin] = *found;
-  // What is left of the part takes the place of the part: nothing is allocated, nothing can fail.
+  // The remainder of the part replaces the part, so nothing is allocated and nothing can fail.
   auto range = by_begin_.extract(begin);
   auto entry = by_size_.extract(found);
   if (free == size) return begin;
@@ -117,17 +117,17 @@ class Arena::Segment {
     const auto begin = static_cast<uint64_t>(data - memory_.data());
     used_ -= size;
     try {
-      // If nothing is in use any more, what could not be noted is free as well.
+      // If nothing is in use any more, parts that could not be recorded as free are free as well.
       if (used_ == 0) free_ = FreeRanges(memory_.size());
       const FreeRanges::Range free = used_ == 0 ? FreeRanges::Range{0, memory_.size()}
                                                 : free_.give_back({begin, begin + size});
       give_pages_back(free, {begin, begin + size});
-    } catch (const std::bad_alloc&) {  // lost until then
+    } catch (const std::bad_alloc&) {  // lost until nothing is in use
     }
   }
 
   void close() { closed_ = true; }
-  /// Gives back the last so many bytes, or all. Returns how many those were.
+  /// Releases the last `bytes` bytes, or all. Returns the number of bytes released.
   uint64_t drop(uint64_t bytes) {
     const uint64_t before = memory_.size();
     memory_.unmap_end(bytes);
@@ -141,7 +141,7 @@ class Arena::Segment {
   SegmentFile file() const { return {file_.get(), memory_.size()}; }
 
  private:
-  /// The system gets the whole pages of `free` of which the last bytes in use were in `gone`.
+  /// Returns the whole pages of `free` to the system whose last used bytes were in `gone`.
   void give_pages_back(FreeRanges::Range free, FreeRanges::Range gone) {
     const uint64_t page = page_size();
     const uint64_t begin = std::max(round_up(free.begin, page), round_down(gone.begin, page));
@@ -182,8 +182,8 @@ std::optional<Arena::Piece> Arena::take(uint64_t size) {
     for (const auto& segment : segments_) {
       if (std::optional<Piece> piece = segment->take(size)) return piece;
     }
-    // Each larger than the ones before, so that they are few, but no larger than what is there has
-    // made likely to be needed.
+    // Each segment is larger than the ones before, so that there are few segments, but not larger
+    // than the memory already in use makes likely to be needed.
     const uint64_t least = round_up(size, page_size());
     Segment* segment = add_segment(std::max({least, bytes_ / 4, kFirstSegment}));
     if (segment == nullptr) segment = add_segment(least);
@@ -198,7 +198,7 @@ Arena::Segment* Arena::add_segment(uint64_t size) {
   if (size > kMaxBytes - bytes_) return nullptr;
   std::optional<NewSharedMemory> memory = NewSharedMemory::create("rocemu", size);
   if (!memory) return nullptr;
-  // A client has its first segment whatever others have.
+  // A client gets its first segment however much others have.
   if (!segments_.empty() && leaves_few(memory->file.get())) return nullptr;
   segments_.push_back(
       std::make_unique<Segment>(static_cast<uint32_t>(segments_.size()), std::move(*memory)));

@@ -1,6 +1,7 @@
-// The memory that one client shares with the daemon: a few segments, each a memory file that both
-// map, and of which every queue is a piece. So the number of queues is not limited by that of
-// mappings or file descriptors, and making one takes no system call.
+// The memory that one client shares with the daemon. It consists of a few segments, each of which
+// is a memory file that both map, and every queue is a piece of a segment. The number of queues is
+// therefore not limited by the number of mappings or file descriptors, and creating a queue takes
+// no system call.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +19,7 @@
 
 namespace rocemu::daemon {
 
-/// The free parts of a range of bytes.
+/// The free parts of a range of bytes
 class FreeRanges {
  public:
   struct Range {
@@ -29,27 +30,27 @@ class FreeRanges {
 
   /// Takes the first bytes of the smallest part that is large enough.
   std::optional<uint64_t> take(uint64_t size);
-  /// Returns the free part that the range now belongs to.
+  /// Returns the free part to which the range now belongs.
   Range give_back(Range range);
 
  private:
   void insert(Range range);
 
   std::map<uint64_t, uint64_t> by_begin_;            // the ends
-  std::set<std::pair<uint64_t, uint64_t>> by_size_;  // and where they begin
+  std::set<std::pair<uint64_t, uint64_t>> by_size_;  // with their beginnings
 };
 
 class Arena {
   class Segment;
 
  public:
-  /// What one client can have, in bytes. Queues are sparse: only touched pages cost memory.
+  /// The maximum for one client, in bytes. Queues are sparse: only touched pages cost memory.
   static constexpr uint64_t kMaxBytes = uint64_t{256} << 30;
-  /// Has room for payload (abi::Payload) and the queues of most programs.
+  /// Has space for payload (abi::Payload) and the queues of most programs.
   static constexpr uint64_t kFirstSegment = uint64_t{4} << 20;
 
-  /// Of a segment, whose owner must outlive it. What is in it is left over from others; it begins
-  /// at a cache line.
+  /// A part of a segment. Its arena must outlive it. It contains the data of earlier pieces, and
+  /// starts at a cache line.
   class Piece {
    public:
     Piece() = default;
@@ -62,7 +63,7 @@ class Arena {
 
     std::byte* data() const { return data_; }
     uint64_t size() const { return size_; }
-    /// Where the client finds it.
+    /// The position of the piece for the client
     abi::SharedRange range() const;
 
    private:
@@ -85,27 +86,28 @@ class Arena {
   Arena& operator=(Arena&&) noexcept;
   ~Arena();
 
-  /// Nothing if the client would have too much, or the system has no more; `size` must not be 0.
+  /// Returns nothing if the client would exceed its maximum, or if the system has no more memory;
+  /// `size` must not be 0.
   std::optional<Piece> take(uint64_t size);
 
   struct SegmentFile {
     int fd;
     uint64_t size;
   };
-  /// For the client to map; nothing if there is no such segment.
+  /// Returns the file for the client to map, or nothing if there is no such segment.
   std::optional<SegmentFile> file_of(uint32_t segment) const;
 
-  /// All pieces are about to go: they need not be given back one by one.
+  /// All pieces will be destroyed: they need not be released one by one.
   void close();
-  /// Gives back so many bytes of its segments, whole pages. Only once it is closed and has no
-  /// pieces any more. True if there are others.
+  /// Releases up to `bytes` bytes of its segments, in whole pages. May be called only once the
+  /// arena is closed and has no pieces. Returns whether there are more.
   bool drop(uint64_t bytes);
 
  private:
   Segment* add_segment(uint64_t size);
 
   std::vector<std::unique_ptr<Segment>> segments_;  // by number
-  uint64_t bytes_ = 0;                              // of all of them
+  uint64_t bytes_ = 0;                              // of all segments
 };
 
 }  // namespace rocemu::daemon

@@ -1,5 +1,5 @@
-// The daemon's clock, as the engine counts it: either CLOCK_MONOTONIC from 0 at the daemon's start,
-// or a virtual one, which begins at 0 and stands still until it is put forward.
+// The daemon's clock in the engine's time: either CLOCK_MONOTONIC from 0 at the daemon's start, or
+// a virtual clock, which starts at 0 and stands still until it is advanced.
 #pragma once
 
 #include <chrono>
@@ -18,27 +18,27 @@ class Clock {
 
   bool is_virtual() const { return kind_ == Kind::kVirtual; }
   engine::Instant now() const { return is_virtual() ? virtual_now_ : real_now(); }
-  /// Of a virtual clock; never back.
+  /// For a virtual clock, which never goes back.
   void advance_to(engine::Instant instant) {
     if (instant > virtual_now_) virtual_now_ = instant;
   }
 
-  /// What the daemon paces itself by, whatever the engine's clock.
+  /// The real time by which the daemon paces itself, whatever the engine's clock.
   engine::Instant real_now() const {
     return engine::Instant(
         std::chrono::duration_cast<engine::Duration>(std::chrono::steady_clock::now() - start_));
   }
 
-  /// CLOCK_MONOTONIC at Instant 0: what makes engine time of any reading of that clock. A virtual
-  /// clock has nothing to do with it: 0.
+  /// Returns CLOCK_MONOTONIC at Instant 0, which converts a reading of that clock to engine time.
+  /// Returns 0 for a virtual clock, which does not depend on it.
   uint64_t start_ns() const {
     if (is_virtual()) return 0;
     return static_cast<uint64_t>(
         std::chrono::duration_cast<std::chrono::nanoseconds>(start_.time_since_epoch()).count());
   }
 
-  /// The wall-clock time of Instant 0. For a virtual clock it is constant: the time at which its
-  /// programs' CLOCK_REALTIME begins.
+  /// Returns the wall-clock time of Instant 0. For a virtual clock it is constant: the time at
+  /// which CLOCK_REALTIME of its programs starts.
   std::chrono::system_clock::time_point wall_start() const {
     constexpr std::chrono::nanoseconds kOfPrograms{abi::kRealtimeStartNs};
     using std::chrono::system_clock;
@@ -53,8 +53,9 @@ class Clock {
   }
 
  private:
-  /// The wall-clock time at `instant`, which is past, as the clock is set now. The two clocks
-  /// cannot be read at once; of a few attempts the one that took least time is the best.
+  /// Returns the wall-clock time at `instant`, which is in the past, by the present setting of the
+  /// clock. The two clocks cannot be read at the same time; of a few attempts, the fastest is the
+  /// most precise.
   static std::chrono::system_clock::time_point wall_time_at(
       std::chrono::steady_clock::time_point instant) {
     std::chrono::system_clock::time_point best;

@@ -10,7 +10,7 @@
 namespace rocemu::daemon {
 namespace {
 
-/// A message has at most 8, of which a client that is busy may have one waiting.
+/// A message has at most 8 descriptors, and one message of a busy client can be waiting.
 constexpr size_t kReserved = 64;
 
 size_t first_reserved() {
@@ -25,7 +25,7 @@ size_t descriptor_limit() {
   return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
 }
 
-// The system gives out the lowest number that is free.
+// The system assigns the lowest free number.
 
 bool is_reserved(int fd) {
   return fd >= 0 && static_cast<size_t>(fd) >= first_reserved();

@@ -1,5 +1,5 @@
-// The engine as the rest of the daemon sees it: inputs go in, and what they want done has been done
-// when the call returns. A test puts a recorder here.
+// The interface of the engine to the rest of the daemon: it takes inputs, and when a call returns,
+// the resulting outputs have been applied. Tests implement it by a recorder.
 #pragma once
 
 #include <sys/types.h>
@@ -15,17 +15,17 @@ class EnginePort {
   virtual ~EnginePort() = default;
 
   virtual void submit(const engine::Input& input) = 0;
-  /// Says of which process a client or event channel is that came just now.
+  /// Sets the process of a client or event channel that was created just now.
   virtual void name_process(const engine::Owner&, pid_t) {}
-  /// Returns the NIC that the device stands for; null for none.
+  /// Returns the NIC that the device emulates; null for none.
   virtual const engine::DeviceProfile* profile(engine::DeviceIndex) const { return nullptr; }
-  /// How many WQEs a PostSend may have.
+  /// The maximum number of WQEs in a PostSend
   virtual size_t most_wqes() const { return 1; }
-  /// How many a PostRecv or PostSrqRecv may have.
+  /// The maximum number of WQEs in a PostRecv or PostSrqRecv
   virtual size_t most_receives() const { return most_wqes(); }
 
-  /// While one exists, what inputs want done may be done only when it ends, for many of them
-  /// together. Only submit() may be called.
+  /// During the lifetime of an object, outputs may be delayed until it ends, and then applied
+  /// together for many inputs. Only submit() may be called in this time.
   class Batch {
    public:
     explicit Batch(EnginePort& engine) : engine_(engine) { engine_.begin_batch(); }
@@ -37,10 +37,12 @@ class EnginePort {
     EnginePort& engine_;
   };
 
-  /// A control request and its answer; completions and events it causes are delivered already.
+  /// Executes a control request and returns its reply; the completions and events that it causes
+  /// have been delivered.
   virtual abi::Reply command(engine::ClientId client, const abi::Request& request) = 0;
 
-  /// A command of librdmacm and its answer; events it causes are delivered already.
+  /// Executes a command of librdmacm and returns its reply; the events that it causes have been
+  /// delivered.
   virtual engine::CmReply cm_command(const engine::CmCommand& command) = 0;
 
  private:

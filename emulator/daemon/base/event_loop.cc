@@ -58,7 +58,7 @@ EventLoop::Watch EventLoop::watch(int fd, uint32_t events, Callback callback) {
 int EventLoop::wait(std::optional<engine::Duration> timeout) {
   std::array<epoll_event, 256> events;
   const int count = wait_for_events(events.data(), static_cast<int>(events.size()), timeout);
-  // In the order in which they came to be watched, not in which they became ready.
+  // Callbacks run in the order in which the descriptors were added, not in which they became ready.
   std::sort(events.begin(), events.begin() + std::max(count, 0),
             [](const auto& a, const auto& b) { return a.data.u64 < b.data.u64; });
   bool is_out_of_memory = false;
@@ -69,7 +69,8 @@ int EventLoop::wait(std::optional<engine::Duration> timeout) {
     const std::shared_ptr<Callback> callback = found->second;  // it may destroy its own Watch
     try {
       (*callback)(event.events);
-    } catch (const std::bad_alloc&) {  // the others have their turn: some are told only once
+    } catch (const std::bad_alloc&) {  // the other callbacks still run: some descriptors report an
+                                       // event only once
       is_out_of_memory = true;
     }
   }
@@ -100,7 +101,7 @@ int EventLoop::wait_for_events(epoll_event* events, int count,
   if (timeout && timeout->count() <= 0) return epoll_wait(epoll_.get(), events, count, 0);
   if (!timeout) return epoll_wait(epoll_.get(), events, count, -1);
 #ifdef SYS_epoll_pwait2
-  // Called directly: glibc has a wrapper since 2.35 only, the kernel the call since 5.11.
+  // Called directly: glibc has a wrapper only since 2.35, while the kernel has the call since 5.11.
   if (has_pwait2_) {
     constexpr engine::Duration::rep kBillion = 1'000'000'000;
     const timespec time{static_cast<time_t>(timeout->count() / kBillion),

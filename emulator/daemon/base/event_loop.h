@@ -18,8 +18,8 @@ class EventLoop {
  public:
   using Callback = std::function<void(uint32_t events)>;
 
-  /// Watches its file descriptor until it is destroyed. Must not outlive the loop, and must go
-  /// before its file descriptor is closed.
+  /// Watches its file descriptor until it is destroyed. Must not outlive the loop, and must be
+  /// destroyed before its file descriptor is closed.
   class Watch {
    public:
     Watch() = default;
@@ -38,19 +38,22 @@ class EventLoop {
     uint64_t token_ = 0;
   };
 
-  /// Throws StartError if the system has no epoll left.
+  /// Throws StartError if the system has no free epoll instance.
   EventLoop();
 
-  /// An empty Watch if the file descriptor cannot be watched; errno says why. A callback may
-  /// destroy any Watch, its own included.
+  /// Returns an empty Watch if the file descriptor cannot be watched; errno has the reason. A
+  /// callback may destroy any Watch, including its own.
   [[nodiscard]] Watch watch(int fd, uint32_t events, Callback callback);
 
-  /// Waits for events and runs their callbacks; returns how many. No timeout: for ever.
+  /// Waits for events and runs their callbacks. Returns the number of events. Without a timeout it
+  /// waits forever.
   int wait(std::optional<engine::Duration> timeout);
-  /// Of what is ready now with one of these events, only what has been watched longest. False if
-  /// nothing is. Not for edge-triggered watches: what is left must be ready again.
+  /// Among the descriptors that are ready with one of these events, runs the callback of the one
+  /// that has been watched longest. Returns false if none is ready. Must not be used with
+  /// edge-triggered watches: the others must be reported again.
   bool run_first(uint32_t wanted = UINT32_MAX);
-  /// Readable when something is ready, so that one loop can be watched by another.
+  /// Returns a descriptor that is readable when a watched descriptor is ready, so that one loop can
+  /// be watched by another.
   int fd() const { return epoll_.get(); }
 
  private:
@@ -59,8 +62,8 @@ class EventLoop {
   UniqueFd epoll_;
   bool has_pwait2_ = true;
   uint64_t last_token_ = 0;
-  // By token rather than by fd: an event of a closed fd may still be in the batch at hand when its
-  // number belongs to something else.
+  // The callbacks by token. They are not by fd, because an event of a closed fd can still be in the
+  // current batch when its number already belongs to another file.
   std::unordered_map<uint64_t, std::shared_ptr<Callback>> callbacks_;
 };
 

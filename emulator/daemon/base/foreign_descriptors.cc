@@ -24,15 +24,15 @@
 namespace rocemu::daemon {
 namespace {
 
-/// A file system's answer that takes longer is as good as none.
+/// If a file system takes longer to answer, the descriptor is not examined further.
 constexpr std::chrono::milliseconds kMaxExamination{20};
-/// Each may wait for ever, for a client that means us harm.
+/// Each thread can be blocked forever by a malicious client.
 constexpr unsigned kMaxThreads = 16;
 
-/// Does what may wait, in threads that end when there is nothing to do.
+/// Does work that can block, in threads that end when there is nothing to do.
 class Elsewhere {
  public:
-  /// False if all threads are at work and `at_once` is wanted; otherwise it is done in its turn.
+  /// Returns false if all threads are busy and `at_once` is set; otherwise the work is queued.
   bool run(std::function<void()> work, bool at_once) {
     const std::scoped_lock lock(mutex_);
     if (threads_ == kMaxThreads && at_once) return false;
@@ -43,7 +43,7 @@ class Elsewhere {
       ++threads_;
     } catch (const std::system_error&) {
       if (at_once) work_.pop_back();
-      return !at_once;  // it waits for the next thread that there is
+      return !at_once;  // the work waits for the next free thread
     }
     return true;
   }
@@ -66,7 +66,7 @@ class Elsewhere {
   unsigned threads_ = 0;
 };
 
-/// Never destroyed: its threads may outlast everything.
+/// Never destroyed: its threads can outlive everything else.
 Elsewhere& elsewhere() {
   static Elsewhere& only = *new Elsewhere;
   return only;
@@ -78,7 +78,8 @@ bool is_unix_socket(int fd) {
   return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX;
 }
 
-/// What the system knows of it without asking its file system (AT_STATX_DONT_SYNC).
+/// Returns the information of the system that needs no answer of the file system
+/// (AT_STATX_DONT_SYNC).
 std::pair<uint32_t, uint32_t> device_of(int fd, const char* path) {
   struct statx status {};
   const int flags = AT_STATX_DONT_SYNC | (path[0] == '\0' ? AT_EMPTY_PATH : 0);
@@ -91,7 +92,7 @@ bool is_of_our_procfs(int fd) {
   return ours != std::pair<uint32_t, uint32_t>{} && device_of(fd, "") == ours;
 }
 
-/// Of a client in another pid namespace.
+/// Recognizes the procfs of a client in another pid namespace.
 bool is_of_another_procfs(int fd) {
   auto copy = std::make_shared<UniqueFd>(fcntl(fd, F_DUPFD_CLOEXEC, 0));
   if (!*copy) return false;
@@ -119,7 +120,7 @@ void close_elsewhere(UniqueFd fd) {
 
 void set_foreign_aside(std::vector<UniqueFd>& fds, bool memory) {
   for (UniqueFd& fd : fds) {
-    // Of a message one at most is waited for.
+    // At most one descriptor of a message is waited for.
     if (answers_at_once(fd.get()) ||
         (std::exchange(memory, false) && is_of_another_procfs(fd.get()))) {
       continue;

@@ -17,7 +17,7 @@
 namespace rocemu::daemon {
 namespace {
 
-/// So that a client which connects again and again does not keep the others waiting.
+/// A limit, so that a client that connects repeatedly does not delay the others.
 constexpr int kMaxAtOnce = 256;
 constexpr long kPauseNs = 100'000'000;
 

@@ -1,5 +1,5 @@
-// A listening socket in an event loop: connections of processes of our user are handed over, those
-// of others are refused, and the log says so.
+// A listening socket in an event loop. Connections of the user's own processes are passed on; those
+// of other users are refused and logged.
 #pragma once
 
 #include <functional>
@@ -14,14 +14,15 @@ class Listener {
  public:
   using Connected = std::function<void(UniqueFd socket, PeerCredentials peer)>;
 
-  /// Calls `connected`, with a non-blocking socket, for each connection. Of those that wait
-  /// together the order is that of their pids, for which nobody races. Throws StartError.
+  /// Calls `connected`, with a non-blocking socket, for each connection. Connections that wait at
+  /// the same time are handled in the order of their pids, which does not depend on a race. Throws
+  /// StartError.
   Listener(EventLoop& loop, UniqueFd listener, Connected connected);
 
  private:
   void on_ready();
-  /// While the system has no descriptor for a connection it waits, and we do not look at it all the
-  /// time.
+  /// While the system has no descriptor for a connection, the connection waits, and the socket is
+  /// not polled continuously.
   void pause();
 
   UniqueFd listener_;

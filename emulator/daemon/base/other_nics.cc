@@ -26,7 +26,7 @@
 namespace rocemu::daemon {
 namespace {
 
-constexpr std::string_view kPrivate = "run-";  // PID-RANDOM follows, the PID with zeros before it
+constexpr std::string_view kPrivate = "run-";  // PID-RANDOM follows, with leading zeros in PID
 constexpr size_t kLongestCommand = 80;
 
 std::string& own_directory() {
@@ -34,7 +34,7 @@ std::string& own_directory() {
   return directory;
 }
 
-/// A daemon holds a lock on its directory for as long as it lives.
+/// A daemon holds a lock on its directory as long as it lives.
 bool is_alive(const std::filesystem::path& directory) {
   const UniqueFd fd(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   return fd && flock(fd.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
@@ -45,7 +45,8 @@ std::string file_text(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// "pid 12: rocemu run -- ibv_rc_pingpong -g 0", of the `rocemu run` that has the directory.
+/// Returns "pid 12: rocemu run -- ibv_rc_pingpong -g 0" for the `rocemu run` that owns the
+/// directory.
 std::string describe(const std::string& name) {
   std::string_view digits = std::string_view(name).substr(kPrivate.size());
   digits = digits.substr(0, digits.find('-'));
@@ -58,7 +59,7 @@ std::string describe(const std::string& name) {
                          : fmt::format("pid {}: {}", digits, command);
 }
 
-/// Returns a NIC's reply to {"command":"show"}; null if there is none.
+/// Returns the reply of a NIC to {"command":"show"}, or null if there is none.
 nlohmann::json show(const std::filesystem::path& directory) {
   constexpr timeval kPatience{2, 0};
   constexpr std::string_view kRequest = "{\"command\":\"show\"}\n";
@@ -92,13 +93,13 @@ bool has_qp(const std::filesystem::path& directory, uint32_t qpn) {
       for (const auto& qp : device.at("qps"))
         if (qp.at("number") == qpn) return true;
   } catch (const nlohmann::json::exception&) {
-    // That NIC is of another version.
+    // That NIC has another version.
   }
   return false;
 }
 
-/// Returns a description of the `rocemu run` beside this daemon whose NIC has the QP; empty if
-/// there is none.
+/// Returns a description of another `rocemu run` beside this daemon whose NIC has a QP of that
+/// number, or an empty text if there is none.
 std::string find_other(uint32_t qpn) {
   const std::filesystem::path own = own_directory();
   std::error_code ignored;
@@ -119,7 +120,7 @@ void find_and_explain(pid_t program, uint32_t qpn) {
   if (!name.empty() && name.back() == '\n') name.pop_back();
   spdlog::warn(
       "{} (pid {}) connects its QP {} to that same QP. Is its peer under another `rocemu run` "
-      "({})? Each has a NIC of its own, both with the same addresses, and they do not reach each "
+      "({})? Each has a separate NIC with the same addresses, and they cannot reach each "
       "other. Start one NIC for both, `rocemu up`, and then the programs with `rocemu run`; or run "
       "both programs under one `rocemu run`",
       name, program, qpn, other);

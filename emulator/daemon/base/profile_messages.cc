@@ -14,7 +14,7 @@ void ProfileMessages::explain(const engine::DeviceProfile& profile, const abi::R
   if (profile.is_generic() || error == 0) return;
   auto refusal = engine::refusal_of(profile, request, 0);
   if (!refusal) refusal = engine::refusal_of(profile, request, UINT64_MAX);  // all are in use
-  if (!refusal || refusal->error != error) return;  // a rule or the engine has refused it
+  if (!refusal || refusal->error != error) return;  // a rule or the engine refused the request
   const std::string verb(abi::name_of(request.op));
   std::string kind = verb + refusal->what;
   std::erase_if(kind, [](unsigned char c) { return std::isdigit(c) != 0; });

@@ -1,5 +1,5 @@
-// What the daemon logs of requests that the profile of a device refuses: a NIC gives an errno and
-// no reason.
+// Log messages for requests that the profile of a device refuses: a real NIC returns an errno
+// without a reason.
 #pragma once
 
 #include <sys/types.h>
@@ -12,10 +12,10 @@
 
 namespace rocemu::daemon {
 
-/// Logs the first refusal of each kind that one client meets: some programs find a limit by trial.
+/// Logs the first refusal of each kind for a client, since some programs find a limit by trial.
 class ProfileMessages {
  public:
-  /// Logs which limit of the profile refused the program's request with `error`, if one did.
+  /// If a limit of the profile refused the program's request with `error`, logs this limit.
   void explain(const engine::DeviceProfile& profile, const abi::Request& request, int error,
                pid_t program);
 

@@ -12,7 +12,8 @@ namespace {
 
 std::atomic<uint32_t> mappings{0};  // of all clients
 
-/// Of what the system allows a process (vm.max_map_count), since malloc too needs some.
+/// Three quarters of the number that the system allows a process (vm.max_map_count), since malloc
+/// needs some, too.
 uint32_t most_mappings() {
   static const uint32_t most = [] {
     uint32_t allowed = 65530;

@@ -1,5 +1,5 @@
-// Memory that a client maps too: a memfd that nobody can shrink, grow or unseal, so that touching
-// it can never raise SIGBUS.
+// Memory that a client maps too. It is a memfd that no process can shrink, grow or unseal, so that
+// touching it never raises SIGBUS.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ class SharedMemory {
   }
   ~SharedMemory();
 
-  /// Unmaps the last so many bytes, or all that are left.
+  /// Unmaps the last `bytes` bytes, or all that are left.
   void unmap_end(uint64_t bytes);
 
   std::byte* data() const { return data_; }
@@ -40,9 +40,10 @@ class SharedMemory {
 /// Zeroed and sparse, however large: only touched pages cost memory.
 struct NewSharedMemory {
   SharedMemory memory;
-  UniqueFd file;  // for the client; the mapping needs it no longer
+  UniqueFd file;  // for the client; the mapping does not need it
 
-  /// Nothing if the system has no more, or soon would not; `size` must not be 0.
+  /// Returns nothing if the system has no more memory or mappings, or soon would not; `size` must
+  /// not be 0.
   static std::optional<NewSharedMemory> create(const char* name, uint64_t size);
 };
 

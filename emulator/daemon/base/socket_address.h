@@ -1,4 +1,4 @@
-// IP addresses as sockets have them.
+// IP addresses in the form that sockets use
 #pragma once
 
 #include <netinet/in.h>
@@ -19,10 +19,10 @@ struct SocketAddress {
   socklen_t size = 0;
 
   SocketAddress() : v6{} {}
-  /// `interface` counts for addresses that are of one link only.
+  /// `interface` is used for addresses with the scope of one link only.
   SocketAddress(const wire::IpAddress& ip, uint16_t port, uint32_t interface);
 
-  /// Of what recvmsg(2) filled in, whose family is one of the two.
+  /// Returns the address that recvmsg(2) stored, whose family must be one of the two.
   wire::IpAddress ip() const;
   uint16_t port() const { return ntohs(any.sa_family == AF_INET ? v4.sin_port : v6.sin6_port); }
 };

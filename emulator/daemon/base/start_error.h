@@ -1,5 +1,5 @@
-// Why the daemon cannot start: one clear line for the user. Thrown before the loop runs, never by
-// anything that a client can cause.
+// The reason why the daemon cannot start: one line for the user. Thrown before the loop runs, and
+// never caused by a client.
 #pragma once
 
 #include <cstring>
@@ -8,13 +8,13 @@
 
 namespace rocemu::daemon {
 
-/// Exit status 1.
+/// The daemon exits with status 1.
 class StartError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// Exit status 2: the command line is wrong.
+/// The daemon exits with status 2: the command line is wrong.
 class UsageError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -13,7 +13,7 @@
 namespace rocemu::daemon {
 namespace {
 
-/// A name that a program wrote into its slot.
+/// Returns a name that a program wrote into its slot.
 std::string call_name(const char (&name)[abi::ThreadSlot::kCallName]) {
   std::string text(name, strnlen(name, sizeof name));
   for (char& c : text)

@@ -76,7 +76,7 @@ bool is_served(const std::string& path) {
   if (connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
     return true;
   }
-  return errno == EAGAIN;  // its queue of connections is full: busy, but alive
+  return errno == EAGAIN;  // its queue of connections is full: it is busy, but alive
 }
 
 Message receive_message(int socket, std::span<std::byte> buffer) {

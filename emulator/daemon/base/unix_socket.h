@@ -1,4 +1,4 @@
-// Unix-domain sockets: listening, who is at the other end, messages with file descriptors.
+// Unix-domain sockets: listening, identifying the peer, messages with file descriptors
 #pragma once
 
 #include <sys/types.h>
@@ -19,15 +19,16 @@ struct PeerCredentials {
   uid_t uid;
 };
 
-/// The longest path that fits into sockaddr_un.
+/// The longest path that fits into sockaddr_un
 inline constexpr size_t kMaxSocketPath = 107;
 
-/// A non-blocking listening socket. `type` is SOCK_STREAM or SOCK_SEQPACKET. Throws StartError.
+/// Returns a non-blocking listening socket. `type` is SOCK_STREAM or SOCK_SEQPACKET. Throws
+/// StartError.
 UniqueFd listen_at(const std::string& path, int type);
 
 std::optional<PeerCredentials> peer_credentials(int socket);
 
-/// What a descriptor refers to, by which two descriptors of one thing can be recognised.
+/// The identity of a file, by which two descriptors of the same file are recognized
 struct FileId {
   dev_t device;
   ino_t inode;
@@ -35,22 +36,23 @@ struct FileId {
 };
 std::optional<FileId> file_id(int fd);
 
-/// Whether `fd` is an end of a SOCK_SEQPACKET connection to the listener that `accepted` is from.
+/// Returns whether `fd` is an end of a SOCK_SEQPACKET connection to the listener that accepted
+/// `accepted`.
 bool is_client_of_same_listener(int fd, int accepted);
 
-/// Whether a process listens at `path`. False if there is no such socket or nobody behind it.
+/// Returns whether a process listens at `path`.
 bool is_served(const std::string& path);
 
 struct Message {
   enum class Status { kOk, kNothing, kClosed, kTruncated };
   Status status;
   size_t size = 0;
-  std::vector<UniqueFd> fds;  // closed with the message unless somebody takes them
-  bool fds_lost = false;      // some of them: the system had no number for them
+  std::vector<UniqueFd> fds;  // closed with the message unless they are moved out
+  bool fds_lost = false;      // some were lost: the system had no number for them
 };
 
-/// Receives one SOCK_SEQPACKET message without waiting. kTruncated: longer than the buffer, or with
-/// more descriptors than any of our messages has.
+/// Receives one SOCK_SEQPACKET message without waiting. kTruncated means that it is longer than the
+/// buffer, or has more descriptors than any valid message.
 Message receive_message(int socket, std::span<std::byte> buffer);
 
 enum class SendStatus { kOk, kFull, kFailed };

@@ -5,7 +5,7 @@
 namespace rocemu::daemon {
 namespace {
 
-/// A client that rang within that time is in the middle of something.
+/// A client that rang within this time is busy.
 constexpr engine::Duration kNotLongAgo = std::chrono::microseconds(100);
 
 }  // namespace

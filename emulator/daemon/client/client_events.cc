@@ -5,7 +5,7 @@
 namespace rocemu::daemon {
 namespace {
 
-/// Only the descriptor that is the socket's own client end may be read from.
+/// Only a descriptor that is the client's own end of this socket may be read from.
 int client_end_among(std::span<const UniqueFd> fds, const EventSocket& socket) {
   for (const UniqueFd& fd : fds) {
     if (socket.is_client_end(fd.get())) return fd.get();
@@ -29,7 +29,7 @@ std::vector<uint64_t> ClientEvents::channel_inodes() const {
 }
 
 ClientEvents::NewChannel ClientEvents::open_channel() {
-  // The inode is known only once the channel exists; the callback runs later still.
+  // The inode is known only once the channel exists; the callback runs later.
   const auto inode = std::make_shared<uint64_t>(0);
   EventSocket::Created channel = EventSocket::create(loop_, sizeof(abi::CompletionEventRecord),
                                                      [this, inode] { channels_.erase(*inode); });

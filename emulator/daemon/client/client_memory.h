@@ -1,5 +1,5 @@
-// What the engine may look at of its clients: application memory, and the consumer indices of their
-// completion queues, which lie in the shared rings.
+// The memory of clients that the engine can access: application memory, and the consumer indices of
+// completion queues, which are in the shared rings.
 #pragma once
 
 #include "emulator/daemon/client/session_table.h"

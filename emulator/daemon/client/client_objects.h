@@ -1,5 +1,5 @@
-// Requests for which the engine's answer is not all: objects with memory that client and daemon
-// share, and the events of objects that go.
+// Requests that need more than the engine's reply: objects with memory that client and daemon
+// share, and the events of destroyed objects.
 #pragma once
 
 #include <span>
@@ -14,8 +14,8 @@ namespace rocemu::daemon {
 
 struct Answer {
   abi::Reply reply{};
-  std::vector<UniqueFd> fds{};      // that go with it
-  const char* violation = nullptr;  // what the client did that cannot be; end it instead
+  std::vector<UniqueFd> fds{};      // sent with the reply
+  const char* violation = nullptr;  // a violation of the protocol: end the client
 };
 
 inline Answer refusal(int error) {
@@ -29,8 +29,8 @@ class ClientObjects {
   ClientObjects(EnginePort& engine, ClientEvents& events, ClientQueues& queues)
       : engine_(engine), events_(events), queues_(queues) {}
 
-  /// Any request of an attached client; `fds` came with it. If the engine ended the client
-  /// meanwhile (ClientQueues::ended), the answer says nothing.
+  /// Executes any request of an attached client; `fds` are its descriptors. If the engine ended the
+  /// client in the meantime (ClientQueues::ended), the answer has no meaning.
   Answer execute(const abi::Request& request, std::span<const UniqueFd> fds);
 
  private:
@@ -50,18 +50,19 @@ class ClientObjects {
     recorded_error_ = reply.error;
     return reply;
   }
-  /// Answers the creation of an object with `reply`, once `enter(memory)` has given it memory of
-  /// that size and noted it. Destroys it again if there is no memory for either.
+  /// Answers the creation of an object with `reply`, once `enter(memory)` has given the object
+  /// memory of that size and recorded it. Destroys the object again if memory for either is
+  /// exhausted.
   template <class Enter>
   Answer complete(const abi::Reply& reply, abi::Op destroy, uint32_t handle, uint64_t size,
                   Enter enter);
-  /// An object that was just created, but cannot be used.
+  /// Destroys an object that was just created, but cannot be used.
   void undo(abi::Op destroy, uint32_t handle);
 
   EnginePort& engine_;
   ClientEvents& events_;
   ClientQueues& queues_;
-  int32_t recorded_error_ = 0;  // of the latest command, which the engine answered
+  int32_t recorded_error_ = 0;  // of the latest command that the engine answered
 };
 
 }  // namespace rocemu::daemon

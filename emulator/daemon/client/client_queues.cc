@@ -17,7 +17,7 @@
 namespace rocemu::daemon {
 namespace {
 
-/// Queues, and bytes of their memory, that dismantle() destroys at a time.
+/// The number of queues, and the bytes of their memory, that dismantle() destroys in one call
 constexpr uint32_t kQueuesAtOnce = 1024;
 constexpr uint64_t kBytesAtOnce = 16 << 20;
 
@@ -25,7 +25,7 @@ abi::CqRing& ring_in(const Arena::Piece& memory) {
   return *reinterpret_cast<abi::CqRing*>(memory.data());
 }
 
-/// A ring in which nothing has been yet.
+/// Initializes an empty ring.
 void clear(abi::CqRing& ring) {
   for (std::atomic<uint32_t>* word :
        {&ring.producer, &ring.error, &ring.waiting, &ring.wake_at, &ring.consumer}) {
@@ -33,13 +33,13 @@ void clear(abi::CqRing& ring) {
   }
 }
 
-/// What the program's mistake was, where that can be said.
+/// Logs the program's mistake, if it is known.
 void explain(const abi::Cqe& cqe) {
   if (cqe.vendor_err != static_cast<uint32_t>(engine::VendorError::kLKeyAsRKey)) return;
   spdlog::warn(
       "QP {}: the work request {} failed with IBV_WC_REM_ACCESS_ERR, since it names the L_Key of a "
       "region where its R_Key belongs (ibv_mr.rkey, not ibv_mr.lkey). On many NICs both are equal; "
-      "with --same-keys they are here",
+      "with --same-keys they are equal here, too",
       cqe.qp_num, cqe.wr_id);
 }
 
@@ -91,8 +91,8 @@ bool CompletionQueue::move_to(Arena::Piece memory, uint32_t capacity) {
 void CompletionQueue::add(const abi::Cqe& cqe) {
   if (cqe.status != 0) [[unlikely]]
     explain(cqe);
-  // The engine adds no more than `capacity` before the client consumes some. A client that lies
-  // about that finds its own completions overwritten, within its own ring.
+  // The engine adds at most `capacity` completions before the client consumes some. A client that
+  // lies about its consumption finds its own completions overwritten, within its own ring.
   std::byte* entries = memory_.data() + sizeof(abi::CqRing);
   std::memcpy(entries + size_t{produced_ & mask_} * sizeof cqe, &cqe, sizeof cqe);
   ++produced_;
@@ -100,7 +100,7 @@ void CompletionQueue::add(const abi::Cqe& cqe) {
 
 bool CompletionQueue::publish() {
   abi::CqRing& ring = ring_in(memory_);
-  // Sequentially consistent, both: see CqRing::waiting.
+  // Both accesses are sequentially consistent: see CqRing::waiting.
   ring.producer.store(produced_, std::memory_order_seq_cst);
   if (ring.waiting.load(std::memory_order_seq_cst) == 0) return false;
   if (static_cast<int32_t>(produced_ - ring.wake_at.load(std::memory_order_relaxed)) < 0) {

@@ -1,5 +1,5 @@
-// One client's side of shared memory: its doorbell ring, work queues and completion queues, with
-// the daemon's private copy of every index. Nothing read from shared memory is kept unchecked.
+// The shared memory of one client: its doorbell ring, work queues and completion queues, with the
+// daemon's private copy of every index. Nothing that is read from shared memory is kept unchecked.
 #pragma once
 
 #include <atomic>
@@ -15,12 +15,12 @@
 
 namespace rocemu::daemon {
 
-/// A ring of WQEs that the client fills.
+/// A ring of WQEs that the client fills
 struct WorkQueueView {
   const std::byte* base = nullptr;
   uint32_t slots = 0;   // a power of two, or 0 for no queue
   uint32_t stride = 0;  // bytes
-  uint32_t seen = 0;    // WQEs handed to the engine, modulo 2^32
+  uint32_t seen = 0;    // WQEs passed to the engine, modulo 2^32
 
   const std::byte* slot(uint32_t n) const { return base + size_t{n & (slots - 1)} * stride; }
 };
@@ -29,7 +29,7 @@ struct QueuePair {
   Arena::Piece memory;
   WorkQueueView send;
   WorkQueueView recv;
-  /// One for each reference that the client has to it: ibv_open_qp(3) gives further ones.
+  /// One for each reference of the client to the QP: ibv_open_qp(3) creates further references.
   std::vector<uint64_t> user_handles;
 };
 
@@ -41,25 +41,26 @@ struct SharedReceiveQueue {
 
 class CompletionQueue {
  public:
-  /// Begins empty, whatever is in the memory.
+  /// Starts empty, whatever the memory contains.
   CompletionQueue(Arena::Piece memory, uint32_t capacity, uint64_t user_handle,
                   engine::ChannelId channel);
 
   /// Moves to another memory with the completions that the client has not taken; counts continue.
-  /// False, and nothing is changed, if its consumer index says what cannot be.
+  /// Returns false, without a change, if the client's consumer index is impossible.
   bool move_to(Arena::Piece memory, uint32_t capacity);
 
-  /// The client sees it after publish().
+  /// The client sees the completion after publish().
   void add(const abi::Cqe& cqe);
-  /// True if somebody waits for more, and wake_waiting() is to come when no more do. That is told
-  /// once.
+  /// Returns true if a thread waits for more completions, and wake_waiting() must be called when no
+  /// more arrive. Returns true only once for each wait.
   [[nodiscard]] bool publish();
-  /// True if somebody waited.
+  /// Returns whether a thread waited.
   bool wake_waiting();
   void set_error();
 
   uint32_t produced() const { return produced_; }
-  /// What the client says that it has taken, modulo 2^32; unchecked.
+  /// Returns the number of completions that the client claims to have taken, modulo 2^32;
+  /// unchecked.
   uint32_t consumed() const;
   uint32_t capacity() const { return capacity_; }
   uint64_t user_handle() const { return user_handle_; }
@@ -78,10 +79,10 @@ class CompletionQueue {
   engine::ChannelId channel_;
 };
 
-/// Bytes of the memory of a CQ: a CqRing with bit_ceil(capacity) entries.
+/// Returns the size of the memory of a CQ: a CqRing with bit_ceil(capacity) entries.
 uint64_t cq_memory_size(uint32_t capacity);
 
-/// Where the work queues of a QP with these capabilities lie in its memory.
+/// The positions of the work queues of a QP with these capabilities in its memory
 struct QpMemoryPlan {
   abi::WorkQueueLayout send;
   abi::WorkQueueLayout recv;
@@ -89,8 +90,8 @@ struct QpMemoryPlan {
 };
 QpMemoryPlan plan_qp_memory(const abi::QpCap& cap);
 
-/// What of the capabilities asks for rings: a QP with an SRQ and an XRC initiator QP have no
-/// receive queue of their own, an XRC target QP has none at all.
+/// Returns the capabilities that need rings: a QP with an SRQ and an XRC initiator QP have no
+/// separate receive queue, and an XRC target QP has no queue at all.
 abi::QpCap without_missing_queues(abi::QpCap cap, abi::QpType type, bool has_srq);
 
 /// The memory of an SRQ is one receive ring.
@@ -102,25 +103,25 @@ SrqMemoryPlan plan_srq_memory(uint32_t max_wr, uint32_t max_sge);
 
 struct ClientQueues {
   engine::ClientId id;
-  Arena arena;                   // of all the memory below
-  Arena::Piece doorbell_memory;  // a DoorbellRing and, if there was room, a Payload
-  // Both modulo 2^32. Of the doorbells between them, those of receives and arms are handled
-  // already.
+  Arena arena;                   // owns all the memory below
+  Arena::Piece doorbell_memory;  // a DoorbellRing and, if there was space, a Payload
+  // Both counts are modulo 2^32. Among the doorbells between them, those of receives and arms have
+  // been handled already.
   uint32_t doorbells_consumed = 0;
   uint32_t receives_taken = 0;   // never before doorbells_consumed
   uint64_t doorbells_total = 0;  // for `rocemu show`
-  bool ended = false;            // nothing of this client is looked at any more
-  bool expects_event = false;    // armed a CQ, and no completion event came since
+  bool ended = false;            // the daemon ignores this client from now on
+  bool expects_event = false;    // armed a CQ, and no completion event was sent since
   ObjectMap<QueuePair> qps;
   ObjectMap<CompletionQueue> cqs;
   ObjectMap<SharedReceiveQueue> srqs;
 
-  /// Only after doorbell_memory was set.
+  /// May be called only after doorbell_memory was set.
   abi::DoorbellRing& doorbells() const {
     return *reinterpret_cast<abi::DoorbellRing*>(doorbell_memory.data());
   }
 
-  /// Null if there is none.
+  /// Returns null if there is none.
   abi::Payload* payload() const {
     if (doorbell_memory.size() < sizeof(abi::DoorbellRing) + sizeof(abi::Payload)) {
       return nullptr;
@@ -128,9 +129,9 @@ struct ClientQueues {
     return reinterpret_cast<abi::Payload*>(doorbell_memory.data() + sizeof(abi::DoorbellRing));
   }
 
-  /// Tells the client's writers whether they must ring the eventfd. They write a doorbell and then
-  /// read the flag; the daemon writes the flag and then asks has_doorbells(). All four are
-  /// sequentially consistent, so that one of the two sees the other.
+  /// Sets whether the client's writers must write the eventfd. They write a doorbell and then read
+  /// the flag; the daemon writes the flag and then calls has_doorbells(). All four accesses are
+  /// sequentially consistent, so that at least one side sees the other's write.
   void set_daemon_sleeping(bool sleeping) const {
     doorbells().daemon_sleeping.store(sleeping ? 1 : 0, std::memory_order_seq_cst);
   }
@@ -139,10 +140,10 @@ struct ClientQueues {
   }
 
   size_t size() const { return qps.size() + cqs.size() + srqs.size(); }
-  /// Of a client that is gone: destroys some of its queues and then their memory, so that nobody
-  /// waits for long even if they are very many. True if there are more.
+  /// Destroys some queues of a client that has ended, and then their memory, so that other clients
+  /// do not wait long even if there are very many queues. Returns whether there are more.
   bool dismantle();
-  /// Gives back the memory of queues that are gone.
+  /// Releases the memory of queues that were destroyed.
   void shrink();
 };
 

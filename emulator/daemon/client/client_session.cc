@@ -15,7 +15,7 @@
 namespace rocemu::daemon {
 namespace {
 
-/// A descriptor that becomes readable when the process is gone; none before Linux 5.3.
+/// Returns a descriptor that becomes readable when the process has ended, or none before Linux 5.3.
 UniqueFd open_process(pid_t pid) {
 #ifdef SYS_pidfd_open
   if (pid > 0) return UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
@@ -103,7 +103,7 @@ bool ClientSession::unless_out_of_memory(Work work) {
   try {
     return work();
   } catch (const std::bad_alloc&) {
-    end("out of memory");  // few enough letters for no memory
+    end("out of memory");  // short enough to need no allocation
     return true;
   }
 }
@@ -143,12 +143,12 @@ void ClientSession::deliver(const engine::AsyncEvent& event) {
 // ---- Requests -------------------------------------------------------------------------------
 
 void ClientSession::on_readable() {
-  if (queues_.ended || pending_) return;  // the next one stays in the socket meanwhile
+  if (queues_.ended || pending_) return;  // the next request stays in the socket in the meantime
   std::optional<RequestSocket::Received> received = requests_.receive(!attached_);
   if (!received) return;
   if (!attached_) return execute(std::move(*received));
-  // What the client rang before it asked must be seen before: a QP's last posts come before its
-  // destruction.
+  // Doorbells that the client rang before the request must be handled first: a QP's last posts come
+  // before its destruction.
   const uint32_t doorbells = RingPump::end_of(queues_);
   if (doorbells == queues_.doorbells_consumed) return execute(std::move(*received));
   pending_ = Pending{std::move(*received), doorbells};
@@ -164,7 +164,7 @@ void ClientSession::execute(RequestSocket::Received received) {
   if (request.op == abi::Op::kHello) {
     std::optional<HelloFds> fds =
         sort_hello_fds(std::move(received.fds), request.body.hello.import != 0, requests_.fd());
-    if (!fds) return end("a hello with other file descriptors than it has to have");
+    if (!fds) return end("a hello with wrong file descriptors");
     return hello(request, std::move(*fds));
   }
   services_.memory.withdraw_payload(id());
@@ -203,15 +203,16 @@ void ClientSession::hello(const abi::Request& request, HelloFds fds) {
     if (imported == nullptr) return requests_.reply_status(request, EINVAL);
     attach.shares_with = imported->id();
   }
-  // One piece, since both have to be in the first segment. A limit on files may leave no room for
-  // payload, without which all goes on as well.
+  // The ring and the payload get one piece of memory, since both must be in the first segment. If a
+  // limit on the size of files leaves no space for the payload, only the ring is used; everything
+  // else works without the payload.
   std::optional<Arena::Piece> memory =
       queues_.arena.take(sizeof(abi::DoorbellRing) + sizeof(abi::Payload));
   if (!memory) memory = queues_.arena.take(sizeof(abi::DoorbellRing));
   UniqueFd async = events_.open_async();
   doorbell_fd_ = UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  // Edge-triggered and never read: the client shares the descriptor's flags and its count, so that
-  // a read could wait.
+  // Edge-triggered and never read: the client shares the descriptor's flags and its count, so a
+  // read could block.
   if (doorbell_fd_) {
     doorbell_watch_ = services_.loop.watch(doorbell_fd_.get(), EPOLLIN | EPOLLET,
                                            [this](uint32_t) { services_.owner.wake(*this); });
@@ -228,19 +229,19 @@ void ClientSession::hello(const abi::Request& request, HelloFds fds) {
         "its memory cannot be reached: the kernel permits neither process_vm_readv on it, "
         "nor did it pass its /proc/self/mem");
   }
-  // A pid may belong to another process once this one is gone, even while a forked child still
-  // holds the socket.
+  // A pid can belong to another process once this one has ended, even while a forked child still
+  // has the socket.
   process_fd_ = open_process(peer_.pid);
   if (process_fd_) {
-    // The kernel closes a process's socket before it reports its end: another process that has the
-    // socket open is worth a warning.
+    // The kernel closes a process's socket before it reports the end of the process. If the socket
+    // is still open, another process has it, which is worth a warning.
     process_watch_ = services_.loop.watch(process_fd_.get(), EPOLLIN, [this](uint32_t) {
-      end(requests_.is_hung_up() ? "" : "its process is gone");
+      end(requests_.is_hung_up() ? "" : "its process has ended");
     });
   }
-  // The first of a new file: all zeroes.
+  // The first piece of a new file contains zeroes.
   queues_.doorbell_memory = std::move(*memory);
-  // A payload that nobody polls is written after 1 to 2 ms of real time, which lockstep does not
+  // Payload that no thread polls is written after 1 to 2 ms of real time, which lockstep does not
   // have.
   abi::Payload* payload = queues_.payload();
   if (payload != nullptr) services_.memory.watch_mappings(id(), payload->mappings);

@@ -1,6 +1,7 @@
-// One connection to a device: one ibv_context. Speaks the control protocol of abi/control.h, and
-// owns what the client has of the daemon: queues, event sockets, the way to its memory. It never
-// waits for its client, and whatever the client does wrong ends this session only.
+// One connection to a device, that is one ibv_context. It implements the control protocol of
+// abi/control.h, and owns the client's resources in the daemon: queues, event sockets, the access
+// to its memory. It never waits for its client, and every mistake of the client ends this session
+// only.
 #pragma once
 
 #include <cstdint>
@@ -28,21 +29,21 @@ namespace rocemu::daemon {
 
 class ClientSession;
 
-/// What a session tells its owner. Neither call destroys the session at once.
+/// The owner of sessions, which they notify. No call destroys the session at once.
 class SessionOwner {
  public:
   virtual ~SessionOwner() = default;
   virtual void wake(ClientSession& session) = 0;
   virtual void ended(ClientSession& session) = 0;
-  /// An object goes: sooner or later its memory is to be given back.
+  /// An object was destroyed: its memory must be released at some later time.
   virtual void destroyed() {}
-  /// It has said hello.
+  /// The session has received its hello.
   virtual void attached(ClientSession&) {}
-  /// The attached session whose client has this as its end of the connection; null if none has.
+  /// Returns the attached session whose client has this as its end of the connection, or null.
   virtual ClientSession* find_by_client_end(const FileId& client_end) = 0;
-  /// On a virtual clock: the number of the round, for clients that come in it.
+  /// Returns the number of the round on a virtual clock, for new clients.
   virtual uint32_t round() const { return 0; }
-  /// Which operations clients have to ask for (abi::DoorbellRing::asked_for).
+  /// Returns the operations for which clients must ask the daemon (abi::DoorbellRing::asked_for).
   virtual uint32_t asked_for() const { return 0; }
   /// abi::DoorbellRing::pollers_per_processor.
   virtual uint32_t pollers_per_processor() const { return 0; }
@@ -50,12 +51,12 @@ class SessionOwner {
 
 class ClientSession {
  public:
-  /// Doorbells and WQEs handled at a time, before it is the next client's turn.
+  /// The number of doorbells and WQEs that are handled before it is the next client's turn.
   static constexpr uint32_t kPumpBudget = 256;
-  /// The same of receives, which are cheap and come before what others send: in a round there are
-  /// seldom more, and then a message may find that its receive is not there yet (an RNR NAK).
+  /// The same for receives. They cost little and come before the sends of others. A round seldom
+  /// has more; if it has, a message may arrive before its receive is posted (an RNR NAK).
   static constexpr uint32_t kReceiveBudget = 1 << 14;
-  /// The same on a virtual clock, where a round has all kinds.
+  /// The same on a virtual clock, for all kinds of doorbells together.
   static constexpr uint32_t kOrderedBudget = 1 << 14;
 
   struct Services {
@@ -71,21 +72,24 @@ class ClientSession {
 
   ClientSession(const Services& services, engine::ClientId id, engine::DeviceIndex device,
                 UniqueFd socket, PeerCredentials peer);
-  /// The queues stay in the program's memory as they are: it still maps them.
+  /// The queues remain in the program's memory unchanged, since the program still maps them.
   ~ClientSession() { queues_.arena.close(); }
   ClientSession(const ClientSession&) = delete;
   ClientSession& operator=(const ClientSession&) = delete;
 
-  /// A round in three parts, each for all sessions before the next, so that what was posted before
-  /// counts before: a receive that one context posted is there for what another sent afterwards,
-  /// and a CQ that it armed is armed when that completes. First, how many doorbells this round is
-  /// about; true if there are any.
+  /// A round has three parts, each of which is done for all sessions before the next part. So
+  /// earlier posts take effect earlier: a receive that one context posted exists when another
+  /// context's later send arrives, and a CQ that it armed is armed when that send completes.
+  ///
+  /// The first part notes the number of doorbells for this round. Returns whether there are any.
   bool note_doorbells();
-  /// Then the receives and arms until now.
+  /// The second part handles the receives and arms until now.
   void take_receives();
-  /// Then the doorbells noted, and the request that waited for them. True if there were any.
+  /// The third part handles the noted doorbells, and the request that waited for them. Returns
+  /// whether there were any.
   bool pump();
-  /// The same for all doorbells noted, in an order of our own (RingPump::run_by_object).
+  /// The same for all noted doorbells, in an order that does not depend on the client
+  /// (RingPump::run_by_object).
   bool pump_by_object();
 
   const ClientSignals& signals() const { return signals_; }
@@ -94,24 +98,24 @@ class ClientSession {
   void deliver(const engine::AsyncEvent& event);
   void deliver(const engine::DeviceLost&) { events_.close_channels(); }
 
-  /// The first reason counts. An empty one is an orderly goodbye.
+  /// The first reason is kept. An empty reason is an orderly end.
   void end(std::string reason);
   bool has_ended() const { return queues_.ended; }
   const std::string& end_reason() const { return end_reason_; }
 
   engine::ClientId id() const { return queues_.id; }
   engine::DeviceIndex device() const { return device_; }
-  bool is_attached() const { return attached_; }  // said Hello: the engine knows it
-  /// What the client's end of the connection is; nothing before the Hello.
+  bool is_attached() const { return attached_; }  // received its hello: the engine knows the client
+  /// Returns the client's end of the connection; nothing before the hello.
   const std::optional<FileId>& client_end() const { return client_end_; }
   const PeerCredentials& peer() const { return peer_; }
   const ClientEvents& events() const { return events_; }
   const std::string& command_name() const { return command_name_; }
   ClientQueues& queues() { return queues_; }
   const ClientQueues& queues() const { return queues_; }
-  /// Hands over what the client had, to be destroyed little by little. The session must have ended.
+  /// Returns the client's queues, which are then destroyed in parts. The session must have ended.
   ClientQueues take_queues() { return std::move(queues_); }
-  /// Kept by the SessionTable.
+  /// Maintained by the SessionTable.
   struct Activity {
     engine::Instant last{};
     bool awake = false;
@@ -122,10 +126,10 @@ class ClientSession {
  private:
   struct Pending {
     RequestSocket::Received received;
-    uint32_t doorbells;  // the producer index that was visible when it came
+    uint32_t doorbells;  // the producer index that was visible when the request arrived
   };
 
-  /// Ends the client if there is no memory for the work. True if there was something to do.
+  /// Ends the client if there is no memory for the work. Returns whether there was something to do.
   template <class Work>
   bool unless_out_of_memory(Work work);
   bool after_pumping(const RingPump::Result& result);
@@ -143,8 +147,8 @@ class ClientSession {
   std::string end_reason_;
   Activity activity_;
   RingPump ring_pump_;
-  uint32_t noted_ = 0;                        // where the doorbells of this round end
-  uint32_t receive_budget_ = kReceiveBudget;  // what is left of it in this round
+  uint32_t noted_ = 0;                        // the end of the doorbells of this round
+  uint32_t receive_budget_ = kReceiveBudget;  // the part that is left in this round
   ClientQueues queues_;
   ClientSignals signals_{queues_};
   ClientEvents events_;

@@ -1,7 +1,7 @@
-// The words of a client's doorbell ring by which daemon and client say how things are with them:
-// which round it is, what to ask for, whether the daemon sleeps; where the client runs, and which
-// of its threads yield. Before the hello there is no ring: until then nothing that the daemon says
-// arrives, and nothing is known of the client.
+// The words of a client's doorbell ring by which daemon and client inform each other. The daemon
+// publishes the number of the round, the operations to ask for, and whether it sleeps; the client
+// publishes its processor and which of its threads yield. Before the hello there is no ring: until
+// then the daemon's words are dropped, and nothing is known about the client.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ namespace rocemu::daemon {
 
 class ClientSignals {
  public:
-  /// `queues` must outlive it.
+  /// `queues` must outlive this object.
   explicit ClientSignals(const ClientQueues& queues) : queues_(queues) {}
 
-  /// What holds for a client that comes now; abi::DoorbellRing explains each.
+  /// The initial values for a new client; abi::DoorbellRing explains each.
   struct State {
     bool is_virtual = false;
     bool has_exact_memory = false;
@@ -26,13 +26,13 @@ class ClientSignals {
     uint32_t pollers_per_processor = 0;
     engine::Instant now{};
   };
-  /// Begins, when the doorbell memory of the queues has been set. No client sees it yet.
+  /// Stores the initial values, after the doorbell memory of the queues has been set. No client
+  /// sees the memory yet.
   void begin(const State& state);
 
-  /// On a virtual clock: tells the client the time, and lets its threads look again for what they
-  /// wait for.
+  /// On a virtual clock: publishes the time, and lets the client's threads poll again.
   void begin_round(uint32_t round, engine::Instant now) const;
-  /// Says which operations the client has to ask for from now on.
+  /// Sets the operations for which the client must ask from now on.
   void set_asked_for(uint32_t operations) const;
   void set_pollers_per_processor(uint32_t pollers) const;
 
@@ -40,12 +40,13 @@ class ClientSignals {
   void set_daemon_sleeping(bool sleeping) const;
   bool has_doorbells() const;
 
-  /// Returns where the client was at its latest doorbell (abi::DoorbellRing::client_processor).
+  /// Returns the client's processor at its latest doorbell (abi::DoorbellRing::client_processor).
   uint32_t client_processor() const;
-  /// Returns whether one of its threads yields at this moment (abi::DoorbellRing::giving_way).
+  /// Returns whether one of its threads is yielding at this moment (abi::DoorbellRing::giving_way).
   bool gives_way() const { return threads_giving_way() != 0; }
-  /// Returns how many do. What a client writes there is believed up to a number at which a time
-  /// slice of others can still be told from a turn of so many.
+  /// Returns the number of yielding threads. The client's number is believed up to a limit: with
+  /// more threads, a turn of all of them could not be distinguished from a time slice of other
+  /// work.
   uint32_t threads_giving_way() const;
 
  private:

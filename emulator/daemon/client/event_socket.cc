@@ -16,24 +16,24 @@
 namespace rocemu::daemon {
 namespace {
 
-/// Names the daemon's end, by which the client's is recognised.
+/// Gives the daemon's end a name, by which the client's end is recognized.
 bool give_name(int daemon_end) {
   struct stat status {};
   if (fstat(daemon_end, &status) != 0) return false;
   const std::string name = fmt::format("{}{}", abi::kEventSocketPrefix, status.st_ino);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path + 1, name.data(), name.size());  // after the 0: abstract
+  std::memcpy(address.sun_path + 1, name.data(), name.size());  // after the 0: an abstract name
   const size_t size = offsetof(sockaddr_un, sun_path) + 1 + name.size();
   return bind(daemon_end, reinterpret_cast<const sockaddr*>(&address),
               static_cast<socklen_t>(size)) == 0;
 }
 
-/// Fills what the client's end may have under way, with something that is never read. So poll(2)
-/// never finds room to write there, as on Linux, whose event files cannot be written to. And when
-/// our end is closed the client's is in error rather than at its end.
+/// Fills the send buffer of the client's end with data that is never read. poll(2) therefore never
+/// reports space for writing, as on Linux, whose event files cannot be written. And when our end is
+/// closed, the client's end gets an error instead of an end of file.
 bool make_unwritable(int client_end) {
-  constexpr int kSmallest = 1;  // the system takes its own minimum
+  constexpr int kSmallest = 1;  // the system raises it to its minimum
   if (setsockopt(client_end, SOL_SOCKET, SO_SNDBUF, &kSmallest, sizeof kSmallest) != 0) {
     return false;
   }
@@ -94,7 +94,7 @@ bool EventSocket::deliver_record(const Record& record) {
   if (waiting_.size() >= kMaxWaiting) return false;
   ++delivered_[record[0]];
   waiting_.push_back(record);
-  if (!watching_write_) flush();  // otherwise the socket is full, and epoll says when it is not
+  if (!watching_write_) flush();  // otherwise the socket is full, and epoll reports when it is not
   return true;
 }
 
@@ -102,7 +102,7 @@ void EventSocket::flush() {
   while (!waiting_.empty()) {
     if (send(daemon_end_.get(), waiting_.front().data(), record_size_,
              MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
-      break;  // full: EPOLLOUT follows; or hung up: EPOLLHUP does
+      break;  // full: EPOLLOUT follows; or hung up: EPOLLHUP follows
     }
     waiting_.pop_front();
   }
@@ -119,9 +119,9 @@ uint32_t EventSocket::forget(uint64_t user_handle, int client_end) {
   std::deque<Record> kept;
   if (client_end >= 0) {
     Record record{};
-    // MSG_DONTWAIT: the descriptor's own flags are the client's. Nobody but us can write into the
-    // socket, so this ends. A thread of the client that reads at the same time gets some event of
-    // those that are out, or waits until they are back.
+    // MSG_DONTWAIT is needed because the descriptor's flags are the client's. Only this process can
+    // write into the socket, so the loop ends. A thread of the client that reads at the same time
+    // gets one of the removed events, or waits until the others have been written back.
     while (recv(client_end, record.data(), record_size_, MSG_DONTWAIT) ==
            static_cast<ssize_t>(record_size_)) {
       if (record[0] == user_handle) {

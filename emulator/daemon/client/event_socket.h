@@ -1,6 +1,7 @@
-// What a completion channel's fd or the async fd of a context is: a socket on which the client
-// reads one event per read(). A socket holds some 280 unread messages; the rest waits here. Events
-// of an object that is being destroyed can be taken back, as ibv_destroy_cq(3) needs it.
+// The descriptor of a completion channel, or the async fd of a context. It is a socket from which
+// the client reads one event with each read(). A socket holds about 280 unread messages; further
+// ones wait here. Events of an object that is being destroyed can be removed again, as
+// ibv_destroy_cq(3) requires.
 #pragma once
 
 #include <sys/types.h>
@@ -20,7 +21,8 @@ namespace rocemu::daemon {
 
 class EventSocket {
  public:
-  /// Events that may wait here for a client that does not read; a client with more is ended.
+  /// The number of events that can wait here for a client that does not read; a client with more is
+  /// ended.
   static constexpr size_t kMaxWaiting = 1'000'000;
 
   struct Created {
@@ -29,20 +31,20 @@ class EventSocket {
   };
 
   /// `record_size` is that of an abi::CompletionEventRecord or abi::AsyncEventRecord. `on_hangup`
-  /// runs when the client closed its end, and may destroy the EventSocket. Without a socket in the
-  /// result the system has no more.
+  /// runs when the client closed its end, and may destroy the EventSocket. The result has no socket
+  /// if the system has no more descriptors.
   static Created create(EventLoop& loop, size_t record_size, std::function<void()> on_hangup);
 
-  /// False if more than kMaxWaiting events wait. After a hang-up events go nowhere.
+  /// Returns false if more than kMaxWaiting events wait. After a hang-up events are dropped.
   bool deliver(const abi::CompletionEventRecord& record);
   bool deliver(const abi::AsyncEventRecord& record);
 
-  /// Takes back all events of the object with this user handle that the client has not read, and
-  /// returns how many it has. `client_end` is the client's own descriptor of its end, by which the
-  /// unread ones are fetched back; with -1 those in the socket count as read.
+  /// Removes all unread events of the object with this user handle, and returns the number that the
+  /// client has read. `client_end` is the client's own descriptor of its end, through which the
+  /// unread ones are read back; with -1 those in the socket count as read.
   uint32_t forget(uint64_t user_handle, int client_end);
 
-  /// Whether `fd` is the client's end of this very socket.
+  /// Returns whether `fd` is the client's end of this socket.
   bool is_client_end(int fd) const;
 
   uint64_t inode() const { return inode_; }
@@ -58,7 +60,7 @@ class EventSocket {
   void flush();
 
   UniqueFd daemon_end_;
-  EventLoop::Watch watch_;  // after the fd: goes first
+  EventLoop::Watch watch_;  // after the fd: destroyed first
   size_t record_size_;
   dev_t device_ = 0;
   ino_t inode_ = 0;

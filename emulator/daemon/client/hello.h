@@ -1,5 +1,5 @@
-// The first request of a client, and the daemon's reply to it: which descriptors come with it, and
-// where the client finds what it shares with the daemon.
+// The first request of a client and the daemon's reply: the descriptors of the hello, and the
+// locations of what client and daemon share.
 #pragma once
 
 #include <optional>
@@ -15,11 +15,11 @@ namespace rocemu::daemon {
 struct HelloFds {
   UniqueFd client_end;
   UniqueFd mem_file;  // may be empty
-  UniqueFd imported;  // another session's client end, if that was asked for
+  UniqueFd imported;  // another session's client end, if requested
 };
 
-/// Returns what each descriptor of a hello is for; nothing if they are others than it must have.
-/// `own_end` is the daemon's end of the connection.
+/// Returns the descriptors of a hello by their purpose, or nothing if they are not the required
+/// ones. `own_end` is the daemon's end of the connection.
 std::optional<HelloFds> sort_hello_fds(std::vector<UniqueFd> fds, bool imports, int own_end);
 
 /// Returns the reply to a hello, for a client whose doorbell memory has been set.

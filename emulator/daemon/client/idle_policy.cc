@@ -9,8 +9,8 @@ IdlePolicy::Way IdlePolicy::next(engine::Instant now, const Clients& clients) co
   const engine::Duration idle = now - last_work_;
   if (idle >= kIdleConstants.awake || now < crowded_until_) return Way::kSleep;
   if (clients.beside && clients.elsewhere && !clients.beside_gives_way) {
-    // The one beside us looks at memory, perhaps, for as long as its time slice lasts. A thread
-    // that is woken need not wait for that; one that yields does.
+    // The thread on the daemon's processor may be polling memory for the rest of its time slice. A
+    // thread that is woken preempts it; one that yields must wait for it.
     return clients.rung_beside && idle < kIdleConstants.answer ? Way::kLookAgain : Way::kSleep;
   }
   return Way::kGiveWay;

@@ -1,5 +1,5 @@
-// A client's objects by their number, in pages of neighbouring numbers: a client with very many
-// does not wait, and lets nobody wait, while a hash table finds new places for all of them.
+// A client's objects by their number, in pages of adjacent numbers. With very many objects a hash
+// table would delay this client and all others while it rehashes.
 #pragma once
 
 #include <array>
@@ -14,12 +14,12 @@ namespace rocemu::daemon {
 template <class T>
 class ObjectMap {
  public:
-  /// nullptr if there is none.
+  /// Returns nullptr if there is none.
   T* find(uint32_t number) const {
     const auto page = pages_.find(number / kPage);
     return page != pages_.end() ? page->second.objects[number % kPage].get() : nullptr;
   }
-  /// In the place of the one with that number, if there is one.
+  /// Replaces the object with that number, if there is one.
   T& insert(uint32_t number, T object) {
     auto made = std::make_unique<T>(std::move(object));
     Page& page = pages_[number / kPage];
@@ -31,14 +31,14 @@ class ObjectMap {
     place = std::move(made);
     return *place;
   }
-  /// Only one that exists.
+  /// The object must exist.
   void erase(uint32_t number) {
     const auto page = pages_.find(number / kPage);
     page->second.objects[number % kPage].reset();
     --size_;
     if (--page->second.used == 0) pages_.erase(page);
   }
-  /// Erases a page of them, and returns how many they were; 0 if there are none.
+  /// Erases a page of objects, and returns their number; 0 if there are none.
   uint32_t erase_some() {
     if (pages_.empty()) return 0;
     const uint32_t count = pages_.begin()->second.used;
@@ -47,7 +47,7 @@ class ObjectMap {
     return count;
   }
 
-  /// In no particular order.
+  /// Iterates in no particular order.
   void for_each(auto&& what) const {
     for (const auto& [number, page] : pages_) {
       for (const std::unique_ptr<T>& object : page.objects) {
@@ -58,7 +58,7 @@ class ObjectMap {
 
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
-  /// Gives back the memory of what is gone.
+  /// Releases the memory of erased objects.
   void shrink() {
     if (pages_.bucket_count() / 8 > pages_.size()) pages_.rehash(0);
   }

@@ -1,5 +1,5 @@
-// How many threads of programs poll, for each processor: clients wait otherwise the more there are.
-// The count rises at once and falls slowly.
+// The number of threads of programs that poll, for each processor; the waiting policy of clients
+// depends on it. The count rises at once and falls slowly.
 #pragma once
 
 #include <algorithm>
@@ -13,19 +13,19 @@ namespace rocemu::daemon {
 
 class PollerCount {
  public:
-  /// A client that rang within that time has a thread that polls.
+  /// A client that rang within this time has a polling thread.
   static constexpr engine::Duration kPollsSince = std::chrono::milliseconds(1);
 
-  /// `processors`: how many the daemon may run on; 0 if that is not known.
+  /// `processors` is the number on which the daemon may run; 0 if it is not known.
   explicit PollerCount(size_t processors)
       : processors_(std::max(static_cast<uint32_t>(processors), 1u)) {}
 
-  /// Notes how many threads yield at one moment. Those that wait for events yield before they do:
-  /// at each moment only some of them.
+  /// Notes the number of threads that are yielding at one moment. Threads that wait for events
+  /// yield before they block, so only some of them yield at any moment.
   void note(uint32_t yielding) { most_yielding_ = std::max(most_yielding_, yielding); }
 
-  /// Returns whether it is time to count again: the more seldom the more clients there are, so that
-  /// it stays a hundredth of the daemon's time.
+  /// Returns whether it is time to count again. The interval grows with the number of clients, so
+  /// that counting takes a hundredth of the daemon's time.
   bool is_due(engine::Instant now, size_t clients) const {
     constexpr engine::Duration kInterval = std::chrono::milliseconds(1);
     constexpr engine::Duration kIntervalEach = std::chrono::microseconds(10);
@@ -46,8 +46,8 @@ class PollerCount {
 
  private:
   uint32_t processors_;
-  uint32_t most_yielding_ = 0;  // threads at once, since they were counted
-  uint32_t pollers_ = 0;        // slowly fewer
+  uint32_t most_yielding_ = 0;  // at the same time, since the latest count
+  uint32_t pollers_ = 0;        // falls slowly
   uint32_t per_processor_ = 0;
   engine::Instant counted_{};
 };

@@ -16,7 +16,7 @@
 namespace rocemu::daemon {
 namespace {
 
-/// A message longer than any is recognised by filling this.
+/// A message that fills the additional byte is longer than any valid one.
 using RequestBuffer = std::array<std::byte, sizeof(abi::Request) + 1>;
 constexpr size_t kHeaderSize = offsetof(abi::Request, body);
 
@@ -90,14 +90,14 @@ void RequestSocket::reply(const abi::Request& request, abi::Reply answer,
   answer.sequence = request.sequence;
   answer.reserved = 0;
   if (answer.error != 0) answer.body = {};
-  // A socket holds hundreds of replies, and a thread waits for its own before it asks again.
+  // A socket holds hundreds of replies, and a thread waits for its reply before its next request.
   switch (send_message(socket_.get(), std::as_bytes(std::span(&answer, 1)), fds)) {
     case SendStatus::kOk:
       return;
     case SendStatus::kFull:
       return end_("it does not read its replies");
     case SendStatus::kFailed:
-      // Gone, or with more descriptors on their way to it than the system allows.
+      // The client has ended, or has more descriptors in transit than the system allows.
       return end_(errno == EPIPE || errno == ECONNRESET
                       ? ""
                       : fmt::format("a reply cannot be sent: {}", std::strerror(errno)));

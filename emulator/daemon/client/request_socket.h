@@ -1,6 +1,5 @@
-// The connection of a client: requests of the control protocol come with their descriptors, and
-// replies go. Whatever is wrong with a message ends the client, and after that nothing is read or
-// sent.
+// The connection of a client: receives requests of the control protocol with their descriptors, and
+// sends replies. Every invalid message ends the client; after that nothing is read or sent.
 #pragma once
 
 #include <functional>
@@ -21,7 +20,7 @@ class RequestSocket {
     abi::Request request;
     std::vector<UniqueFd> fds;
   };
-  /// Called with the reason; an empty one is an orderly goodbye.
+  /// Called with the reason; an empty one is an orderly end.
   using End = std::function<void(std::string)>;
 
   RequestSocket(EventLoop& loop, UniqueFd socket, std::function<void()> on_readable, End end);
@@ -31,15 +30,15 @@ class RequestSocket {
   /// Returns whether no process has the other end open any more.
   bool is_hung_up() const;
 
-  /// Returns the next request, if there is one and it is right. `takes_memory`: a descriptor of the
-  /// client's memory may come with it.
+  /// Returns the next request, if there is one and it is valid. With `takes_memory`, it may have a
+  /// descriptor of the client's memory.
   std::optional<Received> receive(bool takes_memory);
 
   void reply(const abi::Request& request, abi::Reply reply, std::span<const int> fds);
-  /// Replies with nothing but 0 or an errno value.
+  /// Sends a reply that has only 0 or an errno value.
   void reply_status(const abi::Request& request, int error);
 
-  /// Nothing comes or goes any more. Called by the client's end.
+  /// Stops receiving and sending. Called when the client ends.
   void stop();
 
  private:

@@ -22,7 +22,7 @@ bool is_receive(const abi::Doorbell& bell) {
   return bell.kind == abi::DoorbellKind::kRecv || bell.kind == abi::DoorbellKind::kSrqRecv;
 }
 
-/// What others' messages have to find when they come.
+/// Returns whether the doorbell must take effect before the messages of others arrive.
 bool is_taken_first(const abi::Doorbell& bell) {
   return is_receive(bell) || bell.kind == abi::DoorbellKind::kCqArm;
 }
@@ -40,7 +40,7 @@ abi::Doorbell RingPump::copy(const ClientQueues& client, uint32_t n) {
 }
 
 const char* RingPump::take_receives(ClientQueues& client, uint32_t& budget) {
-  if (!bells_.empty()) return nullptr;  // they have their turn in order
+  if (!bells_.empty()) return nullptr;  // these are handled in their order
   const uint32_t end = end_of(client);
   if (end - client.doorbells_consumed > abi::kDoorbellEntries) return kTooFarAhead;
   while (is_before(client.receives_taken, end) && budget > 0 && !client.ended) {
@@ -63,8 +63,8 @@ const char* RingPump::take_receives(ClientQueues& client, uint32_t& budget) {
   return nullptr;
 }
 
-/// The budget ended before all of the `bells` that were joined were handled. Moves on to the first
-/// that still announces WQEs: it and those behind it are handled one by one.
+/// The budget ended before all of the `bells` joined doorbells were handled. Moves to the first
+/// that still announces WQEs: it and the following ones are handled one by one.
 void RingPump::pass_finished(ClientQueues& client, uint32_t bells) {
   for (; bells > 1; --bells) {
     const abi::Doorbell bell = copy(client, client.receives_taken);
@@ -83,9 +83,9 @@ const WorkQueueView* RingPump::receive_queue_of(ClientQueues& client, const abi:
   return qp != nullptr ? &qp->recv : nullptr;
 }
 
-/// Those in a row for one work queue are as the last of them, which says how many WQEs there are:
-/// so that they are one input, and short messages find each other. `bell` is doorbell `n`, and
-/// becomes the last. Returns how many they are, at most `limit`.
+/// Joins consecutive doorbells for one work queue into the last of them, which has the total number
+/// of WQEs. They are then one input, so that short messages are sent together. `bell` is doorbell
+/// `n`, and becomes the last one. Returns the number of joined doorbells, at most `limit`.
 uint32_t RingPump::join(const ClientQueues& client, uint32_t n, abi::Doorbell& bell,
                         uint32_t limit) {
   uint32_t bells = 1;
@@ -205,7 +205,7 @@ const char* RingPump::handle(ClientQueues& client, const abi::Doorbell& bell, ui
 template <class Submit>
 const char* RingPump::post(ClientQueues& client, WorkQueueView& work, uint64_t value,
                            uint32_t& budget, size_t together, Submit submit) {
-  // Counts wrap at 2^32 as the indices of the rings do; the upper half of the value says nothing.
+  // Counts wrap at 2^32 like the indices of the rings; the upper half of the value is ignored.
   uint32_t fresh = static_cast<uint32_t>(value) - work.seen;
   if (fresh > work.slots) return "a doorbell announces more WQEs than the queue has slots";
   if (wqes_.size() < together * work.stride) wqes_.resize(together * work.stride);
@@ -222,7 +222,7 @@ const char* RingPump::post(ClientQueues& client, WorkQueueView& work, uint64_t v
     work.seen += count;
     fresh -= count;
     submit(Wqes{wqes_.data(), size_t{count} * work.stride});
-    if (client.ended) break;  // the engine found something in it that cannot be
+    if (client.ended) break;  // the engine found an invalid value
   }
   return nullptr;
 }

@@ -1,7 +1,7 @@
-// Notices a QP that is connected to itself because its peer has another NIC. With another NIC the
-// peer would have another number, or be at another address. Both NICs of two `rocemu run` have the
-// same, down to the numbers of the QPs; the starting PSNs, which the two programs have exchanged,
-// are not. A QP that a program connects to itself has one for both.
+// Detects a QP that is connected to itself because its peer has another NIC. With one NIC the peer
+// would have another number, or another address. The NICs of two `rocemu run` have the same
+// addresses and QP numbers. The starting PSNs, which the two programs have exchanged, differ, while
+// a QP that a program deliberately connects to itself has the same PSN for both directions.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@ namespace rocemu::daemon {
 
 class SelfConnections {
  public:
-  /// Takes a kModifyQp that has succeeded. Returns whether its QP met itself in place of its peer.
+  /// Handles a successful kModifyQp. Returns whether its QP was connected to itself in place of its
+  /// peer.
   bool has_met_itself(const abi::Request& request) {
     const auto& modify = request.body.modify_qp;
     constexpr uint32_t kPeer = abi::kAttrDestQpn | abi::kAttrAv | abi::kAttrRqPsn;

@@ -23,7 +23,7 @@ void SessionTable::add(std::unique_ptr<ClientSession> session) {
   const engine::ClientId id = session->id();
   const bool ended = session->has_ended();
   sessions_.emplace(id, std::move(session));
-  // To wake one, or to let it go, must not need memory.
+  // Waking a session, or removing it, must not need memory.
   awake_.reserve(sessions_.size());
   ended_.reserve(sessions_.size());
   if (!ended) silent_.add(*sessions_.at(id), clock_.real_now());
@@ -64,7 +64,7 @@ void SessionTable::count_pollers(engine::Instant now) {
 }
 
 void SessionTable::take_receives() {
-  // One that sleeps may have posted, and its eventfd not be read.
+  // A sleeping session's client may have posted while the eventfd is still unread.
   for (const auto& [id, session] : sessions_) {
     if (!session->activity().awake && session->signals().has_doorbells()) wake(*session);
   }
@@ -119,7 +119,7 @@ void SessionTable::set_asked_for(uint32_t operations) {
 bool SessionTable::reap(EnginePort& engine, ProcessMemory& memory) {
   if (!remains_.empty() && !remains_.front().dismantle()) remains_.pop_front();
   if (ended_.empty()) return !remains_.empty();
-  // Detaching one may end another, which is appended.
+  // Detaching one session may end another, which is appended.
   for (size_t i = 0; i < ended_.size(); ++i) {
     const auto found = sessions_.find(ended_[i]);
     if (found == sessions_.end()) continue;

@@ -1,5 +1,5 @@
-// All sessions of the daemon, and what is done for all of them: a round, waking those that wait,
-// and the end of those that have ended.
+// All sessions of the daemon, and the operations on all of them: a round, waking those that wait,
+// and removing those that have ended.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace rocemu::daemon {
 
 class SessionTable : public SessionOwner {
  public:
-  /// `processors`: how many the daemon may run on; 0 if that is not known.
+  /// `processors` is the number on which the daemon may run; 0 if it is not known.
   explicit SessionTable(const Clock& clock, size_t processors = 1)
       : clock_(clock), awake_(clock), pollers_(processors) {}
 
@@ -40,46 +40,48 @@ class SessionTable : public SessionOwner {
   AwakeSessions& awake() { return awake_; }
   SilentConnections& silent() { return silent_; }
 
-  /// Somebody waits for more completions in that CQ than there are, and is to be woken when no more
-  /// come.
+  /// A thread waits for more completions in that CQ than there are, and must be woken when no more
+  /// arrive.
   void wake_when_idle(engine::ClientId client, engine::CqId cq) {
     waiting_.emplace_back(client, cq);
   }
-  /// No more come for now.
+  /// Called when no more completions arrive for now.
   void wake_waiting();
-  /// Wakes all who sleep because a poll found nothing, whatever they wait for. The number of CQs of
-  /// the client that has most of them, among those with such sleepers; 0 if nobody slept.
+  /// Wakes all threads that sleep after an empty poll, whatever they wait for. Returns the number
+  /// of CQs of the client with the most CQs, among the clients with such threads; 0 if no thread
+  /// slept.
   size_t wake_pollers();
-  /// Completions that clients say they have taken, of all CQs there are; another number after some
-  /// more.
+  /// Returns the total number of completions that clients have taken, by their own account; it
+  /// changes when they take more.
   uint32_t completions_taken() const;
-  /// Handles the doorbells of all awake sessions; true if there were any.
+  /// Handles the doorbells of all awake sessions. Returns whether there were any.
   bool pump();
-  /// Hands over what has been posted to receive queues by now, and nothing else.
+  /// Passes on all receives that have been posted, and nothing else.
   void take_receives();
-  /// Handles all doorbells of all sessions, in an order that does not depend on which came first;
-  /// true if there were any.
+  /// Handles all doorbells of all sessions, in an order that does not depend on their arrival.
+  /// Returns whether there were any.
   bool pump_in_order();
-  /// On a virtual clock: lets all clients look again for what they wait for.
+  /// On a virtual clock: lets all clients poll again.
   void begin_round();
-  /// For all clients, those that come as well.
+  /// Sets the operations for all present and future clients.
   void set_asked_for(uint32_t operations);
-  /// Counts the threads that wait by yielding, and tells all clients now and then.
+  /// Counts the threads that wait by yielding, and publishes the number to all clients from time to
+  /// time.
   void count_pollers(engine::Instant now);
 
-  /// Detaches and destroys the sessions that have ended, and goes on with what is left of those
-  /// that had very much. True if there were any.
+  /// Detaches and destroys the sessions that have ended, and continues with the remains of those
+  /// that had very many objects. Returns whether there were any.
   bool reap(EnginePort& engine, ProcessMemory& memory);
 
-  /// That is to go on.
+  /// Returns whether reap() has more to do.
   bool is_releasing() const { return !remains_.empty(); }
 
-  /// Objects that clients have destroyed, ever.
+  /// Returns the number of objects that clients have ever destroyed.
   uint64_t objects_destroyed() const { return destroyed_; }
-  /// Gives back the memory of queues that are gone.
+  /// Releases the memory of destroyed queues.
   void shrink();
 
-  /// In the order of their ids.
+  /// Returns the sessions in the order of their ids.
   std::vector<const ClientSession*> list() const;
 
  private:
@@ -93,7 +95,7 @@ class SessionTable : public SessionOwner {
   PollerCount pollers_;
   std::vector<std::pair<engine::ClientId, engine::CqId>> waiting_;  // for completions
   std::vector<engine::ClientId> ended_;
-  std::deque<ClientQueues> remains_;  // of clients that are gone
+  std::deque<ClientQueues> remains_;  // of clients that have ended
   uint64_t destroyed_ = 0;
 };
 

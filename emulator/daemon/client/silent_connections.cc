@@ -10,9 +10,10 @@
 namespace rocemu::daemon {
 namespace {
 
-/// Connections without a hello, and a quarter of what descriptors there are at most.
+/// The maximum number of connections without a hello; a quarter of all descriptors is a further
+/// limit.
 constexpr size_t kMaxSilent = 1024;
-/// A program may be stopped between connecting and its hello, by a debugger for example.
+/// A debugger, for example, can stop a program between its connection and its hello.
 constexpr engine::Duration kMaxSilence = std::chrono::seconds(30);
 
 }  // namespace
@@ -26,7 +27,7 @@ void SilentConnections::end_oldest() {
   ClientSession& oldest = *sessions_.begin()->second.session;
   if (!std::exchange(has_warned_, true)) {
     spdlog::warn(
-        "connections that say no hello are ended: {} is the first, and there may be many more",
+        "connections that send no hello are ended: {} is the first, and there may be many more",
         oldest.description());
   }
   sessions_.erase(sessions_.begin());

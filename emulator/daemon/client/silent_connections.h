@@ -1,6 +1,6 @@
-// The connections that have said no hello: each takes a descriptor and a place. They are ended
-// after a while, and the oldest at once when there are too many, since a provider says hello as
-// soon as it is connected.
+// The connections that have not sent a hello: each takes a descriptor and a place. They are ended
+// after a while, and the oldest at once when there are too many, since a provider sends its hello
+// as soon as it is connected.
 #pragma once
 
 #include <map>
@@ -12,14 +12,14 @@ namespace rocemu::daemon {
 
 class SilentConnections {
  public:
-  /// Adds a connection that was made `now`.
+  /// Adds a connection that was made at `now`.
   void add(ClientSession& session, engine::Instant now);
-  /// Takes out a connection that has said hello, or is gone.
+  /// Removes a connection that has sent its hello, or has ended.
   void remove(const ClientSession& session) { sessions_.erase(session.id()); }
 
-  /// Ends the connections that have said no hello for long.
+  /// Ends the connections that have waited too long for a hello.
   void end_due(engine::Instant now);
-  /// Returns when the next is due.
+  /// Returns the time when the next connection must be ended.
   std::optional<engine::Instant> next_end() const;
 
  private:
@@ -30,7 +30,7 @@ class SilentConnections {
 
   void end_oldest();
 
-  std::map<engine::ClientId, Silent> sessions_;  // ids count up, so the oldest is first
+  std::map<engine::ClientId, Silent> sessions_;  // ids increase, so the oldest is first
   bool has_warned_ = false;
 };
 

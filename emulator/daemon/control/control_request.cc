@@ -24,7 +24,7 @@ std::optional<std::string> text_of(const Json& request, const char* key) {
   const auto found = request.find(key);
   if (found == request.end()) return std::nullopt;
   if (!found->is_string()) {
-    throw ControlServer::Refusal(fmt::format("\"{}\" is to be a string", key));
+    throw ControlServer::Refusal(fmt::format("\"{}\" must be a string", key));
   }
   return found->get<std::string>();
 }
@@ -33,7 +33,7 @@ std::optional<bool> flag_of(const Json& request, const char* key) {
   const auto found = request.find(key);
   if (found == request.end()) return std::nullopt;
   if (!found->is_boolean()) {
-    throw ControlServer::Refusal(fmt::format("\"{}\" is to be true or false", key));
+    throw ControlServer::Refusal(fmt::format("\"{}\" must be true or false", key));
   }
   return found->get<bool>();
 }
@@ -45,7 +45,7 @@ std::optional<uint64_t> number_of(const Json& request, const char* key, uint64_t
   if (!found->is_number_unsigned() || found->get<uint64_t>() < least ||
       found->get<uint64_t>() > most) {
     throw ControlServer::Refusal(
-        fmt::format("\"{}\" is to be a number from {} to {}", key, least, most));
+        fmt::format("\"{}\" must be a number from {} to {}", key, least, most));
   }
   return found->get<uint64_t>();
 }

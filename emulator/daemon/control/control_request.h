@@ -1,5 +1,5 @@
-// The keys of a request at the control socket. A key that a command does not know, or a value that
-// is not what the command takes, is refused, and the request does nothing.
+// The keys of a request at the control socket. If a command does not know a key or does not accept
+// a value, the request is refused without an effect.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,11 @@
 
 namespace rocemu::daemon {
 
-/// The command, which takes these keys and no others.
+/// Returns the command, which takes these keys and no others.
 ControlServer::Command taking(std::vector<std::string> keys, ControlServer::Command command);
 
-// The value of a key, or nothing if it is not given. They throw ControlServer::Refusal.
+// These functions return the value of a key, or nothing if it is not given. They throw
+// ControlServer::Refusal.
 std::optional<std::string> text_of(const Json& request, const char* key);
 std::optional<bool> flag_of(const Json& request, const char* key);
 std::optional<uint64_t> number_of(const Json& request, const char* key, uint64_t least,

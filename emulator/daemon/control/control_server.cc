@@ -49,7 +49,7 @@ void ControlServer::on_ready(int fd) {
   const auto found = connections_.find(fd);
   if (found == connections_.end()) return;
   Connection& connection = found->second;
-  bool alive = !connection.awaits_done;  // or else its peer is gone: nothing more is asked of it
+  bool alive = !connection.awaits_done;  // otherwise the peer has ended and gets no more replies
   if (alive && connection.output.empty()) alive = read_from(connection);
   if (alive) {
     answer_lines(connection);
@@ -77,7 +77,7 @@ bool ControlServer::write_to(Connection& connection) {
       return true;
     }
     connection.output.erase(0, static_cast<size_t>(size));
-    // Lines that came meanwhile have waited for this.
+    // Lines that arrived in the meantime have waited for this reply.
     if (connection.output.empty()) answer_lines(connection);
   }
   connection.watch.set_events(connection.awaits_done ? 0u : EPOLLIN);

@@ -1,7 +1,7 @@
-// The socket by which `rocemu` talks to the daemon: one JSON object per line in each direction.
-// {"command":"version"}, {"command":"show"}, {"command":"shutdown"} and
-// {"command":"set","device":NAME,"port":"up" or "down"} and those of fault_commands.h are answered
-// with "ok":true and what was asked for, anything else with "ok":false and an "error" in words.
+// The socket through which `rocemu` communicates with the daemon: one JSON object per line in each
+// direction. Replies to {"command":"version"}, {"command":"show"}, {"command":"shutdown"},
+// {"command":"set","device":NAME,"port":"up" or "down"} and the commands of fault_commands.h have
+// "ok":true and the requested data; all other replies have "ok":false and an "error" text.
 #pragma once
 
 #include <functional>
@@ -22,19 +22,18 @@ class ControlServer {
  public:
   static constexpr size_t kMaxLine = 2 << 20;
 
-  /// Why a command is not done.
+  /// The reason why a command is refused.
   class Refusal : public std::runtime_error {
    public:
     using std::runtime_error::runtime_error;
   };
 
-  /// What each command does with its request: returns what is to be added to {"ok":true}, or throws
-  /// a Refusal.
+  /// A command's implementation: returns the members to add to {"ok":true}, or throws a Refusal.
   using Command = std::function<Json(const Json& request)>;
   using Commands = std::map<std::string, Command>;
 
-  /// The same for a command that takes time. It returns at once, and calls `done` later, once, with
-  /// what the answer has in addition. Until then the connection's next requests wait.
+  /// The same for a command that takes time. It returns at once, and calls `done` once later with
+  /// the additional members of the reply. Until then the connection's next requests wait.
   using Done = std::function<void(Json)>;
   using SlowCommand = std::function<void(const Json& request, Done done)>;
   using SlowCommands = std::map<std::string, SlowCommand>;
@@ -48,19 +47,19 @@ class ControlServer {
     UniqueFd socket;
     EventLoop::Watch watch;
     std::string input;
-    std::string output;  // what the peer has not taken yet; it is asked nothing more until then
+    std::string output;  // waits for space at the peer, whose requests wait, too
     bool at_end = false;
     bool awaits_done = false;  // of a slow command
-    uint64_t serial = 0;       // the descriptor may be another's by then
+    uint64_t serial = 0;       // the descriptor may belong to another connection by then
   };
 
   void on_connect(UniqueFd socket);
   void on_ready(int fd);
-  /// Both are false if the connection is over.
+  /// Both functions return false if the connection has ended.
   bool read_from(Connection& connection);
   bool write_to(Connection& connection);
   void answer_lines(Connection& connection);
-  /// Empty if the answer comes later.
+  /// Returns an empty text if the reply follows later.
   std::string answer(Connection& connection, std::string_view line);
   void finish(int fd, uint64_t serial, const Json& result);
 

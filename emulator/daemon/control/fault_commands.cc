@@ -14,7 +14,7 @@ Json inject(EngineHost& host, const std::vector<std::string>& devices, const Jso
   const auto rule = text_of(request, "rule");
   const auto scenario = text_of(request, "scenario");
   if (rule.has_value() == scenario.has_value()) {
-    throw ControlServer::Refusal(R"(either "rule" or "scenario" is to be given)");
+    throw ControlServer::Refusal(R"(either "rule" or "scenario" must be given)");
   }
   try {
     std::vector<std::string> warnings;

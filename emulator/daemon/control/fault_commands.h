@@ -1,8 +1,8 @@
-// What the control socket can ask of the fault layer:
-//   {"command":"inject","rule":YAML}       one rule is in force when this is answered
-//   {"command":"inject","scenario":YAML}   all rules of a scenario are
+// The commands of the control socket for fault rules:
+//   {"command":"inject","rule":YAML}       adds a rule, which is active when the reply arrives
+//   {"command":"inject","scenario":YAML}   adds all rules of a scenario
 //   {"command":"rules"}                    the rules, how often each was asked and has acted
-//   {"command":"clear"}, {...,"name":NAME} all rules go, or one
+//   {"command":"clear"}, {...,"name":NAME} removes all rules, or one
 //   {"command":"pause"}, {"command":"resume"}
 #pragma once
 

@@ -13,10 +13,10 @@ namespace rocemu::daemon {
 namespace {
 
 constexpr uint64_t kMaxFrames = 1000;
-/// Timeouts in a row that send nothing, such as the ends of timewaits.
+/// The maximum number of consecutive timeouts that send nothing, such as the ends of timewaits
 constexpr int kMaxMoves = 100;
 
-/// The QP that a frame is for, and its peer.
+/// Returns the QP that is the destination of a frame, and its peer.
 Json qps_json(const EngineHost& host, uint32_t dest_qpn) {
   const engine::FabricSnapshot fabric = host.engine().snapshot();
   uint32_t peer = 0;
@@ -48,8 +48,8 @@ Json qps_json(const EngineHost& host, uint32_t dest_qpn) {
   return list;
 }
 
-/// Relative to the connection's first, where that is known: an answer counts in the numbers of the
-/// requester, to whom it goes.
+/// Returns the PSN relative to the connection's first, if that is known: a response uses the
+/// numbers of the requester to which it goes.
 Json relative_psn(const EngineHost& host, const wire::Packet& packet) {
   const wire::OpcodeInfo* info = wire::find_opcode(packet.bth.opcode);
   if (info == nullptr || info->transport == wire::Transport::kUd) return nullptr;

@@ -1,6 +1,6 @@
-// What {"command":"step"} asks for: while the NIC is paused, frames arrive one at a time. Programs
-// have their turn before the first, after each and before time moves on to a timeout; whoever calls
-// advance() knows when that is over.
+// The command {"command":"step"}: while the NIC is paused, frames arrive one at a time. Programs
+// have their turn before the first frame, after each frame and before time moves to a timeout; the
+// caller of advance() detects when a turn is over.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,17 @@ namespace rocemu::daemon {
 
 class FrameSteps {
  public:
-  /// `host` outlives this.
+  /// `host` must outlive this object.
   explicit FrameSteps(EngineHost& host) : host_(host) {}
 
   /// Throws ControlServer::Refusal. `done` is called when the last of the frames has arrived and
-  /// programs have seen it, or when none will come.
+  /// programs have seen it, or when no more frames can arrive.
   void begin(const Json& request, ControlServer::Done done);
   bool pending() const { return !requests_.empty(); }
 
-  /// Programs wait, and nothing of what they did is left to do: the next frame arrives, or time
-  /// moves on to what is due next, or the request is answered. True if there was anything to do.
+  /// Called when programs wait and all their actions have been handled: the next frame arrives, or
+  /// time moves to the next deadline, or the request is answered. Returns whether there was
+  /// anything to do.
   bool advance();
 
  private:

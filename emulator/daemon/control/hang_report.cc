@@ -16,7 +16,7 @@
 namespace rocemu::daemon {
 namespace {
 
-/// A program may have a million objects, and nobody reads so many lines.
+/// A limit, since a program may have a million objects, and no person reads that many lines.
 constexpr size_t kMostLines = 64;
 
 class Lines {
@@ -38,7 +38,7 @@ class Lines {
   size_t more_ = 0;
 };
 
-/// "1 send", "2 sends"
+/// Returns "1 send", "2 sends".
 std::string count_of(uint64_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
@@ -144,7 +144,7 @@ Json HangReport::waits() const {
   return waits;
 }
 
-/// "+3 (103)": from the connection's first, and as packets have it.
+/// Returns "+3 (103)": relative to the connection's first PSN, and as in packets.
 std::string psn_text(uint32_t psn, uint32_t first) {
   return fmt::format("+{} ({})", (psn - first) & 0xffffff, psn);
 }

@@ -1,5 +1,5 @@
-// What the NIC knows of a run in which nothing happens any more: which sockets of programs stand
-// for what, what objects are waiting for, and what happened last. {"command":"hang"} answers it.
+// The NIC's information about a run that hangs: the meaning of programs' sockets, what objects wait
+// for, and the latest events. It is the reply to {"command":"hang"}.
 #pragma once
 
 #include "emulator/daemon/control/state_json.h"

@@ -10,7 +10,7 @@ namespace rocemu::daemon {
 namespace {
 
 /// proc(5), /proc/net/tcp: the second word is the local address and port in hexadecimal, the fourth
-/// the state, of which 0A is LISTEN.
+/// the state; 0A is LISTEN.
 bool listens_by_tcp(const char* table, uint16_t port) {
   std::ifstream file(table);
   std::string line;

@@ -1,4 +1,5 @@
-// Whether a program listens, for those that wait for it before they start its client.
+// Checks whether a program listens on a port. Scripts use this to wait for a server before they
+// start its client.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,8 @@
 
 namespace rocemu::daemon {
 
-/// At the port, by rdma_listen(3), or by TCP in the daemon's network namespace.
+/// Returns whether a program listens on the port, by rdma_listen(3), or by TCP in the daemon's
+/// network namespace.
 bool listens(const engine::FabricSnapshot& fabric, uint16_t port);
 
 }  // namespace rocemu::daemon

@@ -93,7 +93,7 @@ Json mr_json(const engine::MrSnapshot& mr, const Sessions& sessions) {
   return object;
 }
 
-/// What it is bound to is said of a window only while it is bound.
+/// The QP or region of a window is shown only while the window is bound.
 Json mw_json(const engine::MwSnapshot& mw, const Sessions& sessions) {
   Json object;
   object["id"] = mw.id.value;
@@ -110,10 +110,10 @@ Json mw_json(const engine::MwSnapshot& mw, const Sessions& sessions) {
   return object;
 }
 
-/// Adds the first of them, and how many more there are.
+/// Adds the first objects, and the number of the others.
 template <class Snapshots, class Describe>
 void list(Json& object, const char* name, const Snapshots& all, Describe describe) {
-  // To describe a million objects would take minutes, and everybody would wait.
+  // Describing a million objects would take minutes, and delay all programs.
   constexpr size_t kMax = 4096;
   Json array = Json::array();
   for (const auto& one : all) {

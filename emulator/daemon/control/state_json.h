@@ -1,5 +1,5 @@
-// The state of fabric and clients as `rocemu show --json` prints it. Its names are for users to
-// rely on: {"clients":[...],"fabric":{"devices":[...]}}.
+// The state of fabric and clients that `rocemu show --json` prints. Users may rely on its names:
+// {"clients":[...],"fabric":{"devices":[...]}}.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,7 +10,7 @@
 
 namespace rocemu::daemon {
 
-/// Keeps the order in which things are named.
+/// Keeps the order in which members are added.
 using Json = nlohmann::ordered_json;
 
 Json state_json(const engine::FabricSnapshot& fabric,

@@ -9,9 +9,9 @@
 namespace rocemu::daemon {
 namespace {
 
-/// 292 years of nanoseconds fit; nobody tests a century.
+/// 292 years of nanoseconds would fit; no test needs a century.
 constexpr int64_t kEndOfTime = 100ll * 365 * 24 * 3600 * 1'000'000'000;
-/// Of one request. A queue pair that may retry for ever (rnr_retry 7) makes a century long.
+/// The limit of one request. A QP that may retry forever (rnr_retry 7) makes a century long.
 constexpr int kMaxTurns = 100'000;
 
 int64_t nanoseconds(engine::Instant instant) {
@@ -40,7 +40,8 @@ void hold(const Clock& clock, bool& held, const Json& request) {
   held = *wanted;
 }
 
-/// What comes of one thing is seen by what is due after it. Programs have their turn afterwards.
+/// The effects of one event are visible to the events that are due after it. Programs have their
+/// turn afterwards.
 void advance(EngineHost& host, SessionTable& sessions, Clock& clock, const Json& request) {
   require_virtual(clock);
   const auto found = request.find("ns");
@@ -48,9 +49,9 @@ void advance(EngineHost& host, SessionTable& sessions, Clock& clock, const Json&
   if (found == request.end() || !found->is_number_unsigned() ||
       found->get<uint64_t>() > static_cast<uint64_t>(longest)) {
     throw ControlServer::Refusal(
-        fmt::format("\"ns\" is to be a number of nanoseconds up to {}", longest));
+        fmt::format("\"ns\" must be a number of nanoseconds up to {}", longest));
   }
-  sessions.pump_in_order();  // what was rung before it was asked
+  sessions.pump_in_order();  // doorbells that were rung before the request
   const engine::Instant target =
       clock.now() + std::chrono::nanoseconds(static_cast<int64_t>(found->get<uint64_t>()));
   auto next = host.next_deadline();
@@ -65,8 +66,8 @@ void advance(EngineHost& host, SessionTable& sessions, Clock& clock, const Json&
   sessions.begin_round();
   if (arrived) return;
   throw ControlServer::Refusal(fmt::format(
-      "after {} turns the time is {} ns, not {}: something goes on for ever; advance by "
-      "less, or ask again",
+      "after {} turns the time is {} ns, not {}: something continues forever; advance by "
+      "less, or repeat the request",
       kMaxTurns, nanoseconds(clock.now()), nanoseconds(target)));
 }
 

@@ -1,8 +1,8 @@
-// What a test asks by the control socket of time:
-//   {"command":"clock"}                  which clock, what time it is, when something is due
-//   {"command":"clock","held":true}      virtual time stands still, but for "advance"
-//   {"command":"advance","ns":N}         virtual time moves on, and all that is due happens
-// docs/control.md tells it in full.
+// The commands of the control socket for time:
+//   {"command":"clock"}                  the kind of clock, the time, the next deadline
+//   {"command":"clock","held":true}      virtual time stops, except for "advance"
+//   {"command":"advance","ns":N}         virtual time advances, and all due events happen
+// docs/control.md describes them completely.
 #pragma once
 
 #include "emulator/daemon/base/clock.h"
@@ -12,7 +12,7 @@
 
 namespace rocemu::daemon {
 
-/// All must outlive the commands. `held`: virtual time does not move by itself.
+/// All arguments must outlive the commands. With `held`, virtual time does not advance by itself.
 ControlServer::Commands time_commands(EngineHost& host, SessionTable& sessions, Clock& clock,
                                       bool& held);
 

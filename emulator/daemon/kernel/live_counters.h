@@ -1,5 +1,5 @@
-// The counters in sysfs, which are those of the moment in which a program opens one: the shim
-// connects before it does, and is answered by an end of file.
+// The counters in sysfs, which are updated at the moment in which a program opens one: the shim
+// connects before the program's open, and waits for an end of file.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@ namespace rocemu::daemon {
 
 class LiveCounters {
  public:
-  /// All of them outlive this.
+  /// All arguments must outlive this object.
   LiveCounters(EventLoop& loop, UniqueFd listener, const SysfsTree& tree,
                RuntimeDirectory& directory, NldevSource& source);
 

@@ -7,7 +7,7 @@
 namespace rocemu::daemon {
 namespace {
 
-constexpr uint16_t kPadding = 0;  // the type of an attribute that says nothing
+constexpr uint16_t kPadding = 0;  // the type of an attribute without a meaning
 
 size_t aligned(size_t size) {
   return (size + NLA_ALIGNTO - 1) / NLA_ALIGNTO * NLA_ALIGNTO;
@@ -51,7 +51,7 @@ void NetlinkMessage::add_u32(uint16_t attribute, uint32_t value) {
 }
 
 void NetlinkMessage::add_u64(uint16_t attribute, uint64_t value) {
-  // Readers may take it where it lies.
+  // Readers may access the value in place, so it must be aligned.
   if ((bytes_.size() + sizeof(nlattr)) % alignof(uint64_t) != 0) add_attribute(kPadding, {});
   add_attribute(attribute, bytes_of(value));
 }

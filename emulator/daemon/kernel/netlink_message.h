@@ -1,4 +1,4 @@
-// Netlink messages as bytes: writing them, and reading those that anybody may have written.
+// Netlink messages as bytes: writing them, and parsing those that any process may have written.
 // <linux/netlink.h> has the layouts.
 #pragma once
 
@@ -16,10 +16,10 @@ namespace rocemu::daemon {
 
 using Bytes = std::vector<std::byte>;
 
-/// One message in the making: a header and attributes.
+/// A message under construction: a header and attributes
 class NetlinkMessage {
  public:
-  /// Answers `request`: same sequence, to the same port.
+  /// Replies to `request`: with the same sequence, to the same port.
   NetlinkMessage(const nlmsghdr& request, uint16_t type, uint16_t flags);
 
   void add_bytes(std::span<const std::byte> bytes);  // not an attribute; pads to 4 bytes
@@ -29,7 +29,7 @@ class NetlinkMessage {
   void add_u64(uint16_t attribute, uint64_t value);
   void add_text(uint16_t attribute, std::string_view text);  // with a terminating zero
 
-  /// Attributes added until the end of its life are in the nest.
+  /// Attributes that are added during its lifetime are in the nest.
   class Nest {
    public:
     Nest(NetlinkMessage& message, uint16_t attribute);
@@ -48,14 +48,15 @@ class NetlinkMessage {
   Bytes bytes_;
 };
 
-/// The attributes of a request. Of two of one type the last counts, unknown ones are ignored.
+/// The attributes of a request. If a type occurs twice the last one counts; unknown types are
+/// ignored.
 class NetlinkAttributes {
  public:
-  /// Nothing if the lengths in `bytes` do not add up.
+  /// Returns nothing if the lengths in `bytes` are inconsistent.
   static std::optional<NetlinkAttributes> parse(std::span<const std::byte> bytes);
 
   bool has(uint16_t attribute) const { return values_.contains(attribute); }
-  /// Nothing if there is none of that type, or it is no such value.
+  /// Returns nothing if there is no attribute of that type, or it has another size.
   std::optional<uint32_t> u32(uint16_t attribute) const;
   std::optional<std::string_view> text(uint16_t attribute) const;
 

@@ -1,4 +1,4 @@
-// The socket that stands for the kernel's RDMA netlink: each connection sends requests and gets
+// The socket that emulates the kernel's RDMA netlink: each connection sends requests and receives
 // datagrams of messages.
 #pragma once
 
@@ -16,7 +16,7 @@ class NetlinkServer {
  public:
   /// Longer requests are not answered.
   static constexpr size_t kMaxRequest = 4096;
-  /// Messages are put together up to this; readers have room for twice as much.
+  /// Messages are combined up to this size; readers have space for twice as much.
   static constexpr size_t kDatagram = 4096;
 
   /// Throws StartError if the listening socket cannot be watched. `source` must outlive the server.
@@ -25,13 +25,13 @@ class NetlinkServer {
  private:
   struct Connection {
     UniqueFd socket;
-    EventLoop::Watch watch;    // after the fd: goes first
-    std::deque<Bytes> output;  // what the peer has no room for yet; it is asked nothing more
+    EventLoop::Watch watch;    // after the fd: destroyed first
+    std::deque<Bytes> output;  // waits for space at the peer, whose requests wait, too
   };
 
   void on_connect(UniqueFd socket);
   void on_ready(int fd);
-  /// Both are false if the connection is over.
+  /// Both functions return false if the connection has ended.
   bool read_from(Connection& connection);
   bool write_to(Connection& connection);
 

@@ -18,7 +18,7 @@
 namespace rocemu::daemon {
 namespace {
 
-constexpr uint32_t kPort = 1;  // each device has this one, and no other is connected
+constexpr uint32_t kPort = 1;  // each device has this port, and no other is connected
 constexpr uint8_t kSharedNamespaces = 1;
 constexpr uint64_t kUverbsAbi = 1;
 constexpr uint32_t kUnknownDriver = 0;
@@ -30,8 +30,8 @@ struct Request {
   uint16_t operation() const { return RDMA_NL_GET_OP(header.nlmsg_type); }
 };
 
-/// Answers one request. Each handler returns 0 or a positive errno value, and what was written is
-/// sent only with 0.
+/// Answers one request. Each handler returns 0 or a positive errno value; its messages are sent
+/// only with 0.
 class Answer {
  public:
   Answer(const Request& request, NldevSource& source) : request_(request), source_(source) {}
@@ -59,7 +59,7 @@ class Answer {
       case RDMA_NLDEV_CMD_RES_CM_ID_GET:
         return for_devices(/*dump_needs_device=*/true, [this](uint32_t i) { return objects(i); });
       default:
-        return EOPNOTSUPP;  // what changes something, among others
+        return EOPNOTSUPP;  // for example commands that change something
     }
   }
 
@@ -98,7 +98,7 @@ class Answer {
   int device(uint32_t index) {
     const SysfsDevice device = source_.device({index});
     add(index, device.name, [&](NetlinkMessage& message) {
-      message.add_u32(RDMA_NLDEV_ATTR_PORT_INDEX, device.attr.phys_port_cnt);  // how many
+      message.add_u32(RDMA_NLDEV_ATTR_PORT_INDEX, device.attr.phys_port_cnt);  // number of ports
       message.add_u64(RDMA_NLDEV_ATTR_CAP_FLAGS, device.attr.device_cap_flags);
       message.add_text(
           RDMA_NLDEV_ATTR_FW_VERSION,
@@ -113,8 +113,8 @@ class Answer {
     return 0;
   }
 
-  /// The port that the request names, or the first: a dump need not name any. Nothing if there is
-  /// no such port.
+  /// Returns the port that the request names, or the first one, since a dump need not name a port.
+  /// Returns nothing if there is no such port.
   std::optional<uint32_t> named_port(uint32_t count) const {
     if (!request_.attributes.has(RDMA_NLDEV_ATTR_PORT_INDEX))
       return request_.is_dump() ? std::optional(kPort) : std::nullopt;
@@ -154,7 +154,7 @@ class Answer {
     const auto type = request_.attributes.text(RDMA_NLDEV_ATTR_CHARDEV_TYPE);
     const auto index = request_.attributes.u32(RDMA_NLDEV_ATTR_DEV_INDEX);
     if (!type) return EINVAL;
-    if (*type != "uverbs") return ENOENT;  // readers then look at sysfs
+    if (*type != "uverbs") return ENOENT;  // readers then read sysfs
     if (!index || !has_device(*index)) return EINVAL;
     NetlinkMessage message(request_.header, request_.header.nlmsg_type, 0);
     message.add_u64(RDMA_NLDEV_ATTR_CHARDEV,
@@ -232,7 +232,7 @@ class Answer {
     }
   }
 
-  /// A dump names them all, each in a table of its own; otherwise `number` says which one.
+  /// A dump lists all objects, each in a separate table; otherwise `number` selects one.
   template <class Object>
   int list(const engine::DeviceSnapshot& state, uint32_t index, uint16_t table, uint16_t number,
            const std::vector<Object>& objects) {
@@ -257,9 +257,9 @@ class Answer {
     return 0;
   }
 
-  /// The rdma_cm ids of a device, or only those of a port. One that listens at the wildcard listens
-  /// at each device and is of no port, as in the kernel, which makes an id of its own for each
-  /// then.
+  /// Returns the rdma_cm ids of a device, or only those of a port. An id that listens on the
+  /// wildcard listens on each device and belongs to no port, as in the kernel, which then creates
+  /// an id for each device.
   std::vector<engine::RdmaIdSnapshot> ids_of(uint32_t index, uint32_t port = 0) {
     state_of(index);
     std::vector<engine::RdmaIdSnapshot> ids;
@@ -356,7 +356,7 @@ class Answer {
     if (has_family) message.add_attribute(attribute, bytes);
   }
 
-  /// As many as a message has room for.
+  /// Adds as many as fit into a message.
   void add_qps_of(NetlinkMessage& message, engine::SrqId srq) {
     constexpr size_t kMax = 100;
     const NetlinkMessage::Nest table(message, RDMA_NLDEV_ATTR_RES_QP);
@@ -370,7 +370,8 @@ class Answer {
     }
   }
 
-  /// QPs that complete there, and those that do for both queues twice, as the kernel counts.
+  /// Counts the QPs that use the CQ; those that use it for both queues count twice, as in the
+  /// kernel.
   uint64_t users_of(engine::CqId cq) {
     if (cq_users_.empty()) {
       for (const engine::DeviceSnapshot& device : snapshot_->devices) {

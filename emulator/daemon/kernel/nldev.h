@@ -1,5 +1,6 @@
-// What the kernel's RDMA subsystem answers over netlink (<rdma/rdma_netlink.h>, "nldev"), for our
-// devices: by it `rdma dev`, `rdma link` and `rdma resource` work, and libibverbs finds devices.
+// The replies of the kernel's RDMA subsystem over netlink (<rdma/rdma_netlink.h>, "nldev"), for
+// rocemu's devices. `rdma dev`, `rdma link` and `rdma resource` use them, and libibverbs to find
+// devices.
 #pragma once
 
 #include <sys/types.h>
@@ -15,28 +16,29 @@
 
 namespace rocemu::daemon {
 
-/// A context: which process has opened which device.
+/// A context: a process that has opened a device
 struct NldevClient {
   engine::ClientId id;
   engine::DeviceIndex device;
   pid_t pid;
 };
 
-/// What there is to tell, as of now.
+/// The source of the present state
 class NldevSource {
  public:
   virtual ~NldevSource() = default;
-  /// Removed ones as well, which keep their numbers.
+  /// Includes removed devices, which keep their numbers.
   virtual size_t device_count() const = 0;
   virtual bool has_device(engine::DeviceIndex index) const = 0;
-  virtual SysfsDevice device(engine::DeviceIndex index) = 0;  // it has it
+  virtual SysfsDevice device(engine::DeviceIndex index) = 0;  // whether the device has it
   virtual engine::FabricSnapshot snapshot() = 0;
   virtual std::vector<NldevClient> clients() = 0;
-  /// Of the program whose event channel of rdma_cm it is; nothing if that is gone.
+  /// Returns the process of the program with this rdma_cm event channel; nothing if the channel no
+  /// longer exists.
   virtual std::optional<pid_t> pid_of(engine::CmChannelId channel) const = 0;
 };
 
-/// The messages that answer the requests in one datagram, which may be anything.
+/// Returns the messages that answer the requests in one datagram, whose contents can be arbitrary.
 std::vector<Bytes> answer_nldev(std::span<const std::byte> datagram, NldevSource& source);
 
 }  // namespace rocemu::daemon

@@ -23,23 +23,23 @@ std::vector<unsigned> cpus_of_node(int number) {
   return options::parse_cpu_list(text).value_or(std::vector<unsigned>());
 }
 
-/// Hands out bus numbers and puts functions onto buses.
+/// Assigns bus numbers and puts functions on buses.
 class Builder {
  public:
-  /// What is below it has this node and these processors.
+  /// Sets the node and processors of all functions that are added below.
   void set_place(int numa_node, std::vector<unsigned> cpus) {
     numa_node_ = numa_node;
     cpus_ = std::move(cpus);
   }
 
-  /// A root bus; its directory is where the host bridge is.
+  /// Adds a root bus; its directory is that of the host bridge.
   PciBus add_root() {
     const uint8_t number = next_bus();
     return add_bus(number, fmt::format("devices/pci{}", name_of(number)));
   }
 
-  /// A bridge at that place of the bus, with a bus behind it, which is returned. close() follows
-  /// when all that is behind it has been added.
+  /// Adds a bridge at that place of the bus, and returns the bus behind it. close() must be called
+  /// when everything behind the bridge has been added.
   PciBus open_bridge(const PciBus& on, unsigned place, PciPort port, size_t& index) {
     PciFunction bridge = function(on, place);
     bridge.port = port;
@@ -54,7 +54,7 @@ class Builder {
 
   void add_device(const PciBus& on) { layout_.devices.push_back(function(on, 0)); }
 
-  /// A port, which has a device behind it.
+  /// Adds a port with a device behind it.
   void add_port_with_device(const PciBus& on, unsigned place, PciPort port) {
     size_t index = 0;
     add_device(open_bridge(on, place, port, index));
@@ -95,7 +95,7 @@ class Builder {
   std::vector<unsigned> cpus_;
 };
 
-/// The share of the machine's processors that a node has if the machine has not all nodes.
+/// Returns a node's share of the machine's processors if the machine lacks some nodes.
 std::vector<unsigned> share_of(const std::vector<unsigned>& all, size_t index, size_t count) {
   if (all.size() < count) return all;
   const auto at = [&](size_t i) {
@@ -108,14 +108,14 @@ std::vector<unsigned> cpus_for(const options::Topology& topology, size_t index,
                                const MachineCpus& cpus) {
   const options::NumaNode& node = topology.nodes[index];
   if (!node.cpus.empty()) return *options::parse_cpu_list(node.cpus);
-  // A machine with fewer nodes is taken for one with these.
+  // If the machine lacks some of the nodes, its processors are divided among all of them.
   const bool has_all = std::ranges::all_of(topology.nodes, [&](const options::NumaNode& one) {
     return cpus.of_node != nullptr && !cpus.of_node(one.number).empty();
   });
   return has_all ? cpus.of_node(node.number) : share_of(cpus.all, index, topology.nodes.size());
 }
 
-/// A root port, the switch's upstream port behind it, and a downstream port for each rail.
+/// Adds a root port, the switch's upstream port behind it, and a downstream port for each rail.
 void add_switch(Builder& builder, const PciBus& root, unsigned place,
                 const options::PciSwitch& pci_switch) {
   size_t root_port = 0, upstream = 0;

@@ -1,4 +1,5 @@
-// Where the PCI functions of the devices are: buses, bridges and addresses, made of a topology.
+// The positions of the devices' PCI functions, derived from a topology: buses, bridges and
+// addresses.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +12,7 @@
 
 namespace rocemu::daemon {
 
-/// As the PCI Express capability says, in its register's numbers.
+/// The types of the PCI Express capability, with the register's values
 enum class PciPort : uint8_t { kEndpoint = 0, kRoot = 4, kUpstream = 5, kDownstream = 6 };
 
 struct PciFunction {
@@ -20,7 +21,7 @@ struct PciFunction {
   uint8_t bus = 0;
   PciPort port = PciPort::kEndpoint;       // all others are bridges
   uint8_t secondary = 0, subordinate = 0;  // of a bridge: the buses behind it
-  int numa_node = -1;                      // -1: the machine does not say
+  int numa_node = -1;                      // -1: unknown
   std::vector<unsigned> cpus;
   engine::PciIdentity identity;  // of an endpoint
   std::string driver, module;    // of an endpoint; empty for none
@@ -38,17 +39,18 @@ struct PciLayout {
   std::vector<PciBus> buses;
 };
 
-/// Processors of the machine, by NUMA node.
+/// The machine's processors, by NUMA node
 struct MachineCpus {
   std::vector<unsigned> all;
-  /// Those of a node; empty if the machine has no such node.
+  /// Returns the processors of a node; empty if the machine has no such node.
   std::vector<unsigned> (*of_node)(int number) = nullptr;
 };
 
-/// Of this machine.
+/// Returns the processors of this machine.
 MachineCpus machine_cpus();
 
-/// A flat topology has none. Throws StartError if there are more buses than PCI has numbers for.
+/// A flat topology has no functions. Throws StartError if there are more buses than PCI has
+/// numbers.
 PciLayout make_pci_layout(const options::Topology& topology, size_t device_count,
                           const MachineCpus& cpus);
 

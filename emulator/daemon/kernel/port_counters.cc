@@ -5,7 +5,7 @@ namespace {
 
 using engine::Counter;
 
-/// In which the specification counts data.
+/// The unit in which the specification counts data.
 constexpr uint64_t kWord = 4;
 
 }  // namespace
@@ -42,9 +42,9 @@ std::vector<NamedCounter> port_counters(const engine::Counters& counters) {
 std::vector<NamedCounter> hardware_counters(const engine::Counters& counters) {
   const auto get = [&](Counter counter) { return counters.get(counter); };
   return {
-      // Of both.
+      // Names of both rxe and mlx5
       {"duplicate_request", get(Counter::kDuplicateRequests)},
-      // rxe's (rxe_hw_counters.c).
+      // Names of rxe (rxe_hw_counters.c)
       {"sent_pkts", get(Counter::kFramesOut)},
       {"rcvd_pkts", get(Counter::kFramesIn)},
       {"out_of_seq_request", get(Counter::kOutOfSequence)},
@@ -55,7 +55,7 @@ std::vector<NamedCounter> hardware_counters(const engine::Counters& counters) {
       {"retry_rnr_exceeded_err", get(Counter::kRnrRetriesExceeded)},
       {"completer_retry_err", get(Counter::kAckTimeouts) + get(Counter::kSequenceNaksReceived)},
       {"link_downed", get(Counter::kLinkDowns)},
-      // mlx5's (mlx5/counters.c).
+      // Names of mlx5 (mlx5/counters.c)
       {"rx_write_requests", get(Counter::kWriteRequests)},
       {"rx_read_requests", get(Counter::kReadRequests)},
       {"rx_atomic_requests", get(Counter::kAtomicRequests)},
@@ -67,7 +67,7 @@ std::vector<NamedCounter> hardware_counters(const engine::Counters& counters) {
       {"rx_icrc_encapsulated", get(Counter::kDroppedBadIcrc)},
       {"np_ecn_marked_roce_packets", get(Counter::kCongestionMarks)},
       {"np_cnp_sent", get(Counter::kCnpsSent)},
-      {"rp_cnp_ignored", get(Counter::kCnpsReceived)},  // no device slows down
+      {"rp_cnp_ignored", get(Counter::kCnpsReceived)},  // no device reduces its rate
       {"rp_cnp_handled", 0},
   };
 }

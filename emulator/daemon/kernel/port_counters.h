@@ -1,4 +1,4 @@
-// A port's counters under the names that the kernel's drivers have for them.
+// A port's counters under the names of the kernel's drivers
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ struct NamedCounter {
   uint64_t value;
 };
 
-/// Those of `counters/`: of the specification's performance management (IBTA vol 1, 16.1.3.5), as
-/// mlx5 has them.
+/// Returns the counters in `counters/`: those of the specification's performance management (IBTA
+/// vol 1, 16.1.3.5), with mlx5's names.
 std::vector<NamedCounter> port_counters(const engine::Counters& counters);
 
-/// Those of `hw_counters/` and of `rdma statistic`: rxe's and mlx5's.
+/// Returns the counters in `hw_counters/` and of `rdma statistic`: rxe's and mlx5's.
 std::vector<NamedCounter> hardware_counters(const engine::Counters& counters);
 
 }  // namespace rocemu::daemon

@@ -1,5 +1,5 @@
 // The machine's own RDMA devices, for --keep-real-devices: programs see them beside those of the
-// NIC, by links from the NIC's tree to the machine's.
+// NIC, through links from the NIC's tree to the machine's.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,14 @@
 namespace rocemu::daemon {
 
 struct RealDevices {
-  std::vector<SysfsFile> links;    // of the classes infiniband, infiniband_verbs and the like
+  std::vector<SysfsFile> links;    // of the classes infiniband, infiniband_verbs and so on
   std::vector<std::string> names;  // such as "mlx5_0"
   std::vector<std::string> nodes;  // names in /dev/infiniband, without rdma_cm
-  /// The first N for which the machine has neither uverbsN nor umadN.
+  /// The first N for which the machine has neither uverbsN nor umadN
   size_t first_free_number = 0;
 };
 
-/// Reads ROOT/sys and ROOT/dev; `root` is empty, or where a test has a machine.
+/// Reads ROOT/sys and ROOT/dev; `root` is empty, or the directory of a test's machine.
 RealDevices find_real_devices(const std::string& root = "");
 
 }  // namespace rocemu::daemon

@@ -25,7 +25,7 @@ std::string parent_of(const std::string& path) {
   return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
 
-/// Whether the directory is one of those that hold runtime directories and nothing else.
+/// Returns whether the directory is one of those that contain runtime directories and nothing else.
 bool is_base(const std::string& path) {
   const std::string name = path.substr(path.rfind('/') + 1);
   return name == abi::kBaseInRuntimeDir ||
@@ -60,7 +60,7 @@ std::vector<std::string> entries_of(int fd) {
   return names;
 }
 
-/// Everything below the directory; a link is removed, never followed.
+/// Removes everything below the directory; a link is removed, never followed.
 bool remove_contents(int fd) {
   bool all = true;
   for (const std::string& name : entries_of(fd)) {
@@ -77,7 +77,7 @@ std::string first_component(std::string_view path) {
   return std::string(path.substr(0, path.find('/')));
 }
 
-/// Makes the directories of `path` below `root` that `made` does not have yet.
+/// Creates the directories of `path` below `root` that `made` does not contain yet.
 void make_parents(int root, const std::string& path, std::set<std::string>& made) {
   for (size_t slash = path.find('/'); slash != std::string::npos;
        slash = path.find('/', slash + 1)) {
@@ -90,7 +90,7 @@ void make_parents(int root, const std::string& path, std::set<std::string>& made
   }
 }
 
-/// As `path`, which need not be the file's own.
+/// Writes the file under the name `path`, which can differ from the file's own path.
 bool write_new(int root, const std::string& path, const SysfsFile& file) {
   if (file.is_link) return symlinkat(file.content.c_str(), root, path.c_str()) == 0;
   const UniqueFd fd(
@@ -99,7 +99,7 @@ bool write_new(int root, const std::string& path, const SysfsFile& file) {
                    static_cast<ssize_t>(file.content.size());
 }
 
-/// False where the file system has no hard links or the file has too many.
+/// Returns false if the file system has no hard links or the file has too many.
 bool link_new(int root, const std::string& existing, const std::string& path) {
   return linkat(root, existing.c_str(), root, path.c_str(), 0) == 0;
 }
@@ -110,7 +110,7 @@ RuntimeDirectory::RuntimeDirectory(std::string path, size_t device_count, size_t
     : path_(std::move(path)), first_number_(first_number) {
   while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
   if (path_.empty()) throw UsageError("--dir: the name is empty");
-  // Known at once, rather than when the last socket is made.
+  // A name that is too long is detected here, and not when the last socket is created.
   const std::string longest = device_socket(device_count - 1);
   if (longest.size() > kMaxSocketPath) {
     throw StartError(
@@ -124,7 +124,7 @@ RuntimeDirectory::RuntimeDirectory(std::string path, size_t device_count, size_t
     directory_.reset();  // not ours to remove
     throw StartError(path_ + " is not empty and not a runtime directory; give another one");
   }
-  // Not before: a directory that is refused stays as it is.
+  // The mode is not changed earlier, because a directory that is refused must remain unchanged.
   if (fchmod(directory_.get(), 0700) != 0) fail_start("chmod " + path_, errno);
   std::set<std::string> made;
   for (const char* directory : {abi::kDeviceDir, abi::kSysDir}) {
@@ -132,7 +132,7 @@ RuntimeDirectory::RuntimeDirectory(std::string path, size_t device_count, size_t
   }
 }
 
-/// False if the directory vanished meanwhile, removed by the daemon that had it.
+/// Returns false if the directory was removed in the meantime by the daemon that had it.
 bool RuntimeDirectory::open_locked() {
   make_directory(path_);
   directory_.reset(open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -148,7 +148,7 @@ bool RuntimeDirectory::open_locked() {
   struct stat held {};
   if (fstat(directory_.get(), &held) != 0) fail_start("fstat " + path_, errno);
   if (held.st_uid != geteuid()) {
-    refuse(fmt::format("{} belongs to user {}, not to us ({})", path_, held.st_uid, geteuid()));
+    refuse(fmt::format("{} belongs to user {}, not to user {}", path_, held.st_uid, geteuid()));
   }
   if (flock(directory_.get(), LOCK_EX | LOCK_NB) != 0 || is_served(control_socket())) {
     refuse("a daemon already runs in " + path_);
@@ -202,7 +202,8 @@ void RuntimeDirectory::write_sysfs(const std::vector<SysfsFile>& files) {
   if (!root) fail_start("cannot open " + path_ + "/" + abi::kSysDir, errno);
   std::set<std::string> made;
   for (const SysfsFile& file : files) make_parents(root.get(), file.path, made);
-  // Most files say the same as another one: of such there is one, with several names.
+  // Most files have the same contents as another one: such contents are written once, under several
+  // names.
   std::map<std::string_view, const std::string*> path_of;
   for (const SysfsFile& file : files) {
     if (!file.is_link) {
@@ -224,7 +225,7 @@ bool RuntimeDirectory::replace_sysfs(const SysfsFile& file) {
   constexpr char kNew[] = ".new";
   const UniqueFd root = open_sysfs();
   if (!root) return false;
-  unlinkat(root.get(), kNew, 0);  // of an attempt that failed
+  unlinkat(root.get(), kNew, 0);  // left by a failed attempt
   return write_new(root.get(), kNew, file) &&
          renameat(root.get(), kNew, root.get(), file.path.c_str()) == 0;
 }
@@ -276,7 +277,7 @@ void RuntimeDirectory::remove() {
                            held.st_dev == named.st_dev;
   if (still_there && rmdir(path_.c_str()) == 0) {
     const std::string parent = parent_of(path_);
-    if (is_base(parent)) rmdir(parent.c_str());  // fails as it should while others live there
+    if (is_base(parent)) rmdir(parent.c_str());  // fails while the base contains others
   }
   directory_.reset();
 }

@@ -1,6 +1,6 @@
-// The runtime directory of abi/runtime_dir.h: made at the start, removed at the end. A lock on the
-// directory itself says that its daemon lives, so that what a killed one left behind can be told
-// from one in use, and two daemons cannot both clean up.
+// The runtime directory of abi/runtime_dir.h, created at the start and removed at the end. A lock
+// on the directory itself shows that its daemon is alive. So the directory of a killed daemon can
+// be distinguished from one in use, and two daemons cannot both clean up.
 #pragma once
 
 #include <sys/types.h>
@@ -15,9 +15,9 @@ namespace rocemu::daemon {
 
 class RuntimeDirectory {
  public:
-  /// Makes `path` (and its parent, if that is missing) for `device_count` devices, ours alone, that
-  /// are numbered from `first_number` on.
-  /// Throws StartError if it is somebody else's, a living daemon's, or no runtime directory.
+  /// Creates `path` (and its parent, if that is missing) for `device_count` devices, numbered from
+  /// `first_number`; only the user can access it. Throws StartError if the directory belongs to
+  /// another user or a living daemon, or is no runtime directory.
   RuntimeDirectory(std::string path, size_t device_count, size_t first_number = 0);
   ~RuntimeDirectory() { remove(); }
   RuntimeDirectory(const RuntimeDirectory&) = delete;
@@ -30,13 +30,13 @@ class RuntimeDirectory {
 
   void write_sysfs(const std::vector<SysfsFile>& files);
 
-  /// Puts other contents in place of a file's; a reader sees the one or the other. The directory of
-  /// a device itself stays as it is: libibverbs knows it by its modification time. False if the
-  /// file system has no room, with errno set.
+  /// Replaces the contents of a file; a reader sees either the old or the new contents. The
+  /// directory of a device itself does not change, since libibverbs identifies it by its
+  /// modification time. Returns false with errno set if the file system has no space.
   bool replace_sysfs(const SysfsFile& file);
 
-  /// Removes a link of the sysfs tree, or a directory with all that is in it. Like a device's
-  /// socket it may be gone already; false if it cannot be removed.
+  /// Removes a link of the sysfs tree, or a directory with all its contents. Like the socket of a
+  /// device it may have been removed already; returns false if it cannot be removed.
   bool remove_sysfs(const std::string& path);
   void remove_device_socket(size_t index);
 

@@ -1,4 +1,4 @@
-// What a tree below /sys is made of.
+// The files of a tree below /sys
 #pragma once
 
 #include <string>
@@ -9,19 +9,19 @@ namespace rocemu::daemon {
 
 struct SysfsFile {
   std::string path;     // below the sysfs root
-  std::string content;  // of a symbolic link, where it leads
+  std::string content;  // the target of a symbolic link
   bool is_link = false;
 };
 
 /// Collects files.
 class SysfsFiles {
  public:
-  /// A line of text.
+  /// Adds a line of text.
   void add(std::string path, std::string_view content);
   void add_binary(std::string path, std::string content);
-  /// A link to another place of the tree, relative as the kernel's are.
+  /// Adds a link to another place of the tree, which is relative like the kernel's.
   void link(const std::string& path, const std::string& to);
-  /// A link to a file of the machine's own, by its absolute name.
+  /// Adds a link to a file of the machine's own, by its absolute name.
   void link_outside(std::string path, std::string to);
   void append(std::vector<SysfsFile> files);
 

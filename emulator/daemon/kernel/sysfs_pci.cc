@@ -15,10 +15,10 @@
 namespace rocemu::daemon {
 namespace {
 
-/// The vendor of QEMU's devices, and no device of it that there is.
+/// The vendor of QEMU's devices, with an ID that no device of that vendor has.
 constexpr uint16_t kVendor = 0x1b36, kBridge = 0xace1;
 constexpr uint32_t kPciBridge = 0x060400;
-/// What a port of 100 Gbit/s needs.
+/// The speed that a port of 100 Gbit/s needs.
 constexpr char kLinkSpeed[] = "8.0 GT/s PCIe";
 constexpr uint16_t kLinkSpeedCode = 3, kLinkWidth = 16;
 constexpr char kDevices[] = "bus/pci/devices";
@@ -37,7 +37,7 @@ engine::PciIdentity identity_of(const PciFunction& function) {
           .class_code = kPciBridge};
 }
 
-/// The configuration space, with a PCI Express capability and without BARs.
+/// The configuration space, with a PCI Express capability and without BARs
 class ConfigSpace {
  public:
   explicit ConfigSpace(const PciFunction& function) : bytes_(256, '\0') {
@@ -103,8 +103,9 @@ void add_function(SysfsFiles& files, const PciFunction& function) {
     files.add(fmt::format("{}/{}_link_speed", function.path, which), kLinkSpeed);
     files.add(fmt::format("{}/{}_link_width", function.path, which), std::to_string(kLinkWidth));
   }
-  // By this file libibverbs finds the provider of a real NIC, which may be linked into a program
-  // (libmlx5 into perftest) and would take the device before rocemu's is asked. `uevent` has it.
+  // libibverbs uses this file to find the provider of a real NIC. Such a provider can be linked
+  // into a program (libmlx5 into perftest), and would take the device before rocemu's is asked.
+  // `uevent` has the alias, too.
   if (function.driver.empty()) add("modalias", alias);
   add("uevent",
       fmt::format("{}PCI_CLASS={:X}\nPCI_ID={:04X}:{:04X}\nPCI_SUBSYS_ID={:04X}:{:04X}\n"
@@ -132,14 +133,15 @@ void add_modules(SysfsFiles& files, const PciLayout& layout) {
     files.link(kDrivers + driver + "/module", "module/" + module);
 }
 
-/// Those that the machine itself has, by their absolute names.
+/// Adds the machine's own functions, by their absolute names.
 void add_machines_functions(SysfsFiles& files) {
   const std::string directory = fmt::format("/sys/{}", kDevices);
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
-    // An outer NIC's function: this NIC runs inside its --mount-sysfs.
+    // The function belongs to an outer NIC, if this NIC runs inside its --mount-sysfs.
     if (entry.path().filename().string().starts_with(abi::kPciDomain)) continue;
-    // Where they really are: this list may stand in place of the machine's (--mount-sysfs).
+    // The link names the real directory, because this list may replace the machine's
+    // (--mount-sysfs).
     const auto place = std::filesystem::canonical(entry.path(), ignored);
     files.link_outside(fmt::format("{}/{}", kDevices, entry.path().filename().string()), place);
   }
@@ -165,7 +167,7 @@ std::string cpu_mask_text(const std::vector<unsigned>& cpus, size_t machine_cpus
   const size_t bits = std::max(machine_cpus, cpus.empty() ? 0 : size_t{std::ranges::max(cpus)} + 1);
   std::vector<uint32_t> words((bits + 31) / 32);
   for (const unsigned cpu : cpus) words[cpu / 32] |= uint32_t{1} << cpu % 32;
-  // As many digits as the highest word has processors.
+  // The highest word has as many digits as its processors need.
   const size_t digits = ((bits - 1) % 32 + 4) / 4;
   std::string text = fmt::format("{:0{}x}", words.back(), digits);
   for (size_t i = words.size() - 1; i-- > 0;) text += fmt::format(",{:08x}", words[i]);

@@ -35,7 +35,7 @@ std::string gid_text(const wire::IpAddress& gid) {
   return text;
 }
 
-// As the kernel words it: "100 Gb/sec (4X EDR)".
+// Returns the kernel's words: "100 Gb/sec (4X EDR)".
 std::string rate_text(uint8_t width_code, uint8_t speed_code) {
   struct Speed {
     uint8_t code;
@@ -71,10 +71,10 @@ std::string physical_state_text(uint8_t state) {
   return fmt::format("{}: {}", state, state < std::size(kNames) ? kNames[state] : "<unknown>");
 }
 
-// Linux answers EINVAL for the attributes of an empty entry of the GID table, and programs rely on
-// it to tell such entries. What a regular file holds cannot do that, so they are links to
-// attributes of the loopback interface, which has neither speed nor duplex: they answer EINVAL on
-// any machine.
+// Reading the attributes of an empty entry of the GID table fails with EINVAL on Linux, and
+// programs rely on this to recognize such entries. A regular file cannot do this, so they are links
+// to attributes of the loopback interface, which has neither speed nor duplex: reading these fails
+// with EINVAL on any machine.
 std::string find_unreadable() {
   for (const char* path : {"/sys/class/net/lo/speed", "/sys/class/net/lo/duplex"}) {
     const UniqueFd fd(open(path, O_RDONLY | O_CLOEXEC));
@@ -121,7 +121,7 @@ void add_port_state(SysfsFiles& files, const std::string& directory, const abi::
   files.add(directory + "/phys_state", physical_state_text(port.phys_state));
 }
 
-/// The layout with what the profiles say of the devices' functions.
+/// Returns the layout with the properties of the devices' functions from the profiles.
 PciLayout with_identities(PciLayout layout, const std::vector<SysfsDevice>& devices) {
   for (const SysfsDevice& device : devices) {
     if (device.index >= layout.devices.size()) continue;
@@ -230,7 +230,7 @@ void SysfsTree::add_port_attributes(SysfsFiles& files, const SysfsDevice& device
       files.link_outside(type, unreadable_);
       files.link_outside(netdev, unreadable_);
     } else {
-      // One missing type makes ibv_query_gid_table fail altogether.
+      // If one type is missing, ibv_query_gid_table fails completely.
       files.add(type, "RoCE v2");
       files.add(netdev, "");
     }
@@ -251,7 +251,7 @@ void SysfsTree::add_device(SysfsFiles& files, const SysfsDevice& device) const {
             std::string_view(attr.fw_ver, strnlen(attr.fw_ver, sizeof attr.fw_ver)));
   files.add(directory + "/hw_rev",
             identity.hw_rev.empty() ? fmt::format("0x{:x}", attr.hw_ver) : identity.hw_rev);
-  // By these two the provider knows its own.
+  // The provider recognizes its own devices by these two files.
   if (!identity.hca_type.empty()) files.add(directory + "/hca_type", identity.hca_type);
   if (!profile.is_generic()) files.add(directory + "/" + abi::kProfileFile, profile.name);
   if (!identity.board_id.empty()) files.add(directory + "/board_id", identity.board_id);
@@ -276,11 +276,12 @@ void SysfsTree::add_device(SysfsFiles& files, const SysfsDevice& device) const {
             fmt::format("{}:{}", abi::kDeviceMajor, real_.first_free_number + device.index));
 }
 
-// The directory of the interface in the PCI function. Its attributes are the machine's own.
+// Adds the directory of the interface in the PCI function. Its attributes are the machine's own.
 void SysfsTree::add_netdev(SysfsFiles& files, const std::string& name, size_t index) const {
   const std::string directory = place(index, "net", name);
   std::error_code ignored;
-  // Where it really is: this directory may be what its class shows of it.
+  // The link names the real directory, because this directory may be what the interface's class
+  // shows.
   const auto machines = std::filesystem::canonical("/sys/class/net/" + name, ignored);
   for (const auto& entry : std::filesystem::directory_iterator(machines, ignored)) {
     const std::string attribute = entry.path().filename();
@@ -306,7 +307,7 @@ std::vector<SysfsFile> SysfsTree::files(const std::vector<SysfsDevice>& devices)
   files.add("class/misc/rdma_cm/dev", fmt::format("{}:{}", abi::kCmMajor, abi::kCmMinor));
   files.append(real_.links);
   add_pci(files, with_identities(pci_, devices));
-  std::set<std::string> netdevs{kLoopback};  // that are a device's or, as this one, nobody's
+  std::set<std::string> netdevs{kLoopback};  // of a device or, as this one, of none
   for (const SysfsDevice& device : devices) {
     add_device(files, device);
     add_links(files, device);
@@ -340,7 +341,7 @@ std::vector<SysfsFile> SysfsTree::counter_files(const std::string& device, size_
     files.add(fmt::format("{}/hw_counters/{}", directory, counter.name),
               std::to_string(counter.value));
   }
-  files.add(directory + "/hw_counters/lifespan", "0");  // each reader gets what is so now
+  files.add(directory + "/hw_counters/lifespan", "0");  // each reader gets the present value
   return files.take();
 }
 

@@ -1,5 +1,5 @@
-// What stands in sysfs for the devices: the files that libibverbs, librdmacm, libibumad and tools
-// read, in the kernel's places. Entries of the classes are links to /sys/devices.
+// The files in sysfs for the devices: those that libibverbs, librdmacm, libibumad and tools read,
+// in the kernel's places. Entries of the classes are links to /sys/devices.
 #pragma once
 
 #include <cstdint>
@@ -20,49 +20,50 @@ namespace rocemu::daemon {
 struct SysfsDevice {
   std::string name;
   std::vector<wire::IpAddress> addresses;
-  abi::DeviceAttr attr;  // as ibv_query_device(3) says
+  abi::DeviceAttr attr;  // as returned by ibv_query_device(3)
   abi::PortAttr port;
   size_t index = 0;
   std::vector<std::string> netdevs = {};  // of each address
   std::shared_ptr<const engine::DeviceProfile> profile = engine::generic_profile();
 
-  /// The network interface of the port: that of the first address that is not a loopback one.
+  /// Returns the network interface of the port: that of the first address that is not a loopback
+  /// address.
   std::string netdev() const;
 };
 
 class SysfsTree {
  public:
-  /// Throws StartError if the topology has too much for PCI.
+  /// Throws StartError if the topology is too large for PCI.
   SysfsTree(const options::Topology& topology, size_t device_count,
             std::vector<NetworkInterface> interfaces, RealDevices real = {});
 
-  /// The interface of each address.
+  /// Returns the interface of each address.
   std::vector<std::string> netdevs_of(const std::vector<wire::IpAddress>& addresses) const;
 
-  /// Everything, in no particular order; directories are those that the paths name.
+  /// Returns all files, in no particular order; the paths imply the directories.
   std::vector<SysfsFile> files(const std::vector<SysfsDevice>& devices) const;
-  /// Of these the files of one device, as they are to be now.
+  /// Returns the files of one device with their present contents.
   std::vector<SysfsFile> files_of(const SysfsDevice& device) const;
-  /// Of these, what changes when the port goes down or up.
+  /// Returns the files that change when the port goes down or up.
   std::vector<SysfsFile> port_state_files(const std::string& device, size_t index,
                                           const abi::PortAttr& port) const;
-  /// The port's counters, under the names that mlx5 and rxe have for them.
+  /// Returns the files of the port's counters, under the names of mlx5 and rxe.
   std::vector<SysfsFile> counter_files(const std::string& device, size_t index,
                                        const engine::Counters& counters) const;
 
-  /// Links and directories that are gone when the device is removed: its PCI function stays.
+  /// Returns the links and directories that are removed with the device: its PCI function stays.
   std::vector<std::string> places(const std::string& device, size_t index) const;
 
  private:
   std::string verbs_name(size_t index) const;
   std::string mad_name(size_t index) const;
-  /// Where an entry of a class is, which the device has.
+  /// Returns the position of an entry of a class that belongs to the device.
   std::string place(size_t index, const char* class_name, const std::string& name) const;
   std::string port_directory(const std::string& device, size_t index) const;
   void add_links(SysfsFiles& files, const SysfsDevice& device) const;
   void add_device(SysfsFiles& files, const SysfsDevice& device) const;
   void add_port(SysfsFiles& files, const SysfsDevice& device) const;
-  /// A port that is down and has no address.
+  /// Adds a port that is down and has no address.
   void add_further_port(SysfsFiles& files, const SysfsDevice& device, unsigned number) const;
   void add_port_attributes(SysfsFiles& files, const SysfsDevice& device,
                            const std::string& directory, const abi::PortAttr& port,
@@ -73,7 +74,7 @@ class SysfsTree {
   PciLayout pci_;
   std::vector<NetworkInterface> interfaces_;
   RealDevices real_;  // that programs see, too
-  /// A file of this machine that answers EINVAL when it is read; empty if there is none.
+  /// A file of this machine whose reading fails with EINVAL; empty if there is none.
   std::string unreadable_;
 };
 

@@ -1,5 +1,5 @@
 // Tracks memory whose pages have changed since the client registered it (abi::MappingChanges). A
-// NIC has pinned the old pages; the daemon reaches the new ones.
+// NIC has pinned the old pages; the daemon accesses the new ones.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@ class MappingChanges {
     abi::MappingCall call;
   };
 
-  /// Takes the memory that the client shares with the daemon and writes.
+  /// Takes the memory that the client writes and shares with the daemon.
   void share(const abi::MappingChanges& changes) { shared_ = &changes; }
 
-  /// Returns whether find() may return something: cheap.
+  /// Returns whether find() can return something. Cheap.
   bool may_be_any() const {
     return shared_ != nullptr &&
            (!known_.empty() || shared_->count.load(std::memory_order_acquire) != seen_);

@@ -16,12 +16,12 @@
 namespace rocemu::daemon {
 namespace {
 
-/// Far below the 2 GiB that one system call moves at most.
+/// Far below the maximum of one system call, 2 GiB.
 constexpr uint64_t kMaxBytesPerCall = uint64_t{1} << 30;
 
-/// A program may watch for the last bytes of a WRITE, and takes them for a sign that the others are
-/// there. x86 makes stores visible in the order in which the kernel's copy makes them. Elsewhere so
-/// many bytes at the end are written by a call of their own, after a barrier.
+/// A program may poll the last bytes of a WRITE, and assume that the other bytes have arrived
+/// before them. x86 makes stores visible in the order of the kernel's copy. On other processors the
+/// last kBytesWrittenLast bytes are written by a separate call, after a barrier.
 #if defined(__x86_64__)
 constexpr uint64_t kBytesWrittenLast = 0;
 #else
@@ -31,14 +31,15 @@ constexpr uint64_t kPage = 4096;  // or a multiple of it
 
 bool is_process_vm_permitted(pid_t pid) {
   if (pid <= 0) return false;
-  // Nobody has a page at address 0 here; what matters is whether the kernel gets as far as looking.
+  // No process has a page at address 0 here; the test only shows whether the kernel permits the
+  // access.
   char byte;
   const iovec local{&byte, 1};
   const iovec remote{nullptr, 1};
   return process_vm_readv(pid, &local, 1, &remote, 1, 0) >= 0 || errno == EFAULT;
 }
 
-/// A file of another file system could make us wait, or be a pipe.
+/// A file of another file system could block, or be a pipe.
 bool is_proc_file(int fd) {
   struct stat status {};
   struct statfs system {};
@@ -93,7 +94,7 @@ uint64_t bytes_of(std::span<const engine::RemoteRange> ranges) {
   return bytes;
 }
 
-/// How much of what is left the next call moves.
+/// Returns how many of the remaining bytes the next call moves.
 template <bool kWrite>
 uint64_t bytes_for_call(uint64_t left) {
   if (!kWrite || kBytesWrittenLast == 0) return std::min(left, kMaxBytesPerCall);
@@ -102,7 +103,7 @@ uint64_t bytes_for_call(uint64_t left) {
   return left;
 }
 
-/// Fills `vectors` with up to IOV_MAX pieces and `bytes` bytes and returns how many bytes they are.
+/// Fills `vectors` with up to IOV_MAX ranges and `bytes` bytes, and returns their number of bytes.
 template <class Range>
 uint64_t gather(Cursor<Range>& cursor, uint64_t bytes, std::vector<iovec>& vectors) {
   vectors.clear();
@@ -185,8 +186,8 @@ engine::MemoryResult MemoryReach::copy(std::span<const engine::RemoteRange> remo
 
   if (way_ == Way::kProcessVm) {
     while (!theirs.at_end() && !ours.at_end()) {
-      // As many bytes as both sides have pieces for: gather ours, then theirs to match, and if
-      // theirs ran out of pieces, ours again to match that.
+      // Uses as many bytes as both sides have ranges for: collects ours, then theirs to match, and
+      // if theirs ran out of ranges, ours again to match that.
       const Cursor<std::span<Bytes>> ours_before = ours;
       uint64_t bytes = gather(ours, bytes_for_call<kWrite>(left), scratch.local);
       const uint64_t matched = gather(theirs, bytes, scratch.remote);
@@ -214,7 +215,7 @@ engine::MemoryResult MemoryReach::copy(std::span<const engine::RemoteRange> remo
     } else {
       moved = pread(file, reinterpret_cast<void*>(ours.address()), bytes, offset);
     }
-    if (moved == 0) return MemoryResult::kGone;  // its address space is no more
+    if (moved == 0) return MemoryResult::kGone;  // its address space no longer exists
     if (moved < 0 || static_cast<uint64_t>(moved) != bytes) return MemoryResult::kFault;
     theirs.advance(bytes);
     ours.advance(bytes);

@@ -1,10 +1,10 @@
-// How one client's memory is reached by system calls: process_vm_readv/writev where the kernel
-// permits it (one call for many ranges), else the client's own /proc/self/mem, which works across
-// pid namespaces and for processes that are not dumpable.
+// Access to one client's memory by system calls: process_vm_readv/writev if the kernel permits it
+// (one call for many ranges), else the client's own /proc/self/mem, which works across pid
+// namespaces and for processes that are not dumpable.
 //
 // The mem file ignores page protection: a write to a read-only page of the client, which
-// process_vm_writev refuses, succeeds there (on a private copy of the page). So does a NIC's, which
-// has pinned the page and knows nothing of mprotect(2).
+// process_vm_writev refuses, succeeds there (on a private copy of the page). The write of a NIC
+// succeeds, too, since a NIC has pinned the page and does not notice mprotect(2).
 #pragma once
 
 #include <sys/types.h>
@@ -21,17 +21,17 @@ namespace rocemu::daemon {
 class MemoryReach {
  public:
   enum class Way { kNone, kProcessVm, kMemFile };
-  /// Of one thread.
+  /// Buffers of one thread
   struct Scratch {
     std::vector<iovec> local, remote;
   };
 
-  /// `mem_file` is the client's /proc/self/mem, or empty. Chooses the way. `prefer_mem_file` is for
-  /// tests.
+  /// `mem_file` is the client's /proc/self/mem, or empty. Chooses the method. `prefer_mem_file` is
+  /// for tests.
   MemoryReach(pid_t pid, UniqueFd mem_file, bool prefer_mem_file);
 
   Way way() const { return way_; }
-  /// By another thread; kNone if there is no file descriptor left.
+  /// Returns a copy for another thread; its way is kNone if no file descriptor is left.
   MemoryReach duplicate() const;
 
   engine::MemoryResult read(std::span<const engine::RemoteRange> from,
@@ -40,9 +40,8 @@ class MemoryReach {
                              std::span<const std::span<const uint8_t>> from,
                              Scratch& scratch) const;
 
-  /// Writes as to pages that are pinned: to those that may no longer be written, too, and what is
-  /// for pages that are no longer there goes nowhere. kDone, or kGone. Takes a system call for each
-  /// page.
+  /// Writes to memory like to pinned pages: also to pages that became read-only, while bytes for
+  /// unmapped pages are dropped. Returns kDone, or kGone. Takes a system call for each page.
   engine::MemoryResult write_pinned(std::span<const engine::RemoteRange> to,
                                     std::span<const std::span<const uint8_t>> from) const;
 

@@ -26,7 +26,8 @@ struct PatientCopier::Shared {
   Shared(MemoryReach own_reach, UniqueFd tell_returned)
       : reach(std::move(own_reach)), returned(std::move(tell_returned)) {}
 
-  /// The thread. It owns all of this too, since it may outlive everybody else.
+  /// The function of the thread. The thread shares ownership of this object, since it can outlive
+  /// all other users.
   void serve() {
     MemoryReach::Scratch scratch;
     std::unique_lock lock(mutex);
@@ -58,9 +59,9 @@ struct PatientCopier::Shared {
   const UniqueFd returned;
   std::mutex mutex;
   std::condition_variable changed;
-  bool busy = false;       // with the call below, which only the thread touches meanwhile
-  bool late = false;       // nobody waits for it any more
-  bool abandoned = false;  // there will be none
+  bool busy = false;       // the call below, which only the thread accesses in this time
+  bool late = false;       // no caller waits for the call any more
+  bool abandoned = false;  // there will be no further call
   bool writes = false;
   std::vector<RemoteRange> ranges;
   std::vector<uint8_t> bytes;
@@ -72,7 +73,7 @@ std::unique_ptr<PatientCopier> PatientCopier::start(const MemoryReach& reach, in
   MemoryReach own = reach.duplicate();
   UniqueFd own_returned(fcntl(returned, F_DUPFD_CLOEXEC, 0));
   if (own.way() == MemoryReach::Way::kNone || !own_returned) return nullptr;
-  sigset_t all, before;  // signals are the main thread's
+  sigset_t all, before;  // signals belong to the main thread
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   std::unique_ptr<PatientCopier> copier;

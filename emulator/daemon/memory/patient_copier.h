@@ -1,11 +1,10 @@
 // Copies to and from the memory of a client that may have to provide it first (userfaultfd(2), a
-// mapped file of a file system in user space): a system call that reaches such a page sleeps until
-// it does, for ever perhaps, and only a signal that kills ends that. So a thread of its own makes
-// the call, for which others wait a moment only.
+// mapped file of a file system in user space). A system call that accesses such a page sleeps until
+// the page is provided, perhaps forever, and only a fatal signal ends it. A separate thread
+// therefore makes the call, and callers wait for it only for a moment.
 //
-// What is to be written is copied first, so that a late call has what it needs. Until it has
-// returned nothing else of that client is touched: what it writes late is older than all that is
-// written afterwards.
+// Data to write is copied first, so that a late call still has it. Until a late call has returned,
+// nothing else of that client is accessed: its late write is older than all later writes.
 #pragma once
 
 #include <memory>
@@ -17,11 +16,11 @@ namespace rocemu::daemon {
 
 class PatientCopier {
  public:
-  /// Signals the return of a late call by `returned`, an eventfd. `allowance` is that of the
-  /// program, which may have several copiers. Null if there is no thread or descriptor left.
+  /// `returned` is an eventfd that reports the return of a late call. `allowance` belongs to the
+  /// program, which may have several copiers. Returns null if no thread or descriptor is left.
   static std::unique_ptr<PatientCopier> start(const MemoryReach& reach, int returned,
                                               std::shared_ptr<WaitAllowance> allowance);
-  /// The thread ends by itself, when its call has returned.
+  /// The thread ends by itself when its call has returned.
   ~PatientCopier();
 
   /// Returns MemoryResult::kNotYet if the call takes longer than the allowance, or if the previous
@@ -30,7 +29,7 @@ class PatientCopier {
                             std::span<const std::span<uint8_t>> to);
   engine::MemoryResult write(std::span<const engine::RemoteRange> to,
                              std::span<const std::span<const uint8_t>> from);
-  /// A late call has not returned.
+  /// Returns whether a late call has not returned.
   bool is_busy() const;
 
  private:

@@ -50,8 +50,8 @@ ProcessMemory::Way ProcessMemory::add(engine::ClientId client, pid_t pid, Unique
   return way;
 }
 
-/// Contexts belong to one process if they have the same PID, or the same /proc/PID/mem, which stays
-/// the same file while one of them has it open.
+/// Contexts belong to one process if they have the same PID, or the same /proc/PID/mem, which
+/// remains the same file while one of them has it open.
 std::shared_ptr<ProcessMemory::Process> ProcessMemory::process_of(
     pid_t pid, std::optional<FileId> mem_file) const {
   for (const auto& [id, client] : clients_) {
@@ -115,7 +115,7 @@ engine::MemoryResult ProcessMemory::read_posted(engine::ClientId client, uint32_
   const bool is_there = uses_send_slots_ && source->sent != nullptr &&
                         slot < abi::SendSlots::kCount && offset <= kMaxBytes &&
                         bytes_wanted <= kMaxBytes - offset;
-  if (!is_there) return read(client, from, to);  // the client's word
+  if (!is_there) return read(client, from, to);  // by the client's account
   const uint8_t* bytes = source->sent->bytes[slot] + offset;
   for (const std::span<uint8_t> part : to) {
     std::memcpy(part.data(), bytes, part.size());
@@ -133,7 +133,7 @@ engine::MemoryResult ProcessMemory::write(engine::ClientId client,
   check_mappings(*target, to, /*writes=*/true);
   settle(*target, to);
   if (is_shared(to)) flush_shared();
-  flush_queue(*target->process);  // a program may watch for the later of two
+  flush_queue(*target->process);  // a program may poll the later of two writes
   if (target->copier != nullptr) [[unlikely]] {
     return target->copier->write(to, from);
   }
@@ -180,7 +180,7 @@ void ProcessMemory::enqueue(Client& target, std::span<const engine::RemoteRange>
   if (process.queue.is_full(to)) flush_queue(process);
   if (!std::exchange(process.is_in_waiting, true)) waiting_.push_back(&process);
   if (is_shared(to)) {
-    flush_shared(&process);  // those came before
+    flush_shared(&process);  // these came before
     if (!std::exchange(process.has_shared_in_queue, true)) ++shared_waiting_;
   }
   process.queue.add(to, from);
@@ -231,7 +231,7 @@ void ProcessMemory::on_registration(engine::ClientId client, uint64_t address, u
   }
 }
 
-/// As to memory that is pinned.
+/// Writes to memory like to pinned memory.
 void ProcessMemory::write_now(const Client& target, std::span<const engine::RemoteRange> to,
                               std::span<const uint8_t> bytes) {
   const std::array<std::span<const uint8_t>, 1> all{bytes};
@@ -255,7 +255,7 @@ void ProcessMemory::settle_received(Client& client, std::span<const engine::Remo
   if (!client.received.may_overlap(ranges)) [[likely]] {
     return;
   }
-  flush_queue(*client.process);  // those came before
+  flush_queue(*client.process);  // these came before
   const auto write = [&](std::span<const engine::RemoteRange> to, std::span<const uint8_t> bytes) {
     write_now(client, to, bytes);
   };

@@ -1,12 +1,11 @@
-// Application memory as the engine reaches it: by system calls (memory_reach.h). Short writes wait
-// for one another (write_queue.h), and short messages go to the program beside their completions
-// (received_payload.h). Of a client that may have to provide its pages by itself another
-// thread makes the calls (patient_copier.h).
+// The engine's access to application memory: by system calls (memory_reach.h). Short writes are
+// collected (write_queue.h), and short messages go to the program beside their completions
+// (received_payload.h). For a client that may have to provide its pages, another thread makes the
+// calls (patient_copier.h).
 //
-// A write that waits is performed before the same bytes are read or overwritten, by whatever
-// address: each context of a process is a client, and all of them share its address space; and
-// memory that is mapped more than once (RemoteRange::is_shared) has several addresses, in several
-// processes.
+// A queued write is carried out before the same bytes are read or overwritten, by any address: each
+// context of a process is a client, and all of them share its address space; and memory that is
+// mapped more than once (RemoteRange::is_shared) has several addresses, in several processes.
 #pragma once
 
 #include <memory>
@@ -32,15 +31,17 @@ class ProcessMemory {
 
   ProcessMemory();
 
-  /// See MemoryReach; with kNone there is no way, and the client is not added.
+  /// See MemoryReach; with kNone the memory cannot be accessed, and the client is not added.
   Way add(engine::ClientId client, pid_t pid, UniqueFd mem_file, bool prefer_mem_file = false);
   void remove(engine::ClientId client);
 
-  /// From now on its memory may be MemoryResult::kNotYet. 0 or an errno value.
+  /// From now on an access to its memory may return MemoryResult::kNotYet. Returns 0 or an errno
+  /// value.
   int expect_waits(engine::ClientId client);
-  /// Of some client memory is waited for.
+  /// Returns whether memory of some client is waited for.
   bool waits() const;
-  /// An eventfd, readable when memory may be there that was not yet; -1 if the system has none.
+  /// Returns an eventfd that becomes readable when memory may have been provided; -1 if the system
+  /// has none.
   int returned_fd() const { return returned_.get(); }
 
   engine::MemoryResult read(engine::ClientId client, std::span<const engine::RemoteRange> from,
@@ -51,55 +52,56 @@ class ProcessMemory {
                                    std::span<const std::span<uint8_t>> to);
   engine::MemoryResult write(engine::ClientId client, std::span<const engine::RemoteRange> to,
                              std::span<const std::span<const uint8_t>> from);
-  /// See HostMemory; what waits is written by flush() at the latest.
+  /// See HostMemory. Queued writes are carried out by flush() at the latest.
   engine::MemoryResult write_soon(engine::ClientId client, std::span<const engine::RemoteRange> to,
                                   std::span<const std::span<const uint8_t>> from);
   /// See HostMemory and ReceivedPayload.
   engine::MemoryResult write_received(engine::ClientId client, engine::QpNumber qp, bool is_first,
                                       std::span<const engine::RemoteRange> to,
                                       std::span<const std::span<const uint8_t>> from);
-  /// How many writes there were, but for the payload of messages, which completions tell of.
+  /// Returns the number of writes, except for the payload of messages, which completions announce.
   uint64_t writes() const { return writes_; }
-  /// Makes the writes that wait, but for the payload of messages that are about to complete.
+  /// Carries out the queued writes, except for the payload of messages that are about to complete.
   void flush();
-  /// What Cqe::payload is to be of a completion that is added to the CQ now, as the `index`-th.
+  /// Returns the value of Cqe::payload for a completion that is added to the CQ now, as the
+  /// `index`-th.
   uint8_t attach_payload(engine::ClientId client, const abi::Cqe& cqe, engine::CqId cq,
                          uint32_t index);
-  /// All completions of the step were added: writes what is left.
+  /// All completions of the step were added: writes the remaining payload.
   void flush_unattached();
 
   /// Sets the memory in which the client reports changes of its mappings.
   void watch_mappings(engine::ClientId client, const abi::MappingChanges& changes);
   /// Notes that the client is about to register these bytes.
   void on_registration(engine::ClientId client, uint64_t address, uint64_t length);
-  /// While a client's request is carried out its memory is only probed: no message uses it.
+  /// While a request of a client is executed, its memory is only probed: no message uses it.
   void expect_messages(bool expects) { expects_messages_ = expects; }
 
-  /// Memory that the client shares with the daemon.
+  /// Takes memory that the client shares with the daemon.
   void share(engine::ClientId client, abi::Payload& payload, const abi::DoorbellRing& ring);
-  /// Whether read_posted() finds messages in slots, or where the program has them. There, a program
-  /// that changes a message before it is complete sees what comes of it, as with a NIC.
+  /// Sets whether read_posted() finds messages in slots, or in the program's buffers. In the latter
+  /// case a program that modifies a message before it is complete sees the effect, as with a NIC.
   void use_send_slots(bool use) { uses_send_slots_ = use; }
-  /// Writes what is beside completions that the client has not taken: it is about to deregister
-  /// the memory, or to lose the completions.
+  /// Writes the payload beside completions that the client has not taken: the client is about to
+  /// deregister the memory, or to lose the completions.
   void withdraw_payload(engine::ClientId client);
-  /// Writes what is beside completions since before the last call: its program polls late, and may
-  /// look at the memory meanwhile.
+  /// Writes the payload that is beside completions since before the last call: its program polls
+  /// late, and may read the memory in the meantime.
   void write_untaken();
-  /// There may be some that write_untaken() is to write.
+  /// Returns whether write_untaken() may have payload to write.
   bool is_any_untaken() const { return !untaken_.empty(); }
 
  private:
-  /// An address space; each of its clients is a context.
+  /// An address space; each of its clients is a context
   struct Process {
-    pid_t pid;                         // 0: of another PID namespace
-    bool was_warned = false;           // that it uses memory that it has mapped anew
+    pid_t pid;                         // 0: in another PID namespace
+    bool was_warned = false;           // that it uses remapped memory
     std::optional<FileId> mem_file{};  // the file that it sent
     WriteQueue queue{};
     bool has_shared_in_queue = false;
     bool is_in_waiting = false;
     std::vector<engine::ClientId> clients{};
-    /// Shared by all contexts of the process, however many it opens.
+    /// Shared by all contexts of the process, however many it opens
     std::shared_ptr<WaitAllowance> allowance = std::make_shared<WaitAllowance>();
   };
   struct Client {
@@ -112,7 +114,7 @@ class ProcessMemory {
     ReceivedPayload received{};
     bool is_in_untaken = false;
     const abi::SendSlots* sent = nullptr;     // shared with the client
-    std::unique_ptr<PatientCopier> copier{};  // if it may have to be waited for
+    std::unique_ptr<PatientCopier> copier{};  // if the memory may have to be waited for
   };
 
   Client* find(engine::ClientId client);
@@ -129,9 +131,9 @@ class ProcessMemory {
 
   std::unordered_map<engine::ClientId, Client> clients_;
   std::vector<Process*> waiting_;             // whose queues may not be empty
-  size_t shared_waiting_ = 0;                 // of them, those with shared memory in their queue
-  std::vector<engine::ClientId> unattached_;  // who may have messages without a completion
-  std::vector<engine::ClientId> untaken_;     // who may have payload beside completions
+  size_t shared_waiting_ = 0;                 // number of those with shared memory in their queue
+  std::vector<engine::ClientId> unattached_;  // that may have messages without a completion
+  std::vector<engine::ClientId> untaken_;     // that may have payload beside completions
   uint64_t writes_ = 0;
   bool uses_send_slots_ = true;
   bool expects_messages_ = true;

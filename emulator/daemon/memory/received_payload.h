@@ -1,6 +1,6 @@
-// Payload of short messages on its way to the program beside its completions (abi::PayloadSlot).
-// A message has its slot from when the engine receives it. Until its completion is added to the CQ,
-// which is in the same step, the slot is nobody's; then it is the program's to take.
+// Payload of short messages in transit to the program beside its completions (abi::PayloadSlot). A
+// message gets its slot when the engine receives it. Until its completion is added to the CQ, in
+// the same step, the slot is reserved; then the program can take it.
 #pragma once
 
 #include <algorithm>
@@ -19,18 +19,19 @@ namespace rocemu::daemon {
 
 class ReceivedPayload {
  public:
-  /// Of one client. Both are memory that it shares with the daemon.
+  /// Both arguments are memory that one client shares with the daemon.
   void share(abi::PayloadSlots& slots, const abi::DoorbellRing& ring) {
     slots_ = &slots;
     ring_ = &ring;
   }
 
-  /// A message, or its next part. False if it has to be written: it is too long, there is no free
-  /// slot, or the client takes none.
+  /// Adds a message, or its next part. Returns false if it must be written: it is too long, there
+  /// is no free slot, or the client takes none.
   bool add(engine::QpNumber qp, bool is_first, std::span<const engine::RemoteRange> to,
            std::span<const std::span<const uint8_t>> from);
-  /// What Cqe::payload is to be: the oldest message of that QP goes into a slot if it completes so;
-  /// else `write` writes it. `index` is the completion's place in its CQ.
+  /// Returns the value of Cqe::payload: the oldest message of that QP goes into a slot if it
+  /// completes with this completion; else `write` writes it. `index` is the completion's place in
+  /// its CQ.
   template <class Writer>
   uint8_t attach(const abi::Cqe& cqe, engine::CqId cq, uint32_t index, Writer write) {
     if (messages_.empty() || cqe.queue == abi::WorkQueue::kSend || cqe.byte_len == 0) return 0;
@@ -50,23 +51,25 @@ class ReceivedPayload {
   }
 
   bool is_any_unattached() const { return !messages_.empty(); }
-  /// Has `write` write all messages that have no completion, in their order.
+  /// Makes `write` write all messages that have no completion, in order.
   template <class Writer>
   void spill(Writer write) {
     for (const Message& message : messages_) write_message(message, write);
     messages_.clear();
   }
 
-  /// Some of the bytes may be in a slot, or wait for one.
+  /// Returns whether some of the bytes may be in a slot, or wait for one.
   bool may_overlap(std::span<const engine::RemoteRange> ranges) const;
-  /// Has `write` write what is in slots and overlaps the ranges; of all slots without ranges.
+  /// Makes `write` write the payload in slots that overlaps the ranges; without ranges, that of all
+  /// slots.
   template <class Writer>
   void withdraw(std::span<const engine::RemoteRange> ranges, Writer write) {
     withdraw_where([&](const Place& place) { return ranges.empty() || overlaps(place, ranges); },
                    write);
   }
-  /// The same for what was in slots at the last call too. True if there is more to write later.
-  /// What the client is copying in this moment is left to it, and what came after that.
+  /// The same for payload that was in slots at the last call too. Returns whether there is more to
+  /// write later. Payload that the client is copying at this moment, and later payload, is left to
+  /// the client.
   template <class Writer>
   bool withdraw_untaken(Writer write) {
     sort_outstanding();
@@ -86,13 +89,13 @@ class ReceivedPayload {
   }
 
  private:
-  /// Where the bytes go.
+  /// The destination of the bytes
   struct Place {
     std::array<engine::RemoteRange, abi::PayloadSlot::kMaxRanges> list;
     size_t count = 0;
     size_t length = 0;
     engine::CqId cq{};
-    uint64_t number = 0;         // how many slots were filled before
+    uint64_t number = 0;         // number of slots filled before
     uint64_t state = 0;          // of the slot, when it was filled
     bool was_looked_at = false;  // and not taken: withdraw_untaken()
 
@@ -104,7 +107,7 @@ class ReceivedPayload {
   };
   static constexpr size_t kMaxMessages = 64;
 
-  /// In the order in which they came.
+  /// In the order of arrival
   template <class Which, class Writer>
   void withdraw_where(Which which, Writer write) {
     sort_outstanding();
@@ -117,8 +120,8 @@ class ReceivedPayload {
     });
     if (outstanding_.empty() && messages_.empty()) reset_bounds();
   }
-  /// Those of one CQ are taken in their order, those of several in any: the later message has to be
-  /// what stays in memory that both are for.
+  /// Payload of one CQ is taken in order, that of several CQs in any order: if two messages are for
+  /// the same memory, the later one must remain there.
   template <class Writer>
   void settle_other_cqs(const Message& message, engine::CqId cq, Writer write) {
     if (!outstanding_.empty() && places_[outstanding_.back()].cq != cq) has_several_cqs_ = true;
@@ -137,13 +140,13 @@ class ReceivedPayload {
 
   static bool overlaps(const Place& place, std::span<const engine::RemoteRange> ranges);
   bool has_room(const Message& message, std::span<const engine::RemoteRange> to) const;
-  /// A free slot near the latest; -1 if there is none.
+  /// Returns a free slot near the latest; -1 if there is none.
   int find_free() const;
   bool is_over(uint8_t number) const;
   void publish(const Message& message, engine::CqId cq, uint32_t index);
-  /// False if the client has begun to take it.
+  /// Returns false if the client has begun to take it.
   bool try_to_withdraw(uint8_t number);
-  /// False if the client has taken it; that is waited for.
+  /// Returns false if the client has taken it, for which this waits.
   bool begin_to_withdraw(uint8_t number);
   void end_withdrawing(uint8_t number);
   template <class Writer>
@@ -174,9 +177,9 @@ class ReceivedPayload {
   std::vector<Place> places_;                                  // of each slot
   uint32_t latest_ = 0;
   uint64_t filled_ = 0;           // slots, ever
-  bool has_several_cqs_ = false;  // what is in slots is of more than one
+  bool has_several_cqs_ = false;  // the slots have payload of several CQs
   bool is_given_up_ = false;      // on a client that keeps a slot
-  /// All of what is on its way lies between them.
+  /// The addresses of all payload in transit are between them.
   uint64_t lowest_ = UINT64_MAX, highest_ = 0;
 };
 

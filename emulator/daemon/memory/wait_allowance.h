@@ -1,5 +1,5 @@
 // Limits how long the daemon waits for memory that a program has yet to provide. All other programs
-// wait meanwhile, so each program has a budget.
+// wait in this time, so each program has a budget.
 #pragma once
 
 #include <algorithm>
@@ -12,13 +12,13 @@ class WaitAllowance {
   using Clock = std::chrono::steady_clock;
   using Duration = Clock::duration;
 
-  /// The limit for one call. A program that provides a page by another thread takes some 10 us, and
-  /// a time slice or two on a busy machine.
+  /// The limit for one call. A program that provides a page by another thread takes about 10 us,
+  /// and one or two time slices on a busy machine.
   static constexpr Duration kMost = std::chrono::milliseconds(20);
-  /// The budget for calls in a row.
+  /// The budget for consecutive calls.
   static constexpr Duration kBudget = std::chrono::milliseconds(100);
-  /// The limit for one call when the budget is used up: a call takes less if its memory is present,
-  /// and must be able to succeed.
+  /// The limit for one call when the budget is used up: a call on present memory takes less, and
+  /// must be able to succeed.
   static constexpr Duration kLeast = std::chrono::milliseconds(1);
   /// The budget grows by this fraction of the time that passes.
   static constexpr int kRefill = 20;

@@ -16,7 +16,7 @@ bool has(const engine::DeviceConfig& device, const wire::IpAddress& address) {
   return std::ranges::find(device.addresses, address) != device.addresses.end();
 }
 
-/// Gives the first device what no device has, as far as its GID table goes.
+/// Gives the first device the addresses that no device has, up to the size of its GID table.
 void add_to_first(std::vector<engine::DeviceConfig>& devices,
                   const std::vector<wire::IpAddress>& addresses) {
   std::vector<wire::IpAddress>& own = devices[0].addresses;

@@ -10,22 +10,23 @@
 
 namespace rocemu::daemon {
 
-/// Where addresses come from that the command line does not give.
+/// The sources of addresses that the command line does not specify
 struct AddressSource {
-  /// One for each device: the interface all of whose addresses it has; empty for one that has
-  /// addresses.
+  /// One entry for each device: the interface all of whose addresses the device gets; empty for a
+  /// device that has addresses.
   std::vector<std::string> interfaces;
-  /// The first device also has the machine's addresses, as a machine's first NIC has. libfabric
-  /// among others takes no loopback interface, and looks for a device with another's address.
+  /// If true, the first device also gets the machine's addresses, like a machine's first NIC.
+  /// libfabric, for example, uses no loopback interface, and looks for a device with an address of
+  /// another interface.
   bool first_has_machines = false;
 };
 
-/// Completes the devices' addresses. Throws StartError: no such interface, an interface without an
-/// address, an address that two devices have.
+/// Completes the devices' addresses. Throws StartError if an interface does not exist or has no
+/// address, or if two devices have the same address.
 void choose_addresses(std::vector<engine::DeviceConfig>& devices, const AddressSource& source,
                       const std::vector<NetworkInterface>& interfaces);
 
-/// Throws StartError if one of the others has an address of the device.
+/// Throws StartError if another device has an address of the device.
 void require_distinct(const engine::DeviceConfig& device,
                       std::span<const engine::DeviceConfig> others);
 

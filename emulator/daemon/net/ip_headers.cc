@@ -14,7 +14,7 @@ namespace {
 
 /// The longest IPv4 header, a UDP header, and the beginning of the payload.
 constexpr uint32_t kCopied = 60 + 8 + 12;
-/// More than the UDP socket can hold: those of packets that it had no room for are forgotten.
+/// More than the UDP socket can hold: the headers of packets that it had no space for are dropped.
 constexpr size_t kMaxPackets = 1 << 14;
 constexpr size_t kAtOnce = 64;
 constexpr int kSocketBuffer = 8 << 20;
@@ -28,7 +28,7 @@ uint16_t word_at(std::span<const uint8_t> bytes, size_t at) {
 UniqueFd IpHeaders::open_socket(const wire::IpAddress& address) {
   UniqueFd fd(socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_UDP));
   if (!fd) return fd;
-  // Packets to the RoCEv2 port, of which the headers are enough.
+  // Selects packets to the RoCEv2 port and truncates them to their headers.
   sock_filter program[] = {
       {BPF_LDX | BPF_B | BPF_MSH, 0, 0, 0},                   // X: the IP header's size
       {BPF_LD | BPF_H | BPF_IND, 0, 0, 2},                    // A: the destination port
@@ -96,8 +96,8 @@ std::optional<IpHeaders::Header> IpHeaders::take(const wire::IpAddress& src, uin
              agrees(packet);
     });
   };
-  // A packet's beginning first: of the one before it the UDP socket may have had no room for the
-  // rest.
+  // Searches for the beginning of a packet first, since the UDP socket may have had no space for
+  // the rest of the previous one.
   auto found = find(
       [&](const Packet& packet) { return packet.pieces == 0 && packet.beginning == beginning; });
   if (found == packets_.end()) found = find([](const Packet& packet) { return packet.pieces > 0; });
@@ -106,7 +106,7 @@ std::optional<IpHeaders::Header> IpHeaders::take(const wire::IpAddress& src, uin
   header.identification = static_cast<uint16_t>(header.identification + found->pieces);
   ++found->pieces;
   found->left -= size;
-  // Packets of one source come in order: the UDP socket had no room for those before it.
+  // Packets of one source arrive in order: the UDP socket had no space for the earlier ones.
   auto end = found->left == 0 ? std::next(found) : found;
   packets_.erase(std::remove_if(packets_.begin(), end,
                                 [&](const Packet& packet) {

@@ -1,5 +1,6 @@
-// The IPv4 headers of what comes to a UDP socket, which does not tell them: from a raw socket, for
-// which CAP_NET_RAW is needed, and which gets a copy of each packet before the UDP socket does.
+// The IPv4 headers of the datagrams that arrive at a UDP socket, which does not report them. They
+// come from a raw socket, which needs CAP_NET_RAW and gets a copy of each packet before the UDP
+// socket does.
 #pragma once
 
 #include <array>
@@ -15,29 +16,30 @@ namespace rocemu::daemon {
 
 class IpHeaders {
  public:
-  /// Of what the ICRC covers, the part that differs from packet to packet.
+  /// The part of the ICRC's input that differs from packet to packet
   struct Header {
     uint16_t identification;
     bool dont_fragment;
   };
 
-  /// A socket for what comes to port 4791 of `address`, a group's or the machine's own; none and
-  /// errno without the right to have it.
+  /// Returns a socket for packets to port 4791 of `address`, a group or the machine's own; without
+  /// permission returns none, with errno set.
   static UniqueFd open_socket(const wire::IpAddress& address);
 
   explicit IpHeaders(UniqueFd socket) : socket_(std::move(socket)) {}
 
-  /// The headers that have come.
+  /// Reads the headers that have arrived.
   void read();
 
-  /// Of the datagram with that source, whose payload has that beginning and size. Where a packet
-  /// was cut into datagrams only behind the raw socket, its pieces are numbered as if they had been
-  /// cut before. Nothing if the raw socket had no room for it.
+  /// Returns the header of the datagram with that source, whose payload has that beginning and
+  /// size. If a packet was split into datagrams only after the raw socket, its parts are numbered
+  /// as if they had been split before. Returns nothing if the raw socket had no space for the
+  /// header.
   std::optional<Header> take(const wire::IpAddress& src, uint16_t src_port,
                              std::span<const uint8_t> from, size_t size);
 
  private:
-  static constexpr size_t kBeginning = 12;  // bytes of a payload to know it by: a BTH
+  static constexpr size_t kBeginning = 12;  // bytes that identify a payload: a BTH
   struct Packet {
     wire::IpAddress src;
     uint16_t src_port;

@@ -20,7 +20,8 @@ LinkWatch::LinkWatch(EventLoop& loop, std::function<void()> changed)
       bind(socket_.get(), reinterpret_cast<const sockaddr*>(&groups), sizeof groups) != 0) {
     fail_start("cannot watch the network interfaces", errno);
   }
-  // What has changed is looked up anyway: messages may be lost (ENOBUFS), and tell too much.
+  // Any message leads to a query of the present state, since messages can be lost (ENOBUFS) and
+  // contain more than needed.
   watch_ =
       loop.watch(socket_.get(), EPOLLIN, [fd = socket_.get(), told = std::move(changed)](uint32_t) {
         std::array<char, 8192> message;

@@ -1,4 +1,4 @@
-// Tells when something about the machine's network interfaces or their addresses has changed.
+// Calls a function when the machine's network interfaces or their addresses change.
 #pragma once
 
 #include <functional>

@@ -22,8 +22,7 @@
 namespace rocemu::daemon {
 namespace {
 
-/// Of IPv6 40, UDP 8, BTH 12, the most that stands before a payload (XRCETH 4, RETH 16, ImmDt 4)
-/// and ICRC 4.
+/// IPv6 40, UDP 8, BTH 12, the most in front of a payload (XRCETH 4, RETH 16, ImmDt 4) and ICRC 4.
 constexpr uint32_t kLargestHeaders = 88;
 
 std::optional<wire::IpAddress> ip_of(const sockaddr* address) {

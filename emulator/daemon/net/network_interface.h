@@ -1,4 +1,4 @@
-// The machine's network interfaces, as far as a device on one of them needs to know.
+// The properties of the machine's network interfaces that a device on them needs
 #pragma once
 
 #include <cstdint>
@@ -27,11 +27,12 @@ struct NetworkInterface {
   wire::MacAddress mac{};  // zeros if it has none
   std::vector<Address> addresses;
 
-  /// Has it this address? All of 127.0.0.0/8 is the loopback interface's.
+  /// Returns whether the interface has this address. All of 127.0.0.0/8 belongs to the loopback
+  /// interface.
   bool has(const wire::IpAddress& address) const;
 };
 
-/// In the order of their numbers. Empty if the system does not tell.
+/// Returns the interfaces in the order of their numbers; none if the system does not report them.
 std::vector<NetworkInterface> list_network_interfaces();
 
 const NetworkInterface* find_interface(const std::vector<NetworkInterface>& interfaces,
@@ -39,25 +40,27 @@ const NetworkInterface* find_interface(const std::vector<NetworkInterface>& inte
 const NetworkInterface* find_owner(const std::vector<NetworkInterface>& interfaces,
                                    const wire::IpAddress& address);
 
-/// The network interface of loopback addresses, and of those that the machine does not have.
+/// The network interface of loopback addresses, and of addresses that the machine does not have
 inline constexpr char kLoopback[] = "lo";
-/// The number of each address's interface; nothing if even the loopback interface is not known.
+/// Returns the number of each address's interface; nothing if even the loopback interface is not
+/// known.
 std::vector<uint32_t> interfaces_of(const std::vector<wire::IpAddress>& addresses,
                                     const std::vector<NetworkInterface>& interfaces);
 
-/// The interface of that name, for `device`. Throws StartError if there is none.
+/// Returns the interface of that name, for `device`. Throws StartError if there is none.
 const NetworkInterface& interface_named(const std::vector<NetworkInterface>& interfaces,
                                         std::string_view name, std::string_view device);
 
-/// All addresses of the interface, as a GID table has them. Throws StartError if there are none.
+/// Returns all addresses of the interface in the order of a GID table. Throws StartError if there
+/// are none.
 std::vector<wire::IpAddress> gids_of(const NetworkInterface& interface, std::string_view device);
 
-/// IPv4 before IPv6 before what reaches no further than the link, so that GID 0 is what people
-/// expect; else in the order in which they are.
+/// Sorts IPv4 before IPv6 before link-local addresses, so that GID 0 is the expected one; otherwise
+/// keeps the order.
 void sort_as_gids(std::vector<wire::IpAddress>& addresses);
 
-/// The largest path MTU of which every packet fits into an IP packet of that size; nothing if not
-/// even the smallest does.
+/// Returns the largest path MTU with which every packet fits into an IP packet of that size;
+/// nothing if even the smallest does not.
 std::optional<abi::Mtu> largest_path_mtu(uint32_t interface_mtu);
 
 }  // namespace rocemu::daemon

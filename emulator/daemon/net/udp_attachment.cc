@@ -17,13 +17,13 @@ const NetworkInterface& interface_of(const engine::DeviceConfig& device,
     const NetworkInterface* owner = find_owner(interfaces, address);
     if (owner == nullptr) {
       throw StartError(fmt::format(
-          "device {}: {} is no address of this machine; `ip address` lists those there are",
+          "device {}: {} is not an address of this machine; `ip address` lists its addresses",
           device.name, wire::to_string(address)));
     }
     if (interface != nullptr && owner != interface) {
       throw StartError(
-          fmt::format("device {}: its addresses are of two interfaces, {} and {}; give each a "
-                      "device of its own",
+          fmt::format("device {}: its addresses belong to two interfaces, {} and {}; give each a "
+                      "separate device",
                       device.name, interface->name, owner->name));
     }
     interface = owner;
@@ -31,7 +31,8 @@ const NetworkInterface& interface_of(const engine::DeviceConfig& device,
   return *interface;
 }
 
-/// The interface's, or, where it has none or another device has it, one made of the address.
+/// Returns the interface's MAC address or, if it has none or another device has it, one that is
+/// derived from the address.
 wire::MacAddress mac_for(const engine::DeviceConfig& device, const NetworkInterface& interface,
                          std::span<const engine::DeviceConfig> others) {
   const auto is_taken = [&](const engine::DeviceConfig& other) {
@@ -61,7 +62,7 @@ void attach_to_interfaces(std::vector<engine::DeviceConfig>& devices, std::vecto
     const auto mtu = largest_path_mtu(interface->mtu);
     if (!mtu) {
       throw StartError(fmt::format(
-          "device {}: the MTU of {} is {}, and RoCE needs 344 at least; see `ip link set {} mtu`",
+          "device {}: the MTU of {} is {}, and RoCE needs at least 344; see `ip link set {} mtu`",
           device.name, interface->name, interface->mtu, interface->name));
     }
     require_distinct(device, std::span(devices).first(i));

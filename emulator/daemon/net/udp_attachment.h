@@ -9,14 +9,15 @@
 
 namespace rocemu::daemon {
 
-/// Where the device is to be: at its addresses, or, if it has none, at all of the interface's.
+/// The place of the device: its addresses or, if it has none, all addresses of the interface.
 struct UdpPlace {
   std::string interface;
 };
 
-/// Completes the devices' descriptions with what their interfaces tell: GID table, MAC address and
-/// MTU. `places` has an entry for each device, which afterwards names its interface. Throws
-/// StartError: no such interface, an address that is not the machine's, an MTU that is too small.
+/// Completes the devices' descriptions with the properties of their interfaces: GID table, MAC
+/// address and MTU. `places` has an entry for each device, and names its interface afterwards.
+/// Throws StartError if an interface does not exist, an address is not the machine's, or an MTU is
+/// too small.
 void attach_to_interfaces(std::vector<engine::DeviceConfig>& devices, std::vector<UdpPlace>& places,
                           const std::vector<NetworkInterface>& interfaces);
 

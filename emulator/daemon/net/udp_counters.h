@@ -1,5 +1,5 @@
-// What a device on UDP counts beside the engine's counters: the ways in which the system did not
-// take or keep a frame. Names are part of the user interface (`rocemu show --json`).
+// The counters of a device on UDP beside the engine's: how often the system did not send or keep a
+// frame, by reason. Names are part of the user interface (`rocemu show --json`).
 #pragma once
 
 #include <cstdint>

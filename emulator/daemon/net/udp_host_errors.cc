@@ -16,7 +16,7 @@ void add(UdpHostErrors& errors, const std::string& name, uint64_t value) {
 
 UdpHostErrors UdpHostErrors::now() {
   UdpHostErrors errors;
-  // A line of names that begins with the protocol, and one of values that begins the same.
+  // Two lines that begin with the protocol: one has names, the next one values.
   std::ifstream v4("/proc/net/snmp");
   for (std::string names, values; std::getline(v4, names) && std::getline(v4, values);) {
     std::istringstream name_words(names), value_words(values);
@@ -26,7 +26,7 @@ UdpHostErrors UdpHostErrors::now() {
     if (name != "Udp:") continue;
     for (uint64_t number; name_words >> name && value_words >> number;) add(errors, name, number);
   }
-  // A line for each: the name, the value.
+  // Each line has a name and a value.
   std::ifstream v6("/proc/net/snmp6");
   uint64_t number;
   for (std::string name; v6 >> name >> number;) {

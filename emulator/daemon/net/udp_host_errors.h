@@ -1,5 +1,6 @@
-// What the system counts of datagrams that it dropped before any socket had them: in /proc/net, for
-// all sockets of the network namespace, so that not all of it needs to be RoCE.
+// The system's counters of datagrams that it dropped before any socket received them. They are in
+// /proc/net, for all sockets of the network namespace, and so can include datagrams that are not
+// RoCE.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +10,11 @@
 namespace rocemu::daemon {
 
 struct UdpHostErrors {
-  uint64_t receive = 0;   // of every kind: no room in a socket, no memory, a wrong checksum
+  uint64_t receive = 0;   // of every kind: no space in a socket, no memory, a wrong checksum
   uint64_t checksum = 0;  // a wrong UDP checksum
 
-  /// Since the namespace was made, over IPv4 and IPv6 together. Zeros if the system does not tell.
+  /// Returns the counts since the namespace was created, over IPv4 and IPv6 together; zeros if the
+  /// system does not report them.
   static UdpHostErrors now();
 
   UdpHostErrors operator-(const UdpHostErrors& earlier) const {

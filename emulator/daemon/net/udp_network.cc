@@ -16,20 +16,20 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A socket is looked at in every round of the loop for so long after there was something at it;
-/// then epoll tells.
+/// The time after an arrival in which a socket is polled in every round of the loop; after that
+/// epoll reports arrivals.
 constexpr engine::Duration kHotTime = 100us;
-/// If there was something as lately as this, then also after its device has sent something, which
-/// may be answered.
+/// If the latest arrival was within this time, the socket is also polled after its device has sent
+/// something, since there may be a reply.
 constexpr engine::Duration kLately = 10ms;
-/// Of one socket in one round, of some datagrams each.
+/// The maximum number of reads of one socket in one round, each of some datagrams
 constexpr int kMaxReads = 16;
 
 }  // namespace
 
-/// A socket that datagrams come to.
+/// A socket at which datagrams arrive
 struct UdpNetwork::Source {
-  UniqueFd owned;  // of a group; the others are UdpSockets'
+  UniqueFd owned;  // of a group; the others belong to UdpSockets
   UdpReceiver receiver;
   EventLoop::Watch watch;
   bool called = false;  // by epoll
@@ -44,12 +44,12 @@ struct UdpNetwork::Port {
   UdpCounters counters{};
   UdpSender sender{sockets, counters};
   std::vector<std::unique_ptr<Source>> sources{};               // one for each address
-  std::map<wire::IpAddress, std::unique_ptr<Source>> groups{};  // null: it could not be joined
+  std::map<wire::IpAddress, std::unique_ptr<Source>> groups{};  // null: not joined
   std::map<int, EventLoop::Watch> senders{};                    // by socket
-  bool blocked = false;                                         // until one of them has room again
+  bool blocked = false;                                         // until one of them has space again
   bool up = true;
 
-  /// For room in that socket, if it is one.
+  /// Waits for space in that socket, if it is one.
   void wait_for(int socket) {
     if (socket < 0) return;
     blocked = true;
@@ -95,7 +95,7 @@ void UdpNetwork::open(Port& port) {
         make_source(port, endpoint.address, endpoint.receive.get(), std::move(endpoint.headers)));
     for (const UdpSendSocket& socket : endpoint.send) {
       const int fd = socket.fd.get();
-      // EPOLLERR is reported without being asked for.
+      // EPOLLERR is always reported.
       port.senders[fd] = loop_.watch(fd, 0, [&port, fd](uint32_t events) {
         if ((events & EPOLLERR) != 0) port.sender.read_errors(fd);
         if ((events & EPOLLOUT) != 0) {
@@ -197,7 +197,7 @@ bool UdpNetwork::flush(engine::Instant now) {
   return worked;
 }
 
-/// After a flush, that is all that waits where there is room to send.
+/// After a flush, these are the only frames that wait although there is space to send.
 bool UdpNetwork::holds_back() const {
   return std::ranges::any_of(
       ports_, [](const auto& port) { return !port->blocked && !port->sender.is_empty(); });
@@ -208,7 +208,7 @@ void UdpNetwork::look_at_links() {
   for (const auto& port : ports_) {
     const NetworkInterface* interface = find_interface(interfaces, port->sockets.interface.name);
     if (interface != nullptr && interface->index != port->sockets.interface.index) {
-      reopen(*port, *interface);  // it went away and came back as another one of that name
+      reopen(*port, *interface);  // the interface was removed and created again under its name
     }
     const bool up = interface != nullptr && interface->is_up && !port->sources.empty() &&
                     std::ranges::any_of(port->config.addresses, [&](const auto& address) {

@@ -1,5 +1,5 @@
-// The devices that are attached to UDP: their sockets in the daemon's loop, and what their
-// interfaces do.
+// The devices that are attached to UDP: their sockets in the daemon's loop, and the changes of
+// their interfaces.
 #pragma once
 
 #include <functional>
@@ -33,11 +33,12 @@ class UdpNetwork : public Network, public NetworkPort {
   void transmit(engine::DeviceIndex from, engine::Frame frame) override;
   void change_group(const engine::GroupChange& change) override;
 
-  /// Takes what came to sockets at which there lately was something. True if there was more.
+  /// Receives datagrams from the sockets at which there were recent arrivals. Returns whether there
+  /// were any.
   bool receive(engine::Instant now) override;
   bool flush(engine::Instant now) override;
   bool holds_back() const override;
-  /// A wire is busy: what would make more frames has to wait until there is room.
+  /// A wire is busy: inputs that would cause more frames must wait until there is space.
   bool is_congested() const override;
 
   bool is_up(engine::DeviceIndex device) const;

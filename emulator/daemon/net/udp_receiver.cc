@@ -22,23 +22,24 @@ constexpr size_t kHeadersRoom = 64;
 static_assert(kHeadersRoom >=
               wire::EthernetHeader::kSize + wire::Ipv6Header::kSize + wire::UdpHeader::kSize);
 constexpr size_t kMaxBytes = 65536;
-/// Of one datagram: what the system joins at most (UDP_GRO_CNT_MAX is 64, UDP_MAX_SEGMENTS 128).
+/// The maximum number of packets in one datagram: the system joins up to 64 (UDP_GRO_CNT_MAX) or
+/// 128 (UDP_MAX_SEGMENTS).
 constexpr size_t kMaxPieces = 128;
-/// The system puts pieces of this size and more apart; smaller ones take less to copy than to
+/// The system scatters packets of this size and more; smaller ones take less time to copy than to
 /// describe.
 constexpr size_t kMinScattered = 1024;
 constexpr size_t kMaxScattered = (kMaxBytes + kMinScattered - 1) / kMinScattered;
-/// A datagram of so many pieces says of what size the next ones are. One of two or three may be the
-/// beginning of an RDMA WRITE, whose first packet is longer.
+/// A datagram of this number of packets predicts the size of the next packets. One of two or three
+/// packets can be the beginning of an RDMA WRITE, whose first packet is longer.
 constexpr size_t kManyPieces = 4;
-/// Frames of one burst, after which it ends: others wait for the step.
+/// The maximum number of frames of one burst, since other frames wait for the step.
 constexpr size_t kMaxBurst = 256;
 
-/// What the control part of a message says.
+/// The information in the control part of a message
 struct Control {
   uint8_t traffic_class = 0;
   uint8_t hop_limit = 0;
-  size_t segment_size = 0;  // 0: it is one frame
+  size_t segment_size = 0;  // 0: the datagram is one frame
 };
 
 template <class Value>
@@ -72,7 +73,7 @@ Control read_control(msghdr& message) {
 
 class ReceiveBuffers {
  public:
-  /// Pieces of datagrams are expected to be of that size.
+  /// Sets the expected size of the packets of datagrams.
   void expect(size_t piece_size) {
     const size_t size = piece_size < kMinScattered ? kMaxBytes : piece_size;
     if (size == expected_) return;
@@ -102,11 +103,11 @@ class ReceiveBuffers {
     std::memcpy(&address.v6, &slots_[i].from, sizeof address.v6);
     return address;
   }
-  /// The beginning of a datagram, as far as it is in one place.
+  /// Returns the beginning of a datagram, as far as it is contiguous.
   std::span<const uint8_t> beginning(size_t i) {
     return piece(i, 0, std::min<size_t>(messages[i].msg_len, expected_));
   }
-  /// Has the datagram's pieces of that size lie where piece() says.
+  /// Makes the system store the datagram's packets of that size where piece() finds them.
   void put_apart(size_t i, size_t piece_size) {
     const size_t size = messages[i].msg_len;
     if (piece_size == expected_ || size <= std::min(piece_size, expected_)) return;
@@ -121,7 +122,8 @@ class ReceiveBuffers {
       std::memcpy(to.data(), &joined_[at], to.size());
     }
   }
-  /// With kHeadersRoom before it. All pieces but the last are of `full` size.
+  /// Returns a packet with kHeadersRoom in front of it. All packets but the last are of size
+  /// `full`.
   std::span<uint8_t> piece(size_t i, size_t number, size_t size, size_t full) {
     return std::span(slots_[i].bytes).subspan(number * (kHeadersRoom + full) + kHeadersRoom, size);
   }
@@ -209,7 +211,7 @@ void UdpReceiver::add_frames(ReceiveBuffers& buffers, size_t at) {
         frame.first<wire::EthernetHeader::kSize>());
     const auto ip = frame.subspan(wire::EthernetHeader::kSize);
     if (is_v4) {
-      // A peer that sends as we do numbers the pieces of one system call.
+      // A peer that sends like this daemon numbers the packets of one system call.
       wire::emit(wire::Ipv4Header{.traffic_class = control.traffic_class,
                                   .total_length = static_cast<uint16_t>(ip_size + udp_size),
                                   .identification = known ? known->identification : number,

@@ -1,7 +1,7 @@
-// A device's way in: datagrams, of which one may hold many frames (UDP_GRO), become the Ethernet
-// frames that the engine takes, one burst of them for each system call. The system puts the pieces
-// of a datagram apart by the size that those before it had; then there is room for a header before
-// each, and nothing is copied.
+// The receive path of a device: datagrams, each of which may contain many frames (UDP_GRO), become
+// the Ethernet frames that the engine takes, one burst for each system call. The system scatters
+// the packets of a datagram by the size of the previous ones; then there is space for headers in
+// front of each packet, and nothing is copied.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace rocemu::daemon {
 
-/// Room for what one look at a socket gives; one is enough for all sockets of a daemon.
+/// The buffers for one read of a socket; one object is enough for all sockets of a daemon.
 class ReceiveBuffers;
 struct ReceiveBuffersDeleter {
   void operator()(ReceiveBuffers* buffers) const;
@@ -29,13 +29,13 @@ ReceiveBuffersPointer make_receive_buffers();
 
 class UdpReceiver {
  public:
-  /// Called before the first burst of what has come together: whatever a peer waited for before it
-  /// sent, such as a posted receive, has been done by now.
+  /// Called before the first burst of datagrams that arrived together: by then everything has been
+  /// handled that a peer waited for before it sent, such as a posted receive.
   using Arrived = std::function<void()>;
   using Take = std::function<void(std::span<const engine::ReceivedFrame>)>;
 
   /// Datagrams at `socket` are for `address` of the device, which has that MAC address. `headers`,
-  /// if there is a socket, gets their IPv4 headers: then they are checked with those.
+  /// if it is a socket, provides their IPv4 headers, with which they are then checked.
   UdpReceiver(engine::DeviceIndex device, wire::MacAddress mac, wire::IpAddress address, int socket,
               UniqueFd headers, UdpCounters& counters)
       : device_(device), mac_(mac), address_(address), socket_(socket), counters_(counters) {
@@ -45,15 +45,15 @@ class UdpReceiver {
   UdpReceiver& operator=(const UdpReceiver&) = delete;
   ~UdpReceiver() { count_overruns(); }
 
-  /// Of one system call. If as many came, there may be more.
+  /// The maximum number for one system call. If as many arrived, there may be more.
   static constexpr size_t kMaxDatagrams = 8;
-  /// Gives what has come; returns the number of datagrams.
+  /// Passes on what has arrived. Returns the number of datagrams.
   size_t receive(ReceiveBuffers& buffers, const Arrived& arrived, const Take& take);
-  /// Adds to the counters what the socket has dropped since the last call.
+  /// Adds the datagrams that the socket has dropped since the last call to the counters.
   void count_overruns();
 
  private:
-  /// Adds those of a datagram to the burst.
+  /// Adds the frames of a datagram to the burst.
   void add_frames(ReceiveBuffers& buffers, size_t datagram);
 
   engine::DeviceIndex device_;
@@ -61,9 +61,9 @@ class UdpReceiver {
   wire::IpAddress address_;
   int socket_;
   UdpCounters& counters_;
-  size_t piece_size_ = 0;  // of large datagrams lately; 0: none came
+  size_t piece_size_ = 0;  // of recent large datagrams; 0: there were none
   std::optional<IpHeaders> headers_;
-  uint32_t overruns_ = 0;  // as the system counts them, in 32 bits
+  uint32_t overruns_ = 0;  // the system's count, in 32 bits
 };
 
 }  // namespace rocemu::daemon

@@ -20,27 +20,28 @@
 namespace rocemu::daemon {
 namespace {
 
-/// Of frames that the network has yet to take: where the daemon begins to wait for it, and what
-/// one round of its loop may add nevertheless.
+/// The number of frames waiting for the network above which the daemon stops adding frames, and the
+/// number that one round of its loop can add nevertheless.
 constexpr size_t kCongestion = 512;
 constexpr size_t kQueueLimit = 16384;
-/// UDP_MAX_SEGMENTS of older kernels.
+/// UDP_MAX_SEGMENTS of older kernels
 constexpr size_t kMaxSegments = 64;
-/// The largest IPv4 packet, less its headers.
+/// The largest IPv4 packet, less its headers
 constexpr size_t kMaxBytes = 65535 - wire::Ipv4Header::kSize - wire::UdpHeader::kSize;
 
-/// How long acknowledgements wait: a program that polls posts its answer sooner, and to send them
-/// by themselves takes longer.
+/// The time for which acknowledgements wait: a program that polls posts its reply sooner, and
+/// sending acknowledgements separately takes longer.
 constexpr engine::Duration kCompanyTime = std::chrono::nanoseconds(1'500);
-/// More than that have company enough.
+/// More acknowledgements than this do not wait.
 constexpr size_t kMaxHeld = 4;
-/// Having waited in vain so often, only one in so many waits: a program may begin to answer.
+/// After this number of unsuccessful waits in a row, only one of kSeldom acknowledgements waits,
+/// to detect a program that starts to reply.
 constexpr uint32_t kDiscouraged = 8;
 constexpr uint32_t kSeldom = 16;
 
 constexpr size_t kIpAt = wire::EthernetHeader::kSize;
 
-/// Where things are in a frame, which is one that the engine made.
+/// The positions of the fields in a frame that the engine made
 struct Outline {
   explicit Outline(std::span<const uint8_t> frame)
       : is_v4(wire::ip_version(frame.subspan(kIpAt)) == 4),
@@ -57,7 +58,7 @@ struct Outline {
   uint16_t source_port() const {
     return static_cast<uint16_t>(bytes[udp_at] << 8 | bytes[udp_at + 1]);
   }
-  /// One socket can send both without being told anything between them.
+  /// Returns whether one socket can send both frames without a change of its options.
   bool leaves_like(const Outline& other) const {
     return is_v4 == other.is_v4 && hop_limit() == other.hop_limit() &&
            traffic_class() == other.traffic_class() && source_port() == other.source_port() &&
@@ -65,7 +66,7 @@ struct Outline {
   }
   size_t payload_at() const { return udp_at + wire::UdpHeader::kSize; }
   size_t payload_size() const { return bytes.size() - payload_at(); }
-  /// May both be parts of one datagram that the system cuts into pieces?
+  /// Returns whether both can be parts of one datagram that the system splits.
   bool goes_with(const Outline& other) const {
     return leaves_like(other) && (is_v4 ? same_at<4>(other, 16) : same_at<16>(other, 24));
   }
@@ -75,7 +76,7 @@ struct Outline {
   std::span<const uint8_t> bytes;
 
  private:
-  /// An address, of a size that is known here: for each frame once.
+  /// Stores an address whose size is known at compile time, once for each frame.
   template <size_t kSize>
   bool same_at(const Outline& other, size_t offset) const {
     return std::memcmp(&bytes[kIpAt + offset], &other.bytes[kIpAt + offset], kSize) == 0;
@@ -89,17 +90,17 @@ struct Outline {
   }
 };
 
-/// A datagram that the system is to send.
+/// A datagram for the system to send
 struct Datagram {
   SocketAddress to;
   alignas(cmsghdr) std::array<uint8_t, CMSG_SPACE(sizeof(uint16_t))> control;
   std::array<iovec, kMaxSegments> parts;
 
-  /// `frames` in one, cut into pieces behind us if there are several.
+  /// Puts `frames` into one datagram; if there are several, the system splits it.
   void fill(std::span<engine::Frame> frames, uint32_t interface, msghdr& header) {
     for (size_t i = 0; i < frames.size(); ++i) {
       const std::span<uint8_t> bytes = frames[i].bytes();
-      // Where a datagram is cut, its pieces are numbered from 0.
+      // When a datagram is split, its packets are numbered from 0.
       wire::change_identification(bytes, static_cast<uint16_t>(i));
       const size_t at = Outline(bytes).payload_at();
       parts[i] = {bytes.data() + at, bytes.size() - at};
@@ -122,7 +123,7 @@ struct Datagram {
   }
 };
 
-/// nullptr if it is none that we know.
+/// Returns nullptr if the opcode is unknown.
 const wire::OpcodeInfo* opcode_of(const engine::Frame& frame) {
   return wire::find_opcode(frame.bytes()[Outline(frame.bytes()).payload_at()]);
 }
@@ -175,8 +176,8 @@ bool UdpSender::holds_back(engine::Instant now) {
   return true;
 }
 
-/// The first of a bundle is the longest. Requests may overtake acknowledgements, which are of the
-/// other direction; responses may not, since a responder answers requests in their order.
+/// The first frame of a bundle is the longest. Requests may overtake acknowledgements, which belong
+/// to the other direction; responses may not, since a responder answers requests in order.
 void UdpSender::put_acknowledgements_last() {
   const auto first = queue_.begin() + static_cast<ptrdiff_t>(next_);
   const auto others = std::find_if_not(first, queue_.end(), is_acknowledgement);
@@ -195,7 +196,8 @@ UdpSendSocket* UdpSender::socket_of(const engine::Frame& frame) {
   return &endpoint->send[static_cast<size_t>(port - sockets_.source_ports.begin())];
 }
 
-/// How many frames from there on leave together: all of one size, but that the last may be shorter.
+/// Returns the number of frames from there on that leave together: all have one size, except that
+/// the last may be shorter.
 size_t UdpSender::bundle_size(size_t first) const {
   if (!can_segment_) return 1;
   const Outline head(queue_[first].bytes());
@@ -212,8 +214,8 @@ size_t UdpSender::bundle_size(size_t first) const {
   return count;
 }
 
-/// The next datagrams that one system call may send; with `only_full` those that nothing can be
-/// added to.
+/// Finds the next datagrams that one system call can send; with `only_full` only those to which
+/// nothing can be added.
 size_t UdpSender::find_bundles(bool only_full, std::span<Bundle, kMaxBundles> bundles) const {
   const Outline head(queue_[next_].bytes());
   size_t count = 0;
@@ -225,7 +227,7 @@ size_t UdpSender::find_bundles(bool only_full, std::span<Bundle, kMaxBundles> bu
   return count;
 }
 
-/// How many of the bundles left, or a negative error number: then none.
+/// Returns the number of bundles that were sent, or a negative error number if none was.
 int UdpSender::send(UdpSendSocket& socket, std::span<const Bundle> bundles) {
   const Outline head(queue_[bundles[0].first].bytes());
   if (!socket.set_headers(head.is_v4, head.traffic_class(), head.hop_limit())) return -errno;
@@ -244,7 +246,7 @@ int UdpSender::send(UdpSendSocket& socket, std::span<const Bundle> bundles) {
   return sent < 0 ? -errno : sent;
 }
 
-/// -1, or the socket to wait for.
+/// Returns -1, or the socket to wait for.
 int UdpSender::send_next(bool only_full) {
   std::array<Bundle, kMaxBundles> bundles;
   size_t count = find_bundles(only_full, bundles);
@@ -262,14 +264,14 @@ int UdpSender::send_next(bool only_full) {
       return socket->fd.get();
     }
     size_t& frames = bundles[0].count;
-    // EIO: the interface cannot compute checksums; EINVAL: a piece is larger than its MTU.
+    // EIO: the interface cannot compute checksums; EINVAL: a packet is larger than its MTU.
     if (frames > 1 && (error == EIO || error == EINVAL || error == EMSGSIZE)) {
       if (error == EIO) can_segment_ = false;
       frames = count = 1;
       continue;
     }
     if (!std::exchange(again, true) && socket != nullptr) {
-      // It may be an earlier datagram's error, which a look at it takes away.
+      // It may be the error of an earlier datagram, which a read of the socket's errors clears.
       const uint64_t before = counters_.icmp_errors;
       read_errors(socket->fd.get());
       if (counters_.icmp_errors != before) continue;
@@ -280,7 +282,7 @@ int UdpSender::send_next(bool only_full) {
   }
 }
 
-/// The next frames are made in these buffers, which the caches have.
+/// The next frames are built in these buffers, which are in the caches.
 void UdpSender::done_with(size_t count) {
   for (size_t i = 0; i < count; ++i) queue_[next_++] = {};
 }

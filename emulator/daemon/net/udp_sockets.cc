@@ -17,21 +17,21 @@
 namespace rocemu::daemon {
 namespace {
 
-/// As much as the system lets everybody have (net.core.rmem_max and wmem_max cut it): a burst has
-/// to wait somewhere while the daemon is not on a processor.
+/// More than the system permits by default, which limits it (net.core.rmem_max and wmem_max): a
+/// burst must wait in the buffer while the daemon has no processor.
 constexpr int kSocketBuffer = 8 << 20;
 
 bool set(int fd, int level, int option, int value) {
   return setsockopt(fd, level, option, &value, sizeof value) == 0;
 }
 
-/// What all have in common, but for the address.
+/// Opens a socket with the options that all have in common.
 UniqueFd open_socket(bool is_v4) {
   UniqueFd fd(socket(is_v4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) fail_start("cannot open a UDP socket", errno);
   if (is_v4) {
     set(fd.get(), IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
-    // An address may come and go, or not be there quite yet (IPv6's duplicate detection).
+    // An address may be added and removed, or not be usable yet (IPv6's duplicate detection).
     set(fd.get(), IPPROTO_IP, IP_FREEBIND, 1);
   } else {
     set(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, 1);
@@ -41,7 +41,7 @@ UniqueFd open_socket(bool is_v4) {
   return fd;
 }
 
-/// Of packets that the system puts together (`join`) only the first one's header is left.
+/// When the system joins packets (`join`), only the first one's header is left.
 void make_receiver(int fd, bool is_v4, bool join) {
   set(fd, SOL_SOCKET, SO_RCVBUF, kSocketBuffer);
   if (join) set(fd, IPPROTO_UDP, UDP_GRO, 1);
@@ -51,13 +51,13 @@ void make_receiver(int fd, bool is_v4, bool join) {
   } else {
     set(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
     set(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1);
-    // RFC 6935: Linux's rdma_rxe and NICs send no UDP checksum, since the ICRC protects more.
-    // Without this option Linux drops such a datagram (RFC 8200, 8.1).
+    // RFC 6935: Linux's rdma_rxe and NICs send no UDP checksum, since the ICRC covers more. Without
+    // this option Linux drops such a datagram (RFC 8200, 8.1).
     set(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
   }
 }
 
-/// Nothing is received there, only errors of what was sent.
+/// These sockets receive nothing except errors of sent datagrams.
 void make_sender(int fd, bool is_v4, const NetworkInterface& interface) {
   set(fd, SOL_SOCKET, SO_SNDBUF, kSocketBuffer);
   sock_filter drop_all[] = {{BPF_RET | BPF_K, 0, 0, 0}};
@@ -78,7 +78,8 @@ bool bind_to(int fd, const wire::IpAddress& ip, uint16_t port, const NetworkInte
   return bind(fd, &address.any, address.size) == 0;
 }
 
-/// Sockets of all the device's addresses at that port, or nothing if another has it.
+/// Returns sockets of all addresses of the device at that port, or nothing if another process uses
+/// the port.
 std::optional<std::vector<UniqueFd>> open_senders(const engine::DeviceConfig& device,
                                                   const NetworkInterface& interface,
                                                   uint16_t port) {
@@ -95,7 +96,7 @@ std::optional<std::vector<UniqueFd>> open_senders(const engine::DeviceConfig& de
   return sockets;
 }
 
-/// The port after `port` in the range that IBTA annex A17 has RoCEv2 sources use.
+/// Returns the port after `port` in the range that IBTA annex A17 specifies for RoCEv2 sources.
 uint16_t next_source_port(uint16_t port) {
   return static_cast<uint16_t>(0xc000 | ((port + 1) & 0x3fff));
 }
@@ -121,7 +122,7 @@ UniqueFd open_headers(const engine::DeviceConfig& device, const wire::IpAddress&
   if (errno == EPERM || errno == EACCES) {
     throw StartError(fmt::format(
         "device {}: --strict-icrc needs CAP_NET_RAW, to see IP headers; run as root, or "
-        "`setcap cap_net_raw+ep` rocemud, or go without the option",
+        "`setcap cap_net_raw+ep` rocemud, or omit the option",
         device.name));
   }
   fail_start(
@@ -159,7 +160,7 @@ UdpSockets open_udp_sockets(const engine::DeviceConfig& device, const NetworkInt
     sockets.endpoints.push_back(std::move(endpoint));
   }
   const bool choose = source_ports.empty();
-  // Daemons of one host begin at different places.
+  // Daemons of one host start at different ports.
   auto port = static_cast<uint16_t>(0xc000 | ((static_cast<uint32_t>(getpid()) * 61) & 0x3fff));
   for (uint32_t attempt = 0; sockets.source_ports.size() < kSourcePorts; ++attempt) {
     if (attempt == 0x4000) {

@@ -1,5 +1,5 @@
 // The sockets of a device on UDP. They are unconnected and never let their datagrams be fragmented,
-// so that IPv4 leaves with identification 0 and "don't fragment", which the ICRC covers.
+// so that IPv4 packets have identification 0 and "don't fragment", which the ICRC covers.
 #pragma once
 
 #include <cstdint>
@@ -12,26 +12,27 @@
 
 namespace rocemu::daemon {
 
-/// UDP source ports that a device sends from: enough for the paths of a network that chooses among
-/// them by port (ECMP), few enough to bind one socket each.
+/// The number of UDP source ports from which a device sends: enough for the paths of a network that
+/// chooses among them by port (ECMP), and few enough to bind one socket for each.
 inline constexpr size_t kSourcePorts = 8;
 
-/// A socket bound to one of the source ports, and what it puts into IP headers: to say so with each
-/// datagram takes longer, and a QP's are all the same.
+/// A socket that is bound to one of the source ports, and the values that it puts into IP headers.
+/// Passing these with each datagram would take longer, and all packets of a QP have the same
+/// values.
 struct UdpSendSocket {
   UniqueFd fd;
   int traffic_class = -1;  // not set yet
   int hop_limit = -1;
 
-  /// False and errno if the system refuses.
+  /// Returns false with errno set if the system refuses.
   bool set_headers(bool is_v4, uint8_t traffic_class, uint8_t hop_limit);
 };
 
 struct UdpEndpoint {
   wire::IpAddress address;
   UniqueFd receive;                 // bound to port 4791
-  UniqueFd headers;                 // of the packets that come there (IpHeaders), with strict_icrc
-  std::vector<UdpSendSocket> send;  // of the device's source ports, in their order
+  UniqueFd headers;                 // headers of incoming packets (IpHeaders), with strict_icrc
+  std::vector<UdpSendSocket> send;  // one for each source port, in order
 };
 
 struct UdpSockets {
@@ -41,12 +42,13 @@ struct UdpSockets {
   std::vector<UdpEndpoint> endpoints;  // one for each address of the device
 };
 
-/// Chooses source ports if `source_ports` is empty. With `strict_icrc` the ICRC is to be checked
-/// with the IP header that came. Throws StartError; a port in use is named.
+/// Chooses source ports if `source_ports` is empty. With `strict_icrc` the ICRC is checked with the
+/// received IP header. Throws StartError; its text names a port that is in use.
 UdpSockets open_udp_sockets(const engine::DeviceConfig& device, const NetworkInterface& interface,
                             bool strict_icrc, std::vector<uint16_t> source_ports = {});
 
-/// A member of the multicast group on that interface; -1 and errno if it cannot be one.
+/// Returns a member of the multicast group on that interface; -1 with errno set if that is not
+/// possible.
 UniqueFd open_group_socket(const wire::IpAddress& group, const NetworkInterface& interface,
                            bool strict_icrc);
 

@@ -32,8 +32,9 @@ std::vector<CmEvents::Event> CmEvents::take_back(int client_end,
       kept.push_back(event);
     }
   };
-  // The descriptor's flags are the program's, so MSG_DONTWAIT. A socket that is another than ours,
-  // and filled by somebody all the time, must not keep us: there are no more than we sent.
+  // The descriptor's flags are the program's, so MSG_DONTWAIT is needed. If the socket is not ours
+  // and another process fills it continuously, the loop must still end: it reads at most as many
+  // events as were sent.
   uint64_t most = delivered_;
   Event event{};
   while (client_end >= 0 && most-- > 0 &&
@@ -77,7 +78,7 @@ uint32_t CmEvents::take_reported_of_group(uint32_t group) {
 
 void CmEvents::count(const Event& event, uint32_t by) {
   delivered_ += static_cast<uint64_t>(static_cast<int32_t>(by));
-  if (event.event == abi::ucma::EventType::kGetEventFailed) return;  // nobody acknowledges it
+  if (event.event == abi::ucma::EventType::kGetEventFailed) return;  // no program acknowledges it
   Reported& reported = reported_[counted_for(event)];
   reported.all += by;
   if (is_multicast(event)) reported.of_groups[event.id] += by;

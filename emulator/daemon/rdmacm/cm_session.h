@@ -1,5 +1,5 @@
-// One rdma_cm event channel: a connection to rdma_cm that speaks abi/ucma.h. Commands go to the
-// engine as they are; here is only what depends on which events the program has read.
+// One rdma_cm event channel: a connection to rdma_cm that uses abi/ucma.h. Commands go to the
+// engine unchanged; this class only handles what depends on the events that the program has read.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@ namespace rocemu::daemon {
 
 class CmSession;
 
-/// What a session tells its owner, and asks of it.
+/// The owner of sessions, which they notify and query.
 class CmSessionOwner {
  public:
   virtual ~CmSessionOwner() = default;
   /// Does not destroy the session at once.
   virtual void ended(CmSession& session) = 0;
-  /// The session whose program's end of the socket has this cookie, or nullptr.
+  /// Returns the session whose program's end of the socket has this cookie, or nullptr.
   virtual CmSession* with_cookie(uint64_t cookie) = 0;
 };
 
@@ -43,12 +43,12 @@ class CmSession {
 
   engine::CmChannelId channel() const { return channel_; }
   bool has_ended() const { return ended_; }
-  /// Empty after an orderly goodbye.
+  /// Returns an empty text after an orderly end.
   const std::string& end_reason() const { return end_reason_; }
   pid_t pid() const { return peer_.pid; }
-  /// SO_COOKIE of the program's end; 0 before its first command.
+  /// Returns SO_COOKIE of the program's end, or 0 before its first command.
   uint64_t cookie() const { return cookie_; }
-  /// Of our end of the socket; 0 if the system does not tell.
+  /// Returns the inode of our end of the socket, or 0 if the system does not report it.
   uint64_t inode() const;
 
  private:
@@ -69,7 +69,7 @@ class CmSession {
   engine::CmReply ask(abi::ucma::Command command, std::span<const std::byte> in, uint32_t out_size);
   void end(std::string reason);
   void watch_for_room();
-  /// The program's own descriptor of this channel among those of a command, or -1.
+  /// Returns the program's own descriptor of this channel among those of a command, or -1.
   int client_end(const Arrived& arrived) const;
 
   Services services_;
@@ -79,7 +79,7 @@ class CmSession {
   bool ended_ = false;
   std::string end_reason_;
   UniqueFd socket_;
-  EventLoop::Watch watch_;  // after the fd: goes first
+  EventLoop::Watch watch_;  // after the fd: destroyed first
   CmEvents events_;
 };
 

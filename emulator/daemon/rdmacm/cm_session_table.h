@@ -21,13 +21,13 @@ class CmSessionTable : public CmSessionOwner {
   void ended(CmSession& session) override { ended_.push_back(session.channel()); }
   CmSession* with_cookie(uint64_t cookie) override;
 
-  /// Of the programs.
+  /// Returns the processes of the programs.
   std::vector<pid_t> pids() const;
   std::optional<pid_t> pid_of(engine::CmChannelId channel) const;
-  /// Of our ends of the channels' sockets.
+  /// Returns the inodes of our ends of the channels' sockets.
   std::map<engine::CmChannelId, uint64_t> inodes() const;
 
-  /// Closes and destroys the sessions that have ended. True if there were any.
+  /// Closes and destroys the sessions that have ended. Returns whether there were any.
   bool reap(EnginePort& engine);
 
  private:

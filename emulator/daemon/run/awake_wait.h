@@ -1,6 +1,6 @@
-// How long the daemon waits awake for a turn to come back, before it sleeps until it is told. Most
-// turns take a few microseconds, and to wake the daemon on another processor takes 20 and more on a
-// virtual machine. A pure function of what it measured, so that tests need no clock
+// The time for which the daemon spins until a turn comes back, before it sleeps until it is
+// notified. Most turns take a few microseconds, and waking the daemon on another processor takes 20
+// us and more on a virtual machine. A pure function of measurements, so that tests need no clock
 // (docs/design/turns.md).
 #pragma once
 
@@ -11,13 +11,13 @@ namespace rocemu::daemon {
 
 struct AwakeConstants {
   using Duration = std::chrono::nanoseconds;
-  /// As long as it takes to fall asleep and to be woken: by then a sleep would have cost as much.
+  /// The time that it takes to fall asleep and to be woken: a longer spin costs more than a sleep.
   Duration longest = std::chrono::microseconds(50);
-  /// A thread that has its turn for longer computes, or waits for a processor, which we must not
-  /// keep. More than a sleep and a wake.
+  /// A thread that has its turn for longer than this computes, or waits for a processor, which the
+  /// daemon must not keep. The value is larger than the cost of a sleep and a wake-up.
   Duration long_turn = std::chrono::microseconds(300);
-  /// For so many times as long as such a turn took the daemon sleeps at once; a time slice of
-  /// others is some milliseconds.
+  /// After such a long turn the daemon sleeps at once for this number of times its length; a time
+  /// slice of other threads is some milliseconds.
   int pause = 8;
   Duration longest_pause = std::chrono::seconds(1);
 };
@@ -28,10 +28,10 @@ class AwakeWait {
   using Duration = std::chrono::nanoseconds;
   using Instant = std::chrono::steady_clock::time_point;
 
-  /// `never`: sleeps at once.
+  /// If `never` is true, the daemon always sleeps at once.
   explicit AwakeWait(bool never = false) : never_(never) {}
 
-  /// Until when to wait awake for a turn that begins now; `now` for not at all.
+  /// Returns the time until which to spin for a turn that begins now; `now` means not to spin.
   Instant until(Instant now) const {
     return never_ || now < resumes_ ? now : now + kAwakeConstants.longest;
   }

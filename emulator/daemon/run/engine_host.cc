@@ -11,10 +11,11 @@
 namespace rocemu::daemon {
 namespace {
 
-/// Outputs that wait for the end of a batch, of some microseconds: others wait for them.
+/// The number of outputs that can wait for the end of a batch, which takes some microseconds: other
+/// programs wait for them.
 constexpr size_t kMaxBatch = 16;
 
-/// The name of its program; "?" if the process has gone.
+/// Returns the name of the process's program, or "?" if the process has ended.
 std::string program_of(pid_t pid) {
   const std::string comm = proc::contents_of(proc::directory_of(pid) + "/comm");
   return comm.empty() ? "?" : comm.substr(0, comm.find('\n'));
@@ -70,7 +71,7 @@ void EngineHost::end_batch() {
 abi::Reply EngineHost::command(engine::ClientId client, const abi::Request& request) {
   step(engine::Command{client, request});
   abi::Reply reply{};
-  reply.error = EIO;  // of an engine that does not answer
+  reply.error = EIO;  // the engine does not reply
   if (outputs_.reply) reply = *outputs_.reply;
   apply();
   delivery_.release_outputs();
@@ -141,7 +142,7 @@ void EngineHost::step(engine::Instant now, const engine::Input& input) {
   if (std::holds_alternative<engine::AddRules>(input) ||
       std::holds_alternative<engine::RemoveRules>(input)) {
     sessions_.set_asked_for(engine_.asked_for());
-    // Whoever injects faults wants to see what becomes of a message that is sent again.
+    // With rules for faults, the effect of a message that is retransmitted must be visible.
     memory_.use_send_slots(engine_.rule_reports().empty());
   }
   if (recording_ == nullptr) return;
@@ -163,7 +164,8 @@ FindingLog::Owner EngineHost::owner_of(engine::ClientId client) const {
   return {session->peer().pid, device_names_[session->device().value]};
 }
 
-/// Writes what the latest step found, at once, though outputs of a batch are applied together.
+/// Writes the findings of the latest step at once, although the outputs of a batch are applied
+/// together.
 void EngineHost::write_findings(size_t outputs_before) {
   for (const sanitizer::EngineFinding& one : sanitizer::findings_in(outputs_, outputs_before))
     findings_->write(one.finding, owner_of(one.client));

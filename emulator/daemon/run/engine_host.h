@@ -1,5 +1,5 @@
-// The engine with its surroundings: the clock goes in with each input, the recording has both, and
-// outputs are delivered.
+// The engine with its surroundings: passes the time with each input, records inputs and outputs,
+// and delivers outputs.
 #pragma once
 
 #include <optional>
@@ -28,36 +28,37 @@ class EngineHost : public EnginePort {
              CmSessionTable& cm_sessions, const Clock& clock, capture::PcapWriter* capture,
              journal::Recording* recording);
 
-  /// Notes the time at which the frames arrive that receive() is called for next.
+  /// Notes the arrival time of the frames of the following calls of receive().
   void begin_arrivals() { arrival_time_ = clock_.now(); }
-  /// One burst is one step.
+  /// Passes on one burst, which is one step.
   void receive(std::span<const engine::ReceivedFrame> frames);
 
-  /// From now on nothing is recorded or captured: what comes is not of the run.
+  /// From now on nothing is recorded or captured, because further inputs do not belong to the run.
   void end_record();
 
   void submit(const engine::Input& input) override;
   void name_process(const engine::Owner& owner, pid_t pid) override;
   size_t most_wqes() const override { return most_wqes_; }
-  /// A recording names each receive. No frame depends on how they come.
+  /// A recording names each receive. No frame depends on the number of receives in an input.
   size_t most_receives() const override { return recording_ == nullptr ? most_wqes_ : 1; }
   abi::Reply command(engine::ClientId client, const abi::Request& request) override;
   engine::CmReply cm_command(const engine::CmCommand& command) override;
 
-  /// Lets the engine go on if it wanted to by then. True if it did. All that came before is to be
-  /// handled already, since timers may expire.
+  /// Lets the engine act if it wants to act by that time. Returns whether it did. All earlier
+  /// inputs must have been handled, since timers may expire.
   bool tick_if_due(engine::Instant by);
-  /// When it wants to, by itself. Computed once after each step, since every round asks.
+  /// Returns when the engine wants to act by itself. Computed once after each step, since every
+  /// round calls this.
   std::optional<engine::Instant> next_deadline();
 
-  /// From now on what is wrong by the rules of the sanitizer is written to that directory.
+  /// From now on writes violations of the sanitizer's rules to that directory.
   void keep_findings(const std::string& directory);
 
-  /// How many inputs there have been but ticks, modulo 2^32: what programs did, and by the control
-  /// socket users.
+  /// Returns the number of inputs except ticks, modulo 2^32: the actions of programs, and of users
+  /// through the control socket.
   uint32_t inputs() const { return inputs_; }
 
-  /// For what it says of itself. Whatever changes it is a step of this.
+  /// Is only for queries of the engine. Every change of the engine is a step of this object.
   const engine::Engine& engine() const { return engine_; }
   const engine::DeviceProfile* profile(engine::DeviceIndex device) const override {
     return &engine_.profile(device);
@@ -67,7 +68,7 @@ class EngineHost : public EnginePort {
 
   OutputDelivery& delivery() { return delivery_; }
 
-  /// What the device says of itself; asked as a client of its own that leaves again.
+  /// The device's attributes, which are queried as a temporary client.
   struct DeviceFacts {
     abi::DeviceAttr device;
     abi::PortAttr port;
@@ -80,7 +81,7 @@ class EngineHost : public EnginePort {
   void step(const engine::Input& input) { step(clock_.now(), input); }
   void step(engine::Instant now, const engine::Input& input);
   void apply();
-  /// Its device and process, for a finding.
+  /// Returns the client's device and process, for a finding.
   FindingLog::Owner owner_of(engine::ClientId client) const;
   void write_findings(size_t outputs_before);
 
@@ -88,19 +89,19 @@ class EngineHost : public EnginePort {
   SessionTable& sessions_;
   const Clock& clock_;
   engine::Instant arrival_time_{};
-  std::optional<std::optional<engine::Instant>> deadline_;  // if asked for since then
-  std::optional<engine::Instant> batch_time_;  // of the inputs of a batch, while there is one
+  std::optional<std::optional<engine::Instant>> deadline_;  // if computed since the latest step
+  std::optional<engine::Instant> batch_time_;  // the time of the inputs of a batch, during one
   journal::Recording* recording_;
   std::vector<std::string> device_names_;
   size_t most_wqes_;
   std::optional<FindingLog> findings_;
   uint32_t inputs_ = 0;
-  uint32_t facts_client_ = 0xffff'ffff;  // ids are used once, and those of sessions count up from
+  uint32_t facts_client_ = 0xffff'ffff;  // ids are used once, and those of sessions count up
                                          // 1: see journal::kFirstOwnClient
   ProcessNumbers process_numbers_;
   OutputDelivery delivery_;
   engine::Engine engine_;
-  engine::Outputs outputs_;  // behind the engine, whose frames it holds: goes first
+  engine::Outputs outputs_;  // after the engine, whose frames it holds: destroyed first
 };
 
 }  // namespace rocemu::daemon

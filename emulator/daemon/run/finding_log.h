@@ -1,4 +1,4 @@
-// What the NIC finds of the sanitizer's rules, in the directory of abi/sanitizer_log.h.
+// Writes the NIC's findings for rules of the sanitizer to the directory of abi/sanitizer_log.h.
 #pragma once
 
 #include <sys/types.h>
@@ -14,13 +14,13 @@ namespace rocemu::daemon {
 
 class FindingLog {
  public:
-  /// Whose an object is.
+  /// The owner of an object
   struct Owner {
     pid_t pid = 0;
     std::string device;
   };
 
-  /// Looks for the rules that the directory names.
+  /// Reads the names of the rules from the directory.
   explicit FindingLog(const std::string& directory);
   ~FindingLog();
   FindingLog(const FindingLog&) = delete;
@@ -28,9 +28,9 @@ class FindingLog {
 
   bool looks_for(const sanitizer::Rule& rule) const { return rules_.contains(&rule); }
 
-  /// From now on reports call that process so.
+  /// Sets the name that reports use for the process from now on.
   void name(pid_t pid, const std::string& program, uint32_t number);
-  /// Found again, about the same objects, it is only counted.
+  /// Writes a finding. If it occurs again for the same objects, it is only counted.
   void write(const sanitizer::NicFinding& finding, const Owner& owner);
 
  private:
@@ -39,7 +39,7 @@ class FindingLog {
   std::string directory_;
   sanitizer::Selection rules_;
   std::map<std::string, uint64_t> indices_;
-  uint64_t* counts_ = nullptr;  // null if memory is lacking
+  uint64_t* counts_ = nullptr;  // null if memory is exhausted
 };
 
 }  // namespace rocemu::daemon

@@ -16,7 +16,7 @@
 namespace rocemu::daemon {
 
 void OutputDelivery::apply(std::vector<engine::Output>& outputs) {
-  memory_.flush();  // before anybody learns of what was written
+  memory_.flush();  // before any program is notified of the written data
   if (holding_) {
     for (engine::Output& output : outputs) hold(output);
   } else {
@@ -27,7 +27,7 @@ void OutputDelivery::apply(std::vector<engine::Output>& outputs) {
 
 void OutputDelivery::deliver_at_once(const std::vector<engine::Output>& outputs) {
   const engine::Completion* latest = nullptr;
-  CompletionQueue* unpublished = nullptr;  // completions in a row are published together
+  CompletionQueue* unpublished = nullptr;  // consecutive completions are published together
   const auto publish_latest = [&] {
     if (unpublished == nullptr) return;
     publish(*std::exchange(unpublished, nullptr), latest->client, latest->cq);
@@ -38,7 +38,7 @@ void OutputDelivery::deliver_at_once(const std::vector<engine::Output>& outputs)
       publish_latest();  // an event must not overtake its completion
       try {
         deliver_other(output);
-      } catch (const std::bad_alloc&) {  // it is lost, as a frame may be, and not the others
+      } catch (const std::bad_alloc&) {  // one output is lost, like a frame, but not the others
         spdlog::error("out of memory");
       }
       continue;
@@ -65,14 +65,15 @@ void OutputDelivery::hold(engine::Output& output) {
              std::holds_alternative<engine::TransmitFrame>(output) ||
              std::holds_alternative<engine::RuleFired>(output) ||
              std::holds_alternative<engine::DeviceChanged>(output)) {
-    deliver_other(output);  // no client sees it
+    deliver_other(output);  // no client sees the output
   } else {
     held_.push_back(std::move(output));
   }
 }
 
-/// All completions before the first event, which may wake a client that polls for them. The round
-/// begins in between, so a client woken by an event is already in the new round.
+/// All completions are delivered before the first event, which may wake a client that polls for
+/// them. The round begins in between, so that a client that is woken by an event is already in the
+/// new round.
 bool OutputDelivery::release_outputs() {
   if (!holding_) return false;
   const bool any = !held_cqs_.empty() || !held_.empty();
@@ -120,7 +121,8 @@ void OutputDelivery::deliver(const engine::RuleFired& output) {
                scenario::in_words(output.at.time_since_epoch()));
 }
 
-/// In lockstep nothing else goes on before it has ended: how long the kernel takes is chance.
+/// In lockstep the daemon waits until the process has ended, because the time that the kernel takes
+/// is random.
 void OutputDelivery::deliver(const engine::KillProcess& output) {
   pid_t pid = 0;
   if (const auto* client = std::get_if<engine::ClientId>(&output.of)) {
@@ -162,7 +164,7 @@ void OutputDelivery::deliver(const engine::ClientViolation& output) {
 
 void OutputDelivery::deliver(const engine::TransmitFrame& output) {
   if (network_ != nullptr) return network_->transmit(output.device, output.frame);
-  spdlog::trace("device {} sent a frame of {} bytes to nobody", output.device.value,
+  spdlog::trace("device {} sent a frame of {} bytes, which no device receives", output.device.value,
                 output.frame.bytes().size());
 }
 

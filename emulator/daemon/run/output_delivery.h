@@ -1,5 +1,5 @@
-// Delivers what the engine wants done: completions and events to the sessions, frames to the
-// network and the capture. An event never overtakes the completion that it is about.
+// Delivers the engine's outputs: completions and events to the sessions, frames to the network and
+// the capture. An event never overtakes its completion.
 #pragma once
 
 #include <functional>
@@ -17,11 +17,11 @@
 
 namespace rocemu::daemon {
 
-/// Where frames go that are for no device of the fabric.
+/// The destination of frames for addresses outside the fabric
 class Network {
  public:
   virtual ~Network() = default;
-  /// Takes the frame now and sends it soon; it must be gone before the engine is.
+  /// Takes the frame now and sends it soon; must release the frame before the engine is destroyed.
   virtual void transmit(engine::DeviceIndex from, engine::Frame frame) = 0;
   virtual void change_group(const engine::GroupChange& change) = 0;
 };
@@ -37,30 +37,31 @@ class OutputDelivery {
         clock_(clock),
         capture_(capture) {}
 
-  /// Without one, the cables end nowhere. It must outlive its use.
+  /// Without a network, frames to addresses outside the fabric are dropped. It must outlive its
+  /// use.
   void connect(Network& network) { network_ = &network; }
   /// From now on nothing is captured.
   void end_capture() { capture_ = nullptr; }
-  /// From now on the latest frames and completions are kept.
+  /// From now on keeps the latest frames and completions.
   void keep_recent() { recent_.emplace(); }
-  /// Null without that.
+  /// Returns null without keep_recent().
   const RecentEvents* recent() const { return recent_ ? &*recent_ : nullptr; }
-  /// Sets what is called when a device's port or GID table changed by itself, or it was pulled out.
+  /// Sets the callback for devices whose port or GID table changed by itself, or that were removed.
   void on_device_changed(std::function<void(engine::DeviceIndex)> callback) {
     device_changed_ = std::move(callback);
   }
 
-  /// From now on clients see what was done only when release_outputs() is called, all at once, or
-  /// when they are answered: so that none runs ahead while the others' turn is not over. With that
-  /// a round begins.
+  /// From now on clients see outputs only when release_outputs() is called, all at the same time,
+  /// or in a reply. So no client runs ahead of the others during their turns. Each release begins a
+  /// round.
   void hold_outputs() { holding_ = true; }
-  /// True if there was anything.
+  /// Returns whether there were any outputs.
   bool release_outputs();
 
-  /// Delivers, or holds, these outputs.
+  /// Delivers or holds these outputs.
   void apply(std::vector<engine::Output>& outputs);
-  /// Reports devices that changed, after the outputs have been cleared: to look at a device is a
-  /// step of its own.
+  /// Reports devices that changed, after the outputs have been cleared: querying a device is a
+  /// separate step.
   void report_changed_devices();
 
  private:

@@ -32,8 +32,8 @@ bool has_ended(int pidfd) {
   return poll(&entry, 1, 0) > 0;
 }
 
-/// A shell that waits for it may keep this to itself. The process is a zombie still: its parent
-/// waits in turns, and has none now.
+/// Reports the end of a process, which its parent, a shell for example, may hide. The process is
+/// still a zombie: its parent waits in turns, and has no turn now.
 void tell_of_end(pid_t pid, bool tells_exits) {
   const std::string stat = proc::contents_of(proc::directory_of(pid) + "/stat");
   const size_t begin = stat.find('('), end = stat.rfind(')');
@@ -42,7 +42,7 @@ void tell_of_end(pid_t pid, bool tells_exits) {
   const int status = std::atoi(stat.c_str() + last + 1);
   const std::string name = stat.substr(begin + 1, end - begin - 1);
   if (WIFSIGNALED(status)) {
-    const char* const signal = abi::signal_name(WTERMSIG(status));  // none of real-time signals
+    const char* const signal = abi::signal_name(WTERMSIG(status));  // null for real-time signals
     if (tells_exits || proc::is_crash(WTERMSIG(status)))
       spdlog::warn("{} (pid {}) received {}", name, pid,
                    signal != nullptr ? fmt::format("SIG{}", signal)
@@ -155,18 +155,17 @@ void Participants::on_message(Process& process) {
 
 void Participants::on_hello(Process& process, const abi::TurnsHello& hello) {
   process.hello = hello;
-  // One that nobody announced counts from the end of the present turn on: until then the thread
-  // that started it may still announce it.
+  // A process that no thread announced counts from the end of the present turn on: until then the
+  // thread that started it may still announce it.
   if (holder_ == nullptr || hello.slot != abi::TurnsHello::kNoSlot) answer(process);
 }
 
-/// It is in a PID namespace of its own: by the numbers that it and we have of its threads nobody
-/// finds them.
+/// The process is in another PID namespace: its thread numbers there and here differ, so its
+/// threads cannot be found.
 void Participants::refuse(const Process& process) {
   spdlog::warn(
-      "pid {} is in a PID namespace of its own: it takes no turns and has real time, so that what "
-      "it "
-      "does is left to chance; start rocemu inside of the namespace",
+      "pid {} is in a separate PID namespace: it takes no turns and has real time, so its behavior "
+      "is not deterministic; start rocemu inside the namespace",
       process.pid);
   for (ThreadSlot& slot : used_slots(table_))
     if (slot.pid.load() == process.pid) slot.state.store(ThreadSlot::kFree);
@@ -197,7 +196,7 @@ void Participants::answer(Process& process) {
       }
       number = i;
     }
-    for (uint32_t i = 0; i < count; ++i) {  // threads of the program before
+    for (uint32_t i = 0; i < count; ++i) {  // threads of the previous program
       ThreadSlot& slot = table_.slots[i];
       if (i != number && slot.state.load() == ThreadSlot::kStarting &&
           slot.pid.load() == process.pid)
@@ -219,7 +218,7 @@ void Participants::answer(Process& process) {
       command_ = process.pid;
     }
   }
-  // The one before is the same process, which executed another program, or closed its descriptors.
+  // The previous process is the same one, which executed another program or closed its descriptors.
   const auto earlier = std::ranges::find_if(processes_, [&](const auto& one) {
     return one.get() != &process && one->pid == process.pid;
   });
@@ -235,7 +234,7 @@ void Participants::answer(Process& process) {
   if (hello.slot == abi::TurnsHello::kObserver) forget(process);
 }
 
-/// It has not executed another program: its threads are where they were.
+/// The process has not executed another program: its threads continue where they were.
 void Participants::go_on_as_before(pid_t pid) {
   for (ThreadSlot& slot : used_slots(table_)) {
     if (slot.state.load() != ThreadSlot::kStarting || slot.pid.load() != pid) continue;
@@ -245,8 +244,8 @@ void Participants::go_on_as_before(pid_t pid) {
 }
 
 void Participants::answer_waiting() {
-  // In the order of their pids, for which nobody races: nobody else knows better. After the largest
-  // come small ones.
+  // Processes are answered in the order of their pids, which does not depend on a race; there is no
+  // better order. After the largest pid come small ones.
   std::vector<Process*> waiting;
   for (const auto& process : processes_) {
     if (process->hello) waiting.push_back(process.get());
@@ -293,16 +292,17 @@ void Participants::on_death(pid_t pid) {
   unsettled_ = true;  // its parent gets a signal
 }
 
-/// It ends, or executes another program, which may take turns again; or it closed every descriptor
-/// that it did not know.
+/// The process has ended, or executes another program, which may take turns again, or has closed
+/// all descriptors that it does not know.
 void Participants::on_hang_up(Process& process) {
   process.socket_watch.reset();
   process.is_leaving = true;
   unsettled_ = true;
   if (process.pidfd && has_ended(process.pidfd.get())) return on_death(process.pid);
-  // If it is the one whose turn it is, nothing else goes on until its end is seen in full, or until
-  // it has joined again: by now it may have closed a part of its descriptors. Of threads that
-  // execute a program only the one that called execve(2) is left, in the place of the first.
+  // If this process has the turn, nothing else continues until its end has been seen completely, or
+  // until it has joined again: at this point it may have closed only some of its descriptors. When
+  // a process executes a program, only the thread that called execve(2) is left, in the place of
+  // the first thread.
   const bool executes = holder_ != nullptr && holder_->pid.load() == process.pid;
   for (ThreadSlot& slot : used_slots(table_)) {
     const uint32_t state = slot.state.load();

@@ -1,5 +1,5 @@
-// Which processes take turns: each joins at a socket when it starts or is forked, has slots in the
-// table for its threads (abi/turn_table.h), and leaves when it ends. It stays when it executes
+// The processes that take turns. Each joins at a socket when it starts or is forked, has slots in
+// the table for its threads (abi/turn_table.h), and leaves when it ends. It stays when it executes
 // another program, or closes descriptors that it does not know.
 #pragma once
 
@@ -21,48 +21,51 @@
 
 namespace rocemu::daemon {
 
-/// Those that were ever taken.
+/// Returns the slots that were ever used.
 std::span<abi::ThreadSlot> used_slots(abi::TurnTable& table);
-/// "/proc/12/task/13/status", for example, of a slot's thread.
+/// Returns a file of a slot's thread, for example "/proc/12/task/13/status".
 std::string task_file(const abi::ThreadSlot& slot, const char* name);
 
 class Participants {
  public:
   struct Files {
-    int table, handback;  // handed to each process; they outlive this
+    int table, handback;  // passed to each process; they must outlive this object
     UniqueFd listener;
   };
 
-  /// Events come in `loop`, requests for timers go to `timers`; all of them outlive this.
-  /// `ancestor` is the process that all others descend from, if there is one. `tells_exits`: also
-  /// of processes that end with another status than 0, and not only of those that crash. `on_end`
-  /// is called when a process has ended, before its parent goes on. Throws StartError.
+  /// Events arrive in `loop`, requests for timers go to `timers`; all arguments must outlive this
+  /// object. `ancestor` is the process from which all others descend, if there is one. With
+  /// `tells_exits`, all processes with an exit status other than 0 are reported, not only those
+  /// that crash. `on_end` is called when a process has ended, before its parent continues. Throws
+  /// StartError.
   Participants(abi::TurnTable& table, Files files, EventLoop& loop, ProgramTimers& timers,
                std::optional<pid_t> ancestor, bool tells_exits, std::function<void()> on_end);
 
-  /// Whose turn it is; null: nobody's.
+  /// Sets the thread that has the turn; null means none.
   void set_holder(const abi::ThreadSlot* holder) { holder_ = holder; }
 
   bool has_joined(pid_t pid) const;
-  /// It has joined, and its connection has not ended.
+  /// Returns whether the process has joined, and its connection has not ended.
   bool takes_turns(pid_t pid) const;
-  /// It waits to join.
+  /// Returns whether the process waits to join.
   bool says_hello(pid_t pid) const;
   std::set<pid_t> joined() const;
-  /// Some wait to join; or have closed their connection, and are not known to have ended.
+  /// Returns whether some processes wait to join, or have closed their connection and are not known
+  /// to have ended.
   bool are_changing() const;
   bool is_one_leaving() const;
-  /// Those that wait to join do so.
+  /// Lets the waiting processes join.
   void answer_waiting();
-  /// Those that are leaving have left: all threads are at rest, and they have not joined again.
+  /// Removes the processes that were leaving: all threads are at rest, and these processes have not
+  /// joined again.
   void drop_leaving();
 
-  /// Since the latest call: a process joined, or ended.
+  /// Returns whether a process joined or ended since the latest call.
   bool take_changed() { return std::exchange(changed_, false); }
-  /// Since the latest call: something was done that wakes threads outside of the turns.
+  /// Returns whether, since the latest call, an action woke threads outside of their turns.
   bool take_unsettled() { return std::exchange(unsettled_, false); }
 
-  /// The process that the ancestor started, and for which the run is.
+  /// Returns whether the process that the ancestor started, to which the run belongs, has ended.
   bool has_command_ended() const { return command_ended_; }
 
  private:

@@ -15,8 +15,8 @@
 namespace rocemu::daemon {
 namespace {
 
-/// proc(5), /proc/pid/fdinfo: what an eventfd counts to now; nothing if it is none. Writing to it
-/// must not keep us waiting.
+/// Returns the present count of an eventfd, from /proc/pid/fdinfo (proc(5)); nothing if the
+/// descriptor is not an eventfd. Writing to it must not block.
 std::optional<uint64_t> count_of(int fd) {
   const std::string info = proc::contents_of("/proc/self/fdinfo/" + std::to_string(fd));
   const std::string count = proc::field_of(info, "eventfd-count");

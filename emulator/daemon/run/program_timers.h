@@ -1,4 +1,4 @@
-// The timers of programs in virtual time: alarms, and descriptors of timerfd_create(2).
+// The timers of programs in virtual time: alarms, and descriptors of timerfd_create(2)
 #pragma once
 
 #include <sys/types.h>
@@ -14,27 +14,28 @@ namespace rocemu::daemon {
 
 class ProgramTimers {
  public:
-  /// Of one process.
+  /// The maximum number of timers of one process
   static constexpr size_t kMaxOfProcess = 1024;
 
-  /// What happens when one expires.
+  /// The effect of an expiration
   struct Effect {
-    UniqueFd fd;     // an eventfd, which is added to; of none a signal is sent
-    int signal = 0;  // 0: nothing happens
+    UniqueFd fd;     // an eventfd to increment; without one a signal is sent
+    int signal = 0;  // 0: no effect
     pid_t tid = 0;   // 0: any thread
     uint64_t value = 0;
   };
 
-  /// Its number; 0 if the process has too many, or the descriptor is no eventfd.
+  /// Creates a timer. Returns its number, or 0 if the process has too many timers, or the
+  /// descriptor is not an eventfd.
   uint32_t make(pid_t process, Effect effect);
-  /// Times are in virtual time; abi::kNever: never. Number 0 is the alarm. A wrong number is
-  /// ignored.
+  /// Times are in virtual time; abi::kNever means never. Number 0 is the alarm. An unknown number
+  /// is ignored.
   void set(pid_t process, uint32_t number, int64_t deadline_ns, int64_t interval_ns);
   void remove(pid_t process, uint32_t number);
   void remove_all(pid_t process);
 
   std::optional<engine::Instant> next_deadline() const;
-  /// Those that are due expire. True if there were any.
+  /// Expires the timers that are due. Returns whether there were any.
   bool expire(engine::Instant now);
 
  private:
@@ -45,7 +46,7 @@ class ProgramTimers {
   };
   static void act(pid_t process, const Timer& timer, uint64_t times);
 
-  using Key = std::pair<pid_t, uint32_t>;  // 0 is the alarm's number
+  using Key = std::pair<pid_t, uint32_t>;  // 0 is the number of the alarm
   std::map<Key, Timer> timers_;
   uint32_t last_ = 0;
 };

@@ -15,9 +15,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// The kernel does not tell when a thread falls asleep.
+/// The interval of polling, since the kernel does not report when a thread falls asleep.
 constexpr std::chrono::nanoseconds kLookInterval = 1ms;
-/// A thread that waits for a processor or a disk, and not for us, is waited for no longer.
+/// The longest wait for a thread that waits for a processor or a disk, and not for the daemon.
 constexpr engine::Duration kMaxTurn = 10s;
 
 engine::Instant real_now() {
@@ -72,8 +72,8 @@ void ProgramsTurn::on_timer() {
 bool ProgramsTurn::is_over() {
   const bool quiet =
       programs_.is_quiet(pids_of_clients(worker_)) || programs_.everyone_had(long_poll_);
-  // What they did before we looked is there to be seen now. One that took a completion may sleep in
-  // the poll that finds no more before it does what it has to do.
+  // The results of earlier actions of programs are visible now. But a program that took a
+  // completion may sleep in the poll that finds no more, before it handles the completion.
   const bool rang = worker_.sessions().pump_in_order();
   const uint32_t taken = worker_.sessions().completions_taken();
   if (std::exchange(taken_, taken) != taken || rang) {
@@ -85,8 +85,8 @@ bool ProgramsTurn::is_over() {
   return quiet && poll(&more, 1, 0) == 0 && pollers_have_looked();
 }
 
-/// A poll that finds nothing may sleep, and sleeps on when a completion comes into another CQ of
-/// the thread. Woken as often as there are CQs, it has looked at each.
+/// An empty poll may sleep, and continues to sleep if a completion arrives in another CQ of the
+/// thread. After as many wake-ups as there are CQs, the thread has polled each of them.
 bool ProgramsTurn::pollers_have_looked() {
   const size_t cqs = worker_.sessions().wake_pollers();
   return cqs == 0 || ++wakes_of_pollers_ > cqs;

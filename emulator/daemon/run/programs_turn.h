@@ -1,5 +1,6 @@
-// On the real clock: when programs have done what they do because of what they saw, as far as that
-// can be known: all their threads sleep, or poll and had the processor for long enough to see it.
+// On the real clock: detects when programs have finished reacting to what they saw, as far as this
+// can be known. This is so if all their threads sleep, or poll and had the processor for long
+// enough to see it.
 #pragma once
 
 #include <sys/types.h>
@@ -16,17 +17,17 @@
 
 namespace rocemu::daemon {
 
-/// The processes of all clients.
+/// Returns the processes of all clients.
 std::vector<pid_t> pids_of_clients(Worker& worker);
 
 class ProgramsTurn {
  public:
-  /// `ancestor`: the process that all programs descend from, if there is one. `on_over` is called
-  /// in the worker's loop when a turn is over, and may begin another. Throws StartError.
+  /// `ancestor` is the process from which all programs descend, if there is one. `on_over` is
+  /// called in the worker's loop when a turn is over, and may begin another. Throws StartError.
   ProgramsTurn(Worker& worker, std::optional<pid_t> ancestor, std::function<void()> on_over);
 
-  /// Unless one has begun. A thread that has run for `long_poll` and called no verb counts as one
-  /// that polls and finds nothing.
+  /// Begins a turn, unless one has begun. A thread that has run for `long_poll` without calling a
+  /// verb counts as one whose polls find nothing.
   void begin(std::chrono::nanoseconds long_poll);
 
  private:
@@ -41,9 +42,9 @@ class ProgramsTurn {
   UniqueFd timer_;
   EventLoop::Watch watch_;
   std::chrono::nanoseconds long_poll_{};
-  size_t wakes_of_pollers_ = 0;           // since a program did something
-  uint32_t taken_ = 0;                    // completions, by then
-  std::optional<engine::Instant> since_;  // in real time; nothing: there is no turn
+  size_t wakes_of_pollers_ = 0;           // since a program acted
+  uint32_t taken_ = 0;                    // completions until that time
+  std::optional<engine::Instant> since_;  // in real time; nothing: no turn is in progress
 };
 
 }  // namespace rocemu::daemon

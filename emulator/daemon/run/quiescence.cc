@@ -32,23 +32,24 @@ std::vector<pid_t> children_of(pid_t process, pid_t thread) {
   return children;
 }
 
-/// proc(5), "State"; a space if it is not told.
+/// Returns the "State" of proc(5), or a space if there is none.
 char state_of(std::string_view status) {
   constexpr std::string_view kField = "\nState:\t";
   const size_t at = status.find(kField);
   return at == std::string_view::npos ? ' ' : status[at + kField.size()];
 }
 
-/// A process that has ended is a zombie before its parent is woken, which can take so long: a
-/// virtual machine's processor may stop in between. Only a parent that does not wait makes the run
-/// wait for that long.
+/// A process that has ended is a zombie before its parent is woken. This can take long, since the
+/// processor of a virtual machine may stop in between. The run waits for this time only if the
+/// parent does not wait for the process.
 constexpr std::chrono::milliseconds kUntilParentsWake{100};
 
-/// What a thread that computes has soon had, however busy the machine is.
+/// The processor time after which a thread counts as computing. A computing thread soon reaches it,
+/// however busy the machine is.
 constexpr std::chrono::milliseconds kOwnTime{500};
 
-/// Documentation/scheduler/sched-stats: the first number of schedstat is time spent on the
-/// processor, in nanoseconds.
+/// Documentation/scheduler/sched-stats: the first number of schedstat is the time on the processor,
+/// in nanoseconds.
 std::chrono::nanoseconds processor_time_of(pid_t process, pid_t thread) {
   const std::string text = contents_of(fmt::format("/proc/{}/task/{}/schedstat", process, thread));
   return std::chrono::nanoseconds(std::strtoll(text.c_str(), nullptr, 10));
@@ -64,8 +65,8 @@ std::string switches_of(const std::string& status) {
 Quiescence::Quiescence(std::optional<pid_t> ancestor, bool parents_wait, SpinningThreads* spinning)
     : ancestor_(ancestor), parents_wait_(parents_wait), spinning_(spinning) {}
 
-/// Sleeping, stopped (by a signal or a debugger), or dead for a while. One that waits for a disk
-/// (D) will soon go on by itself.
+/// Returns whether the thread sleeps, is stopped (by a signal or a debugger), or has been dead for
+/// a while. A thread that waits for a disk (D) will soon continue by itself.
 bool Quiescence::is_asleep(pid_t thread, char state, bool runnable) {
   if (state == 'Z' || state == 'X') {
     if (!parents_wait_) return true;
@@ -111,7 +112,8 @@ void Quiescence::look(const std::vector<pid_t>& clients, Proof proof) {
 
 void Quiescence::look_at(pid_t process, std::vector<pid_t>& more, Proof proof) {
   for (const pid_t thread : threads_of(process)) {
-    // Before its switches are read: a thread that went to sleep after that has one more.
+    // This is read before the number of switches: a thread that went to sleep afterwards has one
+    // more switch.
     const bool runnable = proof == Proof::kPlace && is_runnable(process, thread);
     const std::string status = contents_of(fmt::format("/proc/{}/task/{}/status", process, thread));
     if (status.empty()) continue;
@@ -145,8 +147,9 @@ void Quiescence::begin_wait() {
   waiting_since_ = std::chrono::steady_clock::now();
 }
 
-/// One that is held has seen all that others did to memory if it spins still at a second look: they
-/// have been asleep since the first. Where two have something to do, one goes on before the other.
+/// A held thread has seen everything that others wrote to memory if it still spins at a second
+/// check: the others have been asleep since the first. If two threads have something to do, one
+/// continues before the other.
 bool Quiescence::spins(pid_t process, pid_t thread, Proof proof) {
   if (spinning_ == nullptr || ignored_.contains(thread)) return false;
   if (spinning_->holds(thread))
@@ -154,7 +157,8 @@ bool Quiescence::spins(pid_t process, pid_t thread, Proof proof) {
   return proof == Proof::kState && waits_long() && spinning_->hold_if_it_spins(process, thread);
 }
 
-/// So long that a thread may be one that spins: it costs to find out.
+/// Returns whether the wait is already long, so that a thread may be spinning. Detecting this is
+/// expensive.
 bool Quiescence::waits_long() const {
   constexpr std::chrono::milliseconds kLong{1};
   return std::chrono::steady_clock::now() - waiting_since_ >= kLong;

@@ -22,7 +22,7 @@ std::string time_text(engine::Instant at) {
 
 void RecentEvents::add(const engine::FrameTrace& trace) {
   RecentFrame recent{};
-  if (frames_.size() == kMost) {  // its memory is used again
+  if (frames_.size() == kMost) {  // its memory is reused
     recent = std::move(frames_.front());
     frames_.pop_front();
   }

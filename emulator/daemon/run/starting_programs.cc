@@ -10,7 +10,8 @@
 namespace rocemu::daemon {
 namespace {
 
-/// ld.so(8): LD_PRELOAD of the environment that the program was given.
+/// Returns whether LD_PRELOAD (ld.so(8)) in the program's initial environment contains the library
+/// of turns.
 bool preloads_turns(const std::string& environment) {
   constexpr std::string_view kVariable = "LD_PRELOAD=";
   for (size_t at = 0; at < environment.size();) {
@@ -23,7 +24,7 @@ bool preloads_turns(const std::string& environment) {
   return false;
 }
 
-/// Real, effective, saved and file system user and group.
+/// Returns whether the real, effective, saved and file system user and group differ.
 bool has_other_rights(const std::string& status) {
   for (const char* name : {"Uid", "Gid"}) {
     const std::string ids = proc::field_of(status, name);

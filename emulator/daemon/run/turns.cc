@@ -31,13 +31,15 @@ using abi::TurnTable;
 using Nanoseconds = std::chrono::nanoseconds;
 using RealClock = std::chrono::steady_clock;
 
-/// A thread that has its turn for so long is looked at: the kernel may keep it waiting in a call
-/// that is not replaced.
+/// A thread that has its turn for this time is examined: it may wait in the kernel in a call that
+/// is not replaced.
 constexpr Nanoseconds kLook = 1ms;
-/// A thread that runs for so long of its own time and calls nothing may do so for ever: the run
-/// goes on beside it. One that waits for a processor or a disk has more time.
+/// A thread that runs for kOwnTime of processor time without a call may do so forever, so the run
+/// continues beside it after kPatience. A thread that waits for a processor or a disk has until
+/// kMaxPatience.
 constexpr Nanoseconds kPatience = 2s, kOwnTime = 500ms, kMaxPatience = 60s;
-/// A process that has slept for so long before it joined does not join, even if it is about to.
+/// A process that has slept for kUntilJoined before it joined counts as one that does not join, and
+/// after kAboutToJoin even if it is about to join.
 constexpr Nanoseconds kUntilJoined = 20ms, kAboutToJoin = 2s;
 constexpr Nanoseconds kMinLook = 30us, kMaxLook = 1ms;
 
@@ -45,7 +47,8 @@ std::string status_of(const ThreadSlot& slot) {
   return proc::contents_of(task_file(slot, "status"));
 }
 
-/// How often it was switched from, if it sleeps, or is stopped; empty if it does not.
+/// Returns the thread's number of context switches if it sleeps or is stopped; otherwise an empty
+/// text.
 std::string sleep_of(const ThreadSlot& slot, const std::string& status) {
   const std::string state = proc::field_of(status, "State");
   if (!state.starts_with('S') && !state.starts_with('T') && !state.starts_with('t')) return "";
@@ -59,7 +62,7 @@ Nanoseconds processor_time_of(const ThreadSlot& slot) {
   return Nanoseconds(std::strtoll(text.c_str(), nullptr, 10));
 }
 
-/// Not if only its parent has not taken note of its end.
+/// Returns false even if the process is a zombie of which only its parent has not taken note.
 bool is_alive(pid_t process) {
   const std::string state =
       proc::field_of(proc::contents_of(proc::directory_of(process) + "/status"), "State");
@@ -88,7 +91,7 @@ Turns::Turns(Options options, UniqueFd listener, Requests requests)
   if (!handback_) fail_start("cannot make an eventfd", errno);
   table().next_serial.store(1);
   table().seed = options_.seed;
-  // Told once of each: to read it after each turn would be one more system call.
+  // Edge-triggered: reading the descriptor after each turn would be one more system call.
   handback_watch_ = loop_.watch(handback_.get(), EPOLLIN | EPOLLET, [](uint32_t) {});
   if (!handback_watch_) fail_start("cannot watch the table of turns", errno);
   for (const int fd : {loop_.fd(), requests_.fd}) {
@@ -106,7 +109,7 @@ bool Turns::look_whether_command_ended() {
   return has_command_ended();
 }
 
-// ---- Those who take no turns ------------------------------------------------------------------
+// ---- Processes that take no turns -------------------------------------------------------------
 
 bool Turns::is_somebody_outside() const {
   return std::ranges::any_of(outside_, [this](uint32_t number) {
@@ -123,7 +126,7 @@ bool Turns::needs_settling() {
   if (table().unsettled.exchange(0) != 0) unsettled_ = true;
   if (participants_->take_unsettled()) unsettled_ = true;
   const std::vector<pid_t> clients = requests_.clients();
-  // A connection may outlive the process that made it.
+  // A connection can outlive the process that made it.
   const bool strange = std::ranges::any_of(clients, [this](pid_t client) {
     return !participants_->has_joined(client) && !looked_at_.contains(client);
   });
@@ -139,8 +142,8 @@ bool Turns::has_events() const {
 bool Turns::has_news() {
   bool has_any = has_events();
   if (has_any && outside_.empty()) {
-    // A thread that had to wait for a processor may only now report a turn that it gave back
-    // before.
+    // A thread that had to wait for a processor may only now notify the daemon of a turn that it
+    // returned before.
     uint64_t count;
     [[maybe_unused]] const ssize_t size = read(handback_.get(), &count, sizeof count);
     has_any = has_events();
@@ -149,7 +152,7 @@ bool Turns::has_news() {
   return has_any || needs_settling();
 }
 
-/// Those who ask go on when all is served.
+/// The requesting threads continue when all requests have been served.
 void Turns::serve() {
   const std::span<ThreadSlot> slots = used_slots(table());
   for (ThreadSlot& slot : slots) {
@@ -175,13 +178,13 @@ void Turns::settle(const MustStop& must_stop) {
   const RealClock::time_point since = RealClock::now();
   everybody_.begin_wait();
   Nanoseconds pause = kMinLook;
-  RealClock::time_point busy = since;  // at the latest look that found somebody awake
+  RealClock::time_point busy = since;  // the latest check that found a thread awake
   while (!must_stop()) {
     if (!std::exchange(has_looked_, false)) loop_.wait(engine::Duration(0));
     participants_->answer_waiting();
     if (!needs_settling()) return;
-    // Their requests are served when all of them wait: what comes sooner or later, such as the
-    // descriptors that a process closes as it ends, has all come then.
+    // Requests are served when all processes wait: then everything that arrives at a random time,
+    // such as the closing of descriptors when a process ends, has arrived.
     const bool quiet = everybody_.is_quiet(requests_.clients());
     tell_of_unseen();
     if (quiet) {
@@ -190,7 +193,7 @@ void Turns::settle(const MustStop& must_stop) {
         serve();
         continue;
       }
-      // A process that executes a program may sleep for a moment before it joins.
+      // A process that executes a program can sleep for a moment before it joins.
       if (may_still_join(RealClock::now() - busy)) {
         wait_for_events(kMaxLook);
         continue;
@@ -225,7 +228,8 @@ bool Turns::is_one_starting() const {
   });
 }
 
-/// A process that is forking, or that executes a program, after all have slept for so long.
+/// Returns whether a process is forking, or is executing a program, after all have slept for this
+/// time.
 bool Turns::may_still_join(Nanoseconds slept) const {
   if (slept >= kAboutToJoin) return false;
   const bool is_soon = slept < kUntilJoined;
@@ -243,7 +247,7 @@ void Turns::find_strangers() {
   strangers_.clear();
   looked_at_ = everybody_.processes();
   for (const pid_t client : requests_.clients())
-    looked_at_.insert(client);  // processes that are gone, too
+    looked_at_.insert(client);  // including processes that have ended
   for (const pid_t pid : everybody_.processes()) {
     if (!joined.contains(pid) && is_alive(pid)) strangers_.insert(pid);
   }
@@ -258,11 +262,11 @@ void Turns::tell_of_strangers() {
     if (!told_of_.insert(pid).second) continue;
     const std::string name =
         proc::field_of(proc::contents_of(proc::directory_of(pid) + "/status"), "Name");
-    spdlog::debug("pid {} ({}) takes no turns: it is waited for until it sleeps", pid, name);
+    spdlog::debug("pid {} ({}) takes no turns: the run waits until it sleeps", pid, name);
   }
 }
 
-/// Before they have ended, which may be soon.
+/// Reports unseen programs before they end, which can be soon.
 void Turns::tell_of_unseen() {
   for (const pid_t pid : everybody_.processes()) {
     if (!participants_->takes_turns(pid)) unseen_.look_at(pid);
@@ -271,8 +275,8 @@ void Turns::tell_of_unseen() {
 
 // ---- Turns ------------------------------------------------------------------------------------
 
-/// A thread that polls may write to memory, which another one looks at, and poll on. That is seen,
-/// and not at once: to look after each poll would take long.
+/// A polling thread can write to memory that another thread polls, and continue to poll. Such
+/// writes are detected, but not at once: a check after each poll would take long.
 void Turns::begin_round(bool is_quiet) {
   quiet_rounds_ = is_quiet ? quiet_rounds_ + 1 : 0;
   touched_ |= (quiet_rounds_ & (quiet_rounds_ - 1)) == 0;  // 0, or a power of two
@@ -330,14 +334,16 @@ schedule::Turn Turns::give_turn(const schedule::Step& step, const MustStop& must
   bool says_something = wait_awake(slot);
   while (!abi::is_turn_back(slot) && is_taken(number) && !must_stop()) {
     if (!std::exchange(says_something, false)) loop_.wait(kLook);
-    // Only while it waits for the reply: what it does without one, such as to ring a doorbell or to
-    // close a descriptor, would be seen sooner or later by chance.
+    // The daemon serves requests only while the thread waits for a reply. The effects of actions
+    // without a reply, such as ringing a doorbell or closing a descriptor, would become visible at
+    // a random time.
     if (slot.asks.load() != ThreadSlot::kNothing) serve();
     const auto held = RealClock::now() - since;
     if (slot.state.load() == ThreadSlot::kStarting) {
-      spinning_.reap();  // its process ends no sooner than the threads that we hold
+      spinning_.reap();  // a process does not end before its threads that we hold
       unseen_.look_at(slot.pid.load());
-      // It ends, which is seen in full, or executes another program, which joins if it can.
+      // The process either ends, which the daemon always notices, or executes another program,
+      // which joins if it can.
       if (participants_->says_hello(slot.pid.load()) ||
           (held >= kUntilJoined && !sleep_of(slot, status_of(slot)).empty() &&
            (held >= kAboutToJoin || !is_about_to_join(slot.pid.load()))))
@@ -356,7 +362,7 @@ schedule::Turn Turns::give_turn(const schedule::Step& step, const MustStop& must
   awake_.turn_ended(end - since, end);
   has_looked_ = !has_events();
   if (!has_looked_) {
-    serve();  // what it sent before
+    serve();  // what the thread sent before
     loop_.wait(engine::Duration(0));
   }
   participants_->set_holder(nullptr);
@@ -377,13 +383,13 @@ schedule::Turn Turns::give_turn(const schedule::Step& step, const MustStop& must
           .calls = step.calls - calls_left};
 }
 
-/// True if the run has to go on beside the thread: the kernel keeps it waiting, or it runs without
-/// an end.
+/// Returns whether the run must continue beside the thread, because it waits in the kernel or runs
+/// endlessly.
 bool Turns::must_go_on_beside(const ThreadSlot& slot, Nanoseconds held, Nanoseconds own) {
-  spinning_.reap();  // it may execute a program, and wait for the others of its process to be gone
+  spinning_.reap();  // it may execute a program, and wait for the other threads to end
   const std::string status = status_of(slot);
   if (is_stopped_by_another(status)) return true;
-  // Of all that can keep a turn only the last is left to chance.
+  // Among all reasons to keep a turn, only the last one is random.
   if (slot.turn.load() != ThreadSlot::kTaken) return false;  // it has not had a processor yet
   const std::string sleep = sleep_of(slot, status);
   if (!sleep.empty()) {
@@ -393,7 +399,8 @@ bool Turns::must_go_on_beside(const ThreadSlot& slot, Nanoseconds held, Nanoseco
     return sleep_of(slot, status_of(slot)) == sleep && !abi::is_turn_back(slot) && may_lose_it &&
            !spinning_.is_stopping(slot.tid.load()) && !is_readable(loop_.fd());
   }
-  // One that waits for a reply does not spin; while it crashes others trace it, to read its stack.
+  // A thread that waits for a reply does not spin. While it crashes, another process traces it to
+  // read its stack.
   if (slot.asks.load() != ThreadSlot::kWaitsForReply &&
       spinning_.hold_if_it_spins(slot.pid.load(), slot.tid.load()))
     return true;
@@ -406,7 +413,7 @@ bool Turns::must_go_on_beside(const ThreadSlot& slot, Nanoseconds held, Nanoseco
   return true;
 }
 
-/// A debugger lets it go on, in its own turn.
+/// A debugger lets the thread continue, in the thread's own turn.
 bool Turns::is_stopped_by_another(const std::string& status) const {
   return proc::field_of(status, "State").starts_with('t') &&
          participants_->takes_turns(std::atoi(proc::field_of(status, "TracerPid").c_str()));
@@ -422,7 +429,7 @@ void Turns::revoke(uint32_t number) {
 
 void Turns::wait_outside(engine::Duration time) {
   wait_for_events(time);
-  unsettled_ = true;  // somebody may have come who takes no turns
+  unsettled_ = true;  // a process may have started that takes no turns
 }
 
 // ---- Time -------------------------------------------------------------------------------------

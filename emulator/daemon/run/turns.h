@@ -1,6 +1,6 @@
-// The threads of all programs and their turns (abi/turn_table.h): who waits for one, giving it and
-// getting it back. Which thread is next decides schedule/. A process that takes no turns, a
-// statically linked one for example, is waited for until it sleeps (quiescence.h).
+// The threads of all programs and their turns (abi/turn_table.h): collects the waiting threads,
+// gives turns and takes them back. schedule/ decides which thread is next. For a process that takes
+// no turns, such as a statically linked one, the daemon waits until it sleeps (quiescence.h).
 #pragma once
 
 #include <sys/types.h>
@@ -35,17 +35,17 @@ class Turns {
  public:
   struct Options {
     uint64_t seed = 0;
-    bool sleeps_between_turns = false;  // never waits awake for one to come back
-    bool tells_exits = false;           // of programs that end otherwise than with status 0
-    /// The process that all programs descend from, if there is one.
+    bool sleeps_between_turns = false;  // never spins until a turn comes back
+    bool tells_exits = false;           // reports programs with an exit status other than 0
+    /// The process from which all programs descend, if there is one.
     std::optional<pid_t> ancestor;
-    /// Where the recording has the stops of `--schedule`; null for nowhere.
+    /// The log in which the recording stores the stops of `--schedule`; null for no recording.
     std::unique_ptr<StopLog> stop_log = nullptr;
   };
-  /// What the daemon does while threads have their turns.
+  /// The requests that the daemon serves during turns
   struct Requests {
     int fd;                       // readable when there are any
-    std::function<void()> serve;  // those that there are
+    std::function<void()> serve;  // serves the present requests
     std::function<std::vector<pid_t>()> clients;
   };
 
@@ -54,42 +54,44 @@ class Turns {
 
   using MustStop = std::function<bool()>;
 
-  /// A round of turns begins. `is_quiet`: only since the time of polls is over.
+  /// Begins a round of turns. With `is_quiet`, it begins only because the time of polls is over.
   void begin_round(bool is_quiet);
-  /// Returns when nobody outside of the turns runs.
+  /// Returns when no thread outside of the turns runs.
   void settle(const MustStop& must_stop);
-  /// The threads that wait for a turn.
+  /// Returns the threads that wait for a turn.
   std::span<const schedule::Thread> threads();
-  /// Gives the turn of that step. Returns when the thread has given it back, or lost it.
+  /// Gives the turn of that step. Returns when the thread has returned it, or lost it.
   schedule::Turn give_turn(const schedule::Step& step, const MustStop& must_stop);
   /// Returns whether a process has come or gone since the last call.
   bool take_changed() { return participants_->take_changed(); }
 
-  /// Somebody came, went or asks, or goes on without turns.
+  /// Returns whether a process came, went or has a request, or runs without turns.
   bool has_news();
-  /// Somebody spins, and sees what is written to memory though nothing tells of it.
+  /// Returns whether a thread spins and therefore sees writes to memory, of which the daemon is not
+  /// notified.
   bool is_memory_watched() const { return spinning_.holds_any(); }
 
-  /// Waits for something that happens outside, for so long at most.
+  /// Waits for an event outside of the turns, at most for that time.
   void wait_outside(engine::Duration time);
 
-  /// The time that the programs see. True if a timer of theirs has expired.
+  /// Sets the time that programs see. Returns whether a timer of theirs has expired.
   bool set_time(engine::Instant now);
-  /// When a timer of theirs expires.
+  /// Returns when a timer of programs expires.
   std::optional<engine::Instant> next_timer() const { return timers_.next_deadline(); }
 
-  /// There has been a program. Until then nobody waits, and nothing can be stuck.
+  /// Returns whether there has been a program. Until then no thread waits, and nothing can hang.
   bool has_seen_programs() const { return !everybody_.processes().empty() || !looked_at_.empty(); }
 
-  /// The process that the ancestor started, and for which the run is, has ended, as far as the
-  /// latest round of turns has seen.
+  /// Returns whether the process that the ancestor started, to which the run belongs, has ended as
+  /// of the latest round of turns.
   bool has_command_ended() const { return participants_->has_command_ended(); }
-  /// The same, as far as the kernel can tell at this moment.
+  /// The same, by the kernel's information at this moment.
   bool look_whether_command_ended();
 
  private:
   bool is_taken(uint32_t slot) const;
-  /// True if the thread gives its turn back, or asks, so soon that it is worth waiting awake for.
+  /// Returns whether the thread returned its turn, or sent a request, so soon that spinning is
+  /// enough.
   bool wait_awake(const abi::ThreadSlot& slot) const;
   bool must_go_on_beside(const abi::ThreadSlot& slot, std::chrono::nanoseconds held,
                          std::chrono::nanoseconds own);
@@ -125,11 +127,11 @@ class Turns {
   std::set<pid_t> strangers_;  // processes that take no turns
   std::set<pid_t> looked_at_;  // when they were found
   std::set<pid_t> told_of_;
-  std::set<uint32_t> outside_;             // slots of threads that the kernel keeps waiting
+  std::set<uint32_t> outside_;             // slots of threads that wait in the kernel
   std::vector<schedule::Thread> threads_;  // for threads()
   bool unsettled_ = true;
   bool has_looked_ = false;    // for events, and nothing was done since then
-  bool touched_ = true;        // memory that a thread outside may look at has changed, perhaps
+  bool touched_ = true;        // whether memory that a thread outside polls may have changed
   uint32_t quiet_rounds_ = 0;  // in a row
 };
 

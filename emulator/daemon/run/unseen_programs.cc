@@ -19,7 +19,7 @@ void UnseenPrograms::look_at(pid_t process) {
   const std::string why = why_out_of_reach(link, name);
   if (why.empty() || proc::parent_of(process) == ancestor_ || !told_.insert(path).second) return;
   spdlog::warn(
-      "{} (pid {}) {}: it takes no turns and has real time, so that what it does is left to chance",
+      "{} (pid {}) {}: it takes no turns and has real time, so its behavior is not deterministic",
       name, process, why);
 }
 

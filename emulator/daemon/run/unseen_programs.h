@@ -1,5 +1,5 @@
-// Programs that take no turns, since nothing can be loaded into them or since they call the kernel
-// without the C library: told of once each.
+// Programs that take no turns, because no library can be loaded into them or because they call the
+// kernel without the C library. Each is reported once.
 #pragma once
 
 #include <sys/types.h>
@@ -13,10 +13,10 @@ namespace rocemu::daemon {
 
 class UnseenPrograms {
  public:
-  /// Of what the ancestor started itself, `rocemu run` tells, which knew it before.
+  /// `rocemu run` reports the program that the ancestor started itself, since it knew of it before.
   explicit UnseenPrograms(std::optional<pid_t> ancestor) : ancestor_(ancestor) {}
 
-  /// Cheap for a process that still executes the program that it did when it was looked at last.
+  /// Cheap for a process that still executes the same program as at the latest check.
   void look_at(pid_t process);
 
  private:

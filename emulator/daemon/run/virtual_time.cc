@@ -13,7 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 using schedule::Step;
 
-/// What is left to do when a run ends takes no longer, in real time.
+/// The time limit, in real time, for the remaining work when a run ends.
 constexpr engine::Duration kMaxEnd = 5s;
 
 }  // namespace
@@ -32,7 +32,8 @@ VirtualTime::VirtualTime(const Options& options, Turns& turns, Worker& worker,
 void VirtualTime::run(const bool& stopping) {
   worker_.engine_host().delivery().hold_outputs();
   scheduler_.restart();
-  // The command has ended, and we are told to stop: what still belongs to the run is done.
+  // The command has ended, and the daemon must stop: the remaining work that belongs to the run is
+  // done.
   std::optional<engine::Instant> told_to_stop;
   const auto must_stop = [&] {
     if (!stopping) return false;
@@ -105,7 +106,7 @@ void VirtualTime::take(const Step& step, const Turns::MustStop& must_stop) {
       return advance_to(step.until);
     case Step::Kind::kWait:
       if (step.time > engine::Duration(0)) turns_.wait_outside(step.time);
-      worker_.sessions().begin_round();  // for those that poll and take no turns
+      worker_.sessions().begin_round();  // for polling threads that take no turns
       return;
   }
 }
@@ -117,7 +118,8 @@ void VirtualTime::serve_control() {
   scheduler_.control_served(has_answered, activity() != before);
 }
 
-/// Programs do not see each thing that happens, such as retries.
+/// Advances without a turn for each event of the NIC, since programs do not see some of them, such
+/// as retries.
 void VirtualTime::advance_to(engine::Instant instant) {
   const uint64_t writes = worker_.memory().writes();
   clock_.advance_to(instant);
@@ -133,7 +135,7 @@ void VirtualTime::serve() {
   pollfd ready{worker_.loop().fd(), POLLIN, 0};
   while (poll(&ready, 1, 0) > 0) {
     worker_.sessions().pump_in_order();
-    // Descriptors that were closed before a request are gone when it comes.
+    // Closed descriptors are handled before a later request.
     while (worker_.loop().run_first(EPOLLHUP)) reap();
     worker_.loop().run_first();
     worker_.engine_host().delivery().release_outputs();
@@ -160,13 +162,13 @@ bool VirtualTime::end_stuck(uint32_t serial) {
   if (!scheduler_.is_stuck() || is_held_ || serial != scheduler_.seen_activity() ||
       serial != activity())
     return false;
-  // How programs go when they are ended is left to chance.
+  // The order in which programs end at this point is random.
   scheduler_.end();
   worker_.engine_host().end_record();
   return true;
 }
 
-/// A receiver that is never ready may be asked for ever (rnr_retry 7).
+/// A receiver that is never ready may be asked forever (rnr_retry 7).
 std::vector<uint32_t> VirtualTime::progress_of_qps() const {
   const engine::FabricSnapshot fabric = worker_.engine_host().engine().snapshot();
   std::vector<uint32_t> progress;

@@ -1,5 +1,5 @@
-// The daemon's loop on a virtual clock: it takes the steps of the scheduler (schedule/scheduler.h),
-// which are turns of threads, what the NIC does, and the clock's moves.
+// The daemon's loop on a virtual clock. It carries out the steps of the scheduler
+// (schedule/scheduler.h): turns of threads, actions of the NIC, and moves of the clock.
 #pragma once
 
 #include <cstdint>
@@ -19,27 +19,28 @@ class VirtualTime {
  public:
   using Options = schedule::Options;
 
-  /// `control_loop` is the control socket's, which has its turn last. Time stands still
-  /// while `is_held`. `on_idle` is called whenever there has been nothing to do for some rounds,
-  /// and returns true if it did something that programs see. All of them outlive this.
+  /// `control_loop` belongs to the control socket, which is served last. The clock stops while
+  /// `is_held`. `on_idle` is called whenever there has been nothing to do for some rounds, and
+  /// returns true if it did something that programs see. All arguments must outlive this object.
   VirtualTime(const Options& options, Turns& turns, Worker& worker, EventLoop& control_loop,
               Clock& clock, const bool& is_held, std::function<bool()> on_idle);
 
-  /// With Options::reports_hangs: `on_stuck` is called now and then while programs can only be
-  /// woken by themselves or from outside: all of them sleep, or poll, and nothing is under way or
-  /// due, or only what is done again and again without end. `serial` is another each time that
-  /// programs did something.
+  /// Sets the callback for a run that seems to hang; only with Options::reports_hangs. `on_stuck`
+  /// is called from time to time while all programs sleep or poll, and nothing is in flight or due
+  /// except endless repetitions. Programs can then only be woken by themselves or from outside.
+  /// `serial` changes each time that programs act.
   void on_stuck(std::function<void(uint32_t serial)> callback) { on_stuck_ = std::move(callback); }
-  /// True if programs have done nothing since on_stuck() told that serial: the run is a hang, and
-  /// is about to be ended. Time stands still from then on.
+  /// Returns true if programs have done nothing since on_stuck() reported that serial: the run
+  /// hangs and will be ended. The clock stops from then on.
   bool end_stuck(uint32_t serial);
 
-  /// Since when a run hangs that hangs now.
+  /// Returns the time since which the run hangs, if it hangs now.
   engine::Instant hangs_since() const { return scheduler_.hangs_since(clock_.now()); }
 
   /// Returns when `stopping` is true.
   void run(const bool& stopping);
-  /// What came on the sockets is handled, each in the order of the doorbells before it.
+  /// Handles the data that arrived on the sockets. The doorbells that were rung before an item are
+  /// handled before it.
   void serve();
 
  private:

@@ -22,26 +22,29 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// How often sockets are looked at while rings keep the daemon busy: a system call of 0.3 us.
+/// The interval at which sockets are polled while rings keep the daemon busy; polling is a system
+/// call of 0.3 us.
 constexpr engine::Duration kPollInterval = 10us;
-/// While others keep the daemon busy anyway, a session's ring is looked at for longer.
+/// While other sessions keep the daemon busy anyway, it polls the ring of an idle session for
+/// longer.
 constexpr engine::Duration kSessionIdleTime = 1ms;
-/// Payload beside a completion that nobody has polled twice as long as this is written to memory,
-/// where the program may be looking for it. One that waits for completions is awake before that.
+/// Payload beside a completion that was not polled for twice this time is written to memory, where
+/// the program may be polling for it. A program that waits for completions wakes earlier.
 constexpr engine::Duration kUntakenInterval = 1ms;
-/// A deadline closer than this is waited for awake.
+/// The daemon spins for a deadline that is closer than this.
 constexpr engine::Duration kMinSleep = 20us;
-/// To give memory back takes some milliseconds, and is worth it for so many objects.
+/// Returning memory to the system takes some milliseconds; after this number of destroyed objects
+/// it is worthwhile.
 constexpr uint64_t kManyObjects = 1024;
 constexpr engine::Duration kGiveBackInterval = 1s;
-/// Of very many objects that go, to give all of it back at once would take longer than others can
-/// wait.
+/// If very many objects are destroyed, returning all memory at once would delay other clients too
+/// long.
 constexpr engine::Duration kReleaseInterval = 20ms;
-/// Out of memory: until it is tried again.
+/// The time after which an operation that ran out of memory is tried again.
 constexpr engine::Duration kPause = 10ms;
 
-/// Linux 6.12 and later run threads that ask for short time slices before those with long ones.
-/// Elsewhere nothing changes.
+/// Linux 6.12 and later run threads with short time slices before those with long ones. Elsewhere
+/// this has no effect.
 void ask_for_short_slices() {
   struct {
     uint32_t size, policy;
@@ -58,7 +61,7 @@ void ask_for_short_slices() {
   syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
-/// Returns what glibc's allocator keeps; musl's keeps little.
+/// Returns the memory that glibc's allocator keeps; musl's allocator keeps little.
 void return_free_memory() {
 #ifdef __GLIBC__
   malloc_trim(0);
@@ -97,7 +100,8 @@ void Worker::run(const bool& stopping, bool busy_poll) {
     try {
       serve(stopping, busy_poll);
     } catch (const std::bad_alloc&) {
-      // Of no client's request: those end their client. What was to be done is tried again.
+      // No request of a client caused this: such requests end their client. The operation is tried
+      // again.
       spdlog::error("out of memory");
       return_free_memory();
       std::this_thread::sleep_for(kPause);
@@ -122,8 +126,8 @@ void Worker::serve(const bool& stopping, bool busy_poll) {
       if (busy_poll && rest.is_idle(began)) do_before_sleep(began);
       last_poll = began;
     }
-    // What came is older than any timer that has run out by now. While the medium is busy a NIC
-    // makes no frames.
+    // Arrived frames are older than any timer that has expired by now. While the medium is busy,
+    // the NIC sends no frames.
     worked |= medium_ != nullptr && medium_->receive(began);
     if (medium_ == nullptr || !medium_->is_congested()) {
       worked |= sessions_.pump();
@@ -161,7 +165,7 @@ void Worker::serve(const bool& stopping, bool busy_poll) {
 void Worker::sleep(const bool& stopping) {
   const engine::Instant now = clock_.now();
   if (medium_ != nullptr && medium_->is_congested()) {
-    poll(std::nullopt);  // for room to send
+    poll(std::nullopt);  // for space to send
     return;
   }
   std::optional<engine::Instant> deadline = engine_host_.next_deadline();

@@ -1,4 +1,4 @@
-// The engine with its clients, and the loop that serves them.
+// The engine with its clients, and the loop that serves them
 #pragma once
 
 #include <functional>
@@ -20,25 +20,25 @@ namespace rocemu::daemon {
 
 class Worker {
  public:
-  /// Null if there is to be no recording.
+  /// Returns null if nothing is recorded.
   using MakeRecording = std::function<std::unique_ptr<journal::Recording>(engine::HostMemory&)>;
-  /// What else there is to do for the files that are written.
+  /// Further work for the files that are written
   struct Files {
-    std::function<void()> check = [] {};  // now and then
-    std::function<void()> flush = [] {};  // before a sleep
+    std::function<void()> check = [] {};  // called from time to time
+    std::function<void()> flush = [] {};  // called before a sleep
   };
 
   /// `capture` may be null. Throws StartError.
   Worker(const engine::FabricConfig& fabric, const Clock& clock, capture::PcapWriter* capture,
          const MakeRecording& make_recording, Files files);
 
-  /// Without one no frame comes or goes. It must outlive run().
+  /// Without a network no frame arrives or leaves. It must outlive run().
   void connect(NetworkPort& medium) { medium_ = &medium; }
 
-  /// Serves on the real clock until `stopping` is set. With `busy_poll` it never yields its
-  /// processor.
+  /// Serves clients on the real clock until `stopping` is set. With `busy_poll` the daemon never
+  /// yields its processor.
   void run(const bool& stopping, bool busy_poll);
-  /// Destroys the sessions that have ended. True if there were any.
+  /// Destroys the sessions that have ended. Returns whether there were any.
   bool reap();
 
   EventLoop& loop() { return loop_; }
@@ -55,13 +55,14 @@ class Worker {
   void sleep(const bool& stopping);
   /// See ProcessMemory.
   void write_untaken(engine::Instant now);
-  /// What there is time for when nothing comes. In how long there is more of it, if that is known.
+  /// Does work that can wait until nothing else arrives. Returns the time until there is more such
+  /// work, if it is known.
   std::optional<engine::Duration> do_before_sleep(engine::Instant now);
-  /// Gives the memory of what is gone back to the system, but not again and again: then it returns
-  /// in how long it will. What is left of few objects waits until nothing of them is still to end,
-  /// such as the timewait of connections.
+  /// Returns the memory of destroyed objects to the system, but not too often: otherwise it returns
+  /// the time until it will. If few objects were destroyed, it waits until nothing of them is left
+  /// to end, such as the timewait of connections.
   std::optional<engine::Duration> give_memory_back(engine::Instant now, bool is_idle);
-  /// The same while very much goes, and when it is gone.
+  /// The same while very many objects are being destroyed, and after that.
   void give_memory_back_in_parts(engine::Instant now);
 
   const Clock& clock_;
@@ -76,10 +77,10 @@ class Worker {
   EventLoop::Watch memory_watch_;
   NetworkPort* medium_ = nullptr;
   engine::Instant looked_for_untaken_{};
-  bool releasing_ = false;  // very much
-  // Since memory was given back:
+  bool releasing_ = false;  // very many objects
+  // Since memory was last returned:
   bool somebody_left_ = false;
-  uint64_t destroyed_before_ = 0;  // objects, until then
+  uint64_t destroyed_before_ = 0;  // objects until then
   engine::Instant gave_back_{};
 };
 

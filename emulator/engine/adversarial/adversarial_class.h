@@ -1,5 +1,6 @@
-// The classes of `--adversarial`: what the specification leaves open, and rocemu then does in the
-// least convenient way. One row each, from which options, recordings and documents go.
+// The classes of `--adversarial`: behavior that the specification leaves open, and for which rocemu
+// then makes the least convenient choice. The table has one row for each, from which options,
+// recordings and documents are derived.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@ struct ClassRow {
 /// Returns all rows, in the order of `Class`.
 std::span<const ClassRow> classes();
 
-/// A set of classes. FabricConfig and the header of a journal hold its bits.
+/// A set of classes. FabricConfig and the header of a journal contain its bits.
 class Classes {
  public:
   constexpr Classes() = default;
@@ -38,7 +39,7 @@ class Classes {
   uint32_t bits_ = 0;
 };
 
-/// Adds the class of that name to the set; false if there is none.
+/// Adds the class of that name to the set. Returns false if there is none.
 bool add_class(std::string_view name, Classes& to);
 /// Returns the names of the classes, separated by ", ".
 std::string names_of(Classes set);

@@ -85,8 +85,8 @@ bool Adversary::is_idle() const {
 }
 
 /// A later SEND, WRITE with immediate data or atomic of the same QP makes earlier bytes visible
-/// (IBTA vol 1, 9.5). hold() does this for those that complete a receive; this function does it for
-/// the others. A READ or FLUSH behind a WRITE sees its bytes, too.
+/// (IBTA vol 1, 9.5). hold() does this for requests that complete a receive; this function does it
+/// for the others. A READ or FLUSH after a WRITE sees its bytes, too.
 void Adversary::begin_packet(const QueuePair& qp, const wire::OpcodeInfo& info) {
   PlacedMemory::Incoming incoming{.stream = {qp.number, info.is_response},
                                   .qp_client = qp.client,
@@ -126,7 +126,7 @@ void Adversary::settle(ClientId client, CompletionDelivery& completions, EventDe
 
 void Adversary::drop(ClientId client) {
   memory_.pending().drop(client);
-  memory_.pending().place_client(client);  // what its QPs received into memory of others
+  memory_.pending().place_client(client);  // bytes that its QPs wrote to memory of others
   order_.drop(client);
 }
 
@@ -166,7 +166,7 @@ Instant Adversary::hold_acknowledgement(const QueuePair& qp) {
 
 void Adversary::spoil(PdId pd, const SgeList& buffer, uint64_t length) {
   if (!classes_.has(Class::kUndefined)) return;
-  memory_.end();  // not part of the packet at hand
+  memory_.end();  // not part of the present packet
   spoil_buffer(memory_, objects_.mrs, pd, buffer, length);
 }
 
@@ -190,8 +190,8 @@ Duration Adversary::delay(Describe describe) {
   return is_made ? drawn : Duration(0);
 }
 
-/// The completion makes visible what its queue received before it (IBTA vol 1, 9.5): either it
-/// waits for the bytes, or it brings them.
+/// The completion makes the bytes that its queue received before it visible (IBTA vol 1, 9.5):
+/// either it waits for the bytes, or the bytes are written with it.
 bool Adversary::hold(const CompletionQueue& cq, const abi::Cqe& cqe, bool solicits) {
   const Instant now = step_.now();
   const Stream stream{QpNumber{cqe.qp_num}, cqe.queue == abi::WorkQueue::kSend};

@@ -1,6 +1,6 @@
 // The adversary decides, for `--adversarial`, when bytes reach memory, when a message is read, and
-// when completions and events come. The engine has an adversary only if a class is on. The seed and
-// the inputs decide everything that it does.
+// when completions and events arrive. The engine has an adversary only if a class is enabled. All
+// its choices are derived from the seed and the inputs.
 #pragma once
 
 #include <memory>
@@ -30,51 +30,52 @@ namespace rocemu::engine::adversarial {
 
 class Adversary final : public DeliveryHold {
  public:
-  /// Returns nothing if the configuration has no class. All of them outlive the adversary.
+  /// Returns nothing if no class is enabled in the configuration. All arguments must outlive the
+  /// adversary.
   static std::unique_ptr<Adversary> make(const FabricConfig& config, HostMemory& memory,
                                          Objects& objects, Step& step);
   Adversary(const FabricConfig& config, HostMemory& memory, Objects& objects, Step& step);
 
-  /// The memory that all other parts of the engine use.
+  /// Returns the memory that all other parts of the engine use.
   HostMemory& memory() { return memory_; }
 
-  /// Writes, completes and raises what is due.
+  /// Carries out the writes, completions and events that are due.
   void release_due(CompletionDelivery& completions, EventDelivery& events);
-  /// Takes the QPs whose wait is over: each has a turn.
+  /// Returns the QPs whose wait is over: each gets a turn.
   std::vector<QpNumber> take_woken();
   std::optional<Instant> next_deadline() const;
   bool is_idle() const;
 
-  /// A packet is about to be processed; `end_packet` follows.
+  /// A packet is about to be processed; `end_packet` must follow.
   void begin_packet(const QueuePair& qp, const wire::OpcodeInfo& info);
   void end_packet() { memory_.end(); }
 
-  /// The client calls a verb that may end the use of memory, QPs or CQs: nothing of it is held back
-  /// any more.
+  /// The client calls a verb that may end the use of memory, QPs or CQs: everything that is held
+  /// back for it is delivered.
   void settle(ClientId client, CompletionDelivery& completions, EventDelivery& events);
-  /// The connection manager says something to a program: IBTA vol 1, 12.9, what a peer wrote before
-  /// it disconnected is there.
+  /// The connection manager notifies a program. IBTA vol 1, 12.9: the bytes that a peer wrote
+  /// before it disconnected are visible.
   void settle_memory() { memory_.pending().place_all(); }
-  /// The client is gone.
+  /// The client has ended.
   void drop(ClientId client);
 
-  /// Returns whether a packet of the QP's WQE may be read from memory now. If not, the QP is woken
-  /// when it may.
+  /// Returns whether a packet of the QP's WQE may be read from memory now. Otherwise the QP is
+  /// woken when it may.
   bool may_read(const QueuePair& qp, uint32_t wqe, uint32_t packet);
-  /// Returns whether the data of response packets may be sent that was read just now; else the QP
-  /// is woken to read it again.
+  /// Returns whether the data of response packets, which was read just now, may be sent; otherwise
+  /// the QP is woken to read it again.
   bool takes_response(const QueuePair& qp, const Response& response,
                       std::span<const std::span<uint8_t>> data);
   /// Returns whether it is too early to read that data again.
   bool awaits_response(const QueuePair& qp, const Response& response) const;
-  /// Returns when an acknowledgement that the QP makes now may be sent at the earliest, at which
-  /// time the QP is woken; Instant{} if the class `order` is off.
+  /// Returns the earliest time at which an acknowledgement that the QP makes now may be sent, when
+  /// the QP is woken; Instant{} if the class `order` is not enabled.
   Instant hold_acknowledgement(const QueuePair& qp);
-  /// Returns whether the response behind an acknowledgement is to stand for it.
+  /// Returns whether an acknowledgement is dropped because the following response covers it.
   bool drops_acknowledgement() { return order_.drops_acknowledgement(); }
   /// Fills the buffer of a request that began and failed.
   void spoil(PdId pd, const SgeList& buffer, uint64_t length);
-  /// Returns what bytes have that nothing defines, if they are written at all.
+  /// Returns the value for bytes that are undefined, if they are written.
   uint8_t undefined_byte() const;
 
   void shape(abi::Cqe& cqe) override;
@@ -99,7 +100,7 @@ class Adversary final : public DeliveryHold {
   LateRead late_read_;
   TornRead torn_read_;
   Order order_;
-  Draw early_;  // whether a completion waits for bytes, or brings them
+  Draw early_;  // whether a completion waits for bytes, or writes them
   std::set<std::pair<Instant, QpNumber>> wakes_;
 };
 

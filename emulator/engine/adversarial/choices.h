@@ -1,6 +1,6 @@
-// What the adversary does, one thing after the other. Each has a number in its class, from 1 on,
+// The choices of the adversary, one after the other. Each has a number within its class, from 1,
 // which is the same for the same inputs and seed. A run can be limited to some of them
-// (`--adversarial=placement:17`), so that a failure can be traced to the few that it needs.
+// (`--adversarial=placement:17`), so that a failure can be reduced to the few that it needs.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@
 
 namespace rocemu::engine::adversarial {
 
-/// The choices of one class.
+/// The choices of one class
 class Choices {
  public:
-  /// `step` outlives this.
+  /// `step` must outlive this object.
   Choices(Class of, const FabricConfig& config, Step& step);
 
-  /// Numbers one, and returns whether it is made. Chance is drawn before, so that those that are
-  /// left out change nothing of the others. `describe` returns it as the end of a sentence: "when
-  /// ...". It is called only if somebody reads that.
+  /// Numbers a choice, and returns whether it is made. Random numbers are drawn before, so that
+  /// omitted choices do not change others. `describe` returns the choice as the end of a sentence:
+  /// "when ...". It is called only if the text is used.
   template <class Describe>
   bool make(Describe describe) {
     ++number_;
@@ -39,13 +39,13 @@ class Choices {
   uint64_t number_ = 0;
 };
 
-/// Those of the classes that have a choice. Of the class `undefined` everything is always done.
+/// The choices of the classes that have them. All of the class `undefined` is always done.
 struct AllChoices {
   AllChoices(const FabricConfig& config, Step& step);
   Choices placement, late_read, order, atomicity, relaxed;
 };
 
-/// "10 us"
+/// Returns "10 us".
 std::string in_words(Duration delay);
 
 }  // namespace rocemu::engine::adversarial

@@ -1,5 +1,5 @@
 // The random choices of the adversary. Each class has its own generator, so that its choices do not
-// depend on the other classes that are on.
+// depend on other enabled classes.
 #pragma once
 
 #include <array>
@@ -12,10 +12,10 @@
 
 namespace rocemu::engine::adversarial {
 
-/// The longest time that a byte or a completion is late. Connections survive it: an ACK timeout of
-/// less than 1 ms (`timeout` below 8) is rare, and no request waits that long for its response.
+/// The longest delay of a byte or a completion. Connections survive it: an ACK timeout of less than
+/// 1 ms (`timeout` below 8) is rare, and no request waits that long for its response.
 inline constexpr Duration kLongest = std::chrono::milliseconds(1);
-/// The longest time that data is late if the peer waits for it, such as the data of a READ.
+/// The longest delay of data for which the peer waits, such as the data of a READ
 inline constexpr Duration kLongestResponse = std::chrono::microseconds(50);
 
 class Draw {
@@ -28,8 +28,8 @@ class Draw {
   /// Returns 0 to `end` - 1.
   uint32_t below(uint32_t end) { return static_cast<uint32_t>((random_.next() >> 32) % end); }
   bool one_in(uint32_t n) { return below(n) == 0; }
-  /// Returns 1 us to kLongest: each order of magnitude as often as the next, since programs wait at
-  /// different paces.
+  /// Returns 1 us to kLongest. Each order of magnitude has the same probability, since programs
+  /// wait at different paces.
   Duration delay() {
     constexpr std::array<int64_t, 4> kUs = {1, 10, 100, 1000};
     return std::chrono::microseconds(kUs[below(kUs.size())]);

@@ -1,11 +1,11 @@
-// The class `order`: completions of different queues come in any order, and events come late.
+// The class `order`: completions of different queues arrive in any order, and events arrive late.
 //
 // The completions of one work queue keep their order (IBTA vol 1, 10.8.5); those of different
 // queues, QPs and CQs have none. With the class `placement` a completion waits for the bytes that
 // it makes visible.
 //
 // A responder may acknowledge late, and several messages by one acknowledgement; the response to a
-// READ or atomic acknowledges all requests before it (9.7.5.1.2). It must acknowledge before the
+// READ or atomic acknowledges all earlier requests (9.7.5.1.2). It must acknowledge before the
 // requester's timeout (9.7.6.1.3).
 #pragma once
 
@@ -33,7 +33,7 @@ struct HeldCompletion {
 
 struct HeldEvent {
   ClientId client;
-  std::optional<CqId> cq;  // an event of a completion channel; else an asynchronous event
+  std::optional<CqId> cq;  // of an event of a completion channel; none for an async event
   abi::EventType type{};
   uint64_t element = 0;
   Instant until{};
@@ -44,31 +44,32 @@ class Order {
   explicit Order(uint64_t seed)
       : draw_(seed, Class::kOrder), acknowledgements_(~seed, Class::kOrder) {}
 
-  /// Returns a delay for a completion or an event: none for every other one.
+  /// Returns a delay for a completion or an event; half of them get none.
   Duration delay();
 
-  /// Returns a delay for an acknowledgement of the QP: none for every other one.
+  /// Returns a delay for an acknowledgement of the QP; half of them get none.
   Duration acknowledgement_delay(const QueuePair& qp);
-  /// Returns whether an acknowledgement is left to the response behind it: every other one is.
+  /// Returns whether an acknowledgement is dropped because the following response covers it, with a
+  /// probability of one half.
   bool drops_acknowledgement() { return acknowledgements_.one_in(2); }
 
-  /// Keeps it until its time, or until the time of the one before it in the same work queue.
+  /// Keeps it until its time, or until the time of the previous one in the same work queue.
   void keep(HeldCompletion held);
   void keep(HeldEvent held);
   bool holds_queue(const abi::Cqe& cqe) const;
   bool empty() const { return completions_.empty() && events_.empty(); }
 
-  /// Takes those that are due, and all those of a client.
+  /// Returns those that are due, and all those of a client.
   std::vector<HeldCompletion> take_completions(Instant now, std::optional<ClientId> of = {});
   std::vector<HeldEvent> take_events(Instant now, std::optional<ClientId> of = {});
   std::optional<Instant> next_due() const;
-  /// Forgets those for a client that is gone.
+  /// Discards those of a client that has ended.
   void drop(ClientId client);
 
  private:
   Draw draw_;
   Draw acknowledgements_;
-  std::deque<HeldCompletion> completions_;  // in the order in which they were made
+  std::deque<HeldCompletion> completions_;  // in the order of their creation
   std::deque<HeldEvent> events_;
 };
 

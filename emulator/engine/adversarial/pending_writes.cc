@@ -9,7 +9,7 @@
 namespace rocemu::engine::adversarial {
 namespace {
 
-/// If more writes or more bytes than these are pending, all of them are written.
+/// If more writes or bytes than these are pending, all of them are written.
 constexpr size_t kMaxPending = 256;
 constexpr size_t kMaxPendingBytes = size_t{16} << 20;
 
@@ -60,7 +60,7 @@ void PendingWrites::add(PendingWrite&& write) {
   list_.push_back(std::move(write));
 }
 
-/// Writes the pieces of one wave, those that follow each other together.
+/// Writes the pieces of one wave, adjacent ones together.
 void PendingWrites::place_wave(PendingWrite& write, uint32_t wave) {
   if ((write.placed >> wave & 1) != 0) return;
   write.placed |= 1u << wave;

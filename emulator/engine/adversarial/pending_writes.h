@@ -1,5 +1,5 @@
-// Bytes that arrived and have yet to be written to memory. The NIC knows them: before it reads
-// memory, or writes the same bytes again, it writes what is pending there.
+// Bytes that arrived and have yet to be written to memory. The NIC takes them into account: before
+// it reads memory, or writes the same bytes again, it writes the pending bytes there.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@
 
 namespace rocemu::engine::adversarial {
 
-/// The messages that a QP receives as a responder, or as a requester. They have an order.
+/// The messages that a QP receives as a responder, or as a requester, which have an order
 struct Stream {
   QpNumber qp;
   bool is_requester = false;
@@ -26,12 +26,12 @@ struct Stream {
 
 struct PendingWrite {
   Stream stream;
-  ClientId client;          // whose memory it is
-  ClientId qp_client;       // whose QP it is
-  bool is_ordered = false;  // the next ordered WRITE of the stream waits for it
+  ClientId client;          // the owner of the memory
+  ClientId qp_client;       // the owner of the QP
+  bool is_ordered = false;  // the stream's next ordered WRITE waits for it
   bool is_relaxed = false;
   std::vector<RemoteRange> ranges;
-  std::vector<uint8_t> bytes;  // of all ranges, one behind the other
+  std::vector<uint8_t> bytes;  // of all ranges, one after the other
   PlacementPlan plan;
   std::array<Instant, PlacementPlan::kMaxWaves> due{};
   uint32_t placed = 0;  // bit i: wave i was written
@@ -39,7 +39,7 @@ struct PendingWrite {
 
 class PendingWrites {
  public:
-  /// `memory` outlives this.
+  /// `memory` must outlive this object.
   explicit PendingWrites(HostMemory& memory) : memory_(memory) {}
 
   bool empty() const { return list_.empty(); }
@@ -47,18 +47,18 @@ class PendingWrites {
   /// Writes the waves that are due, in the order in which they are due.
   void place_due(Instant now);
   void place_stream(const Stream& stream);
-  /// Writes all of each stream that has one of the bytes pending.
+  /// Writes everything of each stream for which one of the bytes is pending.
   void place_overlapping(ClientId client, std::span<const RemoteRange> ranges);
   /// Writes what is pending in the client's memory and for its QPs.
   void place_client(ClientId client);
   void place_all();
-  /// Forgets what is pending in the memory of a client that is gone.
+  /// Discards what is pending in the memory of a client that has ended.
   void drop(ClientId client);
 
   std::optional<Instant> next_due() const;
-  /// When the last byte of the stream will be written: `now` if none is pending.
+  /// Returns when the last byte of the stream will be written: `now` if none is pending.
   Instant end_of(const Stream& stream, Instant now) const;
-  /// The same of bytes that a later WRITE waits for.
+  /// The same for bytes for which a later WRITE waits.
   Instant ordered_end_of(const Stream& stream, Instant now) const;
 
  private:
@@ -69,7 +69,7 @@ class PendingWrites {
   void forget_placed();
 
   HostMemory& memory_;
-  std::vector<PendingWrite> list_;  // in the order in which they arrived
+  std::vector<PendingWrite> list_;  // in order of arrival
 };
 
 }  // namespace rocemu::engine::adversarial

@@ -1,5 +1,5 @@
-// The memory of programs as the adversary shows it to the rest of the engine: bytes that were
-// written reach it later and in another order. Reads of the NIC find all of them.
+// The memory of programs as the rest of the engine accesses it through the adversary: written bytes
+// reach it later and in another order. Reads of the NIC see all of them.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ namespace rocemu::engine::adversarial {
 
 class PlacedMemory final : public HostMemory {
  public:
-  /// The kind of data that the current packet writes.
+  /// The kind of data in the current packet
   enum class Kind : uint8_t {
-    kThrough,  // nothing may be late
+    kThrough,  // must not be delayed
     kWrite,    // part of a WRITE
-    kBuffer,   // part of a SEND or of the answer to a READ or atomic: a completion follows
+    kBuffer,   // part of a SEND or of a response to a READ or atomic, before a completion
     kAtomic,   // the result of a remote atomic
   };
   struct Incoming {
@@ -32,11 +32,11 @@ class PlacedMemory final : public HostMemory {
     bool begins_message = false;
   };
 
-  /// All of them outlive this.
+  /// All arguments must outlive this object.
   PlacedMemory(Classes classes, uint64_t seed, HostMemory& memory, const Step& step,
                AllChoices& choices);
 
-  /// Says what the writes that follow are part of.
+  /// Sets the message to which the following writes belong.
   void begin(const Incoming& incoming);
   void end() { incoming_.kind = Kind::kThrough; }
 
@@ -58,12 +58,12 @@ class PlacedMemory final : public HostMemory {
   uint32_t completions_taken(ClientId client, CqId cq) override;
 
  private:
-  /// The plan for the current message of a stream.
+  /// The plan for the current message of a stream
   struct Message {
     uint64_t number = 0;  // of its stream, from 1
     PlacementPlan plan;
     PlacementPlan relaxed_plan;
-    Instant not_before{};  // ordered bytes of messages before it are there then
+    Instant not_before{};  // ordered bytes of earlier messages are written by then
   };
 
   void begin_message();

@@ -1,8 +1,8 @@
-// The class `placement`: in which order, and how late, the bytes of one message reach memory.
+// The class `placement`: the order in which the bytes of one message reach memory, and their delay.
 //
 // IBTA vol 1, 9.5 and o9-20: a program shall not depend on the order in which the bytes of one
 // message are written, nor on the contents of a buffer before the completion, or a later SEND,
-// WRITE with immediate data or atomic of the same QP. ibv_query_qp_data_in_order(3) answers 0.
+// WRITE with immediate data or atomic of the same QP. ibv_query_qp_data_in_order(3) returns 0.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace rocemu::engine::adversarial {
 
-/// A plan for one message. Its bytes are cut into pieces where addresses are multiples of the
+/// A plan for one message. Its bytes are split into pieces where addresses are multiples of the
 /// granule, so that no aligned word of 8 bytes is torn. Each piece belongs to one wave, and the
 /// pieces of a wave are written at the same time.
 struct PlacementPlan {
@@ -44,7 +44,7 @@ struct PlacementPlan {
     }
     return 1;
   }
-  /// Returns how long after the first one that wave comes. A single wave is late.
+  /// Returns the time from the first wave to that wave. A single wave is late.
   Duration delay_of(uint32_t wave) const {
     const uint32_t count = waves();
     return count == 1 ? delay : delay * wave / (count - 1);
@@ -53,11 +53,11 @@ struct PlacementPlan {
   uint32_t wave_of(uint64_t index, uint64_t count) const;
 };
 
-/// Returns what a plan does to a message, after its name: "has its last 8 bytes 10 us before the
-/// others".
+/// Returns the effect of a plan on a message, to follow the message's name: "has its last 8 bytes
+/// 10 us before the others".
 std::string in_words(const PlacementPlan& plan);
 
-/// Draws a plan; one message in eight arrives whole and at once, as on real NICs.
+/// Draws a plan; one message in eight is written whole and at once, as by real NICs.
 PlacementPlan draw_placement(Draw& draw);
 
 }  // namespace rocemu::engine::adversarial

@@ -1,13 +1,13 @@
 // The class `relaxed`: ibv_reg_mr(3) on IBV_ACCESS_RELAXED_ORDERING: "RDMA write-after-write
-// message order is no longer guaranteed". A WRITE to such a region is late on its own, and does not
-// wait for the WRITE before it. Completions and atomics still find all that came before them.
+// message order is no longer guaranteed". A WRITE to such a region has an independent delay, and
+// does not wait for the previous WRITE. Completions and atomics still see everything before them.
 #pragma once
 
 #include "emulator/engine/adversarial/placement.h"
 
 namespace rocemu::engine::adversarial {
 
-/// Every other WRITE is late, so that the next one overtakes it.
+/// Half of the WRITEs are late, so that the next one overtakes them.
 inline PlacementPlan draw_relaxed(Draw& draw) {
   PlacementPlan plan;
   const Duration delay = draw.delay();

@@ -1,6 +1,6 @@
 // The class `placement`, at the responder of a READ: its data is read in pieces of 8 bytes at two
-// different times. IBTA vol 1, 9.5 promises no order in which the bytes of a READ are read, and a
-// program that changes them meanwhile gives the reader a mixture.
+// different times. IBTA vol 1, 9.5 promises no order in which the bytes of a READ are read, and if
+// a program changes them at that time, the reader gets a mixture.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class TornRead {
  public:
   TornRead(uint64_t seed, Choices& choices) : draw_(seed, Class::kPlacement), choices_(choices) {}
 
-  /// Response packets that are sent in one turn.
+  /// Response packets that are sent in one turn
   struct Burst {
     QpNumber qp;
     uint32_t generation;  // QueuePair::generation
@@ -29,17 +29,18 @@ class TornRead {
   };
 
   /// Takes the burst's data, which was read just now. Returns `now` if the packets can be sent,
-  /// with words of the earlier read in place of some; or else when the data must be read again.
+  /// with some words replaced by those of the earlier read; otherwise returns the time when the
+  /// data must be read again.
   Instant take(const Burst& burst, std::span<const std::span<uint8_t>> data, Instant now);
-  /// Returns when the data must be read again, or `now` if nothing is waited for.
+  /// Returns when the data must be read again, or `now` if there is no wait.
   Instant again_at(const Burst& burst, Instant now) const;
 
  private:
   struct Waiting {
     Burst burst;
     Instant until;
-    std::vector<uint8_t> first;  // as it was read first
-    uint32_t shape = 0;          // which words are of the first read
+    std::vector<uint8_t> first;  // contents of the first read
+    uint32_t shape = 0;          // selects the words of the first read
     uint64_t salt = 0, border = 0;
   };
   static void mix(const Waiting& waiting, std::span<const std::span<uint8_t>> data);

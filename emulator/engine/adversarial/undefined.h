@@ -1,10 +1,10 @@
-// The class `undefined`: what a failure leaves undefined has a pattern.
+// The class `undefined`: values that a failure leaves undefined get a pattern.
 //
 // ibv_poll_cq(3): "if the completion status is other than IBV_WC_SUCCESS, only ... wr_id, status,
 // qp_num, and vendor_err" are valid. IBTA vol 1, 9.5: a program may rely on the buffer of a READ,
-// an atomic or a receive when that has completed. Of one that began and failed, nothing says what
-// the buffer has. Here are the buffers; the fields of completions
-// are in emulator/abi/undefined_fields.h.
+// an atomic or a receive when that has completed. If the request began and failed, the contents of
+// the buffer are undefined. This file handles the buffers; emulator/abi/undefined_fields.h handles
+// the fields of completions.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@
 
 namespace rocemu::engine::adversarial {
 
-/// Writes the pattern into the first bytes of the buffer, at most kMaxSpoiled. A buffer that the
-/// keys do not open stays as it is.
+/// Writes the pattern into the first bytes of the buffer, at most kMaxSpoiled. A buffer to which
+/// the keys permit no access is not changed.
 void spoil_buffer(HostMemory& memory, const MemoryTable& regions, PdId pd, const SgeList& buffer,
                   uint64_t length);
 

@@ -1,5 +1,5 @@
-// A short list in place. Nearly always it has one entry of the many that there may be, so only
-// those that there are are ever written or copied.
+// A short list in place. Nearly always it has one entry of the many that are possible, so only the
+// present entries are ever written or copied.
 #pragma once
 
 #include <cstddef>
@@ -23,9 +23,9 @@ class BoundedList {
     return *this;
   }
 
-  /// At most `kMax` times.
+  /// May be called at most `kMax` times.
   void push_back(const T& value) { std::construct_at(data() + size_++, value); }
-  /// As many as there are at most.
+  /// Takes at most `kMax` entries.
   void assign(std::span<const std::byte> bytes) {
     if (!bytes.empty()) std::memcpy(bytes_, bytes.data(), bytes.size());
     size_ = bytes.size() / sizeof(T);

@@ -1,4 +1,4 @@
-// What a device counts. Names are part of the user interface (`rocemu show --json`).
+// The counters of a device. Names are part of the user interface (`rocemu show --json`).
 #pragma once
 
 #include <array>
@@ -65,7 +65,7 @@ enum class Counter : uint8_t {
 #undef ROCEMU_COUNTER
 };
 
-/// The counters in their order.
+/// The counters in order.
 inline constexpr Counter kCounters[] = {
 #define ROCEMU_COUNTER(counter, name) Counter::counter,
     ROCEMU_COUNTERS(ROCEMU_COUNTER)

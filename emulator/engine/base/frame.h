@@ -1,10 +1,10 @@
 // A frame in flight: one contiguous Ethernet frame (Ethernet, IP, UDP, BTH ... ICRC) in a buffer
-// that a pool takes back when the last reference goes. References are counted without atomics: a
-// pool and its frames belong to one thread.
+// that returns to a pool with the last reference. References are counted without atomics: a pool
+// and its frames belong to one thread.
 //
-// What a device of the fabric sends it need not parse to know: such a frame carries along what it
-// says, for as long as nobody changes its bytes. Its headers are written when somebody looks at
-// them, which inside a fabric is seldom.
+// A frame from a device of the fabric carries its parsed packet as long as its bytes are not
+// changed, so it need not be parsed. Its headers are written when they are first read, which inside
+// a fabric is seldom.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ class Frame {
 
   explicit operator bool() const { return buffer_ != nullptr; }
 
-  /// All bytes that the buffer can hold, whatever the frame's size.
+  /// Returns all bytes of the buffer, whatever the frame's size.
   std::span<uint8_t, kCapacity> storage() { return buffer_->bytes; }
   std::span<uint8_t> bytes() {
     write_headers();
@@ -51,10 +51,10 @@ class Frame {
   size_t size() const { return buffer_->size; }
   void set_size(size_t size) { buffer_->size = size; }
 
-  /// What parse_frame() would say of its bytes; nullptr if it has to be asked.
+  /// Returns the result that parse_frame() would have; nullptr if it must be called.
   const wire::Packet* packet() const { return buffer_->parsed ? &buffer_->packet : nullptr; }
-  /// A frame without an ICRC, whose payload is or will be in place, is what wire::emit_headers()
-  /// makes of that.
+  /// Makes the frame, which has no ICRC, equal to wire::emit_headers() of the packet; its payload
+  /// is or will be in place.
   void set_packet(const wire::Packet& packet, size_t payload_size) {
     const size_t offset = wire::payload_offset(packet);
     buffer_->size = wire::frame_size(packet, payload_size);
@@ -89,7 +89,7 @@ class Frame {
   Buffer* buffer_ = nullptr;
 };
 
-/// Must outlive its frames. Grows on demand and keeps what it has.
+/// Must outlive its frames. Grows on demand and never shrinks.
 class FramePool {
  public:
   FramePool() = default;

@@ -1,5 +1,5 @@
-// What the engine knows about a frame beyond its bytes: its number, why it is sent again, and what
-// rules did to it on its way. A recording keeps these marks beside the bytes.
+// The engine's information about a frame beyond its bytes: its number, why it is retransmitted, and
+// the effects of rules. A recording keeps these marks beside the bytes.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 namespace rocemu::engine {
 
-/// Why a sender repeats what it sent before.
+/// The reason why a sender repeats an earlier packet.
 enum class Resent : uint8_t {
   kNo,
-  kAckTimeout,   // IBTA vol 1, 9.7.6.1.3: no response came in time
+  kAckTimeout,   // IBTA vol 1, 9.7.6.1.3: no response arrived in time
   kSequenceNak,  // 9.7.5.1.2: the responder misses a request
-  kRnrNak,       // 9.7.5.2.8: the responder was not ready, and its timer is over
+  kRnrNak,       // 9.7.5.2.8: the responder was not ready, and its timer expired
   kImpliedNak,   // 9.7.5.1.2: a later response arrived without the one before it
   kNoMemory,     // a response arrived, and its memory was not available
   kNoReply,      // 12.9: a message of the connection manager was not answered in time
@@ -29,13 +29,13 @@ inline constexpr std::pair<const char*, Resent> kResentNames[] = {
 
 struct Resend {
   Resent why = Resent::kNo;
-  bool begins = false;  // the first frame that is sent again for this reason
+  bool begins = false;  // the first frame that is retransmitted for this reason
   Duration waited{};    // kAckTimeout, kRnrNak, kNoReply: the timer that expired
 };
 
 struct FrameMarks {
   uint64_t number = 0;        // frames are counted from 1 in the order of sending
-  uint64_t made_up_with = 0;  // a rule made the frame up when that frame was sent
+  uint64_t made_up_with = 0;  // a rule injected the frame when that frame was sent
   uint32_t copy = 0;          // a rule made this copy of the frame; 0 is the frame itself
   bool lost = false;          // a rule dropped it
   Duration held{};            // from its sending until it continued
@@ -43,7 +43,7 @@ struct FrameMarks {
   Resend resend = {};
 };
 
-/// What a rule did to a frame: a set of these.
+/// The effects of a rule on a frame, as a set.
 enum class FrameChange : uint32_t {
   kDropped = 1 << 0,
   kRejected = 1 << 1,  // dropped, and answered in the peer's place
@@ -52,7 +52,7 @@ enum class FrameChange : uint32_t {
   kDelayed = 1 << 4,
   kDuplicated = 1 << 5,
   kReordered = 1 << 6,
-  kInjected = 1 << 7,  // another frame was made up beside it
+  kInjected = 1 << 7,  // another frame was injected beside it
 };
 inline constexpr std::pair<const char*, FrameChange> kFrameChangeNames[] = {
     {"dropped", FrameChange::kDropped},     {"rejected", FrameChange::kRejected},
@@ -64,9 +64,9 @@ constexpr bool has(uint32_t changes, FrameChange change) {
   return (changes & static_cast<uint32_t>(change)) != 0;
 }
 
-/// The frame that a rule acted on, and what the rule did to it.
+/// The frame on which a rule acted, and the effects on it
 struct FrameFault {
-  uint64_t number = 0;   // FrameMarks::number; 0: the rule acted on something else
+  uint64_t number = 0;   // FrameMarks::number; 0: the rule did not act on a frame
   uint32_t changes = 0;  // FrameChange
   Duration delay{};
 };

@@ -1,5 +1,5 @@
-// The engine's view of application memory: a port, so that a replay can feed recorded bytes and a
-// test can use an array.
+// The engine's interface to application memory: a port, so that a replay can supply recorded bytes
+// and a test can use an array.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,19 @@ namespace rocemu::engine {
 struct RemoteRange {
   uint64_t address;
   uint64_t length;
-  /// The same bytes may have other addresses, of this client or of another.
+  /// If true, the same bytes may have other addresses, in this client or another.
   bool is_shared = false;
-  /// The region has IBV_ACCESS_RELAXED_ORDERING. Only `--adversarial` uses it.
+  /// If true, the region has IBV_ACCESS_RELAXED_ORDERING. Only `--adversarial` uses it.
   bool is_relaxed = false;
 };
 
 enum class MemoryResult : uint8_t {
   kDone,
-  kFault,  // some byte is not mapped, or protected
-  kGone,   // there is no such process any more
-  /// The program has yet to provide it (userfaultfd(2), a file system in user space). Nothing was
-  /// read; what was to be written may still be, before anything else is. MemoryReady comes when it
-  /// is worth another try.
+  kFault,  // some byte is not mapped, or is protected
+  kGone,   // the process no longer exists
+  /// The program has yet to provide the memory (userfaultfd(2), a file system in user space).
+  /// Nothing was read; a write may still be carried out, before any other access. A MemoryReady
+  /// input comes when the access should be retried.
   kNotYet,
 };
 
@@ -33,13 +33,14 @@ class HostMemory {
  public:
   virtual ~HostMemory() = default;
 
-  /// Copies the ranges, one behind the other, into the buffers, one behind the other; both sides
-  /// have the same total length. Unless kDone, the buffers' contents are unspecified.
+  /// Copies the ranges, one after the other, into the buffers, one after the other; both sides have
+  /// the same total length. Unless the result is kDone, the buffers' contents are unspecified.
   virtual MemoryResult read(ClientId client, std::span<const RemoteRange> from,
                             std::span<const std::span<uint8_t>> to) = 0;
 
-  /// As read(), from byte `offset` on of a message that the client also put into that slot when it
-  /// posted (abi::SendSlots): both are the same for as long as the message is not complete.
+  /// The same as read(), from byte `offset` on, for a message that the client also put into that
+  /// slot when it posted (abi::SendSlots): both have the same contents as long as the message is
+  /// not complete.
   virtual MemoryResult read_posted(ClientId client, uint32_t slot, uint64_t offset,
                                    std::span<const RemoteRange> from,
                                    std::span<const std::span<uint8_t>> to) {
@@ -48,19 +49,19 @@ class HostMemory {
     return read(client, from, to);
   }
 
-  /// The other way. Earlier bytes may have been written when a later one could not.
+  /// Copies in the other direction. If a byte could not be written, earlier bytes may have been.
   virtual MemoryResult write(ClientId client, std::span<const RemoteRange> to,
                              std::span<const std::span<const uint8_t>> from) = 0;
 
-  /// As write(), but for memory that was there when it was registered, and which is pinned: what is
-  /// not there any more is no fault. The bytes may be written when the step is over.
+  /// The same as write(), for memory that existed when it was registered and counts as pinned:
+  /// memory that no longer exists is not a fault. The bytes may be written after the step.
   virtual MemoryResult write_soon(ClientId client, std::span<const RemoteRange> to,
                                   std::span<const std::span<const uint8_t>> from) {
     return write(client, to, from);
   }
 
-  /// As write_soon(), for a message that the QP receives whole, or the first or next part of it,
-  /// and which completes in this step: the bytes may be written when the completion is taken.
+  /// The same as write_soon(), for a message that the QP receives whole, or its first or next part,
+  /// and that completes in this step: the bytes may be written when the completion is taken.
   virtual MemoryResult write_received(ClientId client, QpNumber qp, bool is_first,
                                       std::span<const RemoteRange> to,
                                       std::span<const std::span<const uint8_t>> from) {
@@ -69,8 +70,8 @@ class HostMemory {
     return write_soon(client, to, from);
   }
 
-  /// How many completions the client has taken from the CQ since its creation (modulo 2^32). The
-  /// client's word: it may be anything.
+  /// Returns the number of completions that the client has taken from the CQ since its creation
+  /// (modulo 2^32), by the client's account: the value can be anything.
   virtual uint32_t completions_taken(ClientId client, CqId cq) = 0;
 };
 

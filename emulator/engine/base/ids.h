@@ -1,4 +1,5 @@
-// Names of the things the engine knows. Strong types, so that a CQ is never taken for a QP.
+// Identifiers of the engine's objects. They are strong types, so that a CQ is never mistaken for a
+// QP.
 #pragma once
 
 #include <compare>
@@ -23,12 +24,12 @@ using CqId = Id<struct CqTag>;
 using AhId = Id<struct AhTag>;
 using SrqId = Id<struct SrqTag>;
 using XrcdId = Id<struct XrcdTag>;
-/// A memory window; its number and a memory region's are of the same set, as their keys are.
+/// A memory window; its numbers and those of memory regions are from one set, like their keys.
 using MwId = MrId;
 using DmId = Id<struct DmTag>;
 /// An rdma_cm event channel: chosen by the daemon, never reused within a run.
 using CmChannelId = Id<struct CmChannelTag>;
-/// A completion channel, by the inode of its socket.
+/// A completion channel, by the inode of its socket
 struct ChannelId {
   uint64_t value = 0;
   auto operator<=>(const ChannelId&) const = default;

@@ -1,5 +1,5 @@
-// Lists through the objects that are in them: joining and leaving one takes neither memory nor a
-// search.
+// Lists through the objects that are in them: adding and removing an object takes neither memory
+// nor a search.
 #pragma once
 
 namespace rocemu::engine {
@@ -11,7 +11,7 @@ struct Links {
   T* next = nullptr;
 };
 
-/// Puts the object at the front of the list that begins with `first` and goes on by the member
+/// Puts the object at the front of the list that starts with `first` and is linked by the member
 /// `kLinks`.
 template <auto kLinks, class T>
 void join(T*& first, T& object) {

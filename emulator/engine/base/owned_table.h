@@ -1,5 +1,5 @@
-// Objects by number of which each is one client's. A client can have as many as the device says
-// that there can be, whatever others have, and to visit its own takes no look at theirs.
+// Objects by number, each of which belongs to a client. A client can have as many as the device
+// advertises, whatever others have, and its own objects can be visited without those of others.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 
 namespace rocemu::engine {
 
-/// T has `IdType id`, `ClientId client` and `Links<T> of_client`, its place among those of its
-/// client in the order in which the client got them. Its constructor gets the id and the client
+/// T has `IdType id`, `ClientId client` and `Links<T> of_client`, its place among the client's
+/// objects in the order in which the client got them. Its constructor gets the id and the client
 /// first.
 template <class IdType, class T>
 class OwnedTable : public Table<IdType, T> {
@@ -26,10 +26,10 @@ class OwnedTable : public Table<IdType, T> {
   OwnedTable(uint32_t first, uint32_t numbers, uint32_t per_client)
       : Base(first, numbers), per_client_(std::min(per_client, numbers - reserve(numbers))) {}
 
-  /// What a client can have, as long as the others together have less than the rest.
+  /// Returns the maximum of a client, as long as all others together have fewer than the rest.
   uint32_t most_of_a_client() const { return per_client_; }
 
-  /// nullptr if the client cannot have one more, or there is no memory.
+  /// Returns nullptr if the client cannot have another object, or memory is exhausted.
   template <class... Args>
   T* create(ClientId client, Args&&... args) {
     try {
@@ -48,7 +48,7 @@ class OwnedTable : public Table<IdType, T> {
     Base::destroy(id);
   }
 
-  /// From now on the object is that client's, whatever it has.
+  /// From now on the object belongs to that client, whatever number of objects it has.
   void give(T& object, ClientId client) {
     if (object.client == client) return;
     Owned& owned = owners_[client];
@@ -57,7 +57,7 @@ class OwnedTable : public Table<IdType, T> {
     append(owned, object);
   }
 
-  /// nullptr if the client has none.
+  /// Returns nullptr if the client has none.
   T* first_of(ClientId client) const {
     const auto found = owners_.find(client);
     return found != owners_.end() ? found->second.first : nullptr;
@@ -66,7 +66,7 @@ class OwnedTable : public Table<IdType, T> {
     const auto found = owners_.find(client);
     return found != owners_.end() ? found->second.count : 0;
   }
-  /// The visitor may change nothing of the table.
+  /// The visitor must not change the table.
   template <class Visitor>
   void for_each_of(ClientId client, Visitor visit) const {
     for (T* object = first_of(client); object != nullptr; object = object->of_client.next) {
@@ -81,8 +81,8 @@ class OwnedTable : public Table<IdType, T> {
     uint32_t count = 0;
   };
 
-  /// The last numbers are for clients that have no more than a few, so that several with very many
-  /// leave some to the others.
+  /// The last numbers are reserved for clients that have only a few, so that several clients with
+  /// very many objects leave some to the others.
   static constexpr uint32_t kFew = 1024;
   static constexpr uint32_t reserve(uint32_t numbers) { return numbers / 8; }
 

@@ -1,4 +1,4 @@
-// Time inside the engine, which stands still while it is paused and then goes on from there.
+// The time inside the engine, which stops while it is paused and then continues from there.
 #pragma once
 
 #include "emulator/engine/base/time.h"
@@ -21,7 +21,7 @@ class PausableClock {
     }
     paused_ = paused;
   }
-  /// While paused, and not backwards.
+  /// May be called only while paused, and not backwards.
   void move_to(Instant inner) {
     if (inner > stopped_at_) stopped_at_ = inner;
   }

@@ -1,5 +1,5 @@
-// Which process each client and event channel is of, by a name that is the same in every run: the
-// program and a number, as rules select it.
+// The process of each client and event channel, by a name that is the same in every run: the
+// program and a number, by which rules select it.
 #pragma once
 
 #include <map>
@@ -10,11 +10,11 @@
 
 namespace rocemu::engine {
 
-/// What a process has of the NIC, and by which it is known.
+/// The objects of a process in the NIC, by which it is identified.
 using Owner = std::variant<ClientId, CmChannelId>;
 
 struct ProcessName {
-  std::string program;  // as in /proc/PID/comm, which has 15 characters at most
+  std::string program;  // as in /proc/PID/comm, at most 15 characters
   uint32_t number = 0;  // 1 is the run's first process of that program
 };
 
@@ -25,7 +25,7 @@ class ProcessNames {
   void forget(ClientId client) { clients_.erase(client); }
   void forget(CmChannelId channel) { channels_.erase(channel); }
 
-  /// Null if it is of no process that is known.
+  /// Returns null if the process is not known.
   const ProcessName* of(const Owner& owner) const {
     if (const auto* client = std::get_if<ClientId>(&owner)) return find(clients_, *client);
     return find(channels_, std::get<CmChannelId>(owner));

@@ -1,5 +1,5 @@
-// Chance, from one seed. Our own generator and ranges, since those of <random> differ between
-// standard libraries and a replay must not.
+// Random numbers from one seed. The generator and the ranges are our own, since those of <random>
+// differ between standard libraries and a replay must not.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Objects by number. Numbers are given out in a fixed order and not reused for long, so that a
-// stale handle, key or QPN names nothing rather than a stranger. Walks are in numeric order.
+// Objects by number. Numbers are assigned in a fixed order and not reused for long, so that a stale
+// handle, key or QPN names nothing instead of another object. Iteration is in numeric order.
 #pragma once
 
 #include <array>
@@ -14,9 +14,10 @@
 
 namespace rocemu::engine {
 
-/// Numbers that are free. Each rests until a number of others have become free after it; those that
-/// have rested come in rising order, round and round. So only those that rest are kept one by one,
-/// and of the others as many ranges as numbers in use keep them apart.
+/// The free numbers. A freed number rests until a certain number of others have been freed after
+/// it; numbers that have rested are assigned in ascending order, again and again from the
+/// beginning. Only resting numbers are therefore stored one by one; the others are ranges, at most
+/// one between each two numbers in use.
 class FreeNumbers {
  public:
   void push(uint32_t number) {
@@ -25,7 +26,7 @@ class FreeNumbers {
     ++popped_;
     insert(before);
   }
-  /// Not when there is none.
+  /// Must not be called when there is none.
   uint32_t front() const {
     return rested_.empty() ? resting_[popped_ % kResting] : next_rested()->first;
   }
@@ -34,7 +35,7 @@ class FreeNumbers {
       ++popped_;
       return;
     }
-    // What is left of the range takes its place: nothing is allocated, nothing can fail.
+    // The remainder of the range replaces the range: nothing is allocated, nothing can fail.
     auto range = rested_.extract(next_rested());
     cursor_ = range.key() + 1;
     if (cursor_ == range.mapped()) return;
@@ -42,12 +43,12 @@ class FreeNumbers {
     rested_.insert(std::move(range));
   }
   bool empty() const { return rested_.empty() && pushed_ == popped_; }
-  /// Whether there is one that need not rest any more.
+  /// Returns whether there is a number that has rested.
   bool has_rested() const { return !rested_.empty(); }
 
  private:
   static constexpr uint32_t kResting = 1024;
-  using Ranges = std::map<uint32_t, uint32_t>;  // the ends, by where they begin
+  using Ranges = std::map<uint32_t, uint32_t>;  // the ends, by their beginnings
 
   Ranges::const_iterator next_rested() const {
     const auto next = rested_.lower_bound(cursor_);
@@ -76,17 +77,17 @@ class FreeNumbers {
   std::array<uint32_t, kResting> resting_{};
   uint32_t pushed_ = 0, popped_ = 0;  // modulo 2^32
   Ranges rested_;
-  uint32_t cursor_ = 0;  // behind the one that was taken last
+  uint32_t cursor_ = 0;  // after the number that was taken last
 };
 
 template <class IdType, class T>
 class Table {
  public:
-  /// Numbers run from `first`; at most `limit` objects live at a time.
+  /// Numbers start at `first`; at most `limit` objects exist at a time.
   Table(uint32_t first, uint32_t limit) : first_(first), limit_(limit) {}
 
-  /// nullptr when the table is full or there is no memory. T's constructor gets the id, then the
-  /// arguments.
+  /// Returns nullptr when the table is full or memory is exhausted. T's constructor gets the id,
+  /// then the arguments.
   template <class... Args>
   T* create(Args&&... args) {
     if (size_ == limit_) return nullptr;
@@ -113,7 +114,7 @@ class Table {
   }
 
   T* find(IdType id) const {
-    const uint32_t index = id.value - first_;  // wraps to something huge below first_
+    const uint32_t index = id.value - first_;  // wraps to a huge value below first_
     if (index >= given_) return nullptr;
     const Leaf* leaf = leaves_[index / kLeaf].get();
     return leaf != nullptr ? leaf->objects[index % kLeaf].get() : nullptr;
@@ -127,11 +128,11 @@ class Table {
     --size_;
     try {
       free_.push(index);
-    } catch (const std::bad_alloc&) {  // then the number is never used again
+    } catch (const std::bad_alloc&) {  // the number is never used again
     }
   }
 
-  /// The visitor may destroy the object it is given, and no other.
+  /// The visitor may destroy the object that it is given, and no other.
   template <class Visitor>
   void for_each(Visitor visit) const {
     for (const std::unique_ptr<Leaf>& leaf : leaves_) {
@@ -145,7 +146,8 @@ class Table {
   uint32_t limit() const { return limit_; }
 
  private:
-  /// Numbers that have their places together, and none while nothing has one of them.
+  /// Numbers whose entries are stored together; the storage exists only while one of them is in
+  /// use.
   static constexpr uint32_t kLeaf = 256;
   struct Leaf {
     std::array<std::unique_ptr<T>, kLeaf> objects;

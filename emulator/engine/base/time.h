@@ -1,4 +1,4 @@
-// The engine's idea of time: a point on a clock that only the caller can read.
+// The engine's time: a point on a clock that only the caller can read.
 #pragma once
 
 #include <chrono>
@@ -8,8 +8,8 @@ namespace rocemu::engine {
 
 using Duration = std::chrono::nanoseconds;
 
-/// Tag of the clock that Engine::step()'s `now` belongs to: monotonic time in a daemon on the real
-/// clock, simulated time otherwise. It has no now(): below step() nobody may read a clock.
+/// The tag of the clock of Engine::step()'s `now`: monotonic time in a daemon on the real clock,
+/// simulated time otherwise. It has no now(): below step() no code may read a clock.
 struct EngineClock {
   using rep = Duration::rep;
   using period = Duration::period;

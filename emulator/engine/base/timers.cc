@@ -8,7 +8,7 @@ namespace rocemu::engine {
 void TimerQueue::set(QpNumber qp, TimerSet& timers, TimerKind kind, Instant at) {
   Timer& timer = timers[static_cast<size_t>(kind)];
   timer.deadline = at;
-  if (timer.queued && *timer.queued <= at) return;  // the entry there will be looked at in time
+  if (timer.queued && *timer.queued <= at) return;  // the queued entry is early enough
   timer.queued = at;
   heap_.push_back({at, qp, kind});
   std::push_heap(heap_.begin(), heap_.end(), std::greater<>());

@@ -1,4 +1,4 @@
-// The engine's timers: two for each QP, and a heap that only holds those that run.
+// The engine's timers: two for each QP, and a heap that contains only running timers.
 #pragma once
 
 #include <array>
@@ -12,13 +12,13 @@
 namespace rocemu::engine {
 
 enum class TimerKind : uint8_t {
-  kAck,  // nothing acknowledged for the local ACK timeout: go back and send again
-  kRnr,  // the responder's RNR delay is over: send again
+  kAck,  // no acknowledgement within the local ACK timeout: go back and retransmit
+  kRnr,  // the responder's RNR delay is over: retransmit
 };
 inline constexpr size_t kTimerKinds = 2;
 
-/// Kept in each QP. The heap's entry may lag behind `deadline`: re-arming a timer on every packet
-/// then costs a store, not a heap operation.
+/// A member of each QP. The heap's entry may be earlier than `deadline`: re-arming a timer on every
+/// packet is then a store and not a heap operation.
 struct Timer {
   std::optional<Instant> deadline;
   std::optional<Instant> queued;
@@ -42,8 +42,8 @@ class TimerQueue {
     return timers[static_cast<size_t>(kind)].deadline.has_value();
   }
 
-  /// The next timer that is due first. `timers_of(QpNumber)` gives a TimerSet *, or nullptr for a
-  /// QP that is gone. Equal deadlines come by QP number.
+  /// Returns the next due timer. `timers_of(QpNumber)` returns a TimerSet *, or nullptr for a QP
+  /// that was destroyed. Equal deadlines are ordered by QP number.
   template <class TimersOf>
   std::optional<Entry> next(TimersOf timers_of) {
     while (!heap_.empty()) {
@@ -62,7 +62,7 @@ class TimerQueue {
     return std::nullopt;
   }
 
-  /// Takes the entry that next() gave: the timer no longer runs.
+  /// Removes the entry that next() returned: the timer no longer runs.
   void expire(const Entry& entry, TimerSet& timers);
 
  private:

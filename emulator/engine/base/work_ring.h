@@ -1,5 +1,5 @@
-// The engine's copy of a work queue: WQEs of one stride, in order, each with some state of ours.
-// Grows with use up to its limit, so that an idle queue costs nothing.
+// The engine's copy of a work queue: WQEs of one stride, in order, each with a state. Grows with
+// use up to its limit, so that an idle queue costs nothing.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 
 namespace rocemu::engine {
 
-/// WQEs are named by how many were posted before them since the queue's creation (wraps at 2^32):
-/// head() is the oldest, tail() the next to come.
+/// A WQE's index is the number of WQEs posted before it since the queue's creation (wraps at 2^32):
+/// head() is the oldest, tail() the next to be posted.
 template <class State>
 class WorkRing {
  public:
@@ -30,7 +30,7 @@ class WorkRing {
   bool empty() const { return head_ == tail_; }
   bool full() const { return size() == limit_; }
 
-  /// `wqe` is at most one stride long. Not when full.
+  /// `wqe` is at most one stride long. The ring must not be full.
   void push(std::span<const std::byte> wqe) {
     if (size() == states_.size()) grow();
     const size_t slot = slot_of(tail_);
@@ -39,7 +39,8 @@ class WorkRing {
     ++tail_;
   }
 
-  /// Before all others. Not when full; the numbers of a queue that is used so mean nothing.
+  /// Adds the WQE before all others. The ring must not be full; the indices of a queue that is used
+  /// in this way have no meaning.
   void push_front(std::span<const std::byte> wqe) {
     if (size() == states_.size()) grow();
     --head_;
@@ -47,7 +48,7 @@ class WorkRing {
     states_[slot_of(head_)] = State{};
   }
 
-  /// A WQE that was posted but is not to be worked on. Only when empty.
+  /// Skips a WQE that was posted but must not be executed. The ring must be empty.
   void skip() { head_ = ++tail_; }
   void pop() { ++head_; }
   void clear() { head_ = tail_; }
@@ -61,7 +62,7 @@ class WorkRing {
     std::memcpy(&header, &bytes_[slot_of(index) * stride_], sizeof(Header));
     return header;
   }
-  /// What follows the header in the WQE's slot.
+  /// Returns the bytes after the header in the WQE's slot.
   std::span<const std::byte> rest(uint32_t index, size_t header_size) const {
     return {&bytes_[slot_of(index) * stride_ + header_size], stride_ - header_size};
   }

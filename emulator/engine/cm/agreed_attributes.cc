@@ -42,7 +42,7 @@ void to_rtr(const Connection& connection, QpAttributes& out) {
   out.mask |= abi::kAttrAv | abi::kAttrPathMtu | abi::kAttrDestQpn | abi::kAttrRqPsn;
   if (responds(connection.qp_type)) {
     out.attr.max_dest_rd_atomic = connection.responder_resources;
-    out.attr.min_rnr_timer = 0;  // no message has it; 0 is the longest, and what Linux gives
+    out.attr.min_rnr_timer = 0;  // in no message; 0 is the longest, and Linux's value
     out.mask |= abi::kAttrMaxDestRdAtomic | abi::kAttrMinRnrTimer;
   }
 }

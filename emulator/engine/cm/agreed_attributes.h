@@ -1,5 +1,5 @@
-// From what REQ and REP agreed on to the attributes of a QP (IBTA vol 1, 12.9: "the QP is
-// transitioned to ...").
+// Conversion of what REQ and REP agreed on to the attributes of a QP (IBTA vol 1, 12.9: "the QP is
+// transitioned to ...")
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 
 namespace rocemu::engine::cm {
 
-/// Attributes for ibv_modify_qp(3) and which of them are given.
+/// Attributes for ibv_modify_qp(3) and the mask of those that are set
 struct QpAttributes {
   abi::QpAttr attr{};
   uint32_t mask = 0;  // QpAttrMask
 };
 
-/// Returns what the QP of the connection needs to go to `to`. EINVAL: the messages that say it have
-/// not come yet, or the connection is over.
+/// Returns the attributes that the QP of the connection needs to enter the state `to`. EINVAL: the
+/// messages with these attributes have not arrived yet, or the connection has ended.
 wire::Result<QpAttributes, int> agreed_attributes(const Connection& connection, abi::QpState to);
 
 }  // namespace rocemu::engine::cm

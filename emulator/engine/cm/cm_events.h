@@ -1,4 +1,4 @@
-// What the connection manager is asked for, and what it tells.
+// The calls and events of the connection manager
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@ namespace rocemu::engine::cm {
 using ConnectionId = Id<struct ConnectionTag>;
 using ListenerId = Id<struct ListenerTag>;
 
-/// Chosen by the layer above and handed back with every event.
+/// Chosen by the layer above and returned with every event.
 using Context = uint64_t;
 
-/// Between which ports, and what the frames of both the MADs and the connection say.
+/// The ports of a connection, and the header fields of the frames of its MADs and its data.
 struct Route {
   DeviceIndex device = {};
   uint8_t gid_index = 0;  // of the device; its address is the source
@@ -33,14 +33,15 @@ struct Route {
 
 struct Listen {
   uint64_t service_id = 0;
-  /// Of this device or, with an address, of this address of it only. When several listeners fit a
-  /// request, the most particular one gets it: address, then device, then neither.
+  /// The device and address for which the consumer listens; it listens on every device, or every
+  /// address, if they are not given. If several listeners fit a request, the most specific one gets
+  /// it: first one with an address, then one with a device, then one with neither.
   std::optional<DeviceIndex> device = std::nullopt;
   std::optional<wire::IpAddress> address = std::nullopt;
   Context context = 0;
 };
 
-/// A request for a connection: the fields of REQ that are the consumer's to choose.
+/// A request for a connection: the fields of REQ that the consumer chooses
 struct Connect {
   Route route = {};
   uint64_t service_id = 0;
@@ -48,7 +49,7 @@ struct Connect {
   abi::QpType qp_type = abi::QpType::kRc;  // RC, UC or XRC (send or receive, the same on the wire)
   QpNumber qpn = {};
   uint32_t qkey = 0;
-  std::optional<uint32_t> starting_psn = std::nullopt;  // else from the fabric's seed
+  std::optional<uint32_t> starting_psn = std::nullopt;  // else from the seed
   bool srq = false;
   bool flow_control = true;
   uint8_t responder_resources = 1;
@@ -56,14 +57,14 @@ struct Connect {
   uint8_t retry_count = 7;
   uint8_t rnr_retry_count = 7;
   abi::Mtu path_mtu = abi::Mtu::k1024;
-  uint8_t local_ack_timeout = 19;              // code; the packet lifetime is taken to be one less
-  uint8_t response_timeout = 20;               // code; what either side has for its answer: 4.3 s
+  uint8_t local_ack_timeout = 19;              // code; the packet lifetime is one less
+  uint8_t response_timeout = 20;               // code; the time for either side's reply: 4.3 s
   uint8_t max_retries = 15;                    // 0 to 15
   bool peer_to_peer = false;                   // IBTA vol 1, 12.10.4
   std::span<const uint8_t> private_data = {};  // at most 92 bytes; the rest is zero
 };
 
-/// The fields of REP that are the consumer's to choose.
+/// The fields of REP that the consumer chooses
 struct Accept {
   QpNumber qpn = {};
   uint32_t qkey = 0;
@@ -94,7 +95,7 @@ struct Resolve {
   std::span<const uint8_t> private_data = {};  // at most 216 bytes
 };
 
-/// The answer to one.
+/// The reply to a Resolve
 struct Resolved {
   wire::SidrStatus status = wire::SidrStatus::kValid;
   QpNumber qpn = {};
@@ -104,38 +105,38 @@ struct Resolved {
 };
 
 enum class EventKind : uint8_t {
-  // Passive side.
+  // Events of the passive side
   kRequest,      // REQ, for `listener`; `connection` is new: answer with accept, reject or destroy
-  kEstablished,  // RTU, or notify_established(): no message then
-  kReplyError,   // no RTU came for the REP
-  // Active side.
+  kEstablished,  // RTU, or notify_established() without a message
+  kReplyError,   // no RTU arrived for the REP
+  // Events of the active side
   kReply,         // REP: answer with ready, reject or destroy
-  kRequestError,  // no answer came to the REQ
-  kRemoteMra,     // MRA: the peer will take longer
-  // Either side.
+  kRequestError,  // no reply to the REQ arrived
+  kRemoteMra,     // MRA: the peer needs more time
+  // Events of either side
   kRejected,           // REJ
   kDisconnectRequest,  // DREQ: answer with answer_disconnect or destroy, unless this side sent its
                        // own before (`answered`)
   kDisconnectReply,    // DREP
-  kDisconnectError,    // no answer came to the DREQ
-  kTimewaitExit,       // the QP may be used again; the connection's ID is gone
-  kAlternatePathRequest,  // LAP; it was refused already
-  // Service ID resolution.
+  kDisconnectError,    // no reply to the DREQ arrived
+  kTimewaitExit,       // the QP may be reused; the connection's ID no longer exists
+  kAlternatePathRequest,  // LAP, which was refused already
+  // Events of service ID resolution
   kResolveRequest,  // SIDR_REQ, for `listener`; answer with answer_resolve or destroy
-  kResolveReply,    // SIDR_REP; the ID is gone
-  kResolveError,    // no answer; the ID is gone
+  kResolveReply,    // SIDR_REP; the ID no longer exists
+  kResolveError,    // no reply; the ID no longer exists
 };
 
 struct Event {
   EventKind kind{};
   ConnectionId connection = {};
-  /// The connection's; of the two kinds of requests, the listener's.
+  /// The context of the connection or, for the two kinds of requests, of the listener.
   Context context = 0;
-  /// The two kinds of requests only.
+  /// Set for the two kinds of requests only.
   std::optional<ListenerId> listener = std::nullopt;
   Route route = {};
   bool answered = false;  // kDisconnectRequest: DREP was sent already
-  /// What came, if something did.
+  /// The received message, if there is one.
   std::optional<wire::CmMessage> message = std::nullopt;
 };
 

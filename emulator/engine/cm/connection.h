@@ -15,29 +15,29 @@
 
 namespace rocemu::engine::cm {
 
-/// IBTA vol 1, 12.9. An MRA makes no state of its own here: one that was sent is the latest message
-/// sent, one that was received a later deadline.
+/// The states of IBTA vol 1, 12.9. MRA has no separate states here: a sent MRA is the latest
+/// message sent, and a received one makes the deadline later.
 enum class State : uint8_t {
   kReqSent,      // active: waits for REP
-  kRepReceived,  // active: the consumer has to answer
-  kReqReceived,  // passive: the consumer has to answer
+  kRepReceived,  // active: the consumer must answer
+  kReqReceived,  // passive: the consumer must answer
   kRepSent,      // passive: waits for RTU
   kEstablished,
   kDreqSent,         // waits for DREP
-  kDreqReceived,     // the consumer has to answer
-  kTimewait,         // packets of it may still be under way
-  kClosed,           // never was established; remembered to answer what is repeated
+  kDreqReceived,     // the consumer must answer
+  kTimewait,         // packets of it may still be in flight
+  kClosed,           // never established; kept to answer repeated messages
   kSidrReqSent,      // waits for SIDR_REP
-  kSidrReqReceived,  // the consumer has to answer
+  kSidrReqReceived,  // the consumer must answer
 };
 
-/// The times of this chapter: 4.096 us * 2^code, codes 0 to 31.
+/// The time codes of this chapter: 4.096 us * 2^code, codes 0 to 31.
 constexpr Duration cm_time(uint8_t code) {
   return Duration(int64_t{4096} << (code & 31));
 }
 
-/// Returns the code of the power of two next to the sum of two packet lifetimes and a delay, which
-/// are codes too (IBTA vol 1, 9.7.6.1.3 allows a timer four times as long).
+/// Returns the code of the power of two nearest to the sum of two packet lifetimes and a delay,
+/// which are codes too (IBTA vol 1, 9.7.6.1.3 allows a timer four times as long).
 constexpr uint8_t ack_timeout_code(uint8_t packet_life_time, uint8_t ack_delay) {
   const int twice = packet_life_time + 1;
   const int longer = std::max<int>(twice, ack_delay);
@@ -56,9 +56,9 @@ constexpr uint64_t release_transaction(ConnectionId id) {
   return uint64_t{2} << 32 | id.value;
 }
 
-/// A peer's communication ID or QPN, which only its CA GUID makes unique.
+/// A peer's communication ID or QPN, which is unique only together with its CA GUID
 using RemoteKey = std::pair<uint64_t, uint32_t>;
-/// The address that asks for a service ID, and the request's ID.
+/// The address that requests a service ID, and the request's ID
 using ResolverKey = std::pair<wire::IpAddress, uint32_t>;
 
 struct Connection {
@@ -73,15 +73,15 @@ struct Connection {
   abi::QpType qp_type = abi::QpType::kRc;
   uint64_t service_id = 0;
 
-  // Ours and the peer's.
+  // Numbers of this side and of the peer
   uint32_t local_qpn = 0;
-  wire::Psn local_psn;   // of the first packet that we receive
-  wire::Psn remote_psn;  // of the first packet that we send
+  wire::Psn local_psn;   // of the first packet to receive
+  wire::Psn remote_psn;  // of the first packet to send
   uint64_t remote_guid = 0;
-  uint32_t remote_id = 0;  // its communication ID; 0 while not known
+  uint32_t remote_id = 0;  // its communication ID; 0 if unknown
   uint32_t remote_qpn = 0;
 
-  // What the messages agreed on, seen from this side.
+  // The values on which the messages agreed, for this side
   uint8_t path_mtu = 0;
   uint8_t retry_count = 0;
   uint8_t rnr_retry_count = 0;
@@ -90,19 +90,19 @@ struct Connection {
   uint8_t local_ack_timeout = 0;
   bool alternate_path_offered = false;
 
-  // Waiting for an answer.
+  // Members while waiting for an answer
   uint8_t packet_life_time = 0;  // code
   uint8_t max_retries = 0;
   uint8_t retries_left = 0;
   Duration response_timeout{};
   std::optional<Instant> deadline;
-  Duration timer{};  // that ends then
+  Duration timer{};  // its length, ending at the deadline
 
   uint64_t transaction_id = 0;  // of the establishment or resolution
   uint64_t release_id = 0;      // of the release
   wire::CmMad sent;             // the latest message
 
-  // Under which the table also has it.
+  // The keys under which the table has it
   std::optional<RemoteKey> remote_id_key;
   std::optional<RemoteKey> remote_qpn_key;
   std::optional<ResolverKey> resolver_key;

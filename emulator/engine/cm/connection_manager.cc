@@ -12,7 +12,7 @@
 namespace rocemu::engine::cm {
 namespace {
 
-/// Passes each message to the stage of the protocol that it belongs to.
+/// Passes each message to its stage of the protocol.
 struct Dispatch {
   ProtocolContext& context;
   const Listeners& listeners;
@@ -130,7 +130,7 @@ void ConnectionManager::destroy(ConnectionId id) {
       return resolution::send_sidr_rep(
           context_, *connection,
           {.status = static_cast<uint8_t>(wire::SidrStatus::kRejectedByProvider)});
-    case State::kDreqSent:  // goes on by itself
+    case State::kDreqSent:  // continues by itself
     case State::kTimewait:
     case State::kClosed:
       return;
@@ -147,7 +147,7 @@ int ConnectionManager::answer_resolve(ConnectionId id, const Resolved& resolved)
   return resolution::answer(context_, id, resolved);
 }
 
-// ---- What is known of a connection ----
+// ---- State of a connection ----
 
 int ConnectionManager::set_context(ConnectionId id, Context context) {
   Connection* connection = table_.find_owned(id);
@@ -176,7 +176,7 @@ std::optional<Event> ConnectionManager::next_event() {
 void ConnectionManager::receive(DeviceIndex device, const wire::Packet& packet) {
   const auto bytes = general_services_.admit(device, packet);
   if (!bytes) return;
-  if (events_.is_full()) return context_.drop(device);  // the sender will repeat it
+  if (events_.is_full()) return context_.drop(device);  // the sender will repeat the message
   const auto mad = wire::parse_cm_mad(*bytes);
   if (mad) {
     const Arrival from{.device = device,

@@ -40,7 +40,7 @@ namespace rocemu::engine::cm {
 
 class ConnectionManager {
  public:
-  /// `seed` decides communication IDs and starting PSNs.
+  /// Communication IDs and starting PSNs are derived from `seed`.
   ConnectionManager(Environment& environment, uint64_t seed);
   ConnectionManager(const ConnectionManager&) = delete;
   ConnectionManager& operator=(const ConnectionManager&) = delete;
@@ -48,7 +48,7 @@ class ConnectionManager {
   // ---- Listening ----
   /// EADDRINUSE: there is one with the same service ID, device and address.
   wire::Result<ListenerId, int> listen(const Listen& listen);
-  /// Requests that came before stay.
+  /// Requests that arrived before are not affected.
   void stop_listening(ListenerId listener);
 
   // ---- Establishment ----
@@ -60,10 +60,11 @@ class ConnectionManager {
   int ready(ConnectionId id, std::span<const uint8_t> private_data = {});
   /// After kRequest or kReply, and until the peer's RTU comes: sends REJ.
   int reject(ConnectionId id, const Reject& reject = {});
-  /// After kRequest or kReply: sends MRA, the answer may take 4.096 us * 2^service_timeout.
+  /// After kRequest or kReply: sends MRA, by which the answer may take 4.096 us *
+  /// 2^service_timeout.
   int delay(ConnectionId id, uint8_t service_timeout, std::span<const uint8_t> private_data = {});
-  /// Takes RTU as received, since a message came over the QP before it (IBV_EVENT_COMM_EST).
-  /// EISCONN: it was received.
+  /// Counts the RTU as received, since a message arrived over the QP before it
+  /// (IBV_EVENT_COMM_EST). EISCONN: it was received.
   int notify_established(ConnectionId id);
 
   // ---- Release ----
@@ -76,20 +77,19 @@ class ConnectionManager {
   // ---- Service ID resolution ----
   /// Sends SIDR_REQ.
   wire::Result<ConnectionId, int> resolve(const Resolve& resolve);
-  /// After kResolveRequest: sends SIDR_REP; the ID is gone.
+  /// After kResolveRequest: sends SIDR_REP; then the ID no longer exists.
   int answer_resolve(ConnectionId id, const Resolved& resolved);
 
-  // ---- What is known of a connection ----
-  /// Sets the context of the events that follow. That of a connection that came with kRequest is 0
-  /// before.
+  // ---- Queries and attributes of a connection ----
+  /// Sets the context of the events that follow. For a connection that was reported by kRequest,
+  /// the context is 0 until then.
   int set_context(ConnectionId id, Context context);
   bool exists(ConnectionId id) const;
-  /// Counts connections and resolutions, with those that only wait for their time to be over.
+  /// Counts connections and resolutions, including those that only wait until their time is over.
   size_t size() const { return table_.size(); }
-  /// Returns what the QP of this connection needs to go to `to` (INIT, RTR or RTS), as the messages
-  /// agreed:
-  /// INIT any time, RTR and RTS after kReply or kRequest. On the passive side accept() may change
-  /// the starting PSN and the numbers of READs and atomics.
+  /// Returns the attributes that the QP of this connection needs to enter the state `to` (INIT, RTR
+  /// or RTS), as the messages agreed: INIT at any time, RTR and RTS after kReply or kRequest. On
+  /// the passive side accept() may change the starting PSN and the numbers of READs and atomics.
   wire::Result<QpAttributes, int> qp_attributes(ConnectionId id, abi::QpState to) const;
 
   /// Removes and returns the oldest event.
@@ -99,10 +99,10 @@ class ConnectionManager {
   /// Handles a packet for QP 1 of the device.
   void receive(DeviceIndex device, const wire::Packet& packet);
   std::optional<Instant> next_deadline() const { return table_.next_deadline(); }
-  /// True while a message waits for its answer.
+  /// Returns whether a message waits for its answer.
   bool awaits_answer() const;
   void expire_timers();
-  /// Removes all connections of a device that is gone, without a message or an event.
+  /// Removes all connections of a device that was removed, without a message or an event.
   void forget(DeviceIndex device);
 
  private:

@@ -1,4 +1,4 @@
-// All connections: by their ID, by what the peer calls them, and by their deadlines.
+// All connections: by their ID, by the peer's identifiers, and by their deadlines
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ namespace rocemu::engine::cm {
 
 class ConnectionTable {
  public:
-  /// Half open ones included. Beyond that requests are rejected for lack of resources.
+  /// Includes half-open connections. Further requests are rejected for lack of resources.
   static constexpr size_t kLimit = 65536;
 
   explicit ConnectionTable(uint64_t seed) : random_(seed) {}
 
-  /// nullptr when the table is full.
+  /// Returns nullptr when the table is full.
   Connection* create(State state);
   Connection* find(ConnectionId id);
   const Connection* find(ConnectionId id) const;
@@ -30,7 +30,7 @@ class ConnectionTable {
   const Connection* find_owned(ConnectionId id) const;
   void remove(Connection& connection);
 
-  /// A key belongs to the connection that took it first, until that gives it back.
+  /// A key belongs to the first connection that took it, until that connection returns it.
   Connection* with_remote_id(const RemoteKey& key);
   Connection* with_remote_qpn(const RemoteKey& key);
   Connection* with_resolver(const ResolverKey& key);
@@ -47,11 +47,11 @@ class ConnectionTable {
 
   void set_deadline(Connection& connection, std::optional<Instant> at);
   std::optional<Instant> next_deadline() const;
-  /// The first connection whose deadline is not after `now`; it has none then. Equal deadlines come
-  /// by ID.
+  /// Returns the first connection whose deadline is not after `now`, and removes its deadline.
+  /// Among equal deadlines, the one with the lowest ID is first.
   Connection* expire(Instant now);
 
-  /// Those of this device, by ID.
+  /// Returns the connections of this device, by ID.
   std::vector<ConnectionId> of_device(DeviceIndex device) const;
   size_t size() const { return connections_.size(); }
   template <class Predicate>

@@ -1,5 +1,5 @@
-// What the connection manager, and librdmacm's side of it, ask of what is around them: the time,
-// the devices, and frames to send.
+// The environment of the connection manager and of librdmacm's side: the time, the devices, and
+// sending frames
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ namespace rocemu::engine::cm {
 
 class Environment {
  public:
-  /// All of them outlive this.
+  /// All arguments must outlive this object.
   Environment(const Step& step, Devices& devices, Transmitter& transmitter)
       : step_(step), devices_(devices), transmitter_(transmitter) {}
 
@@ -38,8 +38,8 @@ class Environment {
 
   // ---- Frames ----
   Frame allocate_frame() const { return transmitter_.allocate(); }
-  /// Sends `frame`, whose payload of that size is in place. `inside` is the device of the fabric
-  /// that it is for, if one is.
+  /// Sends `frame`, whose payload of that size is in place. `inside` is the destination device of
+  /// the fabric, if there is one.
   void send(DeviceIndex from, std::optional<DeviceIndex> inside, const wire::Packet& packet,
             size_t payload_size, Frame frame, const Resend& resend) const {
     transmitter_.send(from, inside, packet, payload_size, std::move(frame), resend);

@@ -1,5 +1,5 @@
 // The establishment of a connection (IBTA vol 1, 12.9): REQ, REP and RTU, with MRA for a side that
-// needs more time.
+// needs more time
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The connection manager's events, until the layer above takes them.
+// The events of the connection manager that the layer above has not taken yet
 #pragma once
 
 #include <deque>
@@ -11,13 +11,14 @@ namespace rocemu::engine::cm {
 
 class EventQueue {
  public:
-  /// Adds an event of the connection. Returns it, for what only some kinds of events say; nullptr
-  /// if the layer above has destroyed the connection, which has no events then.
+  /// Adds an event of the connection. Returns it, so that the caller can set members of particular
+  /// kinds; nullptr if the layer above has destroyed the connection, which then has no events.
   Event* add(const Connection& connection, EventKind kind,
              const std::optional<wire::CmMessage>& message = std::nullopt);
   /// Removes and returns the oldest event.
   std::optional<Event> take();
-  /// True while so many events wait that no message may be received: it might add another one.
+  /// Returns whether the queue is full. Then no message may be received, since it might add another
+  /// event.
   bool is_full() const;
 
  private:

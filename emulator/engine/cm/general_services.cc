@@ -45,7 +45,7 @@ void GeneralServices::send(const Route& route, std::span<const uint8_t, wire::kM
   packet.udp_src_port = datagram_source_port(config, QpNumber{wire::kGsiQpn});
   packet.bth.opcode = wire::Opcode::kUdSendOnly;
   packet.bth.dest_qpn = wire::kGsiQpn;
-  packet.bth.ack_req = true;  // as rxe, on its QP 1 only; a datagram is not acknowledged
+  packet.bth.ack_req = true;  // as rxe, on QP 1 only; datagrams are not acknowledged
   wire::Psn& psn = next_psn_[route.device];
   packet.bth.psn = psn;
   ++psn;
@@ -68,7 +68,7 @@ std::optional<std::span<const uint8_t, wire::kMadSize>> GeneralServices::admit(
     return drop(Counter::kDroppedWrongPkey);
   }
   if (packet.deth.qkey != wire::kGsiQkey) return drop(Counter::kDroppedWrongQkey);
-  // IBTA vol 1, 13.5.3: nobody else is to speak for a port. An answer could not go anywhere else.
+  // IBTA vol 1, 13.5.3: only QP 1 may act for a port. A reply could not be sent to another QP.
   if (packet.deth.src_qpn != wire::kGsiQpn || !gid_index_of(environment_, device, packet.dst_ip) ||
       packet.src_ip.is_v4() != packet.dst_ip.is_v4()) {
     return drop(Counter::kDroppedWrongSource);
@@ -84,7 +84,7 @@ Route GeneralServices::route_back(DeviceIndex device, const wire::Packet& packet
           .remote = packet.src_ip};
 }
 
-// IBTA vol 1, 13.4.7: what asks for a response gets one that says what is not supported.
+// IBTA vol 1, 13.4.7: a MAD that requests a response gets one that says what is not supported.
 void GeneralServices::refuse(DeviceIndex device, const wire::Packet& packet) {
   const auto mad = packet.payload.first<wire::kMadSize>();
   wire::MadHeader header = wire::parse_mad_header(mad.first<wire::MadHeader::kSize>());
@@ -94,7 +94,7 @@ void GeneralServices::refuse(DeviceIndex device, const wire::Packet& packet) {
       header.base_version != wire::kMadBaseVersion ||
       (header.mgmt_class == wire::kMadClassCm && header.class_version != wire::kCmClassVersion);
   header.base_version = wire::kMadBaseVersion;
-  header.method = static_cast<uint8_t>(wire::MadMethod::kGetResp);  // to both
+  header.method = static_cast<uint8_t>(wire::MadMethod::kGetResp);  // to both methods
   header.status = static_cast<uint16_t>(
       bad_version ? wire::MadStatus::kBadVersion : wire::MadStatus::kMethodAttributeNotSupported);
   std::array<uint8_t, wire::kMadSize> answer;

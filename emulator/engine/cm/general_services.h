@@ -1,5 +1,5 @@
 // QP 1 of every device, the general services interface: MADs in frames (IBTA vol 1, 13.5 and annex
-// A17). Of all management classes only the connection manager is served.
+// A17). Among all management classes only the connection manager is supported.
 #pragma once
 
 #include <cstdint>
@@ -27,11 +27,11 @@ class GeneralServices {
   std::optional<std::span<const uint8_t, wire::kMadSize>> admit(DeviceIndex device,
                                                                 const wire::Packet& packet);
 
-  /// Returns the way back to the sender of a packet that was admitted.
+  /// Returns the route back to the sender of a packet that was admitted.
   Route route_back(DeviceIndex device, const wire::Packet& packet) const;
 
-  /// Answers a MAD that is not the connection manager's with the reason, if it asks for a response,
-  /// and counts it.
+  /// Answers a MAD that does not belong to the connection manager with the reason, if it requests a
+  /// response, and counts it.
   void refuse(DeviceIndex device, const wire::Packet& packet);
 
  private:
@@ -39,7 +39,8 @@ class GeneralServices {
   std::map<DeviceIndex, wire::Psn> next_psn_;
 };
 
-/// True if the route begins at an address that the device has, and ends at one of the same family.
+/// Returns whether the route starts at an address of the device, and ends at one of the same
+/// family.
 bool is_usable(const Environment& environment, const Route& route);
 
 /// Returns the position of an address in the device's GID table.

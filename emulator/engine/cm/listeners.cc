@@ -8,7 +8,7 @@ namespace {
 
 constexpr size_t kMaxListeners = 65536;
 
-/// Ranks what a listener says of where a request has to come to.
+/// Returns how specific a listener's choice of addresses is.
 int specificity(const Listen& listen) {
   if (listen.address) return 2;
   return listen.device ? 1 : 0;

@@ -1,4 +1,4 @@
-// Who listens for requests, by service ID.
+// The listeners for requests, by service ID
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ class Listeners {
   wire::Result<ListenerId, int> add(const Listen& listen);
   /// Does nothing if there is no such listener.
   void remove(ListenerId id);
-  /// Returns the listener for a request that came to this address: of several the most specific
-  /// one, of several alike the oldest. nullptr: nobody listens.
+  /// Returns the listener for a request to this address: the most specific one or, among equally
+  /// specific ones, the oldest. Returns nullptr if there is none.
   const Listener* find(uint64_t service_id, DeviceIndex device,
                        const wire::IpAddress& address) const;
 

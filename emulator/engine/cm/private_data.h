@@ -1,4 +1,4 @@
-// Bytes of the consumer's in a message's field of fixed size.
+// The consumer's bytes in a message's field of fixed size
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace rocemu::engine::cm {
 
-/// False if they are too many. The rest of the field is zero.
+/// Returns false if there are too many bytes. The rest of the field is zero.
 template <size_t Size>
 bool fill(std::array<uint8_t, Size>& field, std::span<const uint8_t> bytes) {
   if (bytes.size() > Size) return false;

@@ -1,5 +1,5 @@
-// What the stages of the protocol (establishment, rejection, release, resolution) have in common:
-// the table of connections, messages with their repetition, and events for the layer above.
+// The services that the stages of the protocol (establishment, rejection, release, resolution)
+// share: the table of connections, messages with their repetition, and events for the layer above
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace rocemu::engine::cm {
 
-/// Where a message came from.
+/// The origin of a message
 struct Arrival {
   DeviceIndex device;
   Route back;  // to the sender
@@ -38,13 +38,13 @@ class ProtocolContext {
   }
 
   // ---- Messages ----
-  /// Sends what belongs to no connection.
+  /// Sends a message that belongs to no connection.
   void send(const Route& route, const wire::CmMad& mad, const Resend& resend = {});
-  /// Sends the message and keeps it, to be repeated.
+  /// Sends the message and keeps it for repetition.
   void send(Connection& connection, uint64_t transaction_id, const wire::CmMessage& message);
   /// Sends the latest message again.
   void repeat(const Connection& connection, const Resend& resend);
-  /// The same, since the message that it answers came again.
+  /// The same, because the message that it answers arrived again.
   void repeat_answer(const Connection& connection) {
     repeat(connection, {.why = Resent::kDuplicate, .begins = true});
   }
@@ -62,7 +62,7 @@ class ProtocolContext {
   /// Ends what never was established, or not for the peer. It is remembered for a while, to repeat
   /// the last answer.
   void close(Connection& connection);
-  /// Ends what was established: packets of it may still be under way.
+  /// Ends an established connection: packets of it may still be in flight.
   void enter_timewait(Connection& connection);
 
  private:

@@ -12,10 +12,11 @@ namespace {
 using wire::CmRejected;
 using wire::CmRejectReason;
 
-/// Returns the connection that the REJ is for, or nullptr.
+/// Returns the connection to which the REJ refers, or nullptr.
 Connection* rejected_by(ConnectionTable& table, const wire::CmRej& rej) {
   if (rej.remote_comm_id == 0) {
-    // Its sender never got a message of ours that names this side: only a CA GUID tells.
+    // The sender of such a REJ got no message from this side with its ID, so the REJ is identified
+    // by a CA GUID.
     if (rej.reason != static_cast<uint16_t>(CmRejectReason::kTimeout) || rej.info_length < 8) {
       return nullptr;
     }
@@ -60,7 +61,7 @@ void send(ProtocolContext& context, Connection& connection, const Reject& reject
   context.send(connection, connection.transaction_id, rej);
 }
 
-// Without a connection: the peer's message says all that the answer needs.
+// Without a connection: the peer's message contains everything that the answer needs.
 void reject_request(ProtocolContext& context, const Arrival& from, const wire::CmReq& req,
                     CmRejectReason reason) {
   context.send(from.back, {.transaction_id = from.transaction_id,

@@ -1,4 +1,4 @@
-// REJ (IBTA vol 1, 12.6.7): of connections, and of messages that belong to none.
+// REJ (IBTA vol 1, 12.6.7), for connections and for messages that belong to none
 #pragma once
 
 #include <cstdint>

@@ -46,7 +46,8 @@ void send_drep(ProtocolContext& context, Connection& connection, const wire::CmD
 void on_dreq(ProtocolContext& context, const Arrival& from, const wire::CmDreq& dreq) {
   Connection* connection = context.table().find(ConnectionId{dreq.remote_comm_id});
   if (connection == nullptr || connection->remote_id != dreq.local_comm_id) {
-    // What is not connected is what the peer wants: it need not repeat itself.
+    // The peer wants the connection to end, and it does not exist, so the peer need not repeat its
+    // DREQ.
     return context.send(from.back, {.transaction_id = from.transaction_id,
                                     .message = wire::CmDrep{.local_comm_id = dreq.remote_comm_id,
                                                             .remote_comm_id = dreq.local_comm_id}});
@@ -62,7 +63,7 @@ void on_dreq(ProtocolContext& context, const Arrival& from, const wire::CmDreq& 
       context.report(*connection, EventKind::kDisconnectRequest, dreq);
       return;
     case State::kDreqSent:
-      // Both at once: each answers, and either answer ends it.
+      // Both sides sent DREQ: each answers, and either answer ends the connection.
       if (Event* event = context.report(*connection, EventKind::kDisconnectRequest, dreq)) {
         event->answered = true;
       }
@@ -119,7 +120,7 @@ void on_lap(ProtocolContext& context, const Arrival& from, const wire::CmLap& la
   context.report(*connection, EventKind::kAlternatePathRequest, lap);
 }
 
-// Nothing here sends LAP.
+// LAP is never sent, so no APR is expected.
 void on_apr(ProtocolContext& context, const Arrival& from, const wire::CmApr&) {
   context.drop(from.device);
 }

@@ -1,4 +1,4 @@
-// What expires: the time for an answer, timewait, and the memory of what was closed.
+// The timeouts: for an answer, of timewait, and of closed connections that are kept
 #pragma once
 
 #include "emulator/engine/cm/protocol_context.h"

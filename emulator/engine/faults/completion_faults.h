@@ -1,4 +1,4 @@
-// What rules do to completions on their way into the CQ.
+// Applies rules to completions before they enter the CQ.
 #pragma once
 
 #include <map>
@@ -19,13 +19,13 @@ class FaultInjector;
 
 class CompletionFaults {
  public:
-  /// All of them outlive this.
+  /// All arguments must outlive this object.
   CompletionFaults(FaultInjector& injector, CompletionDelivery& delivery, Objects& objects,
                    Step& step);
 
-  /// Adds a QP's completion to the CQ, or does with it what rules want. `solicits`: see
-  /// CompletionQueue::add. One that is not `wanted` (of an unsignalled success) only exists if a
-  /// rule makes a failure of it. False if a rule did: the QP has to fail.
+  /// Adds a QP's completion to the CQ, or applies rules to it. `solicits`: see
+  /// CompletionQueue::add. A completion that is not `wanted` (of an unsignaled success) only exists
+  /// if a rule turns it into a failure. Returns false if a rule did: then the QP must fail.
   bool complete(const QueuePair& qp, CqId cq, const abi::Cqe& cqe, bool solicits,
                 bool wanted = true) {
     if (rules_.watches(Where::kCompletion)) [[unlikely]] {
@@ -34,7 +34,7 @@ class CompletionFaults {
     if (wanted) delivery_.deliver(cq, cqe, solicits);
     return true;
   }
-  /// Delivers what was kept until now.
+  /// Delivers the held completions that are due.
   void release_due();
   std::optional<Instant> next_deadline() const;
   bool holds_any() const { return !held_.empty(); }

@@ -14,7 +14,7 @@ void DelayedFrames::pass(const Flow& flow, Instant now) {
   std::erase_if(held_, [&](Held& held) {
     if (held.flow != flow || --held.overtakers != 0) return false;
     auto node = by_time_.extract(held.key);
-    if (node.empty()) return true;  // it became too late
+    if (node.empty()) return true;  // it was already due
     node.key() = {now, next_number_++};
     by_time_.insert(std::move(node));
     return true;

@@ -1,4 +1,4 @@
-// Frames that a fault keeps on their way: until a time, or until others have overtaken them.
+// Frames that a fault delays: until a time, or until others have overtaken them
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,11 @@ class DelayedFrames {
   /// `longest`.
   void hold(const Flow& flow, uint32_t overtakers, Duration longest, Instant now,
             Departure departure);
-  /// A frame of that flow has passed. What has been overtaken often enough comes out of take_due().
+  /// A frame of that flow has passed. take_due() returns the frames that have been overtaken often
+  /// enough.
   void pass(const Flow& flow, Instant now);
 
-  /// Returns the next frame that is due by now, marked with how long it was held.
+  /// Returns the next frame that is due by now, marked with the time for which it was held.
   std::optional<Departure> take_due(Instant now);
   std::optional<Instant> next() const;
   size_t size() const { return by_time_.size(); }

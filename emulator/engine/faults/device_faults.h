@@ -1,4 +1,4 @@
-// What rules do to a device: its port, its addresses, and pulling it out.
+// Applies rules to a device: its port, its addresses, and its removal.
 #pragma once
 
 #include <map>
@@ -17,19 +17,19 @@ class FaultInjector;
 
 class DeviceFaults {
  public:
-  /// All of them outlive this.
+  /// All arguments must outlive this object.
   DeviceFaults(FaultInjector& injector, Objects& objects, Step& step)
       : injector_(injector), objects_(objects), step_(step) {}
 
   void change_port(DeviceIndex device, const PortChange& change);
   void change_gid(DeviceIndex device, uint32_t index, const wire::IpAddress& address);
-  /// Later, since the caller that asked the rules is not done with the device.
+  /// Removes the device later, since the caller that asked the rules still uses it.
   void remove_soon(DeviceIndex device) { removals_.push_back(device); }
   bool has_removals() const { return !removals_.empty(); }
-  /// Hands over the devices to remove.
+  /// Returns the devices to remove.
   std::vector<DeviceIndex> take_removals();
 
-  /// Ends what ports were to be down for.
+  /// Sets ports up whose time to be down has ended.
   void restore_ports();
   std::optional<Instant> next_deadline() const;
   bool has_port_returns() const { return !port_returns_.empty(); }

@@ -1,4 +1,4 @@
-// What rules do to async events on their way to the program.
+// Applies rules to async events before they reach the program.
 #pragma once
 
 #include "emulator/engine/faults/rule_matcher.h"
@@ -11,11 +11,11 @@ class FaultInjector;
 
 class EventFaults final : public AsyncEvents {
  public:
-  /// All of them outlive this.
+  /// All arguments must outlive this object.
   EventFaults(FaultInjector& injector, EventDelivery& delivery, const Clients& clients)
       : injector_(injector), delivery_(delivery), clients_(clients) {}
 
-  /// Delivers the event, or what rules make of it.
+  /// Delivers the event, or what rules turn it into.
   using AsyncEvents::raise;
   void raise(ClientId client, abi::EventType type, uint64_t element,
              const QueuePair* qp = nullptr) override;

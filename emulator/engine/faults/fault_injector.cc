@@ -78,7 +78,8 @@ std::optional<Instant> FaultInjector::next_of_kept() const {
   return first;
 }
 
-// To all that the rule selects: QPs if it names some or its event is about one, else devices.
+// Acts on everything that the rule selects: QPs if it names some or its event belongs to one, else
+// devices.
 void FaultInjector::act_now(const Rule& rule) {
   const Selection& which = rule.which;
   const Effects& effects = rule.effects;
@@ -92,7 +93,7 @@ void FaultInjector::act_now(const Rule& rule) {
                           .to = {}};
     if (qp != nullptr) occurrence.qp = qp->order;
     if (qp != nullptr) occurrence.qp_num = qp->number.value;
-    // Other rules that stay for "now" have had their moment.
+    // Other rules for "now" that remain have already acted.
     for (const auto& one : std::vector(act(occurrence))) {
       if (one.rule->name == rule.name) note(one, "what is there now", device, qp);
     }

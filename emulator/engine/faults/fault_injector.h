@@ -1,6 +1,6 @@
-// Applies the rules that are in force. Its parts stand before what they disturb: frames before the
-// switch, completions before the CQ, events before the program. They ask whether any rule is there
-// at all (watches()), so that nothing of this runs for a fabric without rules.
+// Applies the active rules. Its parts are in front of what they disturb: frames before the switch,
+// completions before the CQ, events before the program. They check whether there is any rule
+// (watches()), so that a fabric without rules runs none of this code.
 #pragma once
 
 #include <optional>
@@ -19,25 +19,25 @@ namespace rocemu::engine::faults {
 
 class FaultInjector {
  public:
-  /// All of them outlive this; `device_names` by DeviceIndex.
+  /// All arguments must outlive this object; `device_names` is indexed by DeviceIndex.
   FaultInjector(Objects& objects, FramePool& pool, Switch& network, Link& link,
                 CompletionDelivery& delivery, EventDelivery& event_delivery, Step& step,
                 uint64_t seed, std::vector<std::string> device_names);
 
   bool watches(Where where) const { return rules.watches(where); }
   bool watches_frames() const { return rules.watches_frames(); }
-  /// The rules that act on it, in their order. Valid until the next call.
+  /// Returns the rules that act on the occurrence, in order. Valid until the next call.
   const std::vector<RuleMatcher::Acting>& act(const Occurrence& occurrence);
 
-  /// Adds rules, and applies those for what is there now.
+  /// Adds rules, and applies those for "now".
   void add(const RuleSet& set);
-  /// The packet that a rule acts on, if it acts on one.
+  /// The packet on which a rule acts, if there is one
   struct ActedOn {
     FrameFault frame = {};
     std::optional<uint32_t> psn = {};  // of a request that has arrived at the QP
   };
-  /// Reports that a rule acts on `subject`, and does what the rule wants done besides: an event, a
-  /// port, a GID, a device pulled out. Without a device, the event only.
+  /// Reports that a rule acts on `subject`, and carries out its further effects: an event, a port,
+  /// a GID, a removed device. Without a device, only the event.
   void note(const RuleMatcher::Acting& acting, std::string subject,
             std::optional<DeviceIndex> device, const QueuePair* qp, const ActedOn& on);
   void note(const RuleMatcher::Acting& acting, std::string subject,
@@ -45,11 +45,11 @@ class FaultInjector {
     note(acting, std::move(subject), device, qp, {});
   }
 
-  /// Lets go of what rules kept until now.
+  /// Releases what rules held back and is due.
   void release_due() {
     if (keep_anything()) release_kept();
   }
-  /// When something else that they keep is due.
+  /// Returns when something else that the rules hold back is due.
   std::optional<Instant> next_deadline() const {
     return keep_anything() ? next_of_kept() : std::nullopt;
   }
@@ -63,15 +63,15 @@ class FaultInjector {
   ProcessNames processes;
 
  private:
-  /// Applies a rule for what is there now.
+  /// Applies a rule for "now".
   void act_now(const Rule& rule);
-  /// Every step asks, and most have no rules.
+  /// Called in every step; most fabrics have no rules.
   bool keep_anything() const {
     return frames.delayed() != 0 || completions.holds_any() || devices.has_port_returns();
   }
   void release_kept();
   std::optional<Instant> next_of_kept() const;
-  /// "server#1", of what the rule acts on; empty if that is not known.
+  /// Returns the process on which the rule acts, such as "server#1"; empty if it is not known.
   std::string process_of(const std::optional<Owner>& owner) const;
 
   const Objects& objects_;

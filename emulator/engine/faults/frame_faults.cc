@@ -12,10 +12,11 @@
 namespace rocemu::engine::faults {
 namespace {
 
-/// How long a frame waits at most for others to overtake it.
+/// The longest time that a frame waits for others to overtake it.
 constexpr Duration kMaxHold = std::chrono::milliseconds(10);
 
-/// Of acknowledgements. READ responses say ACK too, but nobody calls them so.
+/// Returns the kind of an acknowledgement. READ responses have an AETH with ACK too, but are not
+/// called acknowledgements.
 Answer answer_in(const wire::Packet& packet, const wire::OpcodeInfo* info) {
   if (info == nullptr || info->operation != wire::Operation::kAck) return Answer::kNone;
   switch (wire::aeth_kind(packet.aeth.syndrome)) {
@@ -34,7 +35,7 @@ bool is_mad(const wire::Packet& packet) {
   return packet.bth.dest_qpn == wire::kGsiQpn && packet.payload.size() == wire::kMadSize;
 }
 
-/// Low byte of the attribute ID, if the packet is a MAD of the connection manager.
+/// Returns the low byte of the attribute ID, if the packet is a MAD of the connection manager.
 std::optional<uint8_t> cm_message_in(const wire::Packet& packet) {
   if (!is_mad(packet)) return std::nullopt;
   const auto header = wire::parse_mad_header(packet.payload.first<wire::MadHeader::kSize>());
@@ -42,7 +43,7 @@ std::optional<uint8_t> cm_message_in(const wire::Packet& packet) {
   return static_cast<uint8_t>(header.attribute_id);
 }
 
-/// As seen by the QP of this fabric that sends it (`outgoing`) or is to get it.
+/// Describes the frame for the QP of this fabric that sends it (`outgoing`) or will receive it.
 Occurrence describe(const Departure& departure, const wire::Packet& packet, const QueuePair* qp,
                     bool outgoing) {
   const wire::OpcodeInfo* info = wire::find_opcode(packet.bth.opcode);
@@ -84,11 +85,11 @@ struct Plan {
   std::vector<const Rejection*> rejections = {};
 };
 
-/// Returns how long the frame takes on a link of that speed, including the wait behind earlier
+/// Returns the time that the frame takes on a link of that speed, including the wait for earlier
 /// frames.
 Duration time_on_link(const Frame& frame, uint64_t bits_per_second, Instant now,
                       Instant& link_free_at) {
-  // Ethernet's preamble, FCS and gap take 24 bytes more than the frame.
+  // Ethernet's preamble, FCS and gap take 24 bytes in addition to the frame.
   const uint64_t bits = 8 * (frame.bytes().size() + 24);
   link_free_at = std::max(link_free_at, now) + Duration(bits * 1'000'000'000 / bits_per_second);
   return link_free_at - now;
@@ -110,7 +111,7 @@ void FrameFaults::apply(Departure departure, const QueuePair* qp) {
   wire::Packet packet = *parsed;
   Occurrence occurrence = describe(departure, packet, qp, outgoing);
 
-  // Made-up frames derive from the frame as it was sent, whose bytes `parsed` refers to.
+  // Injected frames are derived from the frame as it was sent, to whose bytes `parsed` refers.
   const Frame original = departure.frame;
   Plan plan{.acting = {}};
   const auto ask = [&](Where where) {
@@ -158,7 +159,7 @@ void FrameFaults::apply(Departure departure, const QueuePair* qp) {
     mark(fault, effects.duplicate != 0, FrameChange::kDuplicated);
     mark(fault, effects.reorder != 0, FrameChange::kReordered);
     mark(fault, !effects.inject.empty(), FrameChange::kInjected);
-    // A rule for the link acts on every frame: only its losses are reported.
+    // A rule for the link acts on every frame, so only its losses are reported.
     if (rule->where != Where::kLink || lost) {
       injector_.note(acting, text, occurrence.device ? occurrence.device : occurrence.to, qp,
                      {.frame = fault});
@@ -245,7 +246,7 @@ void FrameFaults::reject_in_place_of_peer(const Rejection& rejection, const Depa
     rej.remote_comm_id = rep->local_comm_id;
     rej.message = wire::CmRejected::kRep;
   } else {
-    return;  // nothing else can be rejected
+    return;  // other messages cannot be rejected
   }
   const size_t size = std::min(rejection.private_data.size(), rej.private_data.size());
   std::copy_n(rejection.private_data.begin(), size, rej.private_data.begin());

@@ -1,4 +1,4 @@
-// What rules do to frames between the device that sends them and the one that gets them.
+// Applies rules to frames between the sending and the receiving device.
 #pragma once
 
 #include <cstddef>
@@ -18,29 +18,30 @@ class FaultInjector;
 
 class FrameFaults {
  public:
-  /// All of them outlive this.
+  /// All arguments must outlive this object.
   FrameFaults(FaultInjector& injector, FramePool& pool, Switch& network, Step& step);
 
-  /// There is a rule for frames.
+  /// Returns whether there is a rule for frames.
   bool watches() const { return rules_.watches_frames(); }
-  /// Numbers the frame that is about to be sent, or has come from outside (FrameMarks::number).
+  /// Returns a number for the frame that is about to be sent, or has arrived from outside
+  /// (FrameMarks::number).
   uint64_t next_number() { return ++latest_number_; }
-  /// Hands the frame to the switch, or does with it what rules want. `qp` is the QP of this fabric
-  /// that sends it, or that is to get it from outside.
+  /// Passes the frame to the switch, or applies rules to it. `qp` is the QP of this fabric that
+  /// sends it, or that will receive it from outside.
   void send(Departure&& departure, const QueuePair* qp) {
     if (watches()) [[unlikely]] {
       return apply(std::move(departure), qp);
     }
     switch_.forward(std::move(departure));
   }
-  /// Lets go of what was kept until now, and of what has been overtaken often enough.
+  /// Releases frames that are due, and those that have been overtaken often enough.
   void release_due();
   std::optional<Instant> next_deadline() const { return delayed_.next(); }
   size_t delayed() const { return delayed_.size(); }
 
  private:
   void apply(Departure departure, const QueuePair* qp);
-  /// Hands the switch a frame that a rule made up when `with` was sent.
+  /// Passes a frame to the switch that a rule injected when `with` was sent.
   void forward_made_up(Departure made_up, const Departure& with);
   void inject(const MadeUpFrame& made_up, const Departure& with, const wire::Packet& packet,
               const QueuePair* qp);

@@ -13,7 +13,7 @@ namespace {
 
 using Field = FieldChange::Field;
 
-/// Calls `set(reference)` with the number that the field is; Opcode, Psn and bool come as such.
+/// Calls `set(reference)` with the field as a number; Opcode, Psn and bool are passed as such.
 template <class Set>
 void with_field(wire::Packet& packet, Field field, Set set) {
   wire::Bth& bth = packet.bth;
@@ -79,8 +79,7 @@ uint64_t new_value(uint64_t old, const FieldChange& change) {
   return change.relative ? old + change.value : change.value;
 }
 
-/// 24-bit fields in wider members stay below 2^24; the immediate value is kept as it is on the
-/// wire.
+/// 24-bit fields in wider members stay below 2^24; the immediate value is in wire order.
 uint64_t fitting(Field field, uint64_t value) {
   switch (field) {
     case Field::kImmediate:
@@ -123,7 +122,7 @@ Frame frame_of(FramePool& frames, const wire::Packet& packet) {
 
 Frame corrupted(FramePool& frames, const Frame& frame, const Corruption& corruption,
                 Random& random) {
-  Frame copy = frames.allocate();  // others may refer to the one that is right
+  Frame copy = frames.allocate();  // others may refer to the original
   std::ranges::copy(frame.bytes(), copy.storage().begin());
   copy.set_size(frame.bytes().size());
   const std::span<uint8_t> bytes = copy.bytes();

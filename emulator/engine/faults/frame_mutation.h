@@ -1,4 +1,4 @@
-// What faults do to the bytes of a frame.
+// Changes the bytes of a frame for faults.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace rocemu::engine::faults {
 
-/// Of the packet, and of what `changes` say.
+/// Changes the packet as `changes` says.
 void change(wire::Packet& packet, const std::vector<FieldChange>& changes);
 
-/// The packet as a frame, with an ICRC that is right; nothing if it is too long for one.
+/// Returns the packet as a frame, with a correct ICRC; nothing if it is too long for a frame.
 Frame frame_of(FramePool& frames, const wire::Packet& packet);
 
-/// The frame with bits turned over, and an ICRC that is not right any more.
+/// Returns the frame with inverted bits, and an ICRC that is no longer correct.
 Frame corrupted(FramePool& frames, const Frame& frame, const Corruption& corruption,
                 Random& random);
 

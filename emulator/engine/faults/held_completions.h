@@ -1,5 +1,5 @@
-// Completions that rules keep from their CQ for a while. What comes behind them waits too: a CQ
-// is in order.
+// Completions that rules hold back from their CQ for a while. Later completions wait too, since a
+// CQ is in order.
 #pragma once
 
 #include <deque>
@@ -17,7 +17,7 @@ struct HeldCompletions {
     Instant until;
   };
   std::deque<Held> queue;
-  uint32_t wanted = 0;  // all wait until so many are there
+  uint32_t wanted = 0;  // all wait until there are this many
 
   bool may_go(Instant now) const {
     return !queue.empty() && (wanted != 0 ? queue.size() >= wanted : queue.front().until <= now);

@@ -9,7 +9,7 @@ using abi::EventType;
 
 enum class Element { kQp, kCq, kSrq, kDevice };
 
-/// ibv_get_async_event(3): what each event is about.
+/// ibv_get_async_event(3): the kind of object to which each event belongs.
 Element element_of(EventType type) {
   switch (type) {
     case EventType::kQpFatal:
@@ -56,7 +56,7 @@ void MadeUpEvents::raise(EventType type, std::optional<DeviceIndex> device, cons
   if (qp == nullptr) return;
   if (element == Element::kQp) {
     delivery_.raise(*qp, type);
-    // Later, since the caller that asked the rules is not done with it.
+    // The QP fails later, since the caller that asked the rules still uses it.
     if (fails_qp(type)) failing_qps_.push_back(qp->number);
   } else if (element == Element::kCq) {
     CompletionQueue* cq = objects_.cqs.find(qp->send_cq);
@@ -69,7 +69,7 @@ void MadeUpEvents::raise(EventType type, std::optional<DeviceIndex> device, cons
 
 void MadeUpEvents::raise_on_device(EventType type, DeviceIndex device) {
   objects_.clients.for_each_of(device, [&](ClientId client) {
-    delivery_.raise(client, type, 1);  // the port, of those that name one
+    delivery_.raise(client, type, 1);  // the port, for events that name one
   });
 }
 

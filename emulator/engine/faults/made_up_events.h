@@ -1,4 +1,4 @@
-// Async events that rules make up, and QPs that fail with them.
+// Async events that rules inject, and QPs that fail with them
 #pragma once
 
 #include <optional>
@@ -12,18 +12,18 @@ namespace rocemu::engine::faults {
 
 class MadeUpEvents {
  public:
-  /// All of them outlive this.
+  /// All arguments must outlive this object.
   MadeUpEvents(EventDelivery& delivery, CompletionDelivery& completions, Objects& objects)
       : delivery_(delivery), completions_(completions), objects_(objects) {}
 
-  /// Raises the event of the QP, of its CQ or SRQ, or of the device, whichever it is about.
+  /// Raises the event for the QP, for its CQ or SRQ, or for the device, depending on the event.
   void raise(abi::EventType type, std::optional<DeviceIndex> device, const QueuePair* qp);
   void raise_on_device(abi::EventType type, DeviceIndex device);
-  /// A QP whose made-up event says that it fails, and that has yet to be failed.
+  /// Returns a QP that an injected event declared as failed, and that has yet to be failed.
   std::optional<QpNumber> take_failing_qp();
   bool has_failing_qp() const { return !failing_qps_.empty(); }
 
-  /// The event is about the device, not about an object.
+  /// Returns whether the event belongs to the device and not to an object.
   static bool concerns_device(abi::EventType type);
 
  private:

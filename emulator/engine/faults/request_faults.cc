@@ -34,7 +34,7 @@ uint8_t verb_kind(const abi::Request& request) {
   return static_cast<uint8_t>(request.op);
 }
 
-/// librdmacm's rdma_establish() is an accept that says nothing.
+/// librdmacm's rdma_establish() is an accept without parameters.
 uint8_t verb_kind(const CmCommand& command) {
   if (command.command == abi::ucma::Command::kAccept &&
       command.in.size() >= offsetof(abi::ucma::Accept, ece)) {
@@ -45,8 +45,8 @@ uint8_t verb_kind(const CmCommand& command) {
   return faults::verb_kind(command.command);
 }
 
-/// The QP that a call is about, if it is about one. A QP that is being opened is not the program's
-/// yet.
+/// Returns the QP that a call concerns, if it concerns one. A QP that is being opened does not
+/// belong to the program yet.
 QpNumber qp_in(const abi::Request& request) {
   QpNumber qp{};
   const abi::OperationInfo* info = abi::find_operation(request.op);
@@ -63,7 +63,7 @@ QpNumber qp_in(const abi::Request& request) {
 std::optional<LocalError> work_request_fault(FaultInjector& injector, QueuePair& qp, uint32_t index,
                                              uint64_t length) {
   SendState& state = qp.send.queue.state(index);
-  if (state.rules_asked) return state.fault;  // it is being sent again
+  if (state.rules_asked) return state.fault;  // it is being retransmitted
   state.rules_asked = true;
   const auto wqe = qp.send.queue.header<SendWqe>(index);
   const auto acting = injector.act({.where = Where::kWorkRequest,
@@ -118,7 +118,8 @@ int verb_fault(FaultInjector& injector, const Objects& objects, ClientId client,
                const abi::Request& request) {
   const DeviceIndex at = objects.clients.device_of(client);
   const QueuePair* qp = objects.qps.find(qp_in(request));
-  // A context that is being opened is the device's next, and none that counts by itself.
+  // A context that is being opened counts for the device, since it does not have a separate count
+  // yet.
   const Flow flow = request.op == abi::Op::kHello
                         ? Flow{Flow::Kind::kDevice, at.value, 0}
                         : Flow{Flow::Kind::kClient, at.value, client.value};

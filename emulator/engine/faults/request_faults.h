@@ -1,4 +1,4 @@
-// Work requests, requests at the responder and calls that rules make fail.
+// Makes work requests, requests at the responder, and calls fail by rules.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,19 @@ namespace rocemu::engine::faults {
 
 class FaultInjector;
 
-/// What a send work request whose turn it is has to fail with.
+/// Returns the error with which a send work request must fail when it is processed.
 std::optional<LocalError> work_request_fault(FaultInjector& injector, QueuePair& qp, uint32_t index,
                                              uint64_t length);
 
-/// What becomes of a request packet that is not executed.
+/// The result for a request packet that is not executed
 struct RequestFault {
-  std::optional<uint8_t> syndrome;  // of the answer; nothing: there is none
+  std::optional<uint8_t> syndrome;  // of the response; nothing: there is none
 };
 std::optional<RequestFault> request_fault(FaultInjector& injector, const QueuePair& qp,
                                           const wire::Packet& packet, const wire::OpcodeInfo& info);
 
-/// The errno that a call has to fail with, or 0. `qp` is the QP that the call is about, if it is
-/// about one.
+/// Returns the errno with which a call must fail, or 0. `qp` is the QP that the call concerns, if
+/// it concerns one.
 int verb_fault(FaultInjector& injector, const Objects& objects, ClientId client,
                const abi::Request& request);
 int verb_fault(FaultInjector& injector, const CmCommand& command);

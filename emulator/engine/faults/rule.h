@@ -1,6 +1,5 @@
-// A rule of a scenario as values: where it looks, which of what happens there it picks, when it
-// acts, and what it does then. docs/scenarios.md is the same in words; scenario/ reads it from
-// YAML.
+// A rule of a scenario as values: its place, its selection, when it acts, and its effects.
+// docs/scenarios.md describes rules in words; scenario/ reads them from YAML.
 #pragma once
 
 #include <bitset>
@@ -17,18 +16,18 @@
 
 namespace rocemu::engine::faults {
 
-/// Where a rule looks.
+/// The place of a rule
 enum class Where : uint8_t {
-  kFrame,        // a frame on its way, as it leaves its device or comes from outside
-  kLink,         // the same, but for rules that say what a link is like
-  kCm,           // a message of the connection manager on its way
-  kWorkRequest,  // a send work request whose turn it is
+  kFrame,        // a frame, when it leaves its device or arrives from outside
+  kLink,         // the same, but for rules that describe the properties of a link
+  kCm,           // a message of the connection manager in transit
+  kWorkRequest,  // a send work request that is being processed
   kRequest,      // a request packet at its responder, with the expected PSN
-  kCompletion,   // a completion on its way into its CQ
-  kEvent,        // an async event on its way to its program
-  kCmEvent,      // an event of an rdma_cm id on its way to its channel
+  kCompletion,   // a completion before it enters its CQ
+  kEvent,        // an async event before it reaches its program
+  kCmEvent,      // an event of an rdma_cm id before it reaches its channel
   kVerb,         // a call of libibverbs or librdmacm
-  kNow,          // acts once, at the moment it is given
+  kNow,          // acts once, when it is added
 };
 inline constexpr size_t kPlaces = 10;
 
@@ -43,25 +42,25 @@ struct Range {
   uint64_t last = UINT64_MAX;
   friend bool operator==(const Range&, const Range&) = default;
 };
-/// Any of these; none means any number at all.
+/// Any of these; none means any number.
 using Ranges = std::vector<Range>;
 
-/// A set of the numbers by which a place tells what happens there: BTH opcodes of frames and
+/// A set of the numbers that distinguish occurrences at a place: BTH opcodes of frames and
 /// requests, attribute IDs of CM messages (their low byte), ibv_wr_opcode of work requests,
-/// ibv_wc_opcode of completions, types of events, and calls as verb_kind() numbers them.
+/// ibv_wc_opcode of completions, types of events, and calls as numbered by verb_kind().
 using Kinds = std::bitset<256>;
 
-/// What an acknowledgement says; kNone of all other packets.
+/// The kind of an acknowledgement; kNone for all other packets.
 enum class Answer : uint8_t { kNone, kAck, kRnrNak, kNak };
 
 enum class Queue : uint8_t { kSend, kReceive };
 
-/// What has to agree. What is not said agrees with everything.
+/// The properties that must match. A property that is not set matches everything.
 struct Selection {
   std::optional<std::string> device;        // where it happens; of frames the sender, or "outside"
   std::optional<std::string> to;            // of frames the receiver, or "outside"
-  bool either_way = false;                  // or `to` and `device` the other way round
-  bool mads = false;                        // of kFrame: also what goes to QP 1
+  bool either_way = false;                  // or with `to` and `device` swapped
+  bool mads = false;                        // for kFrame: also frames to QP 1
   std::vector<ProcessSelection> processes;  // any of these; none means any
   std::optional<Kinds> kinds;
   std::optional<std::bitset<4>> answers;    // by Answer
@@ -69,29 +68,29 @@ struct Selection {
   std::optional<Queue> queue;
   Ranges qp;       // 1: the device's first QP
   Ranges qp_num;   // as ibv_qp.qp_num
-  Ranges dest_qp;  // of frames, the destination's number
+  Ranges dest_qp;  // for frames, the number of the destination
   Ranges psn;      // 0: the connection's first, in the direction of the request
-  Ranges psn_num;  // as the packet has it
-  Ranges message;  // 1: the QP's first work request, or the first one it answers
+  Ranges psn_num;  // the number in the packet
+  Ranges message;  // 1: the QP's first work request, or the first that it answers
   Ranges size;     // bytes: of a frame's payload, of a work request's or completion's message
   Ranges wr_id;
 };
 
-/// Which of the occurrences that agree it acts on. They are counted for each flow by itself, and
-/// chance is drawn from a stream of the flow's own, so that no flow changes what another meets.
+/// The matching occurrences on which it acts. They are counted for each flow separately, and random
+/// numbers are drawn from a stream of the flow, so that flows do not affect each other.
 struct Trigger {
   Ranges nth;                        // the flow's first is 1
   Ranges nth_total;                  // the first of all flows is 1
-  uint64_t every = 1;                // each so many
-  uint64_t burst = 1;                // and the occurrences that follow, so many in all
-  uint64_t count = UINT64_MAX;       // at most so often in each flow
-  uint64_t total = UINT64_MAX;       // at most so often in all
-  double probability = 1;            // of those that are left
-  std::optional<Duration> lifetime;  // from when it first acts
-  Duration after{};                  // the NIC's time before which nothing agrees
+  uint64_t every = 1;                // every n-th
+  uint64_t burst = 1;                // and the following occurrences, this number in all
+  uint64_t count = UINT64_MAX;       // maximum in each flow
+  uint64_t total = UINT64_MAX;       // maximum in all flows
+  double probability = 1;            // of the remaining ones
+  std::optional<Duration> lifetime;  // from its first action
+  Duration after{};                  // the NIC's time before which nothing matches
 };
 
-/// A change of a header's field. Of what the packet does not have, nothing is changed.
+/// A change of a header's field. A field that the packet does not have is ignored.
 struct FieldChange {
   enum class Field : uint8_t {
     kOpcode,
@@ -129,10 +128,11 @@ struct FieldChange {
 struct Corruption {
   bool icrc = false;
   std::vector<uint32_t> bits;  // 0 is the first of the BTH
-  uint32_t random_bits = 0;    // so many more, anywhere from the BTH on
+  uint32_t random_bits = 0;    // additional bits, anywhere from the BTH on
 };
 
-/// A frame that nobody sent: the one it comes with, changed, to its receiver or back to its sender.
+/// An injected frame: a changed copy of the frame with which it is sent, to its receiver or back to
+/// its sender.
 struct MadeUpFrame {
   bool to_sender = false;
   std::vector<FieldChange> changes;
@@ -155,45 +155,45 @@ struct GidChange {
 };
 
 struct Effects {
-  // frame, cm
+  // For frame, cm
   bool drop = false;
   Duration delay{};
-  Duration jitter{};       // of frames and completions: up to so much more, by chance
+  Duration jitter{};       // of frames and completions: a random additional delay up to this
   uint32_t duplicate = 0;  // further copies
   uint32_t reorder = 0;    // frames of its flow that overtake it
   std::optional<Corruption> corrupt;
   std::vector<FieldChange> rewrite;
   std::vector<MadeUpFrame> inject;
   std::optional<Rejection> reject;  // cm
-  // link
+  // Effects at the place `link`
   Duration latency{};
   uint64_t bits_per_second = 0;  // 0: no limit
   double loss = 0;               // probability
-  // request
+  // Effects at the place `request`
   bool rnr = false;               // as if there were no receive work request
-  std::optional<uint8_t> answer;  // this AETH syndrome instead of what the request asks for
+  std::optional<uint8_t> answer;  // this AETH syndrome instead of the requested response
   bool silent = false;
-  // work_request, completion
+  // For work_request, completion
   std::optional<abi::WcStatus> status;
   uint32_t vendor_error = 0;
-  // completion
-  uint32_t hold = 0;  // until so many are there
+  // Effects at the place `completion`
+  uint32_t hold = 0;  // until there are this many
   bool overrun = false;
-  // event, cm_event
+  // For event, cm_event
   std::optional<abi::EventType> event;
   std::optional<abi::ucma::EventType> cm_event;
   std::optional<int32_t> cm_status;
-  // verb
+  // Effects at the place `verb`
   int error = 0;  // errno
 
-  bool log = false;  // nothing happens, but that the rule acted is told
-  // anywhere, beside the above: what else happens to the QP or device at hand
+  bool log = false;  // no effect except that the rule's action is logged
+  // For any place, in addition: further effects on the QP or device
   std::optional<abi::EventType> raise;
   std::optional<abi::ucma::EventType> raise_cm;
   std::optional<PortChange> port;
   std::optional<GidChange> gid;
   bool remove_device = false;
-  bool kill = false;   // the process at hand
+  bool kill = false;   // the process concerned
   bool pause = false;  // the NIC, until it is resumed or stepped
 };
 
@@ -205,29 +205,29 @@ struct Rule {
   Effects effects;
 };
 
-/// What a scenario file or an injected rule says, with its text: a journal keeps the text.
+/// The rules of a scenario file or an injected rule, with the text, which a journal keeps.
 struct RuleSet {
   std::string text;
   std::vector<Rule> rules;
 };
 
-/// What has become of a rule.
+/// The history of a rule
 struct RuleReport {
   std::string name;
   Where where{};
-  uint64_t matched = 0;  // that agreed with the selection
+  uint64_t matched = 0;  // that matched the selection
   uint64_t fired = 0;
 };
 
-/// IBTA vol 1, 11.6.3.2: affiliated asynchronous errors, with which a QP goes to the error state.
+/// IBTA vol 1, 11.6.3.2: affiliated asynchronous errors, with which a QP enters the error state.
 constexpr bool fails_qp(abi::EventType type) {
   return type == abi::EventType::kQpFatal || type == abi::EventType::kQpReqErr ||
          type == abi::EventType::kQpAccessErr;
 }
 
-/// The kind of a call: abi::Op has the numbers below 100. What the numbers of abi::Op leave room
-/// for above them is librdmacm's. What the kernel has two commands for is one kind; what has no
-/// number of its own has one of these.
+/// The kind of a call. The numbers below 100 are those of abi::Op, and the free numbers above them
+/// are for librdmacm. Calls for which the kernel has two commands are one kind. This enum has the
+/// calls without another number.
 inline constexpr uint8_t kCmVerbs = 128;
 enum class OtherVerb : uint8_t {
   kImportDevice = 100,

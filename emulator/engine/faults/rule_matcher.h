@@ -1,5 +1,5 @@
-// The rules that are in force, and which of them act on what happens. Each count and each chance
-// belongs to one rule and one flow.
+// The active rules, and the selection of those that act on an occurrence. Each count and each
+// random stream belongs to one rule and one flow.
 #pragma once
 
 #include <array>
@@ -20,8 +20,8 @@
 
 namespace rocemu::engine::faults {
 
-/// Whose occurrences are counted together. It means the same in every run of a program: no address,
-/// time or order among flows is in it.
+/// The unit whose occurrences are counted together. It is the same in every run of a program,
+/// because it contains no address, time or order among flows.
 struct Flow {
   enum class Kind : uint8_t { kDevice, kQp, kFromOutside, kClient, kChannel };
   Kind kind = Kind::kDevice;
@@ -30,7 +30,7 @@ struct Flow {
   auto operator<=>(const Flow&) const = default;
 };
 
-/// Something that happens, as a rule sees it. What a place does not know of stays 0.
+/// An event as a rule sees it. Properties that a place does not have are 0.
 struct Occurrence {
   Where where{};
   Flow flow;
@@ -49,51 +49,51 @@ struct Occurrence {
   uint64_t wr_id = 0;
   Queue queue = Queue::kSend;
   uint32_t status = 0;
-  std::optional<Owner> owner =
-      {};  // of what is no QP's; of a QP's filled in only if a rule asks for it
-  const ProcessName* process = nullptr;  // as well
+  std::optional<Owner> owner = {};  // empty if it has no QP; for a QP set only if a rule needs it
+  const ProcessName* process = nullptr;  // the same
 };
 
-/// True if the number is in one of them, or there are none.
+/// Returns whether the number is in one of the ranges, or there are none.
 bool contains(const Ranges& ranges, uint64_t number);
 
-/// True with that probability.
+/// Returns true with that probability.
 bool happens(Random& random, double probability);
-/// From nothing up to `most`, each as probable as any other.
+/// Returns a duration from 0 to `most`, uniformly distributed.
 Duration chosen(Random& random, Duration most);
 
 class RuleMatcher {
  public:
-  /// `device_names` by DeviceIndex.
+  /// `device_names` is indexed by DeviceIndex.
   RuleMatcher(uint64_t seed, std::vector<std::string> device_names);
 
-  /// Behind those that are there. One of the name of another takes its place, as if new.
+  /// Adds rules after the present ones. A rule with the name of another one replaces it, with new
+  /// counts.
   void add(const RuleSet& set);
-  /// The rule of that name, or all. False if there is none of that name.
+  /// Removes the rule of that name, or all. Returns false if there is none of that name.
   bool remove(std::string_view name);
   void clear();
 
-  /// The one question that is asked when nobody has given a rule.
+  /// The only check that is made if there are no rules.
   bool watches(Where where) const { return watches_any(bit(where)); }
   bool watches_frames() const {
     return watches_any(bit(Where::kFrame) | bit(Where::kLink) | bit(Where::kCm));
   }
 
-  /// True if a rule is for some processes only, or against one.
+  /// Returns whether a rule selects or affects processes.
   bool concerns_processes() const { return concerns_processes_; }
 
-  /// The operations that a client would do by itself and a rule may make fail, as
-  /// abi::asked_for_bit() has them.
+  /// Returns the operations that a client normally does by itself and that a rule may make fail, as
+  /// bits of abi::asked_for_bit().
   uint32_t asked_for() const { return asked_for_; }
 
-  /// A rule that acts, and what it draws chance and keeps account from.
+  /// A rule that acts, with its sources of random numbers and its counts
   struct Acting {
     std::shared_ptr<const Rule> rule;
     Random* random;                   // of rule and flow
-    Instant* link_free_at;            // of rule and flow: when the link has sent what it was given
-    std::optional<Owner> owner = {};  // of what happened, if it is known
+    Instant* link_free_at;            // of rule and flow: when the link has sent everything
+    std::optional<Owner> owner = {};  // of the occurrence, if it is known
   };
-  /// Those that act on it, in their order. Valid until the next call.
+  /// Returns the rules that act on the occurrence, in order. Valid until the next call.
   const std::vector<Acting>& act(const Occurrence& occurrence, Instant now);
 
   std::vector<RuleReport> report() const;
@@ -117,7 +117,7 @@ class RuleMatcher {
 
   static constexpr uint32_t bit(Where where) { return 1u << static_cast<uint32_t>(where); }
   bool watches_any(uint32_t places) const {
-#ifdef ROCEMU_WITHOUT_FAULTS  // not even asked: what scripts/bench compares with
+#ifdef ROCEMU_WITHOUT_FAULTS  // never asked: the baseline of scripts/bench
     static_cast<void>(places);
     return false;
 #else

@@ -1,4 +1,4 @@
-// Async events (ibv_get_async_event(3)) on their way to programs.
+// The delivery of async events (ibv_get_async_event(3)) to programs
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@ class AsyncEvents {
  public:
   virtual ~AsyncEvents() = default;
 
-  /// `element` is the client's handle of the object that the event is about, or the number of the
-  /// port; `qp` is the QP, if it is about one.
+  /// `element` is the client's handle of the object to which the event belongs, or the number of
+  /// the port; `qp` is the QP, if the event belongs to one.
   virtual void raise(ClientId client, abi::EventType type, uint64_t element,
                      const QueuePair* qp = nullptr) = 0;
 
-  /// To all that have a reference to the QP.
+  /// Raises the event for all clients with a reference to the QP.
   void raise(const QueuePair& qp, abi::EventType type) {
     raise(qp.client, type, qp.user_handle, &qp);
     for (const QueuePair::Reference& other : qp.further_references) {
@@ -32,27 +32,27 @@ class AsyncEvents {
 class DeliveryHold {
  public:
   virtual ~DeliveryHold() = default;
-  /// Changes what the program may find in a completion.
+  /// Changes the fields of a completion that are undefined.
   virtual void shape(abi::Cqe& cqe) = 0;
-  /// Return whether it is kept, to be delivered later.
+  /// These functions return whether the completion or event is kept, to be delivered later.
   virtual bool hold(const CompletionQueue& cq, const abi::Cqe& cqe, bool solicits) = 0;
   virtual bool hold_event(const CompletionQueue& cq) = 0;
   virtual bool hold_event(ClientId client, abi::EventType type, uint64_t element) = 0;
 };
 
-/// Delivers them.
+/// Delivers async events.
 class EventDelivery final : public AsyncEvents {
  public:
   explicit EventDelivery(Step& step) : step_(step) {}
   using AsyncEvents::raise;
-  /// `hold` outlives this.
+  /// `hold` must outlive this object.
   void set_hold(DeliveryHold* hold) { hold_ = hold; }
   void raise(ClientId client, abi::EventType type, uint64_t element,
              const QueuePair* /*qp*/ = nullptr) override {
     if (hold_ != nullptr && hold_->hold_event(client, type, element)) return;
     raise_now(client, type, element);
   }
-  /// The same for what was held.
+  /// The same for a held event.
   void raise_now(ClientId client, abi::EventType type, uint64_t element) {
     step_.emit(AsyncEvent{client, type, element});
   }

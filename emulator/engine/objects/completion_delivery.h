@@ -1,5 +1,5 @@
-// Puts completions into CQs and sends the completion events that programs asked for
-// (IBTA vol 1, 11.4.2; ibv_req_notify_cq(3), ibv_modify_cq(3)).
+// Adds completions to CQs and sends the requested completion events (IBTA vol 1, 11.4.2;
+// ibv_req_notify_cq(3), ibv_modify_cq(3)).
 #pragma once
 
 #include <optional>
@@ -17,20 +17,20 @@ namespace rocemu::engine {
 
 class CompletionDelivery {
  public:
-  /// All of them outlive this.
+  /// All arguments must outlive this object.
   CompletionDelivery(Objects& objects, HostMemory& host_memory, AsyncEvents& events, Step& step)
       : objects_(objects), host_memory_(host_memory), events_(events), step_(step) {}
 
-  /// Overruns the CQ if it has no room. `solicits`: see CompletionQueue::add. A CQ that has failed
-  /// or is gone takes nothing.
+  /// Adds the completion; the CQ overruns if it is full. `solicits`: see CompletionQueue::add. Does
+  /// nothing if the CQ has failed or was destroyed.
   void deliver(CqId id, const abi::Cqe& cqe, bool solicits);
-  /// `hold` outlives this.
+  /// `hold` must outlive this object.
   void set_hold(DeliveryHold* hold) { hold_ = hold; }
-  /// The same for what was held.
+  /// The same for a held completion.
   void deliver_now(CqId id, const abi::Cqe& cqe, bool solicits);
   void notify_now(CqId id);
   void overrun(CompletionQueue& cq);
-  /// A CQ that overran, and whose users have yet to be failed (transport/failure.h).
+  /// Returns a CQ that overran and whose users have yet to be failed (transport/failure.h).
   std::optional<CqId> take_overrun();
   bool has_overrun() const { return !overrun_.empty(); }
   /// ibv_req_notify_cq(3).
@@ -38,16 +38,16 @@ class CompletionDelivery {
   /// ibv_modify_cq(3).
   void moderate(CompletionQueue& cq, const Moderation& moderation);
 
-  /// Sends the events that have waited for more completions long enough.
+  /// Sends the events that have waited long enough for more completions.
   void release_events();
-  /// When the first of them has; forgets those that wait no more.
+  /// Returns the time when the next waiting event is due; forgets those that no longer wait.
   std::optional<Instant> next_event();
-  /// Some may wait.
+  /// Returns whether events may be waiting.
   bool has_events() const { return !waiting_.empty(); }
 
  private:
   void notify(const CompletionQueue& cq);
-  /// Sees to it that an event that waits for more completions is sent in time.
+  /// Ensures that an event that waits for more completions is sent in time.
   void limit_wait(CompletionQueue& cq);
   void violation(ClientId client, const char* reason);
 

@@ -53,15 +53,16 @@ bool CompletionQueue::consume(uint32_t count) {
 }
 
 CompletionQueue::ArmResult CompletionQueue::arm(uint32_t seen, bool solicited_only) {
-  // How many were added since. Nobody is 2^31 behind: more than that is a `seen` in the future.
+  // The number of completions since then. No client is 2^31 behind: a larger difference means a
+  // `seen` in the future.
   const uint32_t unseen = produced() - seen;
   if (unseen > INT32_MAX || unseen > produced_) return ArmResult::kImpossible;
-  // IBTA vol 1, 11.4.2.2: requests made before a completion count as one, and so its event was for
-  // this one too.
+  // IBTA vol 1, 11.4.2.2: requests made before a completion count as one, so the event for this
+  // completion answered this request too.
   const uint64_t seen_in_all = produced_ - unseen;
   if (seen_in_all < answered_) return ArmResult::kAnswered;
-  // A request for the next completion replaces one for the next solicited completion; the other way
-  // round the wider one stands.
+  // A request for the next completion replaces one for the next solicited completion; the wider
+  // request is kept in the opposite case.
   if (armed_ != Notify::kAny) armed_ = solicited_only ? Notify::kSolicited : Notify::kAny;
   moderated_ = std::max(moderated_, solicited_only ? solicited_among(unseen) : unseen);
   const uint32_t needed = completions_per_event();

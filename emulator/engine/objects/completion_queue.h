@@ -1,4 +1,4 @@
-// A completion queue: where it overruns, and when it notifies.
+// A completion queue: detects its overrun, and decides when to notify.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace rocemu::engine {
 
-/// What a completion event was asked for (ibv_req_notify_cq(3)).
+/// The completions for which an event was requested (ibv_req_notify_cq(3))
 enum class Notify : uint8_t { kNone, kSolicited, kAny };
 
 /// ibv_modify_cq(3): an event waits until it stands for `count` completions, or for `period` after
@@ -24,7 +24,7 @@ struct QueuePair;
 struct SharedReceiveQueue;
 
 struct CompletionQueue {
-  /// Counts from `first`, which is for tests of their wrap at 2^32.
+  /// Counts from `first`, which tests use for the wrap at 2^32.
   CompletionQueue(CqId i, ClientId c, uint64_t first = 0)
       : id(i), client(c), produced_(first), consumed_(static_cast<uint32_t>(first)) {}
 
@@ -32,59 +32,60 @@ struct CompletionQueue {
   ClientId client;
   ChannelId channel;         // 0: none
   uint64_t user_handle = 0;  // the client's ibv_cq *
-  uint32_t capacity = 0;     // completions it holds; one more is an overrun
+  uint32_t capacity = 0;     // the number of completions; one more is an overrun
   uint32_t users = 0;        // work queues that complete here
-  bool failed = false;       // overrun: accepts and delivers nothing any more
+  bool failed = false;       // overrun: takes and delivers nothing any more
   Moderation moderation;
   std::optional<Instant> event_deadline;  // of an event that waits for more completions
   Links<CompletionQueue> of_client;
-  QueuePair* senders = nullptr;        // the first QP whose send queue completes here,
-  QueuePair* receivers = nullptr;      // whose receive queue does,
-  SharedReceiveQueue* srqs = nullptr;  // the first such XRC SRQ
+  QueuePair* senders = nullptr;        // the first QP whose send queue completes here
+  QueuePair* receivers = nullptr;      // the first QP whose receive queue completes here
+  SharedReceiveQueue* srqs = nullptr;  // the first XRC SRQ that completes here
 
   uint32_t waiting() const { return produced() - consumed_; }
   uint32_t produced() const { return static_cast<uint32_t>(produced_); }
   Notify armed() const { return armed_; }
 
-  /// Accounts for one more completion. `qualifies` for a solicited request: a receive completion
-  /// of a message with the Solicited Event bit, or any unsuccessful one. True if an event is due.
+  /// Counts another completion. `qualifies` for a solicited request: a receive completion of a
+  /// message with the Solicited Event bit, or any unsuccessful one. Returns whether an event is
+  /// due.
   bool add(bool qualifies);
-  /// An event would be due but for the moderation.
+  /// Returns whether only the moderation delays an event.
   bool event_waits() const { return moderated_ != 0; }
-  /// The event that waits has waited long enough.
+  /// The waiting event has waited long enough.
   void disarm() { answer(produced_); }
-  /// Changes the moderation. True if the event that waits is due by the new one.
+  /// Changes the moderation. Returns whether this makes the waiting event due.
   bool moderate(const Moderation& by);
 
   bool full() const { return waiting() == capacity; }
 
-  /// The client has taken `count` completions in all; false if that cannot be.
+  /// The client has taken `count` completions in all. Returns false if that is impossible.
   bool consume(uint32_t count);
 
-  /// The client asks for an event for the first completion after the `seen`-th that qualifies.
-  /// Such completions may have been added between its call and now; an event for one of them may
-  /// have answered the request already.
+  /// The client requests an event for the first qualifying completion after the `seen`-th. Such
+  /// completions may have been added between its call and now; an event for one of them may have
+  /// answered the request already.
   enum class ArmResult { kArmed, kAnswered, kEventDue, kImpossible };
   ArmResult arm(uint32_t seen, bool solicited_only);
 
  private:
-  /// How many completions an event stands for, unless time runs out.
+  /// Returns the number of completions for one event, unless the period ends first.
   uint32_t completions_per_event() const;
-  /// How many of the latest `count` completions qualified for a solicited request. Of those before
-  /// the latest 64, all together count as one.
+  /// Returns how many of the latest `count` completions qualified for a solicited request. Those
+  /// before the latest 64 count as one in all.
   uint32_t solicited_among(uint32_t count) const;
-  /// The `n`-th of them, as a value of produced_.
+  /// Returns the `n`-th of them, as a value of produced_.
   uint64_t find_solicited(uint32_t count, uint32_t n) const;
-  /// The event for the completion `produced` answers all requests made before it was seen.
+  /// The event for completion number `produced` answers all requests made before the client saw it.
   void answer(uint64_t produced);
 
-  uint64_t produced_;  // what the client counts with is its lower half
+  uint64_t produced_;  // the client counts with its lower half
   uint32_t consumed_;
-  uint64_t last_solicited_ = 0;  // produced_ after the latest completion that qualified
+  uint64_t last_solicited_ = 0;  // produced_ after the latest qualifying completion
   uint64_t solicited_ = 0;       // the latest 64 completions: bit 0 is set if the last qualified
-  uint64_t answered_ = 0;        // produced_ after the completion that the latest event was for
+  uint64_t answered_ = 0;        // produced_ after the completion of the latest event
   Notify armed_ = Notify::kNone;
-  uint32_t moderated_ = 0;  // completions that the event that waits stands for
+  uint32_t moderated_ = 0;  // completions for which the waiting event stands
 };
 
 }  // namespace rocemu::engine

@@ -1,4 +1,4 @@
-// Device memory (ibv_alloc_dm(3)): only its size is ours, the bytes are the client's.
+// Device memory (ibv_alloc_dm(3)): the engine manages only its size; the bytes are the client's.
 #pragma once
 
 #include <cstdint>

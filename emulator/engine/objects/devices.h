@@ -1,4 +1,4 @@
-// The devices of a fabric: what each was configured to be, its port, its counters.
+// The devices of a fabric: their configuration, ports and counters
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@ struct Device {
   bool removed = false;
   uint64_t device_memory_used = 0;  // bytes
   uint32_t qps_created = 0;         // ever
-  bool has_been_prepared = false;   // a program asked for a CQ or a QP
-  bool has_been_posted_to = false;  // a work request came
-  uint32_t failed_late = 0;         // opcodes that the profile let fail in their completion
+  bool has_been_prepared = false;   // a program requested a CQ or a QP
+  bool has_been_posted_to = false;  // a work request was posted
+  uint32_t failed_late = 0;         // opcodes that the profile made fail when they complete
   Counters counters;
 
   bool port_is_up() const { return port_state == abi::PortState::kActive; }
@@ -39,7 +39,7 @@ class Devices {
   auto begin() const { return devices_.begin(); }
   auto end() const { return devices_.end(); }
 
-  /// The device that has the address in its GID table.
+  /// Returns the device with the address in its GID table.
   std::optional<DeviceIndex> with_address(const wire::IpAddress& address) const;
 
  private:

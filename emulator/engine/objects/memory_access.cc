@@ -6,7 +6,7 @@
 namespace rocemu::engine {
 namespace {
 
-/// Cuts ranges and buffers, of the same total length, where either of them ends, and visits the
+/// Splits ranges and buffers, of the same total length, where either of them ends, and visits the
 /// pieces: `visit(index of the range, piece of the range, piece of the buffer)`.
 template <class Byte, class Visit>
 MemoryResult for_each_piece(std::span<const RemoteRange> ranges,

@@ -1,5 +1,5 @@
-// Application memory that a message comes from or goes to: ranges in order, of one client or, in a
-// shared protection domain, of several, and of null regions.
+// The application memory of a message: ranges in order, which can belong to one client or, in a
+// shared protection domain, to several, and to null regions.
 #pragma once
 
 #include <cstdint>
@@ -17,26 +17,27 @@ class MemoryList {
   MemoryList() {}  // not defaulted, as BoundedList's
   MemoryList(const Place& place, uint64_t length) { add(place, length); }
 
-  /// At most kMaxSge times.
+  /// May be called at most kMaxSge times.
   void add(const Place& place, uint64_t length);
 
-  /// As HostMemory's, of each client in turn; a null region gives zeros and takes anything.
+  /// The same as HostMemory's, for each client in turn; a null region reads as zeros and ignores
+  /// writes.
   MemoryResult read(HostMemory& memory, std::span<const std::span<uint8_t>> to) const;
-  /// As HostMemory's, if all of it is memory of the client that posted.
+  /// The same as HostMemory's, if all memory belongs to the posting client.
   MemoryResult read_posted(HostMemory& memory, ClientId posting, uint32_t slot, uint64_t offset,
                            std::span<const std::span<uint8_t>> to) const;
   MemoryResult write(HostMemory& memory, std::span<const std::span<const uint8_t>> from) const;
-  /// As HostMemory's, if all of it is memory of the client that gets the completion.
+  /// The same as HostMemory's, if all memory belongs to the client that gets the completion.
   MemoryResult write_received(HostMemory& memory, ClientId completing, QpNumber qp, bool is_first,
                               std::span<const std::span<const uint8_t>> from) const;
 
  private:
   BoundedList<RemoteRange, kMaxSge> ranges_;
-  BoundedList<ClientId, kMaxSge> clients_;  // of each of them
-  uint32_t null_ = 0;                       // bit i: range i is nowhere
-  bool of_one_client_ = true;               // and none of them null: one call does it
-  bool on_demand_ = false;                  // of some the pages may be gone
-  bool is_shared_ = false;                  // some are
+  BoundedList<ClientId, kMaxSge> clients_;  // of each range
+  uint32_t null_ = 0;                       // bit i: range i belongs to a null region
+  bool of_one_client_ = true;               // and none is null, so that one call is enough
+  bool on_demand_ = false;                  // some pages may not exist
+  bool is_shared_ = false;                  // some ranges are
   static_assert(kMaxSge <= 32);
 };
 

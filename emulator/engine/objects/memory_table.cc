@@ -13,14 +13,14 @@ constexpr uint32_t key_of(uint32_t number, uint32_t tag) {
   return number << 8 | (tag & 0xff);
 }
 
-/// Does [address, address + length) lie within [begin, begin + size)? Nothing overflows.
+/// Returns whether [address, address + length) is within [begin, begin + size), without overflow.
 constexpr bool within(uint64_t address, uint64_t length, uint64_t begin, uint64_t size) {
   if (address < begin) return false;
   const uint64_t offset = address - begin;
   return offset <= size && length <= size - offset;
 }
 
-/// What the peer calls the first byte of a window.
+/// Returns the peer's address of the first byte of a window.
 constexpr uint64_t first_address(const MemoryWindow& window) {
   return (window.access & abi::kAccessZeroBased) != 0 ? 0 : window.address;
 }
@@ -90,26 +90,28 @@ bool MemoryTable::may_bind(const MemoryUser& user, const MemoryWindow& window,
                            const Bind& bind) const {
   constexpr uint32_t kNeedsLocalWrite = abi::kAccessRemoteWrite | abi::kAccessRemoteAtomic;
   constexpr uint32_t kFlush = abi::kAccessFlushGlobal | abi::kAccessFlushPersistent;
-  // ibv_bind_mw(3) has no LOCAL_WRITE among its flags, but programs name it, and NICs ignore it.
+  // ibv_bind_mw(3) does not list LOCAL_WRITE among its flags, but programs set it, and NICs ignore
+  // it.
   constexpr uint32_t kKnown = kNeedsLocalWrite | kFlush | abi::kAccessRemoteRead |
                               abi::kAccessZeroBased | abi::kAccessLocalWrite;
   if (window.pd != user.pd) return false;
   if (window.type == abi::MwType::k2) {
-    // o10-37.2.30: only a free one can be bound. o10-37.2.40: nor is it freed by a bind of length
-    // 0, but by an invalidate.
+    // o10-37.2.30: only a free window can be bound. o10-37.2.40: a bind of length 0 does not free
+    // it, but an invalidate does.
     if (window.region || bind.length == 0) return false;
   }
   if (bind.length == 0) return true;
   const MemoryRegion* region = find_by_lkey(bind.lkey);
-  // C10-72, C10-73: of the same PD, and registered for it. ibv_alloc_null_mr(3): not a null MR.
+  // C10-72, C10-73: the region must have the same PD, and be registered for windows.
+  // ibv_alloc_null_mr(3): it must not be a null MR.
   if (region == nullptr || region->pd != user.pd || region->kind == abi::RegionKind::kNull ||
       (region->access & abi::kAccessMwBind) == 0) {
     return false;
   }
-  // Windows are bound by virtual address, which a zero based region has none of.
+  // Windows are bound by virtual address, which a zero-based region does not have.
   if ((region->access & abi::kAccessZeroBased) != 0) return false;
-  // C10-74: "remote write or remote atomic require local write"; what else a window grants, its
-  // region need not, except for FLUSH.
+  // C10-74: "remote write or remote atomic require local write"; the region need not grant the
+  // window's other rights, except for FLUSH.
   if ((bind.access & ~kKnown) != 0) return false;
   if ((bind.access & kNeedsLocalWrite) != 0 && (region->access & abi::kAccessLocalWrite) == 0) {
     return false;
@@ -123,8 +125,8 @@ bool MemoryTable::bind(const MemoryUser& user, const Bind& bind) {
   MemoryWindow* window = windows_.find(bind.window);
   if (window == nullptr || !may_bind(user, *window, bind)) return false;
   unbind(*window);
-  // Of the key of a type 2 window the consumer owns the low 8 bits (10.6.7.2). NICs look at no more
-  // of what a bind says, and so do we.
+  // The consumer owns the low 8 bits of the key of a type 2 window (10.6.7.2). NICs ignore the
+  // other bits in a bind, and so does rocemu.
   window->rkey = key_of(window->id.value, bind.rkey);
   if (bind.length == 0) return true;
   MemoryRegion* region = regions_.find(MrId{number_of(bind.lkey)});
@@ -181,7 +183,7 @@ std::optional<Place> MemoryTable::resolve_remote(const MemoryUser& user, uint32_
   }
   const MemoryWindow* window = bound_window(rkey);
   if (window == nullptr || window->pd != user.pd) return std::nullopt;
-  // 10.6.7.2.1, type 2B: both the PD and the QP have to be those of the bind.
+  // 10.6.7.2.1, type 2B: both the PD and the QP must be those of the bind.
   if (window->type == abi::MwType::k2 && window->qp != user.qp) return std::nullopt;
   if ((window->access & access) != access) return std::nullopt;
   if (!within(address, length, first_address(*window), window->length)) return std::nullopt;
@@ -229,7 +231,7 @@ std::optional<Place> MemoryTable::place_in(const MemoryRegion& region, uint64_t 
   return Place{.client = region.client,
                .address = region.address + (address - region.iova),
                .on_demand = on_demand,
-               .is_shared = region.is_shared || on_demand,  // what is mapped there may change
+               .is_shared = region.is_shared || on_demand,  // its mappings can change
                .is_relaxed = (region.access & abi::kAccessRelaxedOrdering) != 0};
 }
 

@@ -1,4 +1,4 @@
-// Multicast groups: which UD QPs of which devices are attached (IBTA vol 1, 10.5).
+// Multicast groups: the attached UD QPs of each device (IBTA vol 1, 10.5)
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@ class MulticastTable {
   Attached attach(DeviceIndex device, const wire::IpAddress& group, QpNumber qp);
   enum class Detached { kNotAttached, kOne, kLast };  // kLast: of the device
   Detached detach(DeviceIndex device, const wire::IpAddress& group, QpNumber qp);
-  /// Detaches it from all groups. Returns those in which it was the last of the device.
+  /// Detaches the QP from all groups. Returns those in which it was the last QP of the device.
   std::vector<wire::IpAddress> remove(DeviceIndex device, QpNumber qp);
 
-  /// In the order in which they were attached.
+  /// Returns the QPs in the order in which they were attached.
   std::span<const QpNumber> members(DeviceIndex device, const wire::IpAddress& group) const;
   /// Visits each device that has a member.
   template <class Visitor>

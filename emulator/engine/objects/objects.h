@@ -1,5 +1,5 @@
-// All that there is in a fabric: devices, clients, and the clients' objects by number. Tables and
-// the bookkeeping of what uses what; what objects do is elsewhere.
+// All objects of a fabric: devices, clients, and the clients' objects by number. This file has the
+// tables and counts references; the behavior of objects is elsewhere.
 #pragma once
 
 #include "emulator/engine/base/ids.h"
@@ -38,11 +38,11 @@ struct Objects {
 
   Device& device_of(const QueuePair& qp) { return devices[qp.device]; }
   Device& device_of(ClientId client) { return devices[clients.device_of(client)]; }
-  /// Every command of such a client fails, and its doorbells mean nothing.
+  /// Every command of such a client fails, and its doorbells are ignored.
   bool has_lost_its_device(ClientId client) const;
 
-  /// The client's object, or nullptr if it does not exist or is someone else's. A QP may have
-  /// several owners (ibv_open_qp(3)).
+  /// Returns the client's object, or nullptr if it does not exist or belongs to another client. A
+  /// QP may have several owners (ibv_open_qp(3)).
   QueuePair* qp_of(ClientId client, QpNumber number) const;
   SharedReceiveQueue* srq_of(ClientId client, SrqId id) const;
 

@@ -1,5 +1,5 @@
-// Whose object is it? A handle that none of the client's objects has is ENOENT, as in the kernel's
-// uverbs, which look it up among what the file has opened.
+// The ownership of objects. A handle that none of the client's objects has is ENOENT, as in the
+// kernel's uverbs, which look it up among the objects of the file.
 #pragma once
 
 #include "emulator/engine/base/ids.h"
@@ -8,7 +8,7 @@
 
 namespace rocemu::engine {
 
-/// The client's object, or nullptr if it does not exist or is someone else's.
+/// Returns the client's object, or nullptr if it does not exist or belongs to another client.
 template <class IdType, class Object>
 Object* owned(const Table<IdType, Object>& table, uint32_t handle, ClientId client) {
   Object* object = table.find(IdType{handle});
@@ -16,7 +16,7 @@ Object* owned(const Table<IdType, Object>& table, uint32_t handle, ClientId clie
 }
 
 /// The same for objects that can be imported (ibv_import_pd(3), ibv_import_mr(3),
-/// ibv_import_dm(3)): also that of a client whose objects this one shares.
+/// ibv_import_dm(3)): also returns those of a client whose objects this one shares.
 template <class IdType, class Object>
 Object* shared(const Clients& clients, const Table<IdType, Object>& table, uint32_t handle,
                ClientId client) {

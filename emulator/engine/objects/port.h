@@ -1,4 +1,4 @@
-// A device's port goes up and down.
+// Sets a device's port up or down.
 #pragma once
 
 #include "emulator/engine/objects/async_events.h"
@@ -6,7 +6,8 @@
 
 namespace rocemu::engine {
 
-/// Tells the device's clients. Nothing happens if the port is so already, or the device is gone.
+/// Notifies the device's clients. Does nothing if the port already has this state, or the device
+/// was removed.
 void set_port(Objects& objects, AsyncEvents& events, DeviceIndex index, bool up);
 
 }  // namespace rocemu::engine

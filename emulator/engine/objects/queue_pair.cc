@@ -14,7 +14,7 @@ void QueuePair::reset() {
 
   send.queue.clear();
   recv.queue.clear();
-  SendHalf next_send;  // the rings stay: their counts go on through every life
+  SendHalf next_send;  // the rings stay: their counts continue in every generation
   next_send.queue = std::move(send.queue);
   next_send.next = next_send.queue.head();
   send = std::move(next_send);

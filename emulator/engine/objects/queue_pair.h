@@ -1,5 +1,4 @@
-// The state of a queue pair. What it does is in requester.h,
-// completer.h and responder.h.
+// The state of a queue pair. Its behavior is in requester.h, completer.h and responder.h.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +25,7 @@
 
 namespace rocemu::engine {
 
-/// An address vector, resolved: what goes into every frame to the peer.
+/// A resolved address vector: the header fields of every frame to the peer
 struct Path {
   QpNumber peer;
   wire::MacAddress src_mac, dst_mac;
@@ -43,85 +42,86 @@ struct LocalError {
   VendorError vendor;
 };
 
-/// A send WQE's place in the stream of PSNs, known once its first packet was made.
+/// The position of a send WQE in the stream of PSNs, known once its first packet was made.
 struct SendState {
   bool started = false;
-  bool rules_asked = false;         // whether it is to fail
-  std::optional<LocalError> fault;  // what they said
+  bool rules_asked = false;         // whether it must fail
+  std::optional<LocalError> fault;  // their answer
   RequestKind kind = RequestKind::kSend;
   uint32_t length = 0;    // payload bytes of the whole message
-  wire::Psn first, last;  // of a local one `last` is before `first`
+  wire::Psn first, last;  // for a local one `last` is before `first`
 };
 struct RecvState {};
 
-/// Packets that a requester has in flight to a peer that is away (TransportContext::is_outside).
-/// Over a network the receiver's buffers are of some size and what does not fit is lost: few at
-/// first, twice as many when they were acknowledged, and few again after a loss. After a timeout it
-/// is one: perhaps nothing was lost, but waits at a receiver that has no time, and to repeat much
-/// of it would leave him even less.
+/// The number of packets that a requester has in flight to a remote peer
+/// (TransportContext::is_outside). Over a network the receiver's buffers are limited, and packets
+/// that do not fit are lost. The window is therefore small at first, doubles when its packets were
+/// acknowledged, and is small again after a loss. After a timeout it is one packet: perhaps nothing
+/// was lost but is waiting at a receiver that is short of processor time, and retransmitting many
+/// packets would leave it even less.
 inline constexpr int32_t kFirstWindow = 16;
 inline constexpr int32_t kWindowAfterTimeout = 1;
 inline constexpr int32_t kLargestWindow = 128;
 
-/// The sending half. WQEs [head, next) are sent and wait for acknowledgement, `next` is being or
-/// will be sent, packet `next_packet` of it first; go-back-N moves (next, next_packet) back.
+/// The sending half. WQEs [head, next) were sent and wait for acknowledgement; `next` is being or
+/// will be sent, starting with its packet `next_packet`; go-back-N moves (next, next_packet) back.
 struct SendHalf {
   WorkRing<SendState> queue;
   uint32_t next = 0;
   uint32_t next_packet = 0;
   wire::Psn next_psn;             // of the next WQE to start
-  wire::Psn unacked;              // the oldest PSN not acknowledged
+  wire::Psn unacked;              // the oldest unacknowledged PSN
   wire::Psn sent_limit;           // one past the newest PSN ever sent
   wire::Psn ack_limit;            // one past the newest PSN sent with AckReq since the last go-back
-  int32_t window = kFirstWindow;  // packets in flight at most, to a peer that is away
-  uint32_t responses_outstanding = 0;  // READs and atomics that wait for their answer
+  int32_t window = kFirstWindow;  // maximum number of packets in flight to a remote peer
+  uint32_t responses_outstanding = 0;  // READs and atomics without a response
   uint8_t retries_left = 0;
   uint8_t rnr_retries_left = 0;
-  Duration ack_timer{};  // the latest value that was set
+  Duration ack_timer{};  // the latest value
   Duration rnr_timer{};
-  Resend resend;  // why it last went back
+  Resend resend;  // the reason of the latest go-back
   bool waiting_for_rnr = false;
-  bool answer_unplaced = false;     // for want of memory, until completer::on_memory_ready
-  bool loss_noticed = false;        // an answer is missing and was asked for again
+  bool answer_unplaced = false;     // no memory for it, until completer::on_memory_ready
+  bool loss_noticed = false;        // a missing response was requested again
   bool drained_reported = false;    // IBV_EVENT_SQ_DRAINED was raised in this SQD
   std::optional<LocalError> error;  // of WQE `next`, once all before it are complete
 };
 
-/// What a responder still has to send, in the order of the requests (IBTA vol 1, 9.7.5.1).
+/// A response that a responder has yet to send, in the order of the requests (IBTA vol 1, 9.7.5.1)
 struct Response {
   enum class Kind : uint8_t { kAcknowledge, kRead, kAtomic, kRefuse };
   Kind kind;
   wire::Psn psn;  // of the next packet
   uint32_t msn = 0;
   uint8_t syndrome = 0;    // kAcknowledge
-  uint32_t messages = 0;   // kAcknowledge: that it is for
-  Instant held_until{};    // kAcknowledge: not sent before, with `--adversarial=order`; else 0
-  uint64_t value = 0;      // kAtomic: what was there before, in host byte order
+  uint32_t messages = 0;   // kAcknowledge: the number it covers
+  Instant held_until{};    // kAcknowledge: earliest time, with `--adversarial=order`; else 0
+  uint64_t value = 0;      // kAtomic: the previous value, in host byte order
   PdId pd{};               // kRead: of the request
-  uint64_t address = 0;    // kRead: of the rest, as the request names it
+  uint64_t address = 0;    // kRead: of the rest, as in the request
   uint32_t rkey = 0;       // kRead
   uint32_t left = 0;       // kRead: bytes
-  bool begun = false;      // kRead: its first packet is gone
-  bool is_repeat = false;  // of an answer that was sent before
+  bool begun = false;      // kRead: its first packet was sent
+  bool is_repeat = false;  // a response that was sent before
   Verdict verdict{};       // kRefuse
 };
 
-/// The receiving half.
+/// The receiving half
 struct RecvHalf {
   WorkRing<RecvState> queue;
-  std::optional<ReceiveWqe> wqe;  // the one that the message in progress fills
+  std::optional<ReceiveWqe> wqe;  // filled by the message in progress
   wire::Psn expected;
-  wire::Psn answered;                 // one past the newest PSN that was acknowledged or answered
+  wire::Psn answered;                 // one past the newest acknowledged or answered PSN
   uint32_t msn = 0;                   // messages completed, 24 bits
-  bool nak_outstanding = false;       // silent until the expected PSN comes
-  bool refusing = false;              // a NAK for good waits behind other responses: deaf meanwhile
+  bool nak_outstanding = false;       // silent until the expected PSN arrives
+  bool refusing = false;              // a final NAK waits: requests are ignored
   bool in_message = false;            // between the first and the last packet of a message
   wire::Operation operation{};        // of that message
   uint64_t received = 0;              // payload bytes of the message so far
   wire::Reth reth;                    // WRITE: of its first packet
   bool established_reported = false;  // IBV_EVENT_COMM_EST was raised
   std::deque<Response> responses;
-  /// Answers of the latest max_dest_rd_atomic atomics, for duplicates of their requests.
+  /// Responses to the latest max_dest_rd_atomic atomics, for duplicates of their requests.
   std::deque<Response> atomic_answers;
   /// First PSNs of the latest max_dest_rd_atomic READs, atomics, ATOMIC WRITEs and FLUSHes, oldest
   /// first. The requester has no more of them outstanding (IBTA vol 1, 9.7.4.1.5), so it has the
@@ -130,7 +130,7 @@ struct RecvHalf {
 };
 
 struct QueuePair {
-  /// Of a client that opened an XRC target QP.
+  /// A reference of a client that opened an XRC target QP
   struct Reference {
     ClientId client;
     uint64_t user_handle;
@@ -146,26 +146,26 @@ struct QueuePair {
   abi::QpState state = abi::QpState::kReset;
   PdId pd;
   CqId send_cq, recv_cq;
-  /// Receive WQEs come from there. An XRC target QP has no SRQ and PD of its own: these are those
-  /// that the request at hand names.
+  /// The source of receive WQEs. An XRC target QP has no fixed SRQ and PD: these are the ones that
+  /// the present request names.
   std::optional<SrqId> srq;
   std::optional<XrcdId> xrcd;                 // XRC target
-  std::vector<Reference> further_references;  // XRC target: the QP goes with the last
+  std::vector<Reference> further_references;  // XRC target: the QP is destroyed with the last
   uint64_t user_handle = 0;                   // the client's ibv_qp *
   bool sq_sig_all = false;
   bool scheduled = false;         // the QpScheduler has a turn for it
-  uint32_t generation = 1;        // lives since creation; a RESET begins the next
+  uint32_t generation = 1;        // generations since creation; a RESET begins the next
   abi::QpAttr attr{};             // qp_state, cur_qp_state and sq_draining are filled on query
   Path path;                      // UD: of the datagram that is being sent
-  uint32_t multicast_groups = 0;  // that it is attached to
-  // Of the device's profile.
+  uint32_t multicast_groups = 0;  // to which it is attached
+  // Values of the device's profile:
   uint32_t late_failures = 0;  // opcodes that complete with LOC_QP_OP_ERR
   uint32_t late_vendor_err = 0;
   uint32_t max_message = static_cast<uint32_t>(kMaxMessage);  // bytes
   Links<QueuePair> of_client;
   Links<QueuePair> of_send_cq, of_recv_cq;
   TimerSet timers;
-  Instant next_cnp{};  // not before then (congestion.h)
+  Instant next_cnp{};  // the earliest time of the next CNP (congestion.h)
   SendHalf send;
   RecvHalf recv;
 
@@ -181,7 +181,7 @@ struct QueuePair {
            state == abi::QpState::kSqd || state == abi::QpState::kSqe;
   }
 
-  /// Forgets everything but what creation gave it.
+  /// Resets everything except what was set at creation.
   void reset();
 };
 

@@ -1,4 +1,4 @@
-// Scatter/gather lists: which bytes of the application a part of a message is.
+// Scatter/gather lists: the application's bytes for a part of a message
 #pragma once
 
 #include <algorithm>
@@ -21,16 +21,16 @@ inline uint64_t total(const SgeList& list) {
   return bytes;
 }
 
-/// The list behind a WQE's header; `count` is at most kMaxSge and what the WQE has room for.
+/// Returns the list after a WQE's header; `count` is at most kMaxSge and must fit into the WQE.
 inline SgeList read_sges(std::span<const std::byte> behind_header, uint32_t count) {
   SgeList list;
   list.assign(behind_header.first(count * sizeof(abi::Sge)));
   return list;
 }
 
-/// Where bytes [offset, offset + length) of the list lie; nothing if a key or a range does not
-/// allow it to a QP in that PD. Entries of length 0 are not looked at (IBTA vol 1, 10.7.2.2). A
-/// range longer than the list is cut at its end.
+/// Returns the locations of bytes [offset, offset + length) of the list; nothing if a key or a
+/// range is not allowed for a QP in that PD. Entries of length 0 are ignored (IBTA vol 1,
+/// 10.7.2.2). A range longer than the list is truncated.
 inline std::optional<MemoryList> resolve(const MemoryTable& memory, PdId pd, const SgeList& list,
                                          uint64_t offset, uint64_t length, uint32_t access) {
   std::optional<MemoryList> out(std::in_place);

@@ -1,4 +1,4 @@
-// Shared receive queues: receive WQEs that several QPs take from (IBTA vol 1, 10.2.9).
+// Shared receive queues: receive WQEs that several QPs use (IBTA vol 1, 10.2.9)
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@ namespace rocemu::engine {
 class AsyncEvents;
 struct Objects;
 
-/// A receive WQE that a message fills. It was taken out of its queue when it came into use.
+/// A receive WQE that a message fills. It was removed from its queue when the message took it.
 struct ReceiveWqe {
   uint64_t wr_id = 0;
   uint32_t wqe_count = 0;    // abi::Cqe's
-  std::optional<SrqId> srq;  // it came from there, not from the QP's own queue
-  PdId pd;                   // of its L_Keys: the SRQ's own, whatever the QP's (10.2.9.1)
-  CqId cq;                   // where it completes
-  bool well_formed = false;  // no more SGEs than its queue allows
-  uint32_t posted_sges = 0;  // as the WQE says
+  std::optional<SrqId> srq;  // its SRQ, if it is not from the QP's own queue
+  PdId pd;                   // for its L_Keys: the SRQ's own, whatever the QP's (10.2.9.1)
+  CqId cq;                   // the CQ of its completion
+  bool well_formed = false;  // not more SGEs than its queue allows
+  uint32_t posted_sges = 0;  // the number in the WQE
   SgeList sges;
 };
 
@@ -35,11 +35,11 @@ struct SharedReceiveQueue {
   PdId pd;
   abi::SrqType type = abi::SrqType::kBasic;
   std::optional<XrcdId> xrcd;  // kXrc
-  CqId cq;                     // kXrc: where its WQEs complete
+  CqId cq;                     // kXrc: the CQ of its WQEs
   uint64_t user_handle = 0;    // the client's ibv_srq *
   uint32_t max_wr = 0;
   uint32_t max_sge = 0;
-  uint32_t limit = 0;   // armed: fewer WQEs than that are an event; 0: not armed
+  uint32_t limit = 0;   // armed: an event if fewer WQEs are left; 0: not armed
   uint32_t taken = 0;   // WQEs in use by messages
   uint32_t users = 0;   // QPs
   bool failed = false;  // kXrc: its CQ overran
@@ -53,16 +53,16 @@ struct SharedReceiveQueue {
 
 namespace shared_receive_queue {
 
-/// The WQE that is the next; not when there is none.
+/// Returns the next WQE, which must exist.
 ReceiveWqe oldest(const SharedReceiveQueue& srq);
-/// A message takes it.
+/// A message takes the next WQE.
 void take(AsyncEvents& events, SharedReceiveQueue& srq);
 /// The WQE is complete.
 void finish(Objects& objects, const ReceiveWqe& wqe);
-/// The WQE was not used after all, since its QP is gone: it is the next again.
+/// The WQE was not used, since its QP was destroyed: it becomes the next again.
 void put_back(Objects& objects, const ReceiveWqe& wqe);
-/// IBTA vol 1, 10.2.9.2: the event comes once, when fewer WQEs than the limit are left, and at once
-/// if that is so when the limit is set.
+/// IBTA vol 1, 10.2.9.2: raises the event once, when fewer WQEs than the limit are left, and at
+/// once if that is so when the limit is set.
 void check_limit(AsyncEvents& events, SharedReceiveQueue& srq);
 
 }  // namespace shared_receive_queue

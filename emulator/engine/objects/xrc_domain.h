@@ -1,4 +1,4 @@
-// XRC domains: what XRC target QPs and XRC SRQs have in common (IBTA vol 1, annex A14).
+// XRC domains, which XRC target QPs and XRC SRQs share (IBTA vol 1, annex A14)
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace rocemu::engine {
 struct XrcDomain {
   explicit XrcDomain(XrcdId i) : id(i) {}
 
-  /// A client that opened the domain, perhaps several times.
+  /// A client that opened the domain, possibly several times
   struct Opener {
     uint32_t times = 0;
     uint32_t objects = 0;  // SRQs, and references to target QPs
@@ -20,7 +20,7 @@ struct XrcDomain {
   XrcdId id;
   DeviceIndex device;
   uint64_t file_device = 0;  // st_dev and st_ino of the file that names it
-  uint64_t inode = 0;        // 0: a domain of its own, which nobody else can open
+  uint64_t inode = 0;        // 0: a private domain, which no other client can open
   std::map<ClientId, Opener> openers;
 
   bool opened_by(ClientId client) const { return openers.contains(client); }

@@ -1,6 +1,6 @@
-// What each error means to each side: a responder's verdict becomes a NAK for the requester, a
-// completion status or an async event for itself (IBTA vol 1, 9.9.3 and table "Responder error
-// behavior"); a NAK becomes a completion status for the requester.
+// The meaning of each error for each side: a responder's verdict becomes a NAK for the requester,
+// and a completion status or an async event for itself (IBTA vol 1, 9.9.3 and table "Responder
+// error behavior"); a NAK becomes a completion status for the requester.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,17 @@
 
 namespace rocemu::engine {
 
-/// ibv_wc.vendor_err: which of several causes of a status it was. Stable numbers, for users.
+/// ibv_wc.vendor_err: distinguishes the causes of a status. The numbers are stable, for users.
 enum class VendorError : uint32_t {
   kNone = 0,
   kBadSendLKey = 1,           // L_Key unknown, of another PD, or the range leaves its region
-  kSendMemoryUnreadable = 2,  // the region is fine but the application's memory is not there
+  kSendMemoryUnreadable = 2,  // the region is valid, but the application's memory is not there
   kMessageTooLong = 3,        // longer than the port's max_msg_sz
   kOpcodeNotSupported = 4,    // this QP type cannot do the work request's opcode
-  kBadWqe = 5,                // more SGEs or inline data than the QP has room for
+  kBadWqe = 5,                // more SGEs or inline data than the QP has space for
   kAckTimeout = 6,            // retry_cnt retries, no acknowledgement
   kSequenceRetries = 7,       // retry_cnt retries, answered by PSN sequence errors
-  kRnrRetries = 8,            // rnr_retry retries, answered by receiver-not-ready
+  kRnrRetries = 8,            // rnr_retry retries, answered by RNR NAKs
   kNakInvalidRequest = 9,
   kNakRemoteAccess = 10,
   kNakRemoteOperational = 11,
@@ -30,17 +30,17 @@ enum class VendorError : uint32_t {
   kBadReceiveLKey = 13,   // as kBadSendLKey, or without local write permission
   kReceiveMemoryUnwritable = 14,
   kInvalidRequest = 15,  // the peer's request broke the protocol while this WQE was in use
-  kFlushed = 16,         // the QP was in, or went to, the error state
-  kResponseMemoryUnwritable = 17,  // the place for the answer of a READ or atomic is not there
-  kBadResponse = 18,               // an answer of the wrong kind, length or place
-  kBadBind = 19,                   // a window, region, range or right that a bind cannot be made of
+  kFlushed = 16,         // the QP was in the error state, or entered it
+  kResponseMemoryUnwritable = 17,  // the buffer for the response of a READ or atomic does not exist
+  kBadResponse = 18,               // a response of the wrong kind, length or position
+  kBadBind = 19,                   // an invalid window, region, range or right of a bind
   kBadInvalidate = 20,             // no type 2 window with this R_Key is bound on this QP
-  kBadAddressHandle = 21,          // unknown, gone or of another PD
+  kBadAddressHandle = 21,          // unknown, destroyed or of another PD
   kLKeyAsRKey = 22,                // as kNakRemoteAccess, and the key is the L_Key of a region
 };
 
-/// Why a responder refuses a request for good. (A PSN out of sequence and a receiver that is not
-/// ready are no verdicts: the requester may try again.)
+/// The reason why a responder finally refuses a request. (A PSN out of sequence and a receiver that
+/// is not ready are not verdicts: the requester may try again.)
 enum class Verdict : uint8_t {
   kInvalidRequest,  // opcode sequence, lengths, an operation the QP does not allow
   kReceiveTooSmall,
@@ -49,21 +49,21 @@ enum class Verdict : uint8_t {
   kBadReceiveWqe,
   kReceiveQueueFailed,  // an XRC SRQ whose CQ overran
   kRemoteAccess,  // R_Key unknown, of another PD, without the right, or the range leaves its region
-  kRemoteMemoryUnreachable,  // the region is fine but the application's memory is not there
+  kRemoteMemoryUnreachable,  // the region is valid, but the application's memory is not there
   kBadInvalidate,            // the R_Key of a SEND with invalidate, as VendorError::kBadInvalidate
-  kReceiverGone,             // the receiving process died: no answer at all
-  kMemoryNotReady,           // not for good: the requester is to come back
+  kReceiverGone,             // the receiving process died: no response at all
+  kMemoryNotReady,           // not final: the requester must try again
 };
 
-/// Of an access to memory that the keys allow: nothing if it was done, `fault` if no memory is
-/// there.
+/// Returns the verdict for an access that the keys allow: nothing if it was done, `fault` if the
+/// memory does not exist.
 std::optional<Verdict> verdict_of(MemoryResult result, Verdict fault);
 
 struct ResponderAction {
   wire::NakCode nak;
   abi::WcStatus status;  // of the receive WQE in use, if there is one
   VendorError vendor;
-  abi::EventType event;  // raised when no receive WQE can tell the application
+  abi::EventType event;  // raised if no receive WQE can report the error
 };
 
 ResponderAction action_for(Verdict verdict);
@@ -73,7 +73,7 @@ struct RequesterAction {
   VendorError vendor;
 };
 
-/// Nothing for codes that ask for a retry or are reserved.
+/// Returns nothing for codes that request a retry or are reserved.
 std::optional<RequesterAction> action_for(wire::NakCode code);
 
 }  // namespace rocemu::engine

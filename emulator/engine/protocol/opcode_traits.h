@@ -1,5 +1,5 @@
-// What each send opcode asks of the peer, how its packets look, and how the peer answers: two
-// tables, of send opcodes and of the kinds of requests that they make.
+// The protocol of each send opcode: its request, its packets, and the response. There are two
+// tables, of send opcodes and of kinds of requests.
 #pragma once
 
 #include <algorithm>
@@ -18,20 +18,20 @@ namespace rocemu::engine {
 enum class RequestKind : uint8_t {
   kSend,         // SEND: payload into a receive buffer
   kWrite,        // RDMA WRITE: payload to an address
-  kRead,         // RDMA READ: one request, answered by as many PSNs as the data takes
-  kAtomic,       // one request, one answer
+  kRead,         // RDMA READ: one request, answered with a PSN for each packet of data
+  kAtomic,       // one request, one response
   kAtomicWrite,  // 8 bytes to an address, at once
-  kFlush,        // makes what was written visible or persistent
-  kLocal,        // of this device only: no packet and no PSN
+  kFlush,        // makes earlier writes visible or persistent
+  kLocal,        // only on this device: no packet and no PSN
 };
 
-/// What a requester waits for. All but acknowledgements, which may stand for several requests, take
-/// responder resources.
+/// The response that a requester waits for. All except acknowledgements, which may cover several
+/// requests, use responder resources.
 enum class AnsweredBy : uint8_t {
   kNobody,
   kAcknowledge,
-  kReadResponse,       // data, which goes where the WQE's SGEs say
-  kAtomicAcknowledge,  // 8 bytes, which go there too
+  kReadResponse,       // data, which is stored in the WQE's SGEs
+  kAtomicAcknowledge,  // 8 bytes, which are stored there too
   kEmptyReadResponse,  // annex A19: a READ response without data
 };
 
@@ -48,7 +48,7 @@ inline constexpr KindTraits kKindTraits[] = {
     {RequestKind::kRead, AnsweredBy::kReadResponse, abi::kAccessRemoteRead, 0},
     {RequestKind::kAtomic, AnsweredBy::kAtomicAcknowledge, abi::kAccessRemoteAtomic, 8},
     {RequestKind::kAtomicWrite, AnsweredBy::kEmptyReadResponse, abi::kAccessRemoteWrite, 8},
-    // Its own access flags are looked at with its header.
+    // The access flags of a FLUSH are checked with its header.
     {RequestKind::kFlush, AnsweredBy::kEmptyReadResponse, 0, 0},
     {RequestKind::kLocal, AnsweredBy::kNobody, 0, 0},
 };
@@ -60,7 +60,7 @@ constexpr const KindTraits& traits_of(RequestKind kind) {
 struct SendTraits {
   abi::WrOpcode opcode;
   RequestKind kind;
-  // The packets of its messages, as RC calls them (in_transport()).
+  // The packets of its messages, with the names of RC (in_transport()).
   wire::Opcode only{};
   wire::Opcode first{};
   wire::Opcode middle{};
@@ -90,14 +90,14 @@ inline constexpr SendTraits kSendTraits[] = {
 // clang-format on
 static_assert(std::size(kSendTraits) == std::size(abi::kSendOpcodes));
 
-/// By opcode; of opcodes that cannot be posted nullptr.
+/// The traits by opcode; nullptr for opcodes that cannot be posted.
 inline constexpr auto kByOpcode = [] {
   std::array<const SendTraits*, 32> by_opcode{};
   for (const SendTraits& row : kSendTraits) by_opcode[static_cast<size_t>(row.opcode)] = &row;
   return by_opcode;
 }();
 
-/// By the operation of its packets.
+/// The traits by the operation of the packets.
 inline constexpr auto kByOperation = [] {
   std::array<const KindTraits*, 32> by_operation{};
   for (const SendTraits& row : kSendTraits) {
@@ -117,57 +117,60 @@ static_assert([] {
 
 }  // namespace opcode_traits
 
-/// nullptr for opcodes that cannot be posted; `opcode` may be any number.
+/// Returns nullptr for opcodes that cannot be posted; `opcode` can be any number.
 constexpr const SendTraits* find_send_traits(abi::WrOpcode opcode) {
   const auto number = static_cast<size_t>(opcode);
   return number < opcode_traits::kByOpcode.size() ? opcode_traits::kByOpcode[number] : nullptr;
 }
 
-/// Of a request packet; nullptr for responses and what is no message of a QP.
+/// Returns the traits of a request packet; nullptr for responses and packets that are not messages
+/// of a QP.
 constexpr const KindTraits* find_request_traits(wire::Operation operation) {
   return opcode_traits::kByOperation[static_cast<size_t>(operation)];
 }
 
-/// Nothing for opcodes that cannot be posted.
+/// Returns nothing for opcodes that cannot be posted.
 constexpr std::optional<RequestKind> request_kind(abi::WrOpcode opcode) {
   const SendTraits* traits = find_send_traits(opcode);
   if (traits == nullptr) return std::nullopt;
   return traits->kind;
 }
 
-/// Of a packet of the message; first and last are both set on one that is the whole of it.
+/// Returns the opcode of a packet of the message; a packet that is the whole message is both first
+/// and last.
 constexpr wire::Opcode request_opcode(abi::WrOpcode opcode, bool first, bool last) {
   const SendTraits& traits = *find_send_traits(opcode);
   if (!last) return first ? traits.first : traits.middle;
   return first ? traits.only : traits.last;
 }
 
-/// What completes at the requester. It means nothing for an opcode that could not be carried out.
+/// Returns the opcode of the requester's completion. The result has no meaning for an opcode that
+/// could not be executed.
 constexpr abi::WcOpcode completion_opcode(abi::WrOpcode opcode) {
   const abi::SendOpcode* row = abi::find_send_opcode(opcode);
   return row == nullptr ? abi::WcOpcode::kSend : row->completion;
 }
 
 /// ibv_post_send(3), IBV_SEND_SOLICITED: "Valid only for Send and RDMA Write with immediate", which
-/// use up a receive. IBTA vol 1, 9.2.3: no other request has the SE bit.
+/// use a receive. IBTA vol 1, 9.2.3: no other request has the SE bit.
 constexpr bool can_be_solicited(RequestKind kind, abi::WrOpcode opcode) {
   return kind == RequestKind::kSend || opcode == abi::WrOpcode::kRdmaWriteWithImm;
 }
 
-/// A request that is complete only when its answer has come. The responder has room for so many at
-/// a time (max_rd_atomic), and a fence waits for them.
+/// Returns whether a request is complete only when its response has arrived. The responder has
+/// resources for max_rd_atomic such requests at a time, and a fence waits for them.
 constexpr bool wants_response(RequestKind kind) {
   const AnsweredBy answer = traits_of(kind).answer;
   return answer != AnsweredBy::kNobody && answer != AnsweredBy::kAcknowledge;
 }
 
-/// Whose answer has data, which goes where the WQE's SGEs say.
+/// Returns whether its response has data, which is stored in the WQE's SGEs.
 constexpr bool places_response(RequestKind kind) {
   const AnsweredBy answer = traits_of(kind).answer;
   return answer == AnsweredBy::kReadResponse || answer == AnsweredBy::kAtomicAcknowledge;
 }
 
-/// PSNs that a message of that length takes: one at least.
+/// Returns the number of PSNs of a message of that length: at least one.
 constexpr uint32_t psn_count(uint32_t length, uint32_t mtu) {
   return std::max<uint32_t>(1, (length + mtu - 1) / mtu);
 }

@@ -1,4 +1,4 @@
-// How the packets of each QP type are called on the wire.
+// The packets of each QP type on the wire
 #pragma once
 
 #include "emulator/abi/verbs_values.h"
@@ -8,10 +8,10 @@ namespace rocemu::engine {
 
 wire::Transport transport_of(abi::QpType type);
 
-/// Requests are acknowledged and repeated: RC and XRC.
+/// Returns whether requests are acknowledged and repeated: RC and XRC.
 bool is_reliable(abi::QpType type);
 
-/// The operation of an RC opcode, in another transport that has it.
+/// Returns the opcode for the operation of an RC opcode in another transport that has it.
 constexpr wire::Opcode in_transport(wire::Transport transport, wire::Opcode rc) {
   return static_cast<wire::Opcode>(static_cast<uint8_t>(rc) | static_cast<uint8_t>(transport));
 }

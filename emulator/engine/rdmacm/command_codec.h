@@ -1,4 +1,4 @@
-// The bytes of librdmacm's commands: structs of abi/ucma.h in, responses out.
+// The bytes of librdmacm's commands: parses structs of abi/ucma.h and writes responses.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ std::optional<Struct> parse(const CmCommand& command, size_t least = sizeof(Stru
   return value;
 }
 
-/// Answers with as much of the struct as the program has room for.
+/// Answers with as much of the struct as the program has space for.
 template <class Struct>
 void respond(const CmCommand& command, const Struct& value, std::vector<std::byte>& response) {
   const auto bytes = std::as_bytes(std::span(&value, 1));
@@ -35,7 +35,7 @@ inline std::optional<SocketAddress> address_in(const abi::ucma::SockaddrIn6& byt
   return parse_socket_address(bytes.bytes);
 }
 
-/// Returns the address in a storage of which `size` bytes are said to be used.
+/// Returns the address in a storage of which `size` bytes are used.
 inline std::optional<SocketAddress> address_in(const abi::ucma::SockaddrStorage& bytes,
                                                size_t size) {
   std::optional<SocketAddress> address = parse_socket_address(bytes.bytes);

@@ -1,4 +1,4 @@
-// What the connection manager reports of a connection becomes an event of its rdma_cm id.
+// Converts events of the connection manager for a connection to events of its rdma_cm id.
 #pragma once
 
 #include "emulator/engine/cm/cm_events.h"
@@ -8,7 +8,7 @@
 
 namespace rocemu::engine::cm {
 
-/// Handles an event of the id's connection or resolution. Requests are for IncomingRequests.
+/// Handles an event of the id's connection or resolution. IncomingRequests handles requests.
 void handle_connection_event(RdmaId& id, const ConnectionManager& connections, EventOutput& output,
                              const Event& event);
 

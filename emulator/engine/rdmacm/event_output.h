@@ -1,5 +1,5 @@
-// Events of rdma_cm ids on their way to the event channels, and rules that change, lose or make
-// them up.
+// Sends events of rdma_cm ids to the event channels, and applies rules that change, drop or inject
+// events.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@ class EventOutput {
  public:
   using Event = abi::ucma::EventResponse;
 
-  /// Both outlive this.
+  /// Both arguments must outlive this object.
   EventOutput(faults::FaultInjector& injector, const IdTable& ids) : faults_(injector), ids_(ids) {}
 
-  /// Events go there until the next step.
+  /// Sets the destination of events until the next step.
   void begin_step(Outputs& outputs) { outputs_ = &outputs; }
 
   /// Sends an event of the id, unless the program has not accepted the id yet (RdmaId::uid).
@@ -32,8 +32,8 @@ class EventOutput {
 
  private:
   void apply_rules(CmChannelId channel, Event event);
-  /// Puts the event into the outputs, behind one that makes rdma_get_cm_event() fail if a rule
-  /// wants that.
+  /// Adds the event to the outputs; if a rule requires it, after another one that makes
+  /// rdma_get_cm_event() fail.
   void deliver(CmChannelId channel, const Event& event);
 
   faults::FaultInjector& faults_;

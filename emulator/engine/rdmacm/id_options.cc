@@ -33,7 +33,7 @@ int set_id_option(RdmaId& id, IdOption option, std::span<const std::byte> value)
     }
     case IdOption::kReuseAddress: {
       const std::optional<bool> reuse = flag_in(value);
-      // A listening id has the port for itself; that can be said again, not taken back.
+      // A listening id has the port exclusively; this can be confirmed, but not undone.
       if (!reuse || (*reuse && id.state == IdState::kListening)) return EINVAL;
       if (!*reuse && id.state != IdState::kIdle) return EINVAL;
       id.reuse_address = *reuse;
@@ -57,8 +57,8 @@ int set_id_option(RdmaId& id, IdOption option, std::span<const std::byte> value)
   return ENOSYS;
 }
 
-/// Takes the path from the program instead of from route resolution. On RoCE there is one between
-/// two addresses, so its contents are not needed.
+/// Takes the path from the program instead of from route resolution. On RoCE there is one path
+/// between two addresses, so its contents are not needed.
 int set_path(EventOutput& events, RdmaId& id, std::span<const std::byte> value) {
   using namespace abi::ucma;
   constexpr uint32_t kUsable = kPathGmp | kPathPrimary | kPathBidirectional;

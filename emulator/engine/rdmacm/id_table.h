@@ -1,4 +1,4 @@
-// All rdma_cm ids, by number.
+// All rdma_cm ids, by number
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ class IdTable {
  public:
   static constexpr uint32_t kMaxIds = 1 << 18;
 
-  /// `seed` decides starting PSNs.
+  /// Starting PSNs are derived from `seed`.
   explicit IdTable(uint64_t seed) : random_(seed ^ kSeedMix) {}
 
   /// Returns nullptr if there are too many.

@@ -1,5 +1,5 @@
-// Requests that the connection manager reports: each becomes a new id of the channel whose id
-// listens for it, or is refused.
+// Requests from the connection manager: each becomes a new id on the channel of the id that listens
+// for it, or is refused.
 #pragma once
 
 #include "emulator/engine/cm/cm_events.h"

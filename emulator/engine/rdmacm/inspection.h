@@ -1,4 +1,4 @@
-// What of the rdma_cm ids `rocemu show` and `rdma resource show cm_id` print.
+// The information about rdma_cm ids that `rocemu show` and `rdma resource show cm_id` print
 #pragma once
 
 #include <vector>

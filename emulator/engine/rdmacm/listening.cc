@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint32_t kMaxBacklog = 1024;
 
-/// True if a request to the header's destination is for the listener.
+/// Returns whether a request to the header's destination is for the listener.
 bool hears(const RdmaId& listener, const wire::IpCmHeader& header) {
   const bool v4 = header.destination.is_v4();
   if (listener.source.family == Family::kIb) return false;
@@ -33,7 +33,7 @@ int Listening::listen(const CmCommand& command) {
   if (id->reuse_address) {
     if (const int error = binding_.check_listen(*id)) return error;
     id->reuse_address =
-        false;  // a port with a listener is no longer shared, as in Linux's rdma_listen()
+        false;  // a listener's port is no longer shared, as in Linux's rdma_listen()
   }
   const bool usable = in->backlog > 0 && in->backlog <= kMaxBacklog;
   id->backlog = usable ? in->backlog : kMaxBacklog;
@@ -94,7 +94,7 @@ RdmaId* Listening::find(uint64_t service, const std::optional<wire::IpCmHeader>&
   for (const RdmaIdNumber number : found->second.ids) {
     RdmaId* id = ids_.find(number);
     const bool fits = header ? hears(*id, *header) : id->source.family == Family::kIb;
-    // An address comes before the wildcard.
+    // An address takes precedence over the wildcard.
     if (fits && (best == nullptr || best->is_wildcard)) best = id;
   }
   return best;

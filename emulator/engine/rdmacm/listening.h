@@ -1,4 +1,4 @@
-// Which ids listen, at which service IDs, and how many requests wait at each of them.
+// The listening ids, with their service IDs and the number of requests that wait at each
 #pragma once
 
 #include <cstdint>
@@ -24,17 +24,17 @@ class Listening {
   /// The program has read the event of a request.
   int request_was_read(const CmCommand& command);
 
-  /// Returns the id that a request at this service ID is for: with a header the one that listens at
-  /// its destination, without one an id of AF_IB.
+  /// Returns the id for a request at this service ID: with a header, the id that listens on its
+  /// destination; without one, an AF_IB id.
   RdmaId* find(uint64_t service_id, const std::optional<wire::IpCmHeader>& header) const;
   bool has_listener(uint64_t service_id) const { return services_.contains(service_id); }
   void stop(RdmaId& id);
-  /// Takes a request out of its listener's backlog, because the program has read of it or never
+  /// Removes a request from its listener's backlog, because the program has read its event or never
   /// will.
   void leave_backlog(RdmaId& requested);
 
  private:
-  /// One listener of the connection manager for all ids that listen at a service ID.
+  /// One listener of the connection manager for all ids that listen on a service ID
   struct Service {
     ListenerId listener;
     std::vector<RdmaIdNumber> ids;

@@ -1,5 +1,5 @@
-// Multicast groups that ids have joined. RoCE has no subnet manager to ask: every node that knows
-// the address may join, and the GID is the address.
+// The multicast groups that ids have joined. RoCE has no subnet manager: every node that knows the
+// address may join, and the GID is the address.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ class MulticastJoins {
   int join(const CmCommand& command, std::vector<std::byte>& response);
   int leave(const CmCommand& command, std::vector<std::byte>& response);
 
-  /// Ends all that the id has joined.
+  /// Ends all joins of the id.
   void leave_all(const RdmaId& id);
 
  private:

@@ -10,7 +10,7 @@
 namespace rocemu::engine::cm::commands {
 namespace {
 
-constexpr uint32_t kNoIbdevIndex = ~uint32_t{0};  // librdmacm then goes by the node GUID alone
+constexpr uint32_t kNoIbdevIndex = ~uint32_t{0};  // librdmacm then uses the node GUID only
 constexpr uint8_t kSelectExactly = 2;
 constexpr uint8_t kRate100Gbps = 16;     // IBV_RATE_100_GBPS
 constexpr uint8_t kPacketLifeTime = 18;  // code: Linux's for RoCE

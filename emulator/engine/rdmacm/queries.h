@@ -1,4 +1,4 @@
-// What an id knows of its addresses and its path.
+// Queries of an id's addresses and path
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace rocemu::engine::cm::commands {
 
-// Both return 0 or an errno value.
+// Both functions return 0 or an errno value.
 int query_route(const IdTable& ids, const Environment& environment, const CmCommand& command,
                 std::vector<std::byte>& response);
 int query(const IdTable& ids, const Environment& environment, const CmCommand& command,

@@ -1,8 +1,8 @@
-// librdmacm's side of the connection manager, as Linux's rdma_ucm and rdma_cm have it: event
-// channels, rdma_cm ids, and the commands of abi/ucma.h. Below it the connection manager of the
-// fabric exchanges the messages.
+// librdmacm's side of the connection manager, equivalent to Linux's rdma_ucm and rdma_cm: event
+// channels, rdma_cm ids, and the commands of abi/ucma.h. The connection manager of the fabric, one
+// layer below, exchanges the messages.
 //
-// This class owns the parts and gives each command to the part that executes it (the table in
+// This class owns the parts and passes each command to the part that executes it (the table in
 // rdma_cm.cc).
 #pragma once
 
@@ -27,22 +27,23 @@ namespace rocemu::engine::cm {
 
 class RdmaCm {
  public:
-  /// All of them outlive this.
+  /// All arguments must outlive this object.
   RdmaCm(Environment& environment, ConnectionManager& connections, faults::FaultInjector& injector,
          uint64_t seed);
   RdmaCm(const RdmaCm&) = delete;
   RdmaCm& operator=(const RdmaCm&) = delete;
 
-  /// Sends events there until the next step; first of the ids whose resolution took too long.
+  /// Sets the destination of events until the next step, and sends those of ids whose resolution
+  /// took too long.
   void begin_step(Outputs& outputs);
   /// Handles the events of the connection manager. Returns true if there were any.
   bool handle_events();
   std::optional<Instant> next_deadline() const { return resolution_.next_deadline(); }
-  /// Both by number of the id.
+  /// Both are sorted by the number of the id.
   std::vector<ListenerSnapshot> listeners() const;
   std::vector<RdmaIdSnapshot> ids() const;
 
-  /// Tells all ids of the device.
+  /// Notifies all ids of the device.
   void remove_device(DeviceIndex device);
   /// Destroys all ids of the channel.
   void close(CmChannelId channel);
@@ -60,7 +61,7 @@ class RdmaCm {
   int dispatch(const CmCommand& command, Response& response);
   int destroy_id(const CmCommand& command, Response& response);
   void destroy(RdmaId& id);
-  /// Ends all that the other parts keep for the id.
+  /// Releases everything that the other parts keep for the id.
   void release(RdmaId& id);
 
   Environment& environment_;

@@ -1,5 +1,4 @@
-// The state of an rdma_cm id (struct rdma_cm_id on the kernel's side), and what follows from it
-// alone.
+// The state of an rdma_cm id (struct rdma_cm_id in the kernel), and functions of this state alone
 #pragma once
 
 #include <cstdint>
@@ -24,12 +23,12 @@ enum class IdState : uint8_t {
   kAddressResolved,
   kRouteResolved,
   kListening,
-  kConnecting,  // and connected: what it is exactly the connection manager knows
+  kConnecting,  // or connected: the connection manager has the exact state
   kDisconnected,
   kRemoved,  // with its device: it can only be destroyed
 };
 
-/// A device, and the one of its addresses that is used.
+/// A device, and the one of its addresses that is used
 struct LocalAddress {
   DeviceIndex device;
   uint8_t gid_index = 0;
@@ -40,36 +39,36 @@ struct RdmaId {
 
   RdmaIdNumber number;
   CmChannelId channel;
-  /// The program's name for it. 0 for one that came with a connect request until it is accepted:
-  /// till then the program hears nothing of it.
+  /// The program's number for it. It is 0 for an id that a connect request created, until the id is
+  /// accepted: until then the program gets no events of it.
   uint64_t uid = 0;
   abi::ucma::PortSpace port_space{};
   abi::QpType qp_type{};
   IdState state = IdState::kIdle;
 
   SocketAddress source, destination;
-  /// `source` stands for every address: it is any, or a loopback address that no device has
-  /// (Linux's cma_any_addr).
+  /// True if `source` means every address: it is unspecified, or a loopback address that no device
+  /// has (Linux's cma_any_addr).
   bool is_wildcard = false;
   std::optional<LocalAddress> local;  // none while only a wildcard address is known
-  std::optional<Instant> deadline;    // kResolvingAddress: when it has failed
+  std::optional<Instant> deadline;    // kResolvingAddress: the time when it fails
   uint32_t num_paths = 0;
 
-  // Options.
+  // Options
   bool reuse_address = false;
   std::optional<bool> family_only_option;
   bool family_only = false;
   uint8_t traffic_class = 0;
   std::optional<uint8_t> ack_timeout;  // code
 
-  std::optional<abi::ucma::PortSpace> bound_space;  // in which it holds source.port
-  uint32_t backlog = 0;                             // kListening: as many unread requests at most
+  std::optional<abi::ucma::PortSpace> bound_space;  // the port space of source.port
+  uint32_t backlog = 0;                             // kListening: the maximum of unread requests
   uint32_t unread_requests = 0;                     // kListening
-  std::optional<RdmaIdNumber> requested_of;  // the listener, until the program has read of it
-  /// It had one, if perhaps no longer: a connection, a service ID resolution or a listener.
+  std::optional<RdmaIdNumber> requested_of;  // the listener, until the program has read its event
+  /// If true, the ID has ever had a connection, a service ID resolution or a listener.
   bool was_known_to_manager = false;
   std::optional<ConnectionId> connection;
-  wire::Psn starting_psn;  // of what the peer sends
+  wire::Psn starting_psn;  // of the peer's packets
   uint32_t qpn = 0;
   uint32_t qkey = 0;
   bool srq = false;
@@ -83,7 +82,7 @@ Route route_of(const RdmaId& id);
 /// Returns the service ID (IBTA vol 1, annex A11) for an address of the id.
 uint64_t service_id(const RdmaId& id, const SocketAddress& address);
 
-/// Gives the id this Q_Key; for 0 the default of its port space, unless it has one already.
+/// Sets the Q_Key of the id; 0 means the default of its port space, unless the id has one already.
 void choose_qkey(RdmaId& id, uint32_t qkey);
 
 abi::ucma::AhAttr ah_attr(const Route& route, const wire::IpAddress& dgid);

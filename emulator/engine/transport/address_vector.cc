@@ -12,9 +12,9 @@ wire::IpAddress gid_of(const abi::AhAttr& attr) {
   return address;
 }
 
-// One UDP source port per flow, for ECMP, in IANA's dynamic range (IBTA annex A17.4.1), from the
-// flow label, as rdma_cm gives one, or else from both QPs. The same for both directions; the mix is
-// the one Linux uses, so that captures compare.
+// One UDP source port per flow, for ECMP, in IANA's dynamic range (IBTA annex A17.4.1). It is
+// derived from the flow label, which rdma_cm sets, or else from both QPs, and is the same for both
+// directions. The hash is Linux's, so that captures can be compared.
 uint16_t udp_source_port(uint32_t flow_label, QpNumber own, QpNumber peer) {
   if (flow_label == 0) {
     uint64_t v = uint64_t{own.value} * peer.value;
@@ -26,7 +26,7 @@ uint16_t udp_source_port(uint32_t flow_label, QpNumber own, QpNumber peer) {
   return static_cast<uint16_t>(0xc000 | ((flow_label & 0x3fff) ^ (flow_label >> 14)));
 }
 
-/// The port that the device has for that flow.
+/// Returns the port that the device uses for that flow.
 uint16_t available_port(const DeviceConfig& config, uint16_t port) {
   return config.source_ports.empty() ? port
                                      : config.source_ports[port % config.source_ports.size()];
@@ -50,9 +50,9 @@ bool is_on_link(const wire::IpAddress& own, const wire::IpAddress& destination) 
   return have_in_common(loopback ? 13 : 15);
 }
 
-/// Returns the source of frames to the destination: the address of that index, or, for a group of
-/// the other family, the device's first address that a packet to it may come from (RFC
-/// 6890, 2.2.3).
+/// Returns the source of frames to the destination: the address with that index or, for a group of
+/// the other family, the device's first address that is permitted as the source of such a packet
+/// (RFC 6890, 2.2.3).
 const wire::IpAddress& source_for(const DeviceConfig& config, uint8_t sgid_index,
                                   const wire::IpAddress& destination) {
   const wire::IpAddress& wanted = config.addresses[sgid_index];
@@ -101,7 +101,7 @@ Path resolve_path(const Objects& objects, DeviceIndex device, const abi::AhAttr&
     if (path.dst_ip.is_multicast()) path.dst_mac = multicast_mac(path.dst_ip);
     path.traffic_class = attr.traffic_class;
     path.flow_label = attr.flow_label;
-    // 0 and 1 come from programs that think of InfiniBand's "same subnet"; the Linux core too puts
+    // 0 and 1 come from programs that assume InfiniBand's "same subnet"; the Linux core also stores
     // the route's hop limit there.
     if (attr.hop_limit > 1) path.hop_limit = attr.hop_limit;
   } else {

@@ -22,33 +22,33 @@ using send_queue::may_send;
 using send_queue::reset_retries;
 using wire::Psn;
 
-/// rnr_retry and retry_cnt are 3 bits; 7 means "for ever" for RNR only (ibv_modify_qp(3)).
+/// rnr_retry and retry_cnt are 3 bits; 7 means "forever" for RNR only (ibv_modify_qp(3)).
 constexpr uint8_t kInfiniteRnrRetry = 7;
 
-/// IBTA vol 1, 9.7.6.1.3: T = 4.096 us * 2^timeout, and a timeout is noticed between T and 4 T.
-/// To a peer that is away the second attempt has 2 T and later ones 4 T: a receiver without time is
-/// none that is gone.
+/// IBTA vol 1, 9.7.6.1.3: T = 4.096 us * 2^timeout, and a timeout is detected between T and 4 T.
+/// For a remote peer the second attempt has 2 T and later ones 4 T: a receiver that is short of
+/// processor time is not dead.
 Duration ack_timeout(const TransportContext& context, const QueuePair& qp) {
   const int attempts = qp.attr.retry_cnt - qp.send.retries_left;
   const int backoff = context.is_outside(qp) ? std::min(attempts, 2) : 0;
   return Duration(int64_t{4096} << (qp.attr.timeout + backoff));
 }
 
-/// Back to the oldest unacknowledged PSN, which is in the oldest WQE.
+/// Goes back to the oldest unacknowledged PSN, which belongs to the oldest WQE.
 void go_back(TransportContext& context, QueuePair& qp, Resent why, Duration waited = {}) {
   SendHalf& send = qp.send;
   if (send.unacked == send.sent_limit) return;
   send.resend = {.why = why, .begins = true, .waited = waited};
-  send.ack_limit = send.unacked;  // what is sent again asks again
-  send.error.reset();             // found again when its turn comes
+  send.ack_limit = send.unacked;  // retransmitted requests ask again
+  send.error.reset();             // detected again when it is reached
   send.next = send.queue.head();
   send.next_packet =
       static_cast<uint32_t>(wire::psn_distance(send.queue.state(send.next).first, send.unacked));
   context.scheduler().schedule(qp);
 }
 
-/// How far an acknowledgement of everything before `psn` reaches: not past a READ or an atomic
-/// whose answer has not come.
+/// Returns how far an acknowledgement of everything before `psn` reaches: not beyond a READ or an
+/// atomic whose response has not arrived.
 Psn acknowledgeable(const QueuePair& qp, Psn psn) {
   const SendHalf& send = qp.send;
   for (uint32_t i = send.queue.head(); i != send.queue.tail(); ++i) {
@@ -62,11 +62,11 @@ Psn acknowledgeable(const QueuePair& qp, Psn psn) {
 }
 
 struct Acknowledged {
-  bool progress;  // it was news
+  bool progress;  // something was newly acknowledged
   bool all;       // and nothing before `psn` is missing
 };
 
-/// Everything before `psn` is acknowledged: completes what that finishes.
+/// Acknowledges everything before `psn`, and completes the requests that this finishes.
 Acknowledged acknowledge_before(TransportContext& context, QueuePair& qp, Psn psn) {
   SendHalf& send = qp.send;
   const Psn reached = acknowledgeable(qp, psn);
@@ -88,7 +88,8 @@ Acknowledged acknowledge_before(TransportContext& context, QueuePair& qp, Psn ps
   return {true, all};
 }
 
-/// `window` packets are sent again, and more when they are acknowledged; all inside the fabric.
+/// Retransmits `window` packets, and more when they are acknowledged; inside the fabric all of them
+/// at once.
 bool retry(TransportContext& context, QueuePair& qp, VendorError exhausted, int32_t window,
            Resent why, Duration waited = {}) {
   if (qp.send.retries_left == 0) {
@@ -103,8 +104,8 @@ bool retry(TransportContext& context, QueuePair& qp, VendorError exhausted, int3
   return true;
 }
 
-/// 9.7.5.1.2, implied NAK: the answer to an earlier READ or atomic was lost on its way. All that
-/// was in flight behind it says so too, but one loss is one retry.
+/// 9.7.5.1.2, implied NAK: the response to an earlier READ or atomic was lost. All later responses
+/// show the same loss, but one loss causes one retry.
 void on_implied_nak(TransportContext& context, QueuePair& qp) {
   if (qp.send.waiting_for_rnr || qp.send.loss_noticed) return;
   qp.send.loss_noticed = true;
@@ -128,16 +129,16 @@ void on_rnr_nak(TransportContext& context, QueuePair& qp, uint8_t timer_code) {
   context.scheduler().set_timer(qp, TimerKind::kRnr, context.now() + send.rnr_timer);
 }
 
-/// Syndromes without a meaning for reliable connections: nothing may be concluded from them, not
-/// even that what came before was received (IBTA vol 1, 9.7.5.2.8).
+/// Syndromes without a meaning for reliable connections: they prove nothing, not even that earlier
+/// requests were received (IBTA vol 1, 9.7.5.2.8).
 bool is_reserved(wire::AethKind kind, uint8_t detail) {
   if (kind != wire::AethKind::kNak) return kind == wire::AethKind::kReserved;
   const auto code = static_cast<wire::NakCode>(detail);
   return code != wire::NakCode::kPsnSequenceError && !action_for(code);
 }
 
-/// True if the key that the oldest WQE names is none but the L_Key of a region of this fabric. On
-/// most NICs it would have been the R_Key as well.
+/// Returns whether the key in the oldest WQE is no R_Key, but the L_Key of a region of this fabric.
+/// On most NICs the key would have been the R_Key as well.
 bool names_an_lkey(const TransportContext& context, const QueuePair& qp) {
   if (!qp.path.inside) return false;
   const uint32_t key = qp.send.queue.header<abi::SendWqe>(qp.send.queue.head()).rkey;
@@ -150,7 +151,7 @@ void on_nak(TransportContext& context, QueuePair& qp, uint8_t code) {
   Counters& counters = context.counters_of(qp);
   if (nak == wire::NakCode::kPsnSequenceError) {
     counters.add(Counter::kSequenceNaksReceived);
-    // While the receiver is known not to be ready, sending again has to wait for the RNR timer.
+    // While the receiver is known not to be ready, a retransmission must wait for the RNR timer.
     if (!qp.send.waiting_for_rnr) {
       retry(context, qp, VendorError::kSequenceRetries, kFirstWindow, Resent::kSequenceNak);
     }
@@ -168,13 +169,14 @@ void on_acknowledge(TransportContext& context, QueuePair& qp, const wire::Packet
   const wire::AethKind kind = wire::aeth_kind(packet.aeth.syndrome);
   const uint8_t detail = wire::aeth_detail(packet.aeth.syndrome);
   if (is_reserved(kind, detail)) return;
-  // 9.7.5.1.1 to 9.7.5.1.3: an ACK stands for all PSNs up to its own, a NAK for those before it.
+  // 9.7.5.1.1 to 9.7.5.1.3: an ACK covers all PSNs up to its own, a NAK those before it.
   const Psn psn = packet.bth.psn;
   const Psn acknowledged = kind == wire::AethKind::kAck ? psn + 1 : psn;
   const Acknowledged result = acknowledge_before(context, qp, acknowledged);
   if (qp.state == QpState::kErr) return;
   if (!result.all) {
-    // Not lost: the answer before it came, and waits for memory.
+    // If answer_unplaced is set, nothing was lost: the response before it arrived, and waits for
+    // memory.
     if (!qp.send.answer_unplaced) on_implied_nak(context, qp);
     return;
   }
@@ -192,8 +194,8 @@ void on_acknowledge(TransportContext& context, QueuePair& qp, const wire::Packet
   if (qp.state != QpState::kErr && result.progress) restart_timer(context, qp);
 }
 
-/// Places a part of the answer where the WQE wants it. `bytes` is in host byte order. The L_Key is
-/// looked at now and not before, as NICs do: the request itself touches no local memory.
+/// Stores a part of the response in the WQE's buffers. `bytes` is in host byte order. The L_Key is
+/// checked now and not earlier, as NICs do: the request itself does not access local memory.
 std::optional<LocalError> place_response(TransportContext& context, QueuePair& qp, uint64_t offset,
                                          std::span<const uint8_t> bytes) {
   PacketRun& run = context.run_at_hand();
@@ -221,15 +223,16 @@ std::optional<LocalError> place_response(TransportContext& context, QueuePair& q
   return std::nullopt;
 }
 
-/// Asks again for what is not answered.
+/// Requests the missing responses again.
 void repeat_unanswered(TransportContext& context, QueuePair& qp, Resent why, Duration waited = {}) {
   go_back(context, qp, why, waited);
   restart_timer(context, qp);
   if (may_send(qp))
-    context.scheduler().schedule(qp);  // what was posted meanwhile, with nothing to repeat
+    context.scheduler().schedule(qp);  // newly posted requests, with nothing to repeat
 }
 
-/// READ response or atomic acknowledgement: the answer with PSN `psn` of the oldest WQE.
+/// Handles a READ response or atomic acknowledgement: the response with PSN `psn` to the oldest
+/// WQE.
 std::optional<LocalError> take_answer(TransportContext& context, QueuePair& qp,
                                       const wire::Packet& packet, const wire::OpcodeInfo& info) {
   const SendState& state = qp.send.queue.state(qp.send.queue.head());
@@ -247,8 +250,8 @@ std::optional<LocalError> take_answer(TransportContext& context, QueuePair& qp,
   if (expected != AnsweredBy::kReadResponse) return bad;
   const uint64_t offset =
       static_cast<uint64_t>(wire::psn_distance(state.first, packet.bth.psn)) * qp.mtu();
-  // 9.7.5.2.7: a response of the wrong length or place in the message is a bad response. One that
-  // is the last may come early if the READ was asked for in parts.
+  // 9.7.5.2.7: a response with the wrong length or position in the message is a bad response. A
+  // last response may come early if the READ was requested in parts.
   const bool in_parts = context.is_outside(qp);
   if (packet.payload.size() != std::min<uint64_t>(qp.mtu(), state.length - offset) ||
       (packet.bth.psn == state.last ? !info.is_last : info.is_last && !in_parts)) {
@@ -260,7 +263,7 @@ std::optional<LocalError> take_answer(TransportContext& context, QueuePair& qp,
 void on_answer(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
                const wire::OpcodeInfo& info) {
   SendHalf& send = qp.send;
-  // It stands for an acknowledgement of all before it.
+  // The response also acknowledges everything before it.
   const Acknowledged result = acknowledge_before(context, qp, packet.bth.psn);
   if (qp.state == QpState::kErr) return;
   if (!result.all || send.unacked != packet.bth.psn) {
@@ -271,7 +274,7 @@ void on_answer(TransportContext& context, QueuePair& qp, const wire::Packet& pac
   if (const auto error = take_answer(context, qp, packet, info)) {
     return fail_oldest(context, qp, *error);
   }
-  if (send.answer_unplaced) return reset_retries(qp);  // as if it had been lost; but the peer lives
+  if (send.answer_unplaced) return reset_retries(qp);  // as if lost; but the peer lives
   const SendState& state = send.queue.state(send.queue.head());
   send.unacked = packet.bth.psn + 1;
   send.window = std::min(send.window + 1, kLargestWindow);
@@ -297,7 +300,7 @@ void on_response(TransportContext& context, QueuePair& qp, const wire::Packet& p
   }
   const Psn psn = packet.bth.psn;
   if (wire::psn_before(psn, send.unacked)) return counters.add(Counter::kStaleAcks);
-  // 9.7.5.1: an acknowledgement of what was never sent ("ghost") changes nothing.
+  // 9.7.5.1: an acknowledgement of PSNs that were never sent ("ghost") is ignored.
   if (!wire::psn_before(psn, send.sent_limit)) return counters.add(Counter::kGhostAcks);
 
   if (info.operation == wire::Operation::kAck) {

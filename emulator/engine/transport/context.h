@@ -1,4 +1,4 @@
-// What the stages of the transport (requester, completer, responder, UC, UD) have around them.
+// The environment of the transport's stages (requester, completer, responder, UC, UD)
 #pragma once
 
 #include "emulator/engine/adversarial/adversary.h"
@@ -17,7 +17,7 @@ namespace rocemu::engine {
 
 class TransportContext {
  public:
-  /// All of them outlive this.
+  /// All arguments must outlive this object.
   TransportContext(const FabricConfig& config, Objects& objects, HostMemory& memory, Step& step,
                    QpScheduler& scheduler, Transmitter& transmitter,
                    faults::FaultInjector& injector, const Link& link, const Arrivals& arrivals,
@@ -38,7 +38,7 @@ class TransportContext {
   const FabricConfig& config() const { return config_; }
   Objects& objects() const { return objects_; }
   HostMemory& memory() const { return memory_; }
-  /// Turns, timers, and waiting for memory.
+  /// Turns, timers, and waits for memory
   QpScheduler& scheduler() const { return scheduler_; }
   /// Sends frames.
   Transmitter& transmitter() const { return transmitter_; }
@@ -56,20 +56,20 @@ class TransportContext {
                 bool wanted = true) const {
     return faults_.completions.complete(qp, cq, cqe, solicits, wanted);
   }
-  /// Notes what a program does wrong, for the sanitizer.
+  /// Reports a program's mistake to the sanitizer.
   void note(const Misuse& misuse) const { step_.note(misuse); }
   /// Raises an async event for all that have a reference to the QP.
   void raise(const QueuePair& qp, abi::EventType type) const { faults_.events.raise(qp, type); }
 
-  /// An acknowledgement for so many messages is to wait, since behind the packet at hand comes
-  /// another one now: of the same burst from outside, or inside the fabric.
+  /// Returns whether an acknowledgement for `messages` messages must wait, because another packet
+  /// follows immediately: in the same burst from outside, or inside the fabric.
   bool delays_acknowledgement(uint32_t messages) const {
     return messages < config_.ack_coalescing && (!arrivals_.empty() || link_.has_arrived(now())) &&
            !link_.paused();
   }
-  /// The packet at hand, with those of its message that have arrived behind it.
+  /// The present packet, with the later packets of its message that have already arrived.
   PacketRun& run_at_hand() const { return run_; }
-  /// Null unless a class of `--adversarial` is on.
+  /// Null unless a class of `--adversarial` is enabled.
   adversarial::Adversary* adversary() const { return adversary_; }
 
  private:

@@ -1,5 +1,5 @@
-// Whose turn it is: QPs that have something to send, those that wait for the application's memory,
-// and QPs' timers.
+// Schedules the QPs that have something to send, those that wait for the application's memory, and
+// the timers of QPs.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class QpScheduler {
 
   explicit QpScheduler(QueuePairs& qps) : qps_(qps) {}
 
-  /// Gives the QP a turn to transmit, behind all that have one.
+  /// Gives the QP a turn to transmit, after all QPs that have one.
   void schedule(QueuePair& qp) {
     if (qp.scheduled) return;
     qp.scheduled = true;
@@ -27,13 +27,13 @@ class QpScheduler {
     ++scheduled_;
   }
   bool has_turns() const { return !turns_.empty(); }
-  /// Takes the next turn; only if there is one. nullptr if the QP is gone or was silenced.
+  /// Takes the next turn, which must exist. Returns nullptr if the QP was destroyed or silenced.
   QueuePair* take_turn();
-  /// How many turns were given and taken, ever.
+  /// Returns the number of turns that were ever scheduled.
   uint64_t turns_scheduled() const { return scheduled_; }
   uint64_t turns_taken() const { return taken_; }
 
-  /// The QP goes on when memory that is MemoryResult::kNotYet may be there.
+  /// The QP continues when memory that was MemoryResult::kNotYet may have been provided.
   void wait_for_memory(const QueuePair& qp);
   std::vector<QpNumber> take_waiting_for_memory();
 
@@ -41,7 +41,7 @@ class QpScheduler {
     timers_.set(qp.number, qp.timers, kind, at);
   }
   std::optional<TimerQueue::Entry> next_timer();
-  /// Takes the entry that next_timer() gave. Returns its QP.
+  /// Removes the entry that next_timer() returned. Returns its QP.
   QueuePair& expire(const TimerQueue::Entry& entry);
 
  private:

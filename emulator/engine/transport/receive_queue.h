@@ -1,4 +1,4 @@
-// The life of receive WQEs: posted, filled, completed.
+// The life of receive WQEs: posted, filled, completed
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace rocemu::engine::receive_queue {
 
-/// How much of a message a packet brings.
+/// The part of a message in a packet
 enum class Extent { kPart, kWhole };
 inline Extent extent_of(const wire::OpcodeInfo& info) {
   return info.is_first && info.is_last ? Extent::kWhole : Extent::kPart;
@@ -18,31 +18,31 @@ inline Extent extent_of(const wire::OpcodeInfo& info) {
 /// Takes a receive WQE that the client posted.
 void post(TransportContext& context, QueuePair& qp, std::span<const std::byte> wqe);
 
-/// Nothing completes there any more: the CQ of the QP's XRC SRQ overran.
+/// Returns true if nothing completes there any more, because the CQ of the QP's XRC SRQ overran.
 bool failed(const TransportContext& context, const QueuePair& qp);
-/// Is there a WQE for a message that begins, or has one begun already?
+/// Returns whether there is a WQE for a message that begins, or the message has taken one already.
 bool available(const TransportContext& context, const QueuePair& qp);
-/// Whether the WQE that the next message takes has room for `length` bytes. One that is malformed
-/// has: what is wrong with it is found when it is used.
+/// Returns whether the WQE that the next message takes has space for `length` bytes. A malformed
+/// WQE counts as having space: the error is detected when it is used.
 bool has_room(const TransportContext& context, const QueuePair& qp, uint64_t length);
-/// The message takes the oldest WQE: a SEND when it begins, a WRITE with immediate when it ends.
-/// Only when there is one.
+/// The message takes the oldest WQE, which must exist: a SEND when it begins, a WRITE with
+/// immediate when it ends.
 void take(TransportContext& context, QueuePair& qp);
-/// The QP is about to be reset or destroyed: its SRQ gets back what a message had taken.
+/// Called before the QP is reset or destroyed: its SRQ gets back the WQE that a message had taken.
 void give_back(TransportContext& context, QueuePair& qp);
 
-/// SEND: places the payload behind what the message already brought.
+/// Stores the payload of a SEND after the earlier payload of the message.
 std::optional<Verdict> scatter(TransportContext& context, QueuePair& qp,
                                std::span<const uint8_t> payload, Extent extent);
 
-/// The message is complete, and its WQE with it. False if the CQ overran, so that the application
-/// will not know.
+/// Completes the message and its WQE. Returns false if the CQ overran, so that the application does
+/// not learn of it.
 bool complete(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
               const wire::OpcodeInfo& info);
 /// The same for a message that failed.
 void fail(TransportContext& context, QueuePair& qp, abi::WcStatus status, VendorError vendor);
 
-/// Completes every WQE of the QP with IBV_WC_WR_FLUSH_ERR. An SRQ keeps those it has.
+/// Completes every WQE of the QP with IBV_WC_WR_FLUSH_ERR. An SRQ keeps its WQEs.
 void flush(TransportContext& context, QueuePair& qp);
 
 }  // namespace rocemu::engine::receive_queue

@@ -36,14 +36,14 @@ std::optional<Verdict> write(TransportContext& context, QueuePair& qp, const wir
     // C9-88: a WRITE of no bytes names no memory.
     if (reth.dma_length != 0 && !place(0, reth.dma_length)) return refusal();
   }
-  // 9.7.4.1.6: the payloads of the message add up to what the RETH announced.
+  // 9.7.4.1.6: the payloads of the message add up to the length in the RETH.
   const uint64_t after = recv.received + packet.payload.size();
   if (info.is_last ? after != reth.dma_length : after >= reth.dma_length) {
     return Verdict::kInvalidRequest;
   }
   PacketRun& run = context.run_at_hand();
   if (packet.payload.empty() || run.is_written()) return std::nullopt;
-  // Looked up with each packet again: what the message began with may be gone by now.
+  // Looked up again for each packet: the region may have been destroyed since the message began.
   const auto place_of = [&](uint64_t bytes) {
     const auto found = place(recv.received, bytes);
     return found ? std::optional(MemoryList(*found, bytes)) : std::nullopt;
@@ -98,8 +98,8 @@ std::optional<Verdict> atomic_write(TransportContext& context, QueuePair& qp,
                     Verdict::kRemoteMemoryUnreachable);
 }
 
-/// FLUSH (annex A19). What was written before is already there, for every processor to see: nothing
-/// is to be done but to say so. (That memory outlives a power failure nobody can promise here.)
+/// FLUSH (annex A19). Earlier writes are already visible to every processor, so only the response
+/// is needed. (Persistence across a power failure cannot be guaranteed here.)
 std::optional<Verdict> flush(TransportContext& context, QueuePair& qp, const wire::Packet& packet) {
   const uint32_t placement = packet.feth.placement;
   constexpr uint32_t kGlobal = wire::Feth::kGlobalVisibility,
@@ -160,8 +160,8 @@ std::optional<Verdict> execute_atomic(TransportContext& context, QueuePair& qp,
                                                         : packet.atomic.swap_add);
   const std::array<std::span<const uint8_t>, 1> source{bytes};
   const MemoryResult written = word.write(context.memory(), source);
-  // It was read just now, so the write is on its way and nobody sees the word before it is there.
-  // To execute the atomic a second time would be wrong.
+  // The word was read just now, so the write is in progress and no one else sees the word before it
+  // is written. Executing the atomic a second time would be wrong.
   if (written == MemoryResult::kNotYet) return std::nullopt;
   return verdict_of(written, Verdict::kRemoteMemoryUnreachable);
 }

@@ -1,4 +1,4 @@
-// What a peer does to the application's memory: RDMA WRITE, RDMA READ, atomics, FLUSH.
+// Accesses of a peer to the application's memory: RDMA WRITE, RDMA READ, atomics, FLUSH
 #pragma once
 
 #include <optional>
@@ -11,16 +11,16 @@ namespace rocemu::engine::remote_access {
 Verdict refuse(TransportContext& context, const QueuePair& qp, const MemoryUser& user,
                uint32_t rkey, MemoryTable::Extent bytes, uint32_t access);
 
-/// WRITE: checks the RETH on the first packet, then the length, and writes.
+/// Executes a WRITE: checks the RETH of the first packet, then the length, and writes.
 std::optional<Verdict> write(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
                              const wire::OpcodeInfo& info);
 
-/// READ: what is to be sent, if the peer may read it.
+/// Begins a READ: returns what must be sent, if the peer may read it.
 std::optional<Verdict> begin_read(TransportContext& context, QueuePair& qp,
                                   const wire::Packet& packet, Response& response);
 
-/// A request with an answer of its own: READ, atomics, ATOMIC WRITE, FLUSH. Executes it, and fills
-/// in what of `response` it decides.
+/// A request that has its own response: READ, atomics, ATOMIC WRITE, FLUSH. Executes it, and fills
+/// in the fields of `response` that depend on it.
 std::optional<Verdict> execute(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
                                const wire::OpcodeInfo& info, Response& response);
 

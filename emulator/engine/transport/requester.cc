@@ -25,15 +25,15 @@ using send_queue::stop_at_next;
 using wire::Opcode;
 using wire::Psn;
 
-/// Packets of one turn: one gather of payload, then the next QP.
+/// The maximum number of packets in one turn: one read of payload, then the next QP.
 constexpr uint32_t kBurst = 16;
-/// Packets in flight at most; IBTA vol 1, 9.7.2 allows 2^23 - 1.
+/// The maximum number of packets in flight; IBTA vol 1, 9.7.2 allows 2^23 - 1.
 constexpr int32_t kWindow = 1 << 20;
 int32_t window_of(const TransportContext& context, const QueuePair& qp) {
   return context.is_outside(qp) ? qp.send.window : kWindow;
 }
 
-/// What is wrong with the WQE itself, before any of it is sent.
+/// Returns the error of the WQE itself, before any of it is sent.
 std::optional<LocalError> check_wqe(const TransportContext& context, const QueuePair& qp,
                                     const SendWqe& wqe, uint64_t length) {
   const auto kind = request_kind(static_cast<WrOpcode>(wqe.opcode));
@@ -55,12 +55,12 @@ std::optional<LocalError> check_wqe(const TransportContext& context, const Queue
   if (qp.type == abi::QpType::kUd) return ud::check(context, qp, wqe, length);
   if (!wants_response(*kind)) return std::nullopt;
 
-  // ibv_modify_qp(3), max_rd_atomic: with none outstanding allowed, none can be sent.
+  // ibv_modify_qp(3), max_rd_atomic: if no request may be outstanding, none can be sent.
   if (qp.attr.max_rd_atomic == 0) return LocalError{WcStatus::kLocQpOpErr, VendorError::kBadWqe};
   if (const uint32_t only = traits_of(*kind).length; only != 0 && length != only) {
     return LocalError{WcStatus::kLocLenErr, VendorError::kBadWqe};
   }
-  // Whether there is a place for the answer is looked at when it comes (completer.cc).
+  // A missing buffer for the response is detected when the response arrives (completer.cc).
   if (places_response(*kind) && is_inline) {
     return LocalError{WcStatus::kLocQpOpErr, VendorError::kBadWqe};
   }
@@ -72,10 +72,10 @@ Opcode opcode_of(const QueuePair& qp, const SendWqe& wqe, bool first, bool last)
                       request_opcode(static_cast<WrOpcode>(wqe.opcode), first, last));
 }
 
-/// BIND_MW and LOCAL_INV concern nobody but this device.
+/// BIND_MW and LOCAL_INV concern only this device.
 std::optional<LocalError> execute_local(TransportContext& context, const QueuePair& qp,
                                         const SendWqe& wqe) {
-  // IBTA vol 1, 11.6.2: both fail with a "memory management operation error", which the verbs call
+  // IBTA vol 1, 11.6.2: both fail with a "memory management operation error", which verbs call
   // IBV_WC_MW_BIND_ERR.
   if (static_cast<WrOpcode>(wqe.opcode) == WrOpcode::kLocalInv) {
     if (context.objects().mrs.invalidate(qp.memory_user(), wqe.imm_data)) return std::nullopt;
@@ -91,7 +91,7 @@ std::optional<LocalError> execute_local(TransportContext& context, const QueuePa
   return LocalError{WcStatus::kMwBindErr, VendorError::kBadBind};
 }
 
-/// Sends one request packet, whose answers end before `limit`, and keeps account of it.
+/// Sends one request packet, whose responses end before `limit`, and updates the counts.
 void send_request(TransportContext& context, QueuePair& qp, wire::Packet& packet, Psn limit,
                   size_t payload, Frame frame) {
   SendHalf& send = qp.send;
@@ -102,7 +102,7 @@ void send_request(TransportContext& context, QueuePair& qp, wire::Packet& packet
     resend = send.resend;
     send.resend.begins = false;
   }
-  // The rest of a READ may be asked for in other parts than before.
+  // The rest of a READ can be requested in different parts than before.
   if (wire::psn_before(send.sent_limit, limit)) send.sent_limit = limit;
   context.transmitter().send(qp, packet, payload, std::move(frame), resend);
 }
@@ -120,8 +120,9 @@ void send_packet(TransportContext& context, QueuePair& qp, const SendWqe& wqe,
   packet.imm.value = wqe.imm_data;
   packet.ieth.rkey = wqe.imm_data;
   packet.reth = {.va = wqe.remote_address, .rkey = wqe.rkey, .dma_length = state.length};
-  // The last packet that the window has room for asks too, or nothing would ever open it again;
-  // to a peer that is away others as well, so that it moves on in time.
+  // The last packet for which the window has space also requests an acknowledgement, since
+  // otherwise nothing would ever open the window again. For a remote peer other packets do so too,
+  // so that the window moves in time.
   packet.bth.ack_req =
       is_reliable(qp.type) &&
       (last || wire::psn_distance(qp.send.unacked, packet.bth.psn) == window_of(context, qp) - 1 ||
@@ -131,7 +132,7 @@ void send_packet(TransportContext& context, QueuePair& qp, const SendWqe& wqe,
   send_request(context, qp, packet, packet.bth.psn + 1, payload, std::move(frame));
 }
 
-/// Gives WQE `next` its PSNs. False if it cannot be sent.
+/// Assigns PSNs to WQE `next`. Returns false if it cannot be sent.
 bool begin_wqe(TransportContext& context, QueuePair& qp, const SendWqe& wqe) {
   SendHalf& send = qp.send;
   const uint64_t length = message_length(qp, send.next, wqe);
@@ -164,13 +165,13 @@ bool begin_wqe(TransportContext& context, QueuePair& qp, const SendWqe& wqe) {
   return true;
 }
 
-/// Whether the message is in the WQE. What the client says of its size is not believed: a stride
-/// has room for kMaxCarried bytes behind the longest list (abi::send_stride).
+/// Returns whether the message is in the WQE. The size that the client states is not trusted: a
+/// stride has space for kMaxCarried bytes after the longest list (abi::send_stride).
 bool carries_message(const SendWqe& wqe, uint32_t length) {
   return wqe.inline_size == length && length <= abi::kMaxCarried;
 }
 
-/// Why a WQE does not go on: an error, or memory that the program has yet to provide.
+/// The reason why a WQE does not continue: an error, or memory that the program has yet to provide.
 struct Obstacle {
   LocalError error{};
   bool is_for_a_while = false;
@@ -229,22 +230,22 @@ std::optional<Obstacle> fill_payload(TransportContext& context, const QueuePair&
   return std::nullopt;
 }
 
-/// Packets of the READ response that one request asks for: all that are missing, but of a peer
-/// that is away no more than the window, since nothing else keeps the responder from sending them
-/// all at once.
+/// Returns the number of packets of the READ response that one request asks for: all that are
+/// missing, but for a remote peer no more than the window, since nothing else prevents the
+/// responder from sending them all at once.
 uint32_t response_packets(const TransportContext& context, const QueuePair& qp,
                           const SendState& state) {
   const uint32_t missing = psn_count(state.length, qp.mtu()) - qp.send.next_packet;
   if (state.kind != RequestKind::kRead || !context.is_outside(qp)) return missing;
   const uint32_t part = std::min(missing, static_cast<uint32_t>(qp.send.window));
-  // A request that is repeated (a "duplicate READ") stays within what was asked for before, or the
-  // responder and we would no longer agree on the next PSN.
+  // A repeated request (a "duplicate READ") stays within the earlier request; otherwise the
+  // responder and the requester would no longer agree on the next PSN.
   const int32_t asked_before =
       wire::psn_distance(state.first + qp.send.next_packet, qp.send.sent_limit);
   return asked_before > 0 ? std::min(part, static_cast<uint32_t>(asked_before)) : part;
 }
 
-/// A request that wants an answer: one packet, for what of the answer is still missing.
+/// A request that needs a response: one packet, for the missing part of the response.
 std::optional<Obstacle> send_query(TransportContext& context, QueuePair& qp, const SendWqe& wqe,
                                    const SendState& state, uint32_t packets) {
   const auto opcode = static_cast<WrOpcode>(wqe.opcode);
@@ -279,8 +280,9 @@ std::optional<Obstacle> send_query(TransportContext& context, QueuePair& qp, con
   return std::nullopt;
 }
 
-/// A WQE that is not begun has to wait for answers to earlier ones: of a fence (IBTA vol 1,
-/// 10.8.3.3), or because the responder has no room for one more READ or atomic.
+/// Returns whether a WQE that has not begun must wait for responses to earlier ones: because of a
+/// fence (IBTA vol 1, 10.8.3.3), or because the responder has no resources for another READ or
+/// atomic.
 bool waits_for_responses(const QueuePair& qp, const SendWqe& wqe) {
   const SendHalf& send = qp.send;
   if (send.responses_outstanding == 0) return false;
@@ -289,7 +291,7 @@ bool waits_for_responses(const QueuePair& qp, const SendWqe& wqe) {
   return kind && wants_response(*kind) && send.responses_outstanding >= qp.attr.max_rd_atomic;
 }
 
-/// What is sent is done: IBTA vol 1, 9.8.2 and 9.8.3 know no acknowledgements.
+/// A sent request is complete: IBTA vol 1, 9.8.2 and 9.8.3 have no acknowledgements.
 void sent_unreliably(TransportContext& context, QueuePair& qp) {
   SendHalf& send = qp.send;
   send.unacked = send.ack_limit = send.sent_limit;
@@ -297,8 +299,8 @@ void sent_unreliably(TransportContext& context, QueuePair& qp) {
   send_queue::check_drained(context, qp);
 }
 
-/// Up to `budget` packets of WQE `next`; 0 if it waits for something, which then schedules the QP,
-/// or failed.
+/// Sends up to `budget` packets of WQE `next`. Returns 0 if the WQE failed, or waits for something
+/// that then schedules the QP.
 uint32_t send_next(TransportContext& context, QueuePair& qp, uint32_t budget) {
   SendHalf& send = qp.send;
   const uint32_t index = send.next;
@@ -309,7 +311,7 @@ uint32_t send_next(TransportContext& context, QueuePair& qp, uint32_t budget) {
   }
 
   const SendState state = send.queue.state(index);
-  if (state.kind == RequestKind::kLocal) {  // done when it began, however often we come by
+  if (state.kind == RequestKind::kLocal) {  // done when it began, however often this is called
     ++send.next;
     send.next_packet = 0;
     send_queue::complete_acknowledged(context, qp);
@@ -319,8 +321,8 @@ uint32_t send_next(TransportContext& context, QueuePair& qp, uint32_t budget) {
   const int32_t window = window_of(context, qp) - in_flight;
   if (window <= 0) return 0;
   if (wants_response(state.kind)) {
-    // The rest of a READ is asked for when the part before it is here: for the responder's count of
-    // outstanding requests it is one.
+    // The rest of a READ is requested when the previous part has arrived: the responder counts them
+    // as one outstanding request.
     if (send.next_packet > 0 && in_flight > 0) return 0;
     const uint32_t packets = response_packets(context, qp, state);
     if (const auto obstacle = send_query(context, qp, wqe, state, packets)) {
@@ -374,7 +376,7 @@ uint32_t send_next(TransportContext& context, QueuePair& qp, uint32_t budget) {
 
 uint32_t transmit(TransportContext& context, QueuePair& qp) {
   uint32_t sent = 0;
-  // Short messages in a row are one turn: one acknowledgement can be for all of them.
+  // Consecutive short messages are sent in one turn: one acknowledgement can cover all of them.
   while (sent < kBurst && may_send(qp)) {
     const uint32_t count = send_next(context, qp, kBurst - sent);
     if (count == 0) return std::max(sent, 1u);

@@ -21,15 +21,15 @@ using wire::Operation;
 using wire::Psn;
 
 void not_ready(TransportContext& context, QueuePair& qp, Psn psn) {
-  // 9.7.5.2.8: the requester is to come back with this PSN after min_rnr_timer. What it has sent
-  // behind it draws no further NAK.
+  // 9.7.5.2.8: the requester must send this PSN again after min_rnr_timer. Packets that it has sent
+  // after this one cause no further NAK.
   qp.recv.nak_outstanding = true;
   context.counters_of(qp).add(Counter::kRnrNaksSent);
   answer(context, qp, psn, wire::rnr_nak_syndrome(qp.attr.min_rnr_timer));
 }
 
-/// Memory that the program has yet to provide is a receiver that is not ready, as a page that a NIC
-/// with on-demand paging has to ask for: 9.7.5.2.8, "temporarily unable". All else is for good.
+/// Memory that the program has yet to provide makes the receiver not ready, like a page that a NIC
+/// with on-demand paging must request: 9.7.5.2.8, "temporarily unable". All other errors are final.
 void turn_away(TransportContext& context, QueuePair& qp, Psn psn, Verdict verdict) {
   if (verdict == Verdict::kMemoryNotReady) return not_ready(context, qp, psn);
   refuse(context, qp, psn, verdict);
@@ -55,7 +55,7 @@ void count_request(Counters& counters, Operation operation) {
 void repeat(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
             const wire::OpcodeInfo& info);
 
-/// 9.7.1: is the packet the one expected? If not, this is all that happens to it.
+/// 9.7.1: checks whether the packet is the expected one. If not, nothing else happens to it.
 bool check_psn(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
                const wire::OpcodeInfo& info) {
   RecvHalf& recv = qp.recv;
@@ -68,7 +68,7 @@ bool check_psn(TransportContext& context, QueuePair& qp, const wire::Packet& pac
     return false;
   }
   counters.add(Counter::kOutOfSequence);
-  // C9-114: one NAK, then silence until the expected request comes.
+  // C9-114: one NAK, then silence until the expected request arrives.
   if (!recv.nak_outstanding) {
     recv.nak_outstanding = true;
     counters.add(Counter::kSequenceNaksSent);
@@ -77,7 +77,7 @@ bool check_psn(TransportContext& context, QueuePair& qp, const wire::Packet& pac
   return false;
 }
 
-/// 9.7.4.1.2: First and Only begin a message, Middle and Last go on with one of the same kind.
+/// 9.7.4.1.2: First and Only begin a message, Middle and Last continue one of the same kind.
 bool opcode_in_sequence(const RecvHalf& recv, const wire::OpcodeInfo& info) {
   if (recv.in_message != info.is_first) {
     return !recv.in_message || recv.operation == info.operation;
@@ -88,8 +88,8 @@ bool opcode_in_sequence(const RecvHalf& recv, const wire::OpcodeInfo& info) {
 // ---- Execution ----
 
 /// 9.7.5.1.4 and C9-105: a duplicate SEND or WRITE is acknowledged again, not executed; a READ is
-/// executed again; an atomic is answered from what was kept, and an ATOMIC WRITE or a FLUSH has an
-/// answer without contents.
+/// executed again; an atomic is answered with the stored result, and an ATOMIC WRITE or a FLUSH has
+/// a response without contents.
 void repeat(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
             const wire::OpcodeInfo& info) {
   RecvHalf& recv = qp.recv;
@@ -97,7 +97,7 @@ void repeat(TransportContext& context, QueuePair& qp, const wire::Packet& packet
   switch (request == nullptr ? AnsweredBy::kAcknowledge : request->answer) {
     case AnsweredBy::kReadResponse: {
       Response response;
-      // No longer what it was: the requester's retries come to an end.
+      // The region or operation has changed since, so the requester's retries will be exhausted.
       if (!operation_allowed(qp, info) ||
           remote_access::begin_read(context, qp, packet, response)) {
         return;
@@ -109,7 +109,7 @@ void repeat(TransportContext& context, QueuePair& qp, const wire::Packet& packet
       const auto kept = std::ranges::find(recv.atomic_answers, packet.bth.psn, &Response::psn);
       if (kept == recv.atomic_answers.end()) return;
       Response again = *kept;
-      again.msn = recv.msn;  // 9.7.7.1: how many messages are complete now
+      again.msn = recv.msn;  // 9.7.7.1: the number of messages that are complete now
       return response_queue::queue_again(context, qp, again);
     }
     case AnsweredBy::kEmptyReadResponse:
@@ -129,9 +129,9 @@ void count_message(RecvHalf& recv) {
   recv.msn = (recv.msn + 1) & wire::kPsnMask;
 }
 
-/// 9.9.3, class G: the message is complete, but its CQ overran, so that nobody has received it. It
-/// is not acknowledged; its QP is about to fail with the CQ and says no more. An XRC target goes
-/// on unless it is told: only the SRQ is bound to the CQ.
+/// 9.9.3, class G: the message is complete, but its CQ overran, so that no program received it. It
+/// is not acknowledged; its QP will fail with the CQ and sends no more. An XRC target continues
+/// unless it is stopped: only the SRQ is bound to the CQ.
 void lose_message(TransportContext& context, QueuePair& qp, Psn psn) {
   if (qp.type == abi::QpType::kXrcRecv) refuse(context, qp, psn, Verdict::kReceiveQueueFailed);
 }
@@ -142,7 +142,8 @@ void on_message_packet(TransportContext& context, QueuePair& qp, const wire::Pac
   RecvHalf& recv = qp.recv;
   const Psn psn = packet.bth.psn;
   const bool is_send = info.operation == Operation::kSend;
-  // A SEND needs its receive WQE from the first packet on, a WRITE with immediate at the last.
+  // A SEND needs its receive WQE from the first packet on, a WRITE with immediate at the last
+  // packet.
   const bool takes_wqe = is_send ? info.is_first : info.has(wire::ExtendedHeader::kImmDt);
   if ((is_send || takes_wqe) && receive_queue::failed(context, qp)) {
     return refuse(context, qp, psn, Verdict::kReceiveQueueFailed);
@@ -155,7 +156,8 @@ void on_message_packet(TransportContext& context, QueuePair& qp, const wire::Pac
   if (info.is_first) recv.operation = info.operation;
   const bool was_in_message = recv.in_message;
   recv.in_message = true;
-  // Before anything can go wrong: the WQE is where the application is told (9.9.3, class C).
+  // This comes before anything can fail: the WQE is where the application gets the error (9.9.3,
+  // class C).
   if (takes_wqe) receive_queue::take(context, qp);
   auto verdict =
       is_send ? receive_queue::scatter(context, qp, packet.payload, receive_queue::extent_of(info))
@@ -208,7 +210,7 @@ void on_query(TransportContext& context, QueuePair& qp, const wire::Packet& pack
   response_queue::queue(context, qp, response);
 }
 
-/// The verdict that ends in that NAK, if it is one for good.
+/// Returns the verdict that leads to that NAK, if the NAK is final.
 std::optional<Verdict> verdict_for(uint8_t syndrome) {
   if (wire::aeth_kind(syndrome) != wire::AethKind::kNak) return std::nullopt;
   switch (static_cast<wire::NakCode>(wire::aeth_detail(syndrome))) {
@@ -225,22 +227,22 @@ std::optional<Verdict> verdict_for(uint8_t syndrome) {
   return std::nullopt;
 }
 
-/// A rule wants the request not to be executed.
+/// A rule prevents the execution of the request.
 void refuse_by_rule(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
                     const faults::RequestFault& fault) {
   if (!fault.syndrome) return;
   if (const auto verdict = verdict_for(*fault.syndrome)) {
     return refuse(context, qp, packet.bth.psn, *verdict);
   }
-  // 9.7.5.2.8 and C9-114: then silence until the expected request comes again.
+  // 9.7.5.2.8 and C9-114: then silence until the expected request arrives again.
   const bool is_rnr = wire::aeth_kind(*fault.syndrome) == wire::AethKind::kRnrNak;
   qp.recv.nak_outstanding = true;
   context.counters_of(qp).add(is_rnr ? Counter::kRnrNaksSent : Counter::kSequenceNaksSent);
   answer(context, qp, packet.bth.psn, *fault.syndrome);
 }
 
-/// Annex A14: each request names the XRC SRQ whose WQEs, PD and CQ it uses. It has to be of the
-/// QP's domain, and one message has one SRQ.
+/// Annex A14: each request names the XRC SRQ whose WQEs, PD and CQ it uses. The SRQ must belong to
+/// the QP's domain, and one message uses one SRQ.
 bool select_srq(const TransportContext& context, QueuePair& qp, const wire::Packet& packet,
                 const wire::OpcodeInfo& info) {
   const SharedReceiveQueue* srq = context.objects().srqs.find(SrqId{packet.xrceth.srqn});
@@ -254,7 +256,8 @@ bool select_srq(const TransportContext& context, QueuePair& qp, const wire::Pack
 }  // namespace
 
 Psn psn_for_duplicate(const RecvHalf& recv, uint32_t max_queries, Psn psn) {
-  // By their distance to the expected PSN: a query may be so old that its PSN seems to lie ahead.
+  // Ordered by their distance to the expected PSN: a query may be so old that its PSN seems to be
+  // ahead.
   const int32_t age = wire::psn_distance(psn, recv.expected);
   const auto next = std::ranges::find_if(recv.query_psns, [&](Psn query) {
     const int32_t query_age = wire::psn_distance(query, recv.expected);

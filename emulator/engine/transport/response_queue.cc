@@ -17,12 +17,12 @@ namespace {
 using wire::Opcode;
 using wire::Psn;
 
-/// Packets of one turn, as the requester's.
+/// The maximum number of packets in one turn, as for the requester.
 constexpr uint32_t kBurst = 16;
 
-/// Returns whether the acknowledgement or answer with that PSN repeats an earlier one, and notes
-/// it. Answers are sent in the order of PSNs, except those to duplicate requests (IBTA vol 1,
-/// 9.7.5.1).
+/// Returns whether the acknowledgement or response with that PSN repeats an earlier one, and
+/// records it. Responses are sent in the order of PSNs, except those to duplicate requests (IBTA
+/// vol 1, 9.7.5.1).
 Resend mark_answer(RecvHalf& recv, Psn psn) {
   if (wire::psn_before(psn, recv.answered)) return {.why = Resent::kDuplicate, .begins = true};
   recv.answered = psn + 1;
@@ -59,19 +59,20 @@ bool is_held(const TransportContext& context, const RecvHalf& recv) {
   return recv.responses.size() == 1 && recv.responses.front().held_until > context.now();
 }
 
-/// Returns whether the response behind an acknowledgement is to stand for it.
+/// Returns whether an acknowledgement is dropped because the following response covers it.
 bool is_dropped(const TransportContext& context, const RecvHalf& recv) {
   if (recv.responses.size() == 1 || recv.responses[0].held_until == Instant{}) return false;
   return wire::psn_before(recv.responses[0].psn, recv.responses[1].psn) &&
          context.adversary()->drops_acknowledgement();
 }
 
-/// The PSN of the last packet that is still to be sent of it.
+/// Returns the PSN of the last packet of the response that has yet to be sent.
 Psn last_psn(const QueuePair& qp, const Response& response) {
   return response.psn + psn_count(response.left, qp.mtu()) - 1;
 }
 
-/// The QP is lost: NAK, tell the application through the receive WQE in use or an event, flush.
+/// The QP fails: sends the NAK, reports the error through the receive WQE in use or an event, and
+/// flushes.
 void execute_refusal(TransportContext& context, QueuePair& qp, Psn psn, Verdict verdict) {
   const ResponderAction action = action_for(verdict);
   context.counters_of(qp).add(Counter::kErrorNaksSent);
@@ -84,8 +85,8 @@ void execute_refusal(TransportContext& context, QueuePair& qp, Psn psn, Verdict 
   enter_error(context, qp);
 }
 
-/// The next `length` bytes of a READ. Of each burst its R_Key is looked at again: what the request
-/// was for may be gone by now.
+/// Reads the next `length` bytes of a READ. Its R_Key is checked again for each burst, since the
+/// region may have been destroyed in the meantime.
 std::optional<Verdict> read_for(TransportContext& context, QueuePair& qp, const Response& response,
                                 uint32_t length, std::span<const std::span<uint8_t>> targets) {
   const MemoryUser user{.pd = response.pd, .qp = qp.number};
@@ -98,8 +99,8 @@ std::optional<Verdict> read_for(TransportContext& context, QueuePair& qp, const 
                     Verdict::kRemoteMemoryUnreachable);
 }
 
-/// Up to `budget` packets of a READ's data. Nothing more to send: response.left is 0 and begun set.
-/// Nothing returned: the data must be read later, and the QP is scheduled then.
+/// Sends up to `budget` packets of a READ's data. When all is sent, response.left is 0 and begun is
+/// set. Returns nothing if the data must be read later, and the QP is scheduled then.
 std::optional<uint32_t> send_read_data(TransportContext& context, QueuePair& qp, Response& response,
                                        uint32_t budget) {
   adversarial::Adversary* adversary = context.adversary();
@@ -205,7 +206,7 @@ void answer(TransportContext& context, QueuePair& qp, Psn psn, uint8_t syndrome)
                     .msn = qp.recv.msn,
                     .syndrome = syndrome,
                     .messages = 1};
-  // 9.7.5.1.2: an acknowledgement is for all before it as well.
+  // 9.7.5.1.2: an acknowledgement covers all earlier ones as well.
   const bool joins = !responses.empty() && responses.back().kind == Response::Kind::kAcknowledge;
   if (joins) {
     const Response& waiting = responses.back();
@@ -230,7 +231,7 @@ void answer(TransportContext& context, QueuePair& qp, Psn psn, uint8_t syndrome)
   }
   if (joins) {
     responses.back() = response;
-    context.scheduler().schedule(qp);  // a NAK does not wait as the acknowledgement did
+    context.scheduler().schedule(qp);  // unlike the acknowledgement, a NAK does not wait
   } else {
     queue(context, qp, response);
   }
@@ -277,7 +278,7 @@ uint32_t transmit(TransportContext& context, QueuePair& qp) {
         const std::optional<uint32_t> frames = send_read_data(context, qp, response, kBurst - sent);
         if (!frames) return sent;
         sent += *frames;
-        if (*frames == 0) {  // the memory is not there, or the process
+        if (*frames == 0) {  // the memory or the process does not exist
           recv.responses.clear();
           return sent;
         }

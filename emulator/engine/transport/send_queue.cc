@@ -25,7 +25,7 @@ void spoil_answer(TransportContext& context, const QueuePair& qp, uint32_t index
   context.adversary()->spoil(qp.pd, buffer, state.length);
 }
 
-/// False if a rule made a failure of it.
+/// Returns false if a rule turned the completion into a failure.
 bool report(TransportContext& context, const QueuePair& qp, uint32_t index, WcStatus status,
             VendorError vendor) {
   const auto wqe = qp.send.queue.header<SendWqe>(index);
@@ -48,15 +48,15 @@ bool report(TransportContext& context, const QueuePair& qp, uint32_t index, WcSt
   return context.complete(qp, qp.send_cq, cqe, status != WcStatus::kSuccess, wanted);
 }
 
-/// What the failure of its oldest WQE does to the QP.
+/// Applies the effect on the QP when its oldest WQE fails.
 void fail_queue(TransportContext& context, QueuePair& qp) {
   if (is_reliable(qp.type)) return enter_error(context, qp);
-  // 10.3.1.6: only the send queue of an unreliable QP stops; what is posted to it is flushed.
+  // 10.3.1.6: only the send queue of an unreliable QP stops; later posts are flushed.
   qp.state = QpState::kSqe;
   flush(context, qp);
 }
 
-/// The oldest WQE is done.
+/// Completes the oldest WQE.
 void complete_oldest(TransportContext& context, QueuePair& qp) {
   SendHalf& send = qp.send;
   const bool was_next = send.next == send.queue.head();
@@ -64,7 +64,7 @@ void complete_oldest(TransportContext& context, QueuePair& qp) {
   const bool succeeded =
       report(context, qp, send.queue.head(), WcStatus::kSuccess, VendorError::kNone);
   send.queue.pop();
-  if (was_next) {  // acknowledged while it was being sent again
+  if (was_next) {  // acknowledged while it was being retransmitted
     ++send.next;
     send.next_packet = 0;
   }
@@ -79,7 +79,7 @@ void post(TransportContext& context, QueuePair& qp, std::span<const std::byte> w
     case QpState::kReset:
     case QpState::kInit:
     case QpState::kRtr:
-      // The provider refuses these posts; a thread that changed the state meanwhile wins.
+      // The provider refuses these posts, unless another thread changes the state in the meantime.
       send.queue.clear();
       send.queue.skip();
       send.next = send.queue.tail();
@@ -118,7 +118,7 @@ bool may_send(const QueuePair& qp) {
   const SendHalf& send = qp.send;
   if (send.waiting_for_rnr || send.error || send.next == send.queue.tail()) return false;
   if (qp.state == QpState::kRts) return true;
-  // IBTA vol 1, 10.3.1.4: a draining queue finishes what it began and begins nothing.
+  // IBTA vol 1, 10.3.1.4: a draining queue finishes requests that have begun and begins none.
   return qp.state == QpState::kSqd && send.queue.state(send.next).started;
 }
 

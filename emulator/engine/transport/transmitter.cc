@@ -23,7 +23,7 @@ void Transmitter::send(DeviceIndex from, std::optional<DeviceIndex> inside,
                        const wire::Packet& packet, size_t payload_size, Frame frame,
                        const Resend& resend, const QueuePair* qp) {
   const bool disturbed = way_out_.watches();
-  // A pair of addresses of two kinds makes a frame that says something else (wire/packet.cc).
+  // Addresses of different families give a frame with other contents (wire/packet.cc).
   if (inside && !disturbed && packet.src_ip.is_v4() == packet.dst_ip.is_v4()) {
     frame.set_packet(packet, payload_size);
   } else {

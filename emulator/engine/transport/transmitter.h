@@ -1,5 +1,5 @@
-// The way out of a device: completes the packet's headers, makes a frame of it, counts it, and
-// hands it to the switch, by way of the rules for frames.
+// The send path of a device: completes the packet's headers, makes a frame of it, counts it, and
+// passes it to the switch through the rules for frames.
 #pragma once
 
 #include <cstddef>
@@ -15,18 +15,18 @@ namespace rocemu::engine {
 
 class Transmitter {
  public:
-  /// All of them outlive this.
+  /// All arguments must outlive this object.
   Transmitter(const FabricConfig& config, Objects& objects, FramePool& frames,
               faults::FrameFaults& way_out)
       : config_(config), objects_(objects), frames_(frames), way_out_(way_out) {}
 
-  /// An empty frame, to put payload into.
+  /// Returns an empty frame, for payload.
   Frame allocate() { return frames_.allocate(); }
   /// Sends `frame`, whose payload of that size is in place, on the QP's path.
   void send(QueuePair& qp, wire::Packet& packet, size_t payload_size, Frame frame,
             const Resend& resend = {});
-  /// The same for a packet that says itself where it comes from and goes to. `inside` is the device
-  /// of the fabric that it is for, if one is.
+  /// The same for a packet that contains its own source and destination. `inside` is the
+  /// destination device of the fabric, if there is one.
   void send(DeviceIndex from, std::optional<DeviceIndex> inside, const wire::Packet& packet,
             size_t payload_size, Frame frame, const Resend& resend) {
     send(from, inside, packet, payload_size, std::move(frame), resend, nullptr);
@@ -35,7 +35,7 @@ class Transmitter {
  private:
   void send(DeviceIndex from, std::optional<DeviceIndex> inside, const wire::Packet& packet,
             size_t payload_size, Frame frame, const Resend& resend, const QueuePair* qp);
-  /// One to each device of the fabric that has a member.
+  /// Sends a copy to each device of the fabric that has a member.
   void send_to_group(const Departure& departure, const wire::Packet& packet, const QueuePair* qp);
 
   const FabricConfig& config_;

@@ -10,7 +10,8 @@ namespace {
 
 using wire::Operation;
 
-/// The message in progress will not be completed: its receive WQE is for the next one (9.8.2.2.4).
+/// The message in progress will not be completed: the next message uses its receive WQE
+/// (9.8.2.2.4).
 void abandon(TransportContext& context, QueuePair& qp) {
   RecvHalf& recv = qp.recv;
   recv.in_message = false;
@@ -18,8 +19,8 @@ void abandon(TransportContext& context, QueuePair& qp) {
   if (recv.wqe && recv.wqe->srq) receive_queue::give_back(context, qp);
 }
 
-/// What is wrong with the peer's message drops it, its length too; what is wrong with our own WQE
-/// fails the QP (IBTA vol 1, 9.9.3, classes D and A).
+/// An error in the peer's message, including its length, drops the message; an error of the
+/// receiver's WQE fails the QP (IBTA vol 1, 9.9.3, classes D and A).
 bool is_peers_mistake(Verdict verdict) {
   return verdict != Verdict::kBadReceiveLKey && verdict != Verdict::kReceiveMemoryUnwritable &&
          verdict != Verdict::kBadReceiveWqe;

@@ -5,7 +5,8 @@
 
 namespace rocemu::engine {
 
-// Each fills the reply's body and returns 0, or the errno value that its man page names.
+// Each function fills in the reply's body and returns 0, or the errno value that its man page
+// names.
 
 int create_ah(CommandContext& context, ClientId client, const abi::Request::Body& in,
               uint32_t& handle);

@@ -1,4 +1,4 @@
-// What the verbs commands work on.
+// The environment of the verbs commands
 #pragma once
 
 #include "emulator/engine/base/host_memory.h"

@@ -93,7 +93,7 @@ int dispatch(CommandContext& context, ClientId client, const Request& request, R
       return create_ah(context, client, in, out.object.handle);
     case Op::kDestroyAh:
       return destroy_ah(context, client, in.object.handle);
-    case Op::kHello:  // the daemon's; here only for rules, as what follows
+    case Op::kHello:  // handled by the daemon, like the next ones; here only for rules
     case Op::kCreateChannel:
       return 0;
     default:
@@ -101,7 +101,8 @@ int dispatch(CommandContext& context, ClientId client, const Request& request, R
   }
 }
 
-/// How much of the device all of its clients have of what the request makes (refusal_of()).
+/// Returns how much of the resource that the request needs is in use by all clients of the device
+/// (refusal_of()).
 uint64_t in_use(const Objects& objects, DeviceIndex device, const Request& request) {
   const auto count = [&](const auto& table) {
     uint64_t total = 0;
@@ -136,7 +137,7 @@ uint64_t in_use(const Objects& objects, DeviceIndex device, const Request& reque
   }
 }
 
-/// As dispatch(), on a device that has the limits of another NIC.
+/// The same as dispatch(), on a device that has the limits of another NIC.
 int dispatch_by_profile(CommandContext& context, ClientId client, const Request& request,
                         Reply::Body& out) {
   const DeviceIndex device = context.objects.clients.device_of(client);
@@ -153,7 +154,7 @@ int dispatch_by_profile(CommandContext& context, ClientId client, const Request&
 Reply execute(CommandContext& context, ClientId client, const Request& request) {
   Reply reply{};
   reply.magic = abi::kMagic;
-  reply.version = request.version;  // the daemon's own, but in a replay that of the recording
+  reply.version = request.version;  // the daemon's own, but in a replay the recorded one
   reply.op = request.op;
   reply.sequence = request.sequence;
   if (context.objects.has_lost_its_device(client) && !abi::may_be_asked_for(request.op)) {

@@ -1,5 +1,5 @@
-// Control requests: creating, changing and destroying objects. What a request may hold wrongly is
-// the application's mistake and answered with the errno its man page names.
+// Control requests: creating, modifying and destroying objects. An invalid request is the
+// application's mistake and is answered with the errno that the man page names.
 #pragma once
 
 #include "emulator/engine/verbs/command_context.h"

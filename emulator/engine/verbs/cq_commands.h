@@ -5,11 +5,12 @@
 
 namespace rocemu::engine {
 
-// Each fills the reply's body and returns 0, or the errno value that its man page names.
+// Each function fills in the reply's body and returns 0, or the errno value that its man page
+// names.
 
 int create_cq(CommandContext& context, ClientId client, const abi::Request::Body& in,
               abi::Reply::Body& out);
-/// Only the capacity: the completions that wait are the daemon's to move.
+/// Changes only the capacity: the daemon moves the waiting completions.
 int resize_cq(CommandContext& context, ClientId client, const abi::Request::Body& in,
               abi::Reply::Body& out);
 int modify_cq(CommandContext& context, ClientId client, const abi::Request::Body& in);

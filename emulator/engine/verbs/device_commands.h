@@ -5,7 +5,8 @@
 
 namespace rocemu::engine {
 
-// Each fills the reply's body and returns 0, or the errno value that its man page names.
+// Each function fills in the reply's body and returns 0, or the errno value that its man page
+// names.
 
 int query_device(const Device& device, abi::DeviceAttr& attr);
 int query_port(const Device& device, uint32_t port, abi::PortAttr& attr);

@@ -7,7 +7,7 @@
 namespace rocemu::engine {
 namespace {
 
-/// Objects that one step destroys at most: a millisecond or two.
+/// The maximum number of objects that one step destroys, which takes a millisecond or two.
 constexpr uint32_t kReleasedPerStep = 1024;
 
 }  // namespace
@@ -19,7 +19,7 @@ void LeavingClients::detach(ClientId client) {
     found->detached = true;
     return;
   }
-  // Before those with more objects, which may take long.
+  // Before clients with more objects, which may take long.
   leaving_.push_front({.client = client, .detached = true});
   release();
   if (objects_.clients.contains(client)) silence(client);
@@ -36,7 +36,7 @@ void LeavingClients::remove_device(DeviceIndex index) {
 
 void LeavingClients::silence(ClientId client) {
   objects_.qps.for_each_of(client, [](QueuePair& qp) {
-    if (!qp.further_references.empty()) return;  // it stays
+    if (!qp.further_references.empty()) return;  // the QP stays
     qp.state = abi::QpState::kReset;
     qp.scheduled = false;
     for (Timer& timer : qp.timers) timer.deadline.reset();
@@ -62,7 +62,7 @@ bool LeavingClients::release_objects(Leaving& leaving, uint32_t& budget) {
     }
     return true;
   };
-  // Users before what they use.
+  // Objects are released before the objects that they use.
   if (!release_all(objects_.qps, [&](QueuePair& qp) {
         if (!qp.further_references.empty()) drop_further_references(qp, client);
         release_qp(context_, qp, client, qp.user_handle);
@@ -73,7 +73,7 @@ bool LeavingClients::release_objects(Leaving& leaving, uint32_t& budget) {
     return false;
   if (!leaving.has_left_xrcds) leave_xrcds(client);
   leaving.has_left_xrcds = true;
-  // A PD stays for the contexts that imported it, as the kernel's object does.
+  // A PD stays for the contexts that imported it, like the kernel's object.
   const std::optional<ClientId> heir = objects_.clients.heir_of(client);
   return release_all(objects_.cqs, [&](CompletionQueue& cq) { objects_.cqs.destroy(cq.id); }) &&
          release_all(objects_.mrs.windows(), [&](MemoryWindow& mw) { objects_.destroy(mw); }) &&
@@ -97,7 +97,7 @@ void LeavingClients::drop_further_references(QueuePair& qp, ClientId client) {
   }
 }
 
-/// What it still has of them now are references to other clients' target QPs.
+/// The remaining objects are now references to other clients' target QPs.
 void LeavingClients::leave_xrcds(ClientId client) {
   bool has_references = false;
   objects_.xrcds.for_each([&](const XrcDomain& domain) {
@@ -121,7 +121,7 @@ void LeavingClients::finish(const Leaving& leaving) {
     objects_.clients.remove(leaving.client);
   }
   if (!objects_.devices[index].removed) return;
-  // PDs that were inherited from one client by the next.
+  // Releases PDs that one client after another inherited.
   const bool others_depart = std::ranges::any_of(leaving_, [&](const Leaving& other) {
     return objects_.clients.device_of(other.client) == index;
   });

@@ -1,5 +1,6 @@
-// Clients that are gone, and those whose device is. One of them may have had a million objects, and
-// the others are not to wait until all of those are destroyed: so that is done by and by.
+// Clients that have ended, and clients whose device was removed. Such a client may have had a
+// million objects, and other clients must not wait until all of them are destroyed, so they are
+// destroyed in parts.
 #pragma once
 
 #include <cstdint>
@@ -11,29 +12,29 @@ namespace rocemu::engine {
 
 class LeavingClients {
  public:
-  /// What `context` refers to outlives this.
+  /// The objects to which `context` refers must outlive this object.
   explicit LeavingClients(const CommandContext& context)
       : context_(context), objects_(context.objects) {}
 
-  /// The client is gone.
+  /// The client has ended.
   void detach(ClientId client);
-  /// Its device is: the clients stay, but without objects.
+  /// The device was removed: its clients stay, but without objects.
   void remove_device(DeviceIndex index);
-  /// Goes on with what is left of them, for a while.
+  /// Destroys the next part of the remaining objects.
   void release();
   bool empty() const { return leaving_.empty(); }
 
  private:
   struct Leaving {
     ClientId client;
-    bool detached;                // else only its device is gone
-    bool has_left_xrcds = false;  // and gave back what it had of them
+    bool detached;                // otherwise only its device was removed
+    bool has_left_xrcds = false;  // and released its references to them
   };
 
-  /// From now on the client's QPs neither send nor receive, as if they were gone.
+  /// From now on the client's QPs neither send nor receive, as if they were destroyed.
   void silence(ClientId client);
-  /// All that the client has, but no more than `budget` objects; what others still need of it goes
-  /// to them. True if that was all.
+  /// Destroys the client's objects, but at most `budget` of them; objects that others still need
+  /// are given to them. Returns whether that was all.
   bool release_objects(Leaving& leaving, uint32_t& budget);
   void drop_further_references(QueuePair& qp, ClientId client);
   void leave_xrcds(ClientId client);

@@ -15,7 +15,7 @@ wire::IpAddress group_of(const abi::Request::Body& in) {
   return group;
 }
 
-/// 0 and the QP, or why it cannot be one of a multicast group.
+/// Returns 0 and the QP, or the reason why it cannot be a member of a multicast group.
 int find_datagram_qp(CommandContext& context, ClientId client, const abi::Request::Body& in,
                      QueuePair*& qp) {
   qp = owned(context.objects.qps, in.mcast.qpn, client);

@@ -5,10 +5,10 @@
 
 namespace rocemu::engine {
 
-// Each returns 0, or the errno value that its man page names.
+// Each function returns 0, or the errno value that its man page names.
 
-/// Tells the network, if there is one beyond the device, that the device's first QP has joined the
-/// group or its last one has left it.
+/// Notifies the network outside the device, if there is one, that the device's first QP has joined
+/// the group or its last one has left it.
 void report_membership(CommandContext& context, DeviceIndex device, const wire::IpAddress& group,
                        bool member);
 

@@ -13,7 +13,7 @@ namespace {
 constexpr uint64_t kPage = 4096;
 constexpr uint64_t kWholeAddressSpace = ~uint64_t{0};
 
-/// Is there memory at each of these addresses?
+/// Returns whether there is memory at each of these addresses.
 bool readable(CommandContext& context, ClientId client, std::span<const uint64_t> addresses) {
   constexpr size_t kAtOnce = 256;
   std::array<RemoteRange, kAtOnce> ranges;
@@ -23,14 +23,14 @@ bool readable(CommandContext& context, ClientId client, std::span<const uint64_t
     for (size_t i = 0; i < count; ++i) ranges[i] = {addresses[i], 1};
     const std::array<std::span<uint8_t>, 1> target{std::span(bytes).first(count)};
     const auto result = context.memory.read(client, {ranges.data(), count}, target);
-    // What the program has yet to provide (userfaultfd) is memory.
+    // Memory that the program has yet to provide (userfaultfd) exists.
     if (result != MemoryResult::kDone && result != MemoryResult::kNotYet) return false;
     addresses = addresses.subspan(count);
   }
   return true;
 }
 
-/// What a registration says about a region.
+/// The parameters of a registration
 struct Registration {
   uint32_t access;
   uint64_t address;
@@ -64,12 +64,13 @@ int check(CommandContext& context, ClientId client, const Registration& wanted) 
     return EINVAL;
   }
   if (wanted.implicit()) {
-    // "IBV_ACCESS_HUGETLB [...] in explicit mode only"; and all of memory has its own addresses.
+    // "IBV_ACCESS_HUGETLB [...] in explicit mode only"; and a region of all memory uses the
+    // memory's own addresses.
     return (wanted.access & abi::kAccessHugetlb) != 0 || wanted.iova != 0 ? EINVAL : 0;
   }
   if (wanted.on_demand() || wanted.length == 0) return 0;
-  // A NIC finds out when it pins the pages; first and last are looked at here, the rest when it is
-  // used.
+  // A NIC notices missing pages when it pins them; here only the first and the last are checked,
+  // and the others when they are used.
   const std::array<uint64_t, 2> ends{wanted.address, wanted.address + wanted.length - 1};
   return readable(context, client, ends) ? 0 : EFAULT;
 }
@@ -188,8 +189,8 @@ int rereg_mr(CommandContext& context, ClientId client, const abi::Request::Body&
   region->pd = pd->id;
   context.objects.mrs.give(*region, owner);
   apply(wanted, *region);
-  // A peer that was told a key must not reach other memory by it; but it may go on to use it for
-  // the same memory, of which only the rights changed.
+  // A peer with the old key must not reach other memory with it, but it may continue to use it for
+  // the same memory if only the rights changed.
   if (changes(abi::kReregTranslation)) context.objects.mrs.renew_keys(*region);
   describe(*region, out);
   return 0;
@@ -231,7 +232,7 @@ int advise_mr(CommandContext& context, ClientId client, const abi::Request::Body
     for (uint32_t i = 0; i < arguments.num_sge; ++i) bytes += arguments.sges[i].length;
     if (bytes > abi::kMaxFlushedBytes) return EINVAL;
   }
-  // The errors are those of ibv_advise_mr(3); an L_Key that nothing has is ENOENT, as with mlx5.
+  // The errors are those of ibv_advise_mr(3); an unknown L_Key is ENOENT, as with mlx5.
   for (const abi::Sge& sge : std::span(arguments.sges).first(arguments.num_sge)) {
     const MemoryRegion* region = context.objects.mrs.find_by_lkey(sge.lkey);
     if (region == nullptr) return ENOENT;
@@ -243,7 +244,7 @@ int advise_mr(CommandContext& context, ClientId client, const abi::Request::Body
     const auto place =
         context.objects.mrs.resolve_local(pd->id, sge.lkey, sge.address, sge.length, 0);
     if (!place) return EFAULT;
-    // "Otherwise the driver can choose to postpone": then nothing is to be done for us.
+    // "Otherwise the driver can choose to postpone": in this case nothing needs to be done.
     if ((arguments.flags & kFlush) == 0 || arguments.advice == kPrefetchNoFault) continue;
     std::array<uint64_t, 256> pages;
     size_t count = 0;

@@ -5,7 +5,8 @@
 
 namespace rocemu::engine {
 
-// Each fills the reply's body and returns 0, or the errno value that its man page names.
+// Each function fills in the reply's body and returns 0, or the errno value that its man page
+// names.
 
 int alloc_pd(CommandContext& context, ClientId client, uint32_t& handle);
 int dealloc_pd(CommandContext& context, ClientId client, uint32_t handle);

@@ -10,7 +10,8 @@ using abi::Op;
 using abi::QpType;
 
 constexpr uint32_t kXrcFlag = 1u << 20;  // IBV_DEVICE_XRC
-/// abi::PostRules::no_inline_room of a profile whose QPs have it: the provider does not ask for it.
+/// abi::PostRules::no_inline_room for a profile whose QPs have this room: the provider does not
+/// request it.
 constexpr uint32_t kRoomInEngine = 1;
 constexpr uint32_t kOptionalAccess = 0x3ff00000;  // IBV_ACCESS_OPTIONAL_RANGE
 
@@ -152,7 +153,7 @@ std::optional<Refusal> refusal_of(const DeviceProfile& profile, const abi::Reque
         check.at_most(in.rereg_mr.length, attr.max_mr_size, "bytes in a memory region", EINVAL);
       break;
     case Op::kAllocMw:
-      // Some drivers have the verb and say 0.
+      // Some drivers have the verb and report 0.
       if (attr.max_mw != 0) check.one_more(in_use, attr.max_mw, "memory windows", ENOMEM);
       break;
     case Op::kAllocPd:
@@ -186,7 +187,7 @@ abi::Request as_granted(const DeviceProfile& profile, const abi::Request& reques
   uint32_t& bytes = cap.max_inline_data;
   if (profile.qp.inline_above == InlineAbove::kCap)
     bytes = std::min(bytes, profile.attr.max_inline_data);
-  // Inline data goes where the SGEs would be.
+  // Inline data uses the space of the SGEs.
   if (profile.posts.no_inline_room == kRoomInEngine) {
     const uint64_t room = uint64_t{cap.max_send_sge} * sizeof(abi::Sge);
     const uint64_t most = profile.attr.max_inline_data;

@@ -1,4 +1,4 @@
-// What the device's profile does not allow: verbs that the driver lacks, and limits below the
+// The requests that the device's profile forbids: verbs that the driver lacks, and limits below the
 // engine's own. `generic` refuses nothing here.
 #pragma once
 
@@ -16,13 +16,13 @@ struct Refusal {
   std::string what;  // "asked for 256 bytes of inline data, the device has 101"
 };
 
-/// Returns why the profile refuses the request, or nullopt. `in_use` is how many objects of the
-/// kind that the request makes the device has already; bytes for device memory, and members of the
-/// group for attach_mcast.
+/// Returns why the profile refuses the request, or nullopt. `in_use` is the number of objects of
+/// the requested kind that the device has already; it is bytes for device memory, and members of
+/// the group for attach_mcast.
 std::optional<Refusal> refusal_of(const DeviceProfile& profile, const abi::Request& request,
                                   uint64_t in_use);
 
-/// Returns the request as the driver carries it out: with the inline data that it grants.
+/// Returns the request as the driver executes it: with the inline data that it grants.
 abi::Request as_granted(const DeviceProfile& profile, const abi::Request& request);
 
 }  // namespace rocemu::engine

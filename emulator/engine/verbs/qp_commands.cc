@@ -17,7 +17,7 @@ namespace {
 
 using abi::QpState;
 
-/// What follows from a change that was checked and made.
+/// Carries out the consequences of a change that was checked and made.
 void enter_state(CommandContext& context, QueuePair& qp, QpState from, QpState to, uint32_t mask) {
   switch (to) {
     case QpState::kReset:
@@ -32,7 +32,7 @@ void enter_state(CommandContext& context, QueuePair& qp, QpState from, QpState t
       if (from == QpState::kInit) {
         qp.recv.expected = qp.recv.answered = wire::Psn(qp.attr.rq_psn);
         qp.recv.msn = 0;
-        // A datagram goes any way: all that limits it is the port.
+        // A datagram can go to any destination, so only the port limits it.
         if (qp.type == abi::QpType::kUd) {
           qp.attr.path_mtu = static_cast<uint32_t>(context.objects.device_of(qp).config.active_mtu);
         }
@@ -63,7 +63,7 @@ void enter_state(CommandContext& context, QueuePair& qp, QpState from, QpState t
   qp.state = to;
 }
 
-/// What a QP of each type consists of.
+/// The parts of a QP of each type
 struct Parts {
   ProtectionDomain* pd = nullptr;
   CompletionQueue* send_cq = nullptr;
@@ -109,7 +109,8 @@ int create_qp(CommandContext& context, ClientId client, const abi::Request::Body
   if (const int error = find_parts(context, client, in, parts)) return error;
   abi::QpCap cap = arguments.cap;
   // ibv_create_qp(3): "The attributes max_recv_wr and max_recv_sge are ignored by ibv_create_qp()
-  // if the QP is to be associated with an SRQ." So is what an XRC QP does not have.
+  // if the QP is to be associated with an SRQ." Attributes that an XRC QP does not have are
+  // ignored, too.
   if (parts.recv_cq == nullptr || parts.srq != nullptr) cap.max_recv_wr = cap.max_recv_sge = 0;
   if (parts.send_cq == nullptr) cap = {};
   if (cap.max_send_wr > kMaxQpWr || cap.max_recv_wr > kMaxQpWr || cap.max_send_sge > kMaxSge ||
@@ -190,7 +191,7 @@ int query_qp(CommandContext& context, ClientId client, uint32_t handle, abi::Rep
   const QueuePair* qp = context.objects.qp_of(client, QpNumber{handle});
   if (qp == nullptr) return ENOENT;
   out.query_qp.attr = qp->attr;
-  // The PSNs of the next new request, sent and expected, as Linux's drivers return them (rxe:
+  // The PSNs of the next new request, to send and to receive, as Linux's drivers return them (rxe:
   // rxe_qp_to_attr(); mlx5: next_send_psn, next_rcv_psn). Before RTS and RTR they are 0.
   out.query_qp.attr.sq_psn = qp->send.sent_limit.value();
   out.query_qp.attr.rq_psn = qp->recv.expected.value();

@@ -1,5 +1,5 @@
-// Which attributes a QP needs, may have and must not have at each state change, and which values
-// they can take (IBTA vol 1, 10.3.1 and tables "QP State Transition Properties"; ibv_modify_qp(3)).
+// The attributes that a QP needs, may have and must not have at each state change, and their valid
+// values (IBTA vol 1, 10.3.1 and tables "QP State Transition Properties"; ibv_modify_qp(3))
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,18 @@ struct AttributeRule {
   uint32_t optional;
 };
 
-/// Nothing if the QP type has no such transition. kAttrState is always allowed and in neither mask.
+/// Returns nothing if the QP type has no such transition. kAttrState is always allowed and in
+/// neither mask.
 std::optional<AttributeRule> transition_rule(abi::QpType type, abi::QpState from, abi::QpState to);
 
-/// The attributes that mean something to the type. What concerns the half that an XRC QP does not
-/// have is ignored, as Linux does (core/uverbs_cmd.c, modify_qp_mask): programs set both halves
-/// alike.
+/// Returns the attributes that have a meaning for the type. Attributes of the half that an XRC QP
+/// does not have are ignored, as in Linux (core/uverbs_cmd.c, modify_qp_mask), since programs set
+/// both halves alike.
 uint32_t relevant_attributes(abi::QpType type, uint32_t mask);
 
-/// 0 or EINVAL: are all required attributes there, none that is not allowed, and are the values
-/// that concern no other object (port, P_Key index, MTU, PSNs, timers, counts) in range?
+/// Returns 0 or EINVAL. Checks that all required attributes are set, and none that is not allowed,
+/// and that the values that concern no other object (port, P_Key index, MTU, PSNs, timers, counts)
+/// are in range.
 int check_attributes(abi::QpType type, abi::QpState from, const abi::QpAttr& attr, uint32_t mask,
                      abi::Mtu active_mtu);
 

@@ -15,12 +15,12 @@ void set_known(std::vector<Finding>& findings, const std::string& file) {
   const Json json = Json::parse(contents_of(file), nullptr, false);
   if (!json.is_object() || !json.contains("findings"))
     throw ExploreError("--known " + file +
-                       " is no report.json of rocemu explore; copy one from a findings folder");
+                       " is not a report.json of rocemu explore; copy one from a findings folder");
   for (Finding& finding : findings) {
     finding.known = std::ranges::any_of(json["findings"], [&](const Json& one) {
       if (one.value("place", "") != finding.place) return false;
       const auto stacks = one.value("stacks", std::vector<std::string>());
-      // Not every machine can read them.
+      // Stacks cannot be read on every machine.
       return stacks.empty() || finding.stacks.empty() || stacks == finding.stacks;
     });
   }

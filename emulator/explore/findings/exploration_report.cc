@@ -107,7 +107,8 @@ std::string report_on(const Summary& summary, const Finding& finding) {
 
 namespace {
 
-/// The runs that were not what they had been, and what they did instead; of many some.
+/// Lists the runs that differed from the earlier runs, and what they did instead; if there are
+/// many, only some of them.
 std::string missed_points(const std::map<size_t, Result>& results) {
   constexpr int kMost = 3;
   std::string text;

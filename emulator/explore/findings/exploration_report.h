@@ -1,4 +1,4 @@
-// The findings of an exploration, for people and for programs.
+// Writes the findings of an exploration for users and for programs.
 #pragma once
 
 #include <filesystem>
@@ -17,24 +17,25 @@ struct Summary {
   size_t points = 0, classes = 0, trials = 0;
   int64_t baseline_ns = 0;
   bool deterministic = true;
-  std::string stopped;  // why not everything was done; empty if it was
+  std::string stopped;  // why some runs are missing; empty if none are
   std::vector<Trial> not_tried = {};
 };
 
-/// The command as a shell takes it.
+/// Returns the command with the quotes that a shell needs.
 std::string shell_text(const std::vector<std::string>& command);
-/// A line for each thread.
+/// Returns a line for each thread.
 std::string stacks_text(const Finding& finding);
 std::string reproduce_line(const Summary& summary, const Finding& finding);
 
-/// The text of report.txt in the finding's folder.
+/// Returns the text of report.txt in the finding's folder.
 std::string report_on(const Summary& summary, const Finding& finding);
 
-/// "confirmed by 1 of 2 repetitions"
+/// Returns, for example, "confirmed by 1 of 2 repetitions".
 std::string repetitions_text(const Finding& finding);
-/// "90 of 90 faults at 18 fault points in 17 classes: 30 SURVIVED 60 REPORTED"
+/// Returns, for example, "90 of 90 faults at 18 fault points in 17 classes: 30 SURVIVED 60
+/// REPORTED".
 std::string counts_text(const Summary& summary, const std::map<size_t, Result>& results);
-/// Says why the exploration ended early, and what was left undone.
+/// Describes why the exploration ended early, and what was not done.
 std::string stopped_text(const Summary& summary, const std::vector<Finding>& findings);
 
 /// Writes report.txt, report.json, report.xml (JUnit), report.sarif and report.html into the

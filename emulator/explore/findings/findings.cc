@@ -17,8 +17,8 @@ bool is_broad(const Cause& cause) {
       [&](std::string_view effect) { return cause.rule.find(effect) != std::string::npos; });
 }
 
-/// What is the same in all cases that have one cause comes first, then what is easiest to follow:
-/// what happens once, to one thing, and early.
+/// The order of findings: first comes what is common to all cases of one cause; then what is
+/// easiest to understand, which happens once, to one object, and early.
 auto order_of(const Result& result) {
   const Trial& trial = result.trial;
   const bool once = std::ranges::all_of(trial.causes, [](const Cause& cause) {
@@ -36,8 +36,7 @@ std::string_view verb_in(std::string_view rule) {
   return rule.substr(0, rule.find_first_of(",}"));
 }
 
-/// Returns whether the report says no more than what the fault does: that a verb failed, or that a
-/// CQ overran.
+/// Returns whether the report only repeats the fault: that a verb failed, or that a CQ overran.
 bool is_fault(const Misuse& misuse, const Trial& trial) {
   return std::ranges::any_of(trial.causes, [&](const Cause& cause) {
     if (cause.rule.find("do: overrun") != std::string::npos) return misuse.rule == "cq-overrun";

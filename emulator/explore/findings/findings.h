@@ -1,4 +1,4 @@
-// Runs that ended badly, grouped by where they ended: one finding for each cause.
+// Groups the runs that ended badly by the place where they ended. Each cause becomes one finding.
 #pragma once
 
 #include <map>
@@ -11,14 +11,15 @@
 
 namespace rocemu::explore {
 
-/// A run of a trial, and how it is judged.
+/// A run of a trial, and the judgements on it
 struct Result {
   Trial trial;
   RunFacts facts;
-  Judgement judgement;                  // on how it ended
-  std::vector<Judgement> misuses = {};  // that the runs without faults do not have
+  Judgement judgement;                  // on the run's end
+  std::vector<Judgement> misuses = {};  // only those that the runs without faults do not have
 
-  /// Returns the verdict of the judgement, or MISUSE if that would be no finding and there is one.
+  /// Returns the verdict of the judgement. If that is not a finding but there is a misuse, returns
+  /// MISUSE.
   Verdict verdict() const;
   std::string detail() const;
   /// Returns the judgements that are findings.
@@ -29,37 +30,37 @@ Result judged(const Trial& trial, const RunFacts& facts, const Baseline& baselin
               const Limits& limits);
 
 struct Finding {
-  size_t number = 0;  // from 1, and the name of its folder
+  size_t number = 0;  // from 1; also the name of its folder
   Verdict verdict{};
-  std::string place;                // of the judgement: by this it is known again
+  std::string place;                // of the judgement: identifies the finding in a later run
   std::string detail;               // of the judgement
   std::vector<std::string> stacks;  // of the judgement
   std::vector<size_t> triggers;     // numbers of trials; the first is the smallest and earliest
-  Trial smallest;                   // the first, without what it does not need
+  Trial smallest;                   // the first trial, without its unneeded parts
   int confirmed = 0, repetitions = 0;
   bool known = false;       // --known names it
   bool is_warning = false;  // of the judgement
 
   /// Returns whether a repetition ended like the finding, or none was run. A finding that occurred
-  /// only once says more about a busy machine than about the program.
+  /// only once often shows a busy machine and no mistake of the program.
   bool is_repeatable() const { return repetitions == 0 || confirmed > 0; }
   /// Describes what happened, in a sentence.
   std::string sentence() const;
 };
 
-/// By which a finding is known again.
+/// Returns the text that identifies a finding in a later run.
 std::string place_of(const Judgement& judgement);
 
-/// Returns whether a run of the finding's smallest trial has it again.
+/// Returns whether a run of the finding's smallest trial had the same result.
 bool has_again(const Finding& finding, const RunFacts& facts, const Baseline& baseline,
                const Limits& limits);
 
-/// Results by the number of their trial, in that order. Verdicts that are no findings are left out.
-/// Misuses of the baseline are findings that no fault triggers.
+/// Groups results by the number of their trial, in that order. Verdicts that are not findings are
+/// omitted. Misuses of the baseline are findings that no fault triggers.
 std::vector<Finding> group(const std::map<size_t, Result>& results,
                            const std::vector<Judgement>& baseline_misuses = {});
 
-/// True for what a user has to look at, by default or not.
+/// Returns true for verdicts that users must examine, by default or not.
 bool is_finding(Verdict verdict);
 
 }  // namespace rocemu::explore

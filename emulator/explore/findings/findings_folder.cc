@@ -6,7 +6,7 @@ namespace rocemu::explore {
 namespace fs = std::filesystem;
 namespace {
 
-/// Removes what explorations make in a folder, and nothing else.
+/// Removes the files that explorations write to a folder, and no others.
 void clear_folder(const fs::path& folder) {
   for (const char* name : {kResultsFile, kPlanFile, "report.txt", "report.json", "report.xml",
                            "report.sarif", "report.html"})
@@ -48,7 +48,7 @@ void remove_findings_but(const std::vector<std::string>& scenarios, const fs::pa
 void discard_baseline(const fs::path& folder) {
   std::error_code ignored;
   fs::remove_all(folder / "baseline", ignored);
-  fs::remove(folder, ignored);  // unless something is left in it
+  fs::remove(folder, ignored);  // if nothing else is in it
 }
 
 }  // namespace rocemu::explore

@@ -1,4 +1,4 @@
-// The folder in which an exploration leaves what it found.
+// The folder into which an exploration writes its findings
 #pragma once
 
 #include "emulator/explore/trials/options.h"
@@ -8,8 +8,8 @@ namespace rocemu::explore {
 inline constexpr char kResultsFile[] = "results.jsonl";
 inline constexpr char kPlanFile[] = "plan.json";
 
-/// Makes the folder, or with Options::force empties it of an earlier exploration's findings. Throws
-/// ExploreError if what is there may not go.
+/// Creates the folder, or with Options::force removes an earlier exploration's findings from it.
+/// Throws ExploreError if the folder has files that must not be removed.
 void prepare_folder(const Options& options);
 
 /// Removes the folders of findings whose scenarios differ from `scenarios`, which begins with that
@@ -17,7 +17,8 @@ void prepare_folder(const Options& options);
 void remove_findings_but(const std::vector<std::string>& scenarios,
                          const std::filesystem::path& folder);
 
-/// Nothing was found yet: a folder without results would be in the way of the next attempt.
+/// Removes the folder if nothing was found yet, since a folder without results would prevent the
+/// next attempt.
 void discard_baseline(const std::filesystem::path& folder);
 
 }  // namespace rocemu::explore

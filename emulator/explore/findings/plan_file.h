@@ -1,5 +1,5 @@
-// plan.json of a findings folder: what an exploration tries, and the baseline it compares with.
-// From it and the results, merge() makes the report where the command is not at hand.
+// plan.json of a findings folder: the faults that an exploration tries, and the baseline it
+// compares with. merge() writes the report from it and the results, without the command.
 #pragma once
 
 #include <map>
@@ -13,8 +13,7 @@
 namespace rocemu::explore {
 
 struct PlanFile {
-  Json identity;  // the command and what else has to be the same for results to be of one
-                  // exploration
+  Json identity;  // the command, and all else that must be equal in results that are combined
   size_t points = 0, classes = 0;
   bool deterministic = true;
   std::vector<RunFacts> baseline;
@@ -27,10 +26,10 @@ struct PlanFile {
 
 Json identity_of(const Options& options, const RunFacts& baseline);
 
-/// Throws std::system_error.
+/// Writes the file. Throws std::system_error.
 void write_plan(const std::filesystem::path& folder, const PlanFile& plan);
 
-/// Throws ExploreError, which names the file, if there is none or it makes no sense.
+/// Reads the file. Throws ExploreError, which names the file, if it is missing or invalid.
 PlanFile read_plan(const std::filesystem::path& folder);
 
 }  // namespace rocemu::explore

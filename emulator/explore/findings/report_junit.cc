@@ -11,7 +11,7 @@ class Cases {
  public:
   explicit Cases(const Summary& summary) : summary_(summary) {}
 
-  /// Adds the test of a trial. `findings` are those that it has, without those that are known.
+  /// Adds the test of a trial. `findings` are the trial's findings, without those that are known.
   void add(const Trial& trial, const std::vector<const Finding*>& findings) {
     ++count_;
     text_ += fmt::format("    <testcase classname=\"{}\" name=\"{}\"",
@@ -28,7 +28,7 @@ class Cases {
   }
 
  private:
-  /// JUnit has one result for each test: a failure goes before anything else.
+  /// JUnit has one result for each test: a failure has precedence over the other results.
   std::string result_of(const std::vector<const Finding*>& findings) {
     const Finding *failure = nullptr, *unsure = nullptr;
     std::string failed, warned;

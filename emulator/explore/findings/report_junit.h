@@ -9,8 +9,8 @@
 
 namespace rocemu::explore {
 
-/// Returns the file's text. A test fails with the findings that its fault triggers; findings that
-/// are warnings are its output. The run without faults is a separate test if it has a finding.
+/// Returns the file's text. A test fails if its fault triggers findings; findings that are warnings
+/// are only its output. The run without faults is a separate test if it has a finding.
 std::string report_as_junit(const Summary& summary, const std::map<size_t, Result>& results,
                             const std::vector<Finding>& findings);
 

@@ -10,7 +10,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Long words, such as a command without a blank, are broken: everything fits a narrow screen.
+// Long words, such as a command without a blank, are broken, so that everything fits a narrow
+// screen.
 constexpr std::string_view kHead = R"(<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -44,7 +45,7 @@ tr{border-bottom:1px solid var(--line);padding:.4em 0}}
 </style></head><body>
 )";
 
-/// The files of a finding's folder, and what the page calls them.
+/// The files of a finding's folder, and their names on the page
 constexpr std::array<std::pair<const char*, const char*>, 9> kFiles = {{
     {"timeline.html", "timeline"},
     {"scenario.yaml", "scenario"},
@@ -57,7 +58,7 @@ constexpr std::array<std::pair<const char*, const char*>, 9> kFiles = {{
     {"report.txt", "report"},
 }};
 
-/// "NOT REACHED" gives two classes; NOT has the color.
+/// "NOT REACHED" becomes two classes; the class NOT has the color.
 std::string verdict_html(Verdict verdict) {
   return fmt::format("<span class=\"{0}\">{0}</span>", name_of(verdict));
 }

@@ -16,7 +16,7 @@ constexpr Needs kConnection = Needs::kConnection, kSrq = Needs::kSrq;
 constexpr std::string_view kTakesReceive = "SEND SEND_WITH_IMM SEND_WITH_INV RDMA_WRITE_WITH_IMM";
 
 constexpr Fault kTable[] = {
-    // Errnos of the man pages, and those that the kernel gives where the page lists none.
+    // The errnos of the man pages; if the page lists none, those that the kernel returns.
     {kVerb, "open_device import_device rdma_create_event_channel create_comp_channel",
      "{errno: EMFILE}", kOnce, "fails with EMFILE"},
     {kVerb,
@@ -47,7 +47,8 @@ constexpr Fault kTable[] = {
     {kVerb, "rdma_connect rdma_accept", "{errno: ENOMEM}", kOnce, "fails with ENOMEM"},
     {kVerb, "rdma_set_option rdma_leave_multicast", "{errno: EINVAL}", kOnce, "fails with EINVAL"},
 
-    // IBTA vol 1, 11.6.2: what a send work request can complete with before it was sent.
+    // The status with which a send work request can complete before it was sent (IBTA vol 1,
+    // 11.6.2).
     {kWr, "", "{status: LOC_LEN_ERR}", kOnce, "completes with LOC_LEN_ERR"},
     {kWr, "", "{status: LOC_QP_OP_ERR}", kOnce, "completes with LOC_QP_OP_ERR"},
     {kWr, "", "{status: LOC_PROT_ERR}", kOnce, "completes with LOC_PROT_ERR"},
@@ -55,7 +56,7 @@ constexpr Fault kTable[] = {
     {kWr, "BIND_MW LOCAL_INV", "{status: MW_BIND_ERR}", kOnce, "completes with MW_BIND_ERR"},
     {kWr, "", "{raise: QP_FATAL}", kOnce, "its QP fails with IBV_EVENT_QP_FATAL"},
 
-    // And after it was carried out.
+    // The status with which it can complete after it was executed.
     {kSent, "", "{status: RETRY_EXC_ERR}", kOnce, "completes with RETRY_EXC_ERR"},
     {kSent, "RDMA_READ COMP_SWAP FETCH_ADD", "{status: BAD_RESP_ERR}", kOnce,
      "completes with BAD_RESP_ERR"},
@@ -108,7 +109,7 @@ constexpr Fault kTable[] = {
      "is UNREACHABLE"},
     {kCmEvent, "MULTICAST_JOIN", "{event: MULTICAST_ERROR, status: -ENOMEM}", kOnce,
      "is a MULTICAST_ERROR"},
-    // Linux raises it for a connection whose peer's link address has changed
+    // Linux raises UNREACHABLE for a connection whose peer's link address has changed
     // (cma_netevent_callback, since 6.0). librdmacm turns the active side's CONNECT_RESPONSE into
     // the program's ESTABLISHED.
     {kCmEvent, "CONNECT_RESPONSE ESTABLISHED", "{raise_cm: UNREACHABLE}", kOnce,
@@ -122,12 +123,12 @@ constexpr Fault kTable[] = {
     {kCmEvent, "ADDR_RESOLVED ROUTE_RESOLVED CONNECT_RESPONSE ESTABLISHED",
      "{raise_cm: ADDR_CHANGE}", kOnce, "is followed by ADDR_CHANGE"},
 
-    // Linux drops an async event for which it finds no memory (ib_uverbs_async_handler).
+    // Linux drops an async event if it has no memory for it (ib_uverbs_async_handler).
     {kEvent, "", "drop", kOnce, "is lost"},
     {kEvent, "", "drop", kEver, "is lost from then on"},
 
-    // Faults of the device and the process, in each phase: at the calls and completions that begin
-    // a phase.
+    // Faults of the device and the process. They happen in each phase, at the calls and completions
+    // that begin a phase.
     {kVerb, "alloc_pd create_qp modify_qp destroy_qp rdma_connect rdma_accept rdma_disconnect",
      "kill", kOnce, "the process dies at {}"},
     {kSent, "", "kill", kOnce, "the process dies at {}"},
@@ -135,7 +136,7 @@ constexpr Fault kTable[] = {
     {kVerb, "create_qp modify_qp destroy_qp", "{port: {down: 1s}}", kOnce,
      "the port goes down for 1 s at {}"},
     {kSent, "", "{port: down}", kOnce, "the port goes down at {}"},
-    // A fault that the usual retries outlast, and one that they do not.
+    // One fault that is shorter than the usual retries, and one that is longer.
     {kSent, "", "{port: {down: 100ms}}", kOnce, "the port goes down for 100 ms at {}"},
     {kSent, "", "{port: {down: 1s}}", kOnce, "the port goes down for 1 s at {}"},
     {kSent, "", "{gid: {index: 1, address: 10.9.8.7}}", kOnce, "GID 1 changes at {}"},
@@ -154,8 +155,8 @@ constexpr Fault kTable[] = {
     {kReceived, "", "{raise: DEVICE_FATAL}", kOnce, "comes with IBV_EVENT_DEVICE_FATAL"},
     {kReceived, "", "{raise: QP_FATAL}", kOnce, "its QP fails with IBV_EVENT_QP_FATAL"},
     {kRequest, "", "{raise: QP_FATAL}", kOnce, "its QP fails with IBV_EVENT_QP_FATAL"},
-    // IBTA vol 1, 11.6.3.2: a peer's request to a connected QP, even to one that only sends, may be
-    // invalid or violate access rights, and its first packet may establish the communication. A
+    // A peer's request to a connected QP may be invalid or violate access rights, even if the QP
+    // only sends (IBTA vol 1, 11.6.3.2). Its first packet may establish the communication. A
     // program may read the event at any time after that.
     {kSent, "", "{raise: QP_REQ_ERR}", kOnce, "comes with IBV_EVENT_QP_REQ_ERR", kConnection},
     {kSent, "", "{raise: QP_ACCESS_ERR}", kOnce, "comes with IBV_EVENT_QP_ACCESS_ERR", kConnection},

@@ -13,7 +13,7 @@ namespace rocemu::explore {
 
 enum class Times : uint8_t { kOnce, kForEver };
 
-/// The condition that a point must meet besides its kind and name.
+/// The condition that a point must meet in addition to its kind and name
 enum class Needs : uint8_t {
   kNothing,
   kConnection,  // its QP is of a connected type: its peer's requests can be wrong
@@ -25,15 +25,16 @@ struct Fault {
   /// The names of points, separated by blanks; a name that ends in * is a prefix. Empty: all
   /// points.
   std::string_view names;
-  std::string_view effect;  // what stands behind `do:`
+  std::string_view effect;  // the text after `do:`
   Times times;
-  /// The text after the point's own: "fails with ENOMEM". If it has {}, the point's text is
+  /// The text after the point's text: "fails with ENOMEM". If it has {}, the point's text is
   /// inserted there: "the device is removed at {}".
   std::string_view text;
   Needs needs = Needs::kNothing;
 };
 
-/// Events without a row: the effect of another row causes them, or they cannot happen.
+/// Events without a row in the table, because the effect of another row causes them, or because
+/// they cannot happen.
 struct EventNote {
   std::string_view names;  // separated by blanks, without their prefixes
   std::string_view text;
@@ -44,10 +45,10 @@ std::span<const Fault> fault_table();
 std::span<const EventNote> event_notes();
 std::vector<Fault> faults_for(const FaultPoint& point);
 
-/// "server#1's 2nd reg_mr fails with ENOMEM"
+/// Returns, for example, "server#1's 2nd reg_mr fails with ENOMEM".
 std::string text_of(const FaultPoint& point, const Fault& fault);
 
-/// The table and the notes as docs/faults.md shows them.
+/// Returns the table and the notes as docs/faults.md shows them.
 std::string table_as_markdown();
 
 }  // namespace rocemu::explore

@@ -19,7 +19,7 @@ std::string ordinal(uint64_t number) {
   return std::to_string(number) + ending;
 }
 
-/// A string of JSON, which is one of YAML, too.
+/// Returns a JSON string, which is also a YAML string.
 std::string quoted(const std::string& text) {
   return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -72,7 +72,7 @@ class Finder {
     }
   }
 
-  /// A process with one QP needs no number of it.
+  /// If the process has only one QP, the text needs no QP number.
   std::string at_qp(const Qp& qp) const {
     std::string place = "process: " + quoted(qp.process);
     if (qps_of_process_.at(qp.process) > 1)
@@ -124,15 +124,16 @@ class Finder {
 
   /// Counts the calls of all contexts and event channels of the process.
   void on_call(const RecordedEvent& event, std::string call, const std::string& process) {
-    if (event.is_of_list) return;  // rules are for calls
+    if (event.is_of_list) return;  // rules apply to calls
     if (call == "rdma_connect") connecting_.insert(event.number("id"));
-    // librdmacm's rdma_get_cm_event(3) itself accepts what the peer has accepted.
+    // librdmacm's rdma_get_cm_event(3) itself sends the command that confirms the peer's
+    // acceptance.
     const bool establishes = call == "rdma_accept" && connecting_.contains(event.number("id"));
     if (establishes) call = "rdma_establish";
     if (event.text("what") == "post_send" && !event.call_name.empty()) call = event.call_name;
     const std::string place = fmt::format("{}, verb: {}", process, call);
     add_counted(PointKind::kVerb, event.process, call, place);
-    // Work requests of several queues need not come in the order in which they were posted.
+    // Work requests of different queues may be recorded in another order than that of the posts.
     if (event.call_number != 0 && event.text("what") != "cm_command")
       points_.back().nth_total = points_.back().position = event.call_number;
   }
@@ -178,8 +179,8 @@ class Finder {
     if (found == qps_.end() || found->second.process.empty()) return;
     Qp& qp = found->second;
     const std::string opcode = event.text("opcode");
-    // ibv_poll_cq(3): a failed completion has no valid opcode. Such a completion is a consequence,
-    // of a disconnection for example, and its queue cannot be determined.
+    // A failed completion has no valid opcode (ibv_poll_cq(3)). Such a completion is only a
+    // consequence, of a disconnection for example, and its queue cannot be determined.
     if (opcode.empty()) return;
     const bool receives = opcode.starts_with("RECV");
     const uint64_t nth = receives ? ++qp.received : ++qp.sent;
@@ -199,7 +200,7 @@ class Finder {
   bool is_connected_ = false;
 };
 
-/// All that differ in nothing but their position have the same.
+/// Returns a text that is equal for points that differ only in their position.
 std::string group_of(const FaultPoint& point) {
   std::string place = point.place;
   const size_t message = place.find(", message: ");

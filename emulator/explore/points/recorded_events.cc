@@ -12,7 +12,8 @@ namespace rocemu::explore {
 namespace fs = std::filesystem;
 namespace {
 
-/// Commands of librdmacm, and the functions that send them. What is missing fails no function.
+/// The commands of librdmacm, and the functions that send them. No function fails because of a
+/// command that is missing here.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kCmCalls = {{
     {"open_channel", "rdma_create_event_channel"},
     {"create_id", "rdma_create_id"},
@@ -105,8 +106,8 @@ RecordedEvents read_events(const std::filesystem::path& dir) {
     std::vector<std::string>& all = events.processes_of_pid[pid];
     if (std::ranges::find(all, process) == all.end()) all.push_back(process);
   }
-  // Names the events before the one with the name: the opening of a channel, the attachment of a
-  // client.
+  // Names also the events before the one that has the name, such as the opening of a channel or the
+  // attachment of a client.
   for (RecordedEvent& event : events.list) {
     if (!event.process.empty()) continue;
     if (event.json.contains("channel")) event.process = of_channel[event.number("channel")];
@@ -126,7 +127,7 @@ struct CallSite {
 /// The call sites of a process, by the recorded call, in the order of the calls.
 using CallSites = std::map<std::string, std::vector<CallSite>>;
 
-/// One for each program that the process executed and that opened a device.
+/// Returns a table for each program that the process executed and that opened a device.
 std::vector<CallSites> read_call_sites(const fs::path& path) {
   std::vector<CallSites> programs;
   std::ifstream file(path);
@@ -182,7 +183,8 @@ std::map<std::string, int64_t> objects_left(const RecordedEvents& events) {
   const auto destroys = [](const std::string& call) {
     return std::ranges::find(kLifetimes, call, &Lifetime::destroyed_by) != kLifetimes.end();
   };
-  // If the fault itself is that one cannot be destroyed, a program that tries has done its part.
+  // If the fault itself is that an object cannot be destroyed, a program has done its part when it
+  // tries.
   bool trying_is_enough = false;
   for (size_t i = 0; i + 1 < events.list.size(); ++i) {
     trying_is_enough |= events.list[i].json.contains("error") && destroys(events.list[i].call()) &&

@@ -60,11 +60,11 @@ ShrunkChoices shrink_choices(const std::string& of_class,
   AdversarialChoices best;
   const auto leads = [&](const AdversarialChoices& tried) {
     AdversarialRun made = run(adversarial_with(of_class, tried));
-    // The words are those of this run; choices that were never come to go.
+    // The descriptions are those of this run; choices that the run did not reach are removed.
     if (made.is_again) best = std::move(made.choices);
     return made.is_again;
   };
-  // Without numbers all choices are made.
+  // An argument without numbers means that all choices are made.
   if (!leads({})) return {};
   const AdversarialChoices all = best;
   const auto leads_without_all = [&](const AdversarialChoices& tried) {

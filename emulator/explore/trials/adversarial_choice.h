@@ -1,4 +1,4 @@
-// What the adversary of a run did, as its recording says (emulator/engine/adversarial/choices.h).
+// The choices of a run's adversary, as in its recording (emulator/engine/adversarial/choices.h).
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ struct AdversarialChoice {
 };
 using AdversarialChoices = std::vector<AdversarialChoice>;
 
-/// Reads lines "placement 17 TEXT"; those of other classes, and damaged ones, are left out.
+/// Reads lines such as "placement 17 TEXT". Lines of other classes, and damaged ones, are skipped.
 AdversarialChoices choices_of(const std::string& lines, const std::string& of_class);
 AdversarialChoices read_choices(const std::filesystem::path& recording,
                                 const std::string& of_class);
 
-/// "placement:17:30", an argument of `rocemu run --adversarial`.
+/// Returns an argument of `rocemu run --adversarial`, such as "placement:17:30".
 std::string adversarial_with(const std::string& of_class, const AdversarialChoices& choices);
 
 struct AdversarialRun {
@@ -34,8 +34,8 @@ struct ShrunkChoices {
   std::string text;
 };
 
-/// Looks for the fewest choices of the class that lead to the finding. `run` is called for each
-/// argument that is tried, `most_runs` times at most.
+/// Looks for the fewest choices of the class that lead to the finding. Calls `run` for each
+/// argument that is tried, at most `most_runs` times.
 ShrunkChoices shrink_choices(const std::string& of_class,
                              const std::function<AdversarialRun(const std::string& argument)>& run,
                              size_t most_runs);

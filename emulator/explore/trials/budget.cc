@@ -5,11 +5,11 @@
 namespace rocemu::explore {
 namespace {
 
-/// The time of a repetition relative to the first run: a repetition whose files are kept also
-/// writes a capture and stacks.
+/// The time of a repetition relative to the first run. A repetition whose files are kept takes
+/// longer, because it also writes a capture and stacks.
 constexpr double kMargin = 1.5;
-/// The largest part of the budget that confirmations may take: a few slow findings must not keep
-/// the other faults from being tried.
+/// The largest part of the budget for confirmations. A few slow findings must not prevent the trial
+/// of the other faults.
 constexpr double kMaxForConfirmation = 0.5;
 
 }  // namespace

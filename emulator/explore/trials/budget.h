@@ -1,5 +1,5 @@
-// The time of --budget: decides when to try no more faults, so that findings can be repeated, and
-// when to stop everything.
+// Manages the time of --budget: it decides when no more faults are tried, so that findings can be
+// repeated, and when everything stops.
 #pragma once
 
 #include <chrono>
@@ -14,11 +14,11 @@ class Budget {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// Without `total` there is no limit. `jobs` runs are made at a time.
+  /// Without `total` there is no limit. `jobs` runs are made at the same time.
   Budget(std::optional<std::chrono::nanoseconds> total, Clock::time_point begin, size_t jobs);
 
-  /// Reserves time: a run that ended badly in a new place took `took`, and `runs` repetitions will
-  /// confirm it.
+  /// Reserves time for a run that ended badly in a new place and took `took`: `runs` repetitions
+  /// will confirm it.
   void reserve(const std::string& place, Clock::duration took, size_t runs);
 
   /// Returns whether no run may start or continue.

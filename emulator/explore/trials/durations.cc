@@ -8,7 +8,7 @@
 namespace rocemu::explore {
 namespace {
 
-/// "min" is missing, since it also stands between a count and a minimum: "1000 min 3 max 9".
+/// "min" is missing, since it also occurs between a count and a minimum: "1000 min 3 max 9".
 constexpr std::array<std::string_view, 29> kUnits = {
     "s",           "ns",           "us",          "\u00b5s",      "\u03bcs",    "ms",
     "sec",         "secs",         "msec",        "msecs",        "usec",       "usecs",
@@ -30,13 +30,13 @@ class Scanner {
  public:
   explicit Scanner(const std::string& line) : line_(line) {}
 
-  /// Returns where the duration ends that begins at `begin`, or `begin` if none does.
+  /// Returns the end of the duration that begins at `begin`, or `begin` if none does.
   size_t end_of_duration(size_t begin) const {
     if (!is_digit(at(begin)) || continues_another(begin)) return begin;
     if (const size_t end = end_of_time_of_day(begin); end != begin) return end;
     const size_t unit = end_of_number(begin);
     if (unit == begin) return begin;
-    // "1h2m3.5s": "m" and "h" alone may be meters or something else.
+    // This is "1h2m3.5s". A single "m" or "h" may be meters or something else.
     const bool is_compound = (at(unit) == 'h' || at(unit) == 'm') && is_digit(at(unit + 1));
     if (!is_compound) return end_of_unit(unit, begin);
     const size_t end = end_of_compound(unit + 1);
@@ -59,7 +59,7 @@ class Scanner {
     return i;
   }
 
-  /// "12", "0.66", "0,66", "1e-05"; not "1.2.3".
+  /// Accepts "12", "0.66", "0,66" and "1e-05", but not "1.2.3".
   size_t end_of_number(size_t begin) const {
     size_t end = skip_digits(begin);
     if (end == begin) return begin;
@@ -70,7 +70,7 @@ class Scanner {
     return end;
   }
 
-  /// Returns where the rest of "1h2m3s" ends, or `begin` if no unit follows.
+  /// Returns the end of the rest of "1h2m3s", or `begin` if no unit follows.
   size_t end_of_compound(size_t begin) const {
     const size_t unit = end_of_number(begin);
     if (unit == begin) return begin;
@@ -83,7 +83,7 @@ class Scanner {
     return end_of_unit(unit, begin);
   }
 
-  /// Returns where the unit ends that follows a number at once or behind a blank, or `none`.
+  /// Returns the end of a unit that follows a number directly or after a blank, or `none`.
   size_t end_of_unit(size_t begin, size_t none) const {
     if (at(begin) == ' ') ++begin;
     size_t end = begin;
@@ -94,7 +94,7 @@ class Scanner {
     return std::ranges::find(kUnits, word) != kUnits.end() ? end : none;
   }
 
-  /// "12:34:56.789", and "0:01:02" of a long duration; not a part of an address.
+  /// Accepts "12:34:56.789", and "0:01:02" of a long duration, but not a part of an address.
   size_t end_of_time_of_day(size_t begin) const {
     size_t end = skip_digits(begin);
     if (end - begin > 2) return begin;
@@ -109,8 +109,8 @@ class Scanner {
   const std::string& line_;
 };
 
-/// Reduces blanks in a row to one, and also other characters that are not part of a word, if there
-/// are three or more.
+/// Reduces consecutive blanks to one. Does the same for other characters that are not part of a
+/// word, if there are at least three.
 std::string without_padding(const std::string& line) {
   std::string text;
   for (size_t i = 0; i < line.size();) {

@@ -11,7 +11,7 @@ std::string last_part(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-/// "send() hello.c:44", or the library where no line is known.
+/// Returns, for example, "send() hello.c:44", or the library if the line is unknown.
 std::string in_words(const Json& frame, const char* between) {
   const std::string function = frame.at("function");
   const uint32_t line = frame.at("line");
@@ -31,7 +31,7 @@ std::string in_words(const Json& place) {
   return text;
 }
 
-/// Returns the name that rules of a scenario have for a call. A builder posts at its end.
+/// Returns the name of a call in scenarios. A builder posts when it ends.
 std::string verb_of(const std::string& call) {
   if (call.starts_with("ibv_wr_")) return "post_send";
   return call.starts_with("ibv_") ? call.substr(4) : call;

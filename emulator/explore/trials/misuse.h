@@ -15,7 +15,8 @@ struct Misuse {
   bool is_error = false;
   std::string message;  // a sentence that begins with the process
   std::string program;  // the process without its number
-  /// "posted by ibv_post_send: send() hello.c:44 < main() ..."; the last is the mistake.
+  /// The places, such as "posted by ibv_post_send: send() hello.c:44 < main() ..."; the last one is
+  /// the mistake.
   std::vector<std::string> places;
   std::string where;    // the last place: "send() at hello.c:44"; empty if unknown
   std::string refused;  // the verb that failed, if that is the report: "destroy_cq"
@@ -26,7 +27,8 @@ struct Misuse {
 
 inline constexpr char kMisuseFile[] = "misuse.json";
 
-/// Returns nothing if there is no such file, or the run was killed before all of it was written.
+/// Reads the reports. Returns nothing if the file is missing, or if the run was killed before it
+/// was complete.
 std::vector<Misuse> read_misuses(const std::filesystem::path& file);
 
 }  // namespace rocemu::explore

@@ -1,4 +1,4 @@
-// The options of `rocemu explore`, and its refusal to start.
+// The options of `rocemu explore`, and the error with which it does not start
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@ struct Options {
   RunnerOptions runs;
   std::string folder = "rocemu-findings";
   bool resume = false, force = false;
-  bool lists = false;                  // the faults, without running them
+  bool lists = false;                  // prints the faults, without running them
   std::vector<std::string> only;       // "verbs", or "verbs:reg_mr"; empty: all
   std::vector<std::string> processes;  // "server" or "server#1"; empty: all
   size_t shard = 1, shards = 1;
@@ -36,7 +36,7 @@ struct Options {
   bool json = false;
 };
 
-/// The user's command or folder is not what it has to be: one line that says what to do.
+/// The error for an unsuitable command or folder of the user: one line with what to do.
 class ExploreError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -1,6 +1,6 @@
-// The part of a program's output that depends on time alone: durations, and what differs between
-// runs without a fault on links of another latency. There a run with a fault may differ too, which
-// is not an error.
+// The part of a program's output that depends only on time: durations, and everything that differs
+// between runs without a fault whose links have other latencies. A difference of a run with a fault
+// in this part is not an error.
 #pragma once
 
 #include <cstddef>
@@ -12,19 +12,20 @@ namespace rocemu::explore {
 
 class OutputMask {
  public:
-  /// Compares the outputs of runs that succeeded; the first is the baseline's. With several writers
-  /// the order of lines is only the order in which the writers finish them, and does not count.
+  /// Compares the outputs of runs that succeeded; the first is the baseline's. If there are several
+  /// writers, the order of lines is ignored, since it is only the order in which the writers
+  /// finished them.
   explicit OutputMask(const std::vector<std::string>& outputs, bool has_several_writers = false);
 
   /// Returns whether the output agrees with the baseline's in everything that does not depend on
   /// time.
   bool agrees(const std::string& output) const;
-  /// The first line that does not; for a reader.
+  /// Returns the first line that does not agree, for the user.
   std::string difference(const std::string& output) const;
 
   size_t lines() const { return baseline_.size(); }
   size_t masked_lines() const { return masked_.size(); }
-  /// Nothing can be compared: even the number of lines depends on time.
+  /// Returns true if nothing can be compared, because even the number of lines depends on time.
   bool is_useless() const { return useless_; }
 
  private:

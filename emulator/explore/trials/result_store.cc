@@ -9,7 +9,8 @@ namespace rocemu::explore {
 ResultStore::ResultStore(const std::filesystem::path& file, const Json& identity, bool resumes)
     : file_(file) {
   if (resumes && std::filesystem::exists(file)) read(file, identity);
-  // Written anew, without a line that was cut off. Until all is there the old file stays.
+  // The file is rewritten without a line that was truncated. The old file remains until the new one
+  // is complete.
   const std::filesystem::path anew = file.string() + ".new";
   out_.open(anew, std::ios::trunc);
   out_ << identity.dump() << "\n";
@@ -27,9 +28,10 @@ void ResultStore::read(const std::filesystem::path& file, const Json& identity) 
   if (!std::getline(in, line)) return;
   const Json theirs = Json::parse(line, nullptr, false);
   if (theirs != identity)
-    throw std::runtime_error("the results in " + file.parent_path().string() +
-                             " are of another command, of other options or of another rocemu: "
-                             "give another --output, or --force to replace them");
+    throw std::runtime_error(
+        "the results in " + file.parent_path().string() +
+        " are from another command, other options or another version of rocemu: "
+        "give another --output, or --force to replace them");
   for (size_t number = 2; std::getline(in, line); ++number) {
     const Json json = Json::parse(line, nullptr, false);
     if (json.is_discarded()) return;

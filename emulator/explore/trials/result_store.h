@@ -1,4 +1,4 @@
-// The results so far, in a file: an interrupted exploration continues after the last complete line.
+// The results so far, in a file. An interrupted exploration continues after the last complete line.
 #pragma once
 
 #include <filesystem>
@@ -12,15 +12,17 @@ namespace rocemu::explore {
 
 class ResultStore {
  public:
-  /// `identity` says what is explored: results of another are refused. Throws std::runtime_error.
+  /// `identity` identifies what is explored; results with another identity are refused. Throws
+  /// std::runtime_error.
   ResultStore(const std::filesystem::path& file, const Json& identity, bool resumes);
 
-  /// By the scenario and how often it was run before. Null if it was not run yet.
+  /// Returns the result for a key, which consists of the scenario and the number of earlier runs;
+  /// null if there is none yet.
   const RunFacts* find(const std::string& key) const;
   void add(const std::string& key, const RunFacts& facts);
   size_t size() const { return facts_.size(); }
 
-  /// Adds the results of another exploration of the same command, as --shard makes them.
+  /// Adds the results of another exploration of the same command, as with --shard.
   void merge(const std::filesystem::path& file, const Json& identity);
 
  private:

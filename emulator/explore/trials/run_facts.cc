@@ -13,9 +13,9 @@
 namespace rocemu::explore {
 namespace {
 
-constexpr size_t kMaxOutput = size_t{256} * 1024;  // that is kept to be compared
+constexpr size_t kMaxOutput = size_t{256} * 1024;  // that is kept and compared
 
-/// At most kMaxOutput bytes.
+/// Returns the beginning of the file, at most kMaxOutput bytes.
 std::string beginning_of(const std::filesystem::path& file) {
   std::ifstream stream(file, std::ios::binary);
   std::string text(kMaxOutput, '\0');
@@ -24,7 +24,8 @@ std::string beginning_of(const std::filesystem::path& file) {
   return text;
 }
 
-/// Without numbers that the system chooses: descriptors, ports, addresses, processes.
+/// Returns the text without the numbers that the system chooses: descriptors, ports, addresses,
+/// processes.
 std::string without_chance(const std::string& what) {
   static const std::regex kChance(
       R"( \((?:descriptor|futex|pid)[^)]*\)| from [0-9a-f.:]+ port \d+| to [0-9a-f.:]+ port \d+|, with 0 completions to be polled)");
@@ -42,7 +43,7 @@ class ErrorReader {
     for (std::string line; std::getline(lines, line);) on_line(line);
     std::ranges::sort(facts_.waits);
     facts_.waits.erase(std::unique(facts_.waits.begin(), facts_.waits.end()), facts_.waits.end());
-    // The daemon and `rocemu run` may both report the command itself.
+    // Both the daemon and `rocemu run` may report the command itself.
     std::ranges::sort(facts_.crashes);
     facts_.crashes.erase(std::unique(facts_.crashes.begin(), facts_.crashes.end()),
                          facts_.crashes.end());
@@ -50,7 +51,7 @@ class ErrorReader {
 
  private:
   void on_line(const std::string& line) {
-    // The program may not have ended its own line.
+    // The program's line may have no end, so that this text follows on the same line.
     static const std::regex kOurs(
         R"(rocemud?: (deadlock at |--timeout is over|(warning: )?\S+ \(pid \d+\) (received SIG|ended with status \d)))");
     std::smatch ours;
@@ -94,7 +95,8 @@ class ErrorReader {
                          line.find("NIC is gone") != std::string::npos;
     if (matters) facts_.trouble = line;
   }
-  /// "that of pid 12" is "that of server#1": numbers are of one run only.
+  /// Replaces "that of pid 12" by "that of server#1", because process numbers differ from run to
+  /// run.
   std::string with_names(std::string what) const {
     static const std::regex kPids(R"(\bpid (\d+(?:, \d+)*))"), kNumber(R"(\d+)");
     for (std::smatch found; std::regex_search(what, found, kPids);) {
@@ -115,7 +117,7 @@ class ErrorReader {
     std::smatch found;
     if (!is_waits_ || !std::regex_match(line, found, kThread)) return;
     const std::string what = with_names(without_chance(found[3]));
-    // What starts and waits for the others says nothing.
+    // A process that starts the others and waits for them is irrelevant.
     if (what.starts_with("waits for its children")) return;
     facts_.waits.push_back(process(found[1], found[2]) + " " + what);
   }
@@ -143,7 +145,8 @@ class ErrorReader {
   bool is_report_ = false, is_waits_ = false, is_reported_ = false;
 };
 
-/// A run without end was cut off anywhere: what it repeats is the same wherever.
+/// Returns the calls that an endless run repeats. They do not depend on the moment at which the run
+/// was ended.
 std::map<std::string, std::string> late_calls(const RecordedEvents& events) {
   constexpr size_t kLate = 500;
   std::map<std::string, std::set<std::string>> calls;
@@ -160,8 +163,8 @@ std::map<std::string, std::string> late_calls(const RecordedEvents& events) {
   return texts;
 }
 
-/// Returns the stacks of the processes that use RDMA. Those of processes that only wait for them,
-/// such as a shell, do not matter.
+/// Returns the stacks of the processes that use RDMA. The stacks of processes that only wait for
+/// these, such as a shell, do not matter.
 std::map<std::string, std::vector<std::string>> stacks_in(const std::string& text,
                                                           const RecordedEvents& events) {
   static const std::regex kProcess(R"(^pid (\d+) \(.*\)(, which crashes)?:$)");

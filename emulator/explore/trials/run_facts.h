@@ -1,5 +1,5 @@
-// The facts about one finished run of the user's command. They fit a line of JSON, so that an
-// interrupted exploration can continue.
+// The facts about one finished run of the user's command. They fit into one line of JSON, so that
+// an interrupted exploration can continue.
 #pragma once
 
 #include <chrono>
@@ -20,34 +20,36 @@ namespace rocemu::explore {
 struct RunFacts {
   int status = 0;  // of `rocemu run`
   bool deadlock = false;
-  bool timeout = false;    // still running after the time that it has
-  bool flood = false;      // wrote more than it may
+  bool timeout = false;    // still running after its time limit
+  bool flood = false;      // wrote more than is allowed
   bool runaway = false;    // did far more than the baseline
   bool patiently = false;  // Job::patiently
   int64_t end_ns = 0;      // virtual time
   uint64_t events = 0;
   bool fired = false;
-  bool without_fault = false;        // what is tried is allowed: another order of threads
-  std::string output, errors;        // of the command; errors without what rocemu says
+  bool without_fault = false;        // tried without a fault: another order of threads, for example
+  std::string output, errors;        // of the command; errors without rocemu's messages
   std::vector<std::string> waits;    // of a run that hung: "server#1 waits in ibv_get_cq_event ..."
   std::vector<std::string> crashes;  // "server#1 received SIGSEGV"
-  std::set<std::string> failed;      // processes that ended otherwise than with status 0
-  /// The exit statuses other than 0, by process. Several programs without RDMA may share a name.
+  std::set<std::string> failed;      // processes that ended with a status other than 0
+  /// The exit statuses other than 0, by process. Several programs without RDMA may have the same
+  /// name.
   std::map<std::string, std::set<int>> statuses;
   std::map<std::string, std::string> last_calls;  // by process
-  std::map<std::string, std::string> late_calls;  // all that are among the last, by process
-  /// By process, the functions in which each thread of it hung or crashed: "waits < main".
+  std::map<std::string, std::string> late_calls;  // all of the last calls, by process
+  /// The functions in which each thread of a process hung or crashed, by process: "waits < main".
   std::map<std::string, std::vector<std::string>> stacks;
   std::map<std::string, int64_t> left;       // objects_left()
-  std::map<std::string, std::string> files;  // those that are compared
+  std::map<std::string, std::string> files;  // the compared files
   std::vector<Misuse> misuses;               // with --sanitize
   std::vector<ScheduleStop> stops;           // with Job::tells_variation
   AdversarialChoices choices;                // the same
-  std::string trouble;  // what rocemu said that is not about the command: no space, for example
-  int oracle = 0;       // exit status of the user's
-  std::chrono::nanoseconds took{};  // of real time; 0 if this was read from a file
+  std::string trouble;  // rocemu's messages that are not about the command, such as a full disk
+  int oracle = 0;       // exit status of the user's oracle
+  std::chrono::nanoseconds took{};  // in real time; 0 if this was read from a file
 
-  /// Real time decided that it hangs: on a busy machine it may have been too short.
+  /// Returns true if the run counts as hung only because of real time, which may have been too
+  /// short on a busy machine.
   bool is_doubtful() const;
 
   Json to_json() const;
@@ -56,7 +58,7 @@ struct RunFacts {
 
 inline constexpr char kStacksFile[] = "stacks.txt";
 
-/// `dir` has the run's recording, and the files `stdout` and `stderr`.
+/// Reads the facts from `dir`, which has the run's recording, and the files `stdout` and `stderr`.
 RunFacts read_facts(const std::filesystem::path& dir, int status, const std::string& rule);
 
 }  // namespace rocemu::explore

@@ -32,17 +32,17 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr uintmax_t kMostBytes = uintmax_t{64} << 20;  // that a run may print
+constexpr uintmax_t kMostBytes = uintmax_t{64} << 20;  // the limit of a run's output
 constexpr milliseconds kLookInterval{20};
-/// The time after a run's limit in which it must report, since the machine may be busy.
+/// The time after a run's limit in which it must report. It is long, since the machine may be busy.
 constexpr milliseconds kGrace{30'000};
-/// How long a NIC may take to end when its run has.
+/// The maximum time in which a NIC must end after its run.
 constexpr milliseconds kLongestEnd{3'000};
 /// The time limit for the timeline of a recording, which may be huge.
 constexpr milliseconds kMaxCall{10'000};
-/// What is kept of what a run has printed; the rest is the same over and over.
+/// The amount of a run's output that is kept. The rest of a long output is repetition.
 constexpr uintmax_t kMaxKept = uintmax_t{4} << 20;
-/// Times the time that others have.
+/// The factor by which a patient run has more time than the others.
 constexpr int kPatience = 3;
 /// The real time after which a program that polls without success counts as polling forever.
 constexpr const char *kPollPatience = "100ms", *kLongPollPatience = "2s";
@@ -52,8 +52,8 @@ bool write_text(const char* path, const std::string& text) {
   return file && write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
 }
 
-/// Enters a new network namespace, in which each run finds its ports free and no other process sees
-/// them. Returns false, with errno, if the machine does not allow it.
+/// Enters a new network namespace, in which each run finds its ports unused and is invisible to
+/// other processes. Returns false, with errno, if the machine does not allow it.
 bool enter_own_network() {
   const uid_t user = getuid();
   const gid_t group = getgid();
@@ -89,7 +89,8 @@ std::string try_own_network() {
   return error == 0 ? "" : std::strerror(error);
 }
 
-/// As of a program that is executed: handlers are gone, and none is blocked.
+/// Resets the signals as for a program that is executed: there are no handlers, and no signal is
+/// blocked.
 void forget_signals() {
   for (int signal = 1; signal < NSIG; ++signal) {
     struct sigaction action {};
@@ -116,7 +117,8 @@ uintmax_t size_of(const fs::path& path) {
   return ignored ? 0 : size;
 }
 
-/// A NIC whose run has died ends by itself, and takes its directory along.
+/// Waits for the NIC of a run that was killed. Such a NIC ends without a request, and removes its
+/// directory.
 void end_stray(pid_t pid) {
   const Clock::time_point deadline = Clock::now() + kLongestEnd;
   while (proc::contents_of(proc::directory_of(pid) + "/comm") == "rocemud\n" &&
@@ -128,7 +130,7 @@ void end_stray(pid_t pid) {
   waitpid(pid, nullptr, 0);
 }
 
-/// The files of a run that has ended stay.
+/// Moves the files of a run that has ended to the directory where they are kept.
 void keep_files(const fs::path& from, const fs::path& to) {
   std::error_code error;
   for (const char* name : {"stdout", "stderr"})
@@ -145,7 +147,7 @@ void keep_files(const fs::path& from, const fs::path& to) {
 }  // namespace
 
 Runner::Runner(RunnerOptions options) : options_(std::move(options)) {
-  prctl(PR_SET_CHILD_SUBREAPER, 1);  // what a run leaves becomes a child of ours, and is ended
+  prctl(PR_SET_CHILD_SUBREAPER, 1);  // this process gets, and ends, what outlives a run
   if (options_.own_network) {
     obstacle_ = try_own_network();
     if (!obstacle_.empty()) options_.own_network = false;
@@ -155,7 +157,7 @@ Runner::Runner(RunnerOptions options) : options_(std::move(options)) {
     const auto own = std::ranges::find(processors_, sched_getcpu());
     if (own != processors_.end()) std::rotate(processors_.begin(), own, processors_.end());
   }
-  // They would be taken for each other's.
+  // Runs that share the network or files would disturb each other.
   const bool shares = !options_.own_network || !options_.compared_files.empty();
   if (shares) options_.jobs = 1;
 }
@@ -168,8 +170,8 @@ milliseconds Runner::time_for(const Job& job) const {
   return options_.timeout * (job.patiently ? kPatience : 1);
 }
 
-/// Returns a processor with the fewest runs. It begins with the current one: other explorations on
-/// the same machine use others.
+/// Returns a processor with the fewest runs. It begins with the current processor, because other
+/// explorations on the same machine begin with others.
 std::optional<int> Runner::next_processor() const {
   std::optional<int> best;
   size_t fewest = SIZE_MAX;
@@ -199,7 +201,7 @@ std::vector<std::string> Runner::arguments_for(const Job& job, const fs::path& d
   if (job.tells_call_sites)
     arguments.insert(arguments.end(), {"--call-sites", (dir / kCallSitesFolder).string()});
   if (processor) arguments.insert(arguments.end(), {"--processor", std::to_string(*processor)});
-  if (job.keep.empty()) arguments.emplace_back("--no-trace");  // nobody will see it
+  if (job.keep.empty()) arguments.emplace_back("--no-trace");  // the file would never be read
   if (!job.scenario.empty())
     arguments.insert(arguments.end(), {"--scenario", (dir / "scenario.yaml").string()});
   const bool cores = options_.cores && !job.keep.empty();
@@ -223,16 +225,16 @@ void Runner::start(const Job& job) {
   }
   const std::optional<int> processor = next_processor();
   const std::vector<std::string> arguments = arguments_for(job, dir, processor);
-  std::cout.flush();  // or the child would say it again
+  std::cout.flush();  // otherwise the child would print it again
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0) throw std::system_error(errno, std::generic_category(), "cannot start a process");
   if (pid == 0) {
-    setpgid(0, 0);  // a ^C in the terminal is for us
+    setpgid(0, 0);  // a ^C in the terminal is meant for the parent only
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) _exit(1);
     forget_signals();
-    const rlimit no_core{0, 0};  // hundreds of crashes would fill the disk
+    const rlimit no_core{0, 0};  // hundreds of core files would fill the disk
     setrlimit(RLIMIT_CORE, &no_core);
     open_as(STDIN_FILENO, "/dev/null", O_RDONLY);
     open_as(STDOUT_FILENO, (dir / "stdout").string(), O_WRONLY | O_CREAT | O_TRUNC);
@@ -294,7 +296,7 @@ void Runner::finish(const Running& running, int status,
   on_end(running.job, facts);
 }
 
-/// Ends runs that print or do something without end, or do not end in their time.
+/// Ends runs that print or act endlessly, or that exceed their time limit.
 void Runner::look_after() {
   const Clock::time_point now = Clock::now();
   for (auto& [pid, running] : running_) {
@@ -303,7 +305,7 @@ void Runner::look_after() {
       running.flood = true;
       kill(pid, SIGTERM);
     }
-    // The journal has the payloads, too: a sender of large messages may fill a disk in seconds.
+    // The journal also has the payloads: a sender of large messages may fill a disk in seconds.
     const bool is_long = size_of(running.dir / "events.jsonl") > most_events_ ||
                          size_of(running.dir / "journal") > most_journal_;
     if (is_long && !running.runaway) {
@@ -314,7 +316,7 @@ void Runner::look_after() {
   }
 }
 
-/// Children that we did not start were left by a run that is over.
+/// Children that this process did not start remain from a run that has ended.
 void Runner::end_strays() const {
   for (const pid_t thread : proc::numbers_in("/proc/self/task")) {
     std::string text = proc::contents_of("/proc/self/task/" + std::to_string(thread) + "/children");

@@ -1,4 +1,4 @@
-// Runs the user's command many times, each time with a separate `rocemu run`, several at once.
+// Runs the user's command many times, each time with a separate `rocemu run`, and several at once.
 #pragma once
 
 #include <sys/types.h>
@@ -19,23 +19,23 @@
 namespace rocemu::explore {
 
 struct RunnerOptions {
-  /// Does what the rocemu command does with these arguments, and returns its exit status. A run is
-  /// a child of this process: loading the program again would cost a tenth of the run. `alone`: the
-  /// process has a separate network namespace, in which no outside program reaches the run's
-  /// programs.
+  /// Does the work of the rocemu command with these arguments, and returns its exit status. A run
+  /// is a child of this process, because loading the program again would take a tenth of the run's
+  /// time. If `alone` is true, the process has a separate network namespace, in which no outside
+  /// program reaches the run's programs.
   std::function<int(const std::vector<std::string>& arguments, bool alone)> rocemu;
   std::vector<std::string> command;
   std::vector<std::string> fabric;  // options for `rocemu run`
   bool lockstep = true;
-  bool one_processor = true;  // each run stays on one; in lockstep
+  bool one_processor = true;  // each run uses only one; only in lockstep
   size_t jobs = 1;
   std::chrono::milliseconds timeout{20'000};  // of one run, in real time
-  bool own_network = true;                    // each run in a network namespace, if that works
+  bool own_network = true;                    // each run in a network namespace, if possible
   std::vector<std::string> compared_files;
-  std::string oracle;      // a command of the shell; empty for none
-  bool sanitizes = false;  // `fabric` has --sanitize: each run leaves its reports for RunFacts
-  bool cores = false;      // of what hangs or crashes, where a run's files are kept
-  /// The directory for the files of runs; it exists.
+  std::string oracle;      // a shell command; empty for none
+  bool sanitizes = false;  // `fabric` has --sanitize: each run writes its reports for RunFacts
+  bool cores = false;      // of runs that hang or crash and whose files are kept
+  /// The directory for the files of runs. It must exist.
   std::filesystem::path scratch;
 };
 
@@ -45,14 +45,14 @@ struct Job {
   size_t number = 0;  // the caller's
   std::string scenario;
   Variation variation = {};
-  /// RunFacts has what its variation did.
+  /// If true, RunFacts has the stops or choices of the run's variation.
   bool tells_variation = false;
   /// The run has a much longer limit of real time: it confirms runs that the usual limit ended.
   bool patiently = false;
-  /// Whether the run's programs report the sites of their calls: in `keep`, in the folder
-  /// kCallSitesFolder.
+  /// If true, the run's programs report the sites of their calls in the folder kCallSitesFolder of
+  /// `keep`.
   bool tells_call_sites = false;
-  /// If that is installed.
+  /// The tool that reads the stacks, if it is installed.
   StackTool stacks_by = StackTool::kEuStackNames;
   /// The directory in which to keep the run's recording, outputs and scenario; empty: none.
   std::filesystem::path keep = {};
@@ -61,12 +61,12 @@ struct Job {
 class Runner {
  public:
   explicit Runner(RunnerOptions options);
-  ~Runner();  // ends what runs
+  ~Runner();  // ends the runs in progress
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
 
-  /// Runs all, and calls `on_end` for each, in the order in which they end. Returns early if
-  /// `stops` says so, which is asked often; what runs is ended then.
+  /// Runs all jobs, and calls `on_end` for each, in the order in which they end. Often calls
+  /// `stops`; if that returns true, ends the runs in progress and returns early.
   void run(const std::vector<Job>& jobs,
            const std::function<void(const Job&, const RunFacts&)>& on_end,
            const std::function<bool()>& stops);
@@ -78,13 +78,14 @@ class Runner {
   bool keeps_on_one_processor() const { return !processors_.empty(); }
   void use_all_processors() { processors_.clear(); }
 
-  /// A run whose events.jsonl or journal is longer has no end.
+  /// Sets the sizes of events.jsonl and of the journal above which a run counts as endless.
   void set_most_recorded(uintmax_t events, uintmax_t journal) {
     most_events_ = events;
     most_journal_ = journal;
   }
 
-  /// Why runs share the machine's network, and go one at a time; empty if they do not.
+  /// Returns the reason why runs share the machine's network and are made one at a time; empty if
+  /// they do not.
   const std::string& obstacle() const { return obstacle_; }
   size_t jobs() const { return options_.jobs; }
 
@@ -93,7 +94,7 @@ class Runner {
     Job job;
     std::filesystem::path dir;
     std::chrono::steady_clock::time_point since;
-    std::optional<int> processor;  // where it stays
+    std::optional<int> processor;  // the processor that it uses
     bool flood = false, runaway = false;
   };
 
@@ -109,7 +110,7 @@ class Runner {
   void end_all();
 
   RunnerOptions options_;
-  std::vector<int> processors_;  // to keep runs on; empty if they use all
+  std::vector<int> processors_;  // for runs that use only one; empty if they use all
   std::map<pid_t, Running> running_;
   std::string obstacle_;
   uintmax_t most_events_ = UINTMAX_MAX, most_journal_ = UINTMAX_MAX;

@@ -14,19 +14,21 @@ struct ScheduleStop {
   std::string thread;         // its number in the process
   std::string before, after;  // the calls between which it was stopped; "-" if it is not known
 
-  /// "thread 2 of kv_server is stopped between ibv_poll_cq and ibv_req_notify_cq"
+  /// Returns, for example, "thread 2 of kv_server is stopped between ibv_poll_cq and
+  /// ibv_req_notify_cq".
   std::string text() const;
   bool operator==(const ScheduleStop&) const = default;
 };
 
 std::vector<ScheduleStop> read_stops(const std::filesystem::path& recording);
-/// As the lines of the file.
+/// Reads the stops from the lines of the file.
 std::vector<ScheduleStop> stops_of(const std::string& lines);
 std::string to_text(const std::vector<ScheduleStop>& stops);
 
-/// "0:3/17,2/4"
+/// Returns, for example, "0:3/17,2/4".
 std::string schedule_with(const std::string& number, const std::vector<ScheduleStop>& stops);
-/// "thread 1 of ... is stopped between ..., and thread 2 ..."; of many the first.
+/// Returns, for example, "thread 1 of ... is stopped between ..., and thread 2 ..."; if there are
+/// many, only the first.
 std::string text_of(const std::string& number, const std::vector<ScheduleStop>& stops);
 
 }  // namespace rocemu::explore

@@ -1,4 +1,4 @@
-// Takes away from a schedule that breaks a program what it does not need.
+// Removes from a schedule that breaks a program the stops that are not needed.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace rocemu::explore {
 
-/// A run with a schedule: whether it ended as the finding did, and where threads were stopped.
+/// A run with a schedule: whether it ended like the finding, and where threads were stopped
 struct ScheduledRun {
   bool is_again = false;
   std::vector<ScheduleStop> stops;
@@ -17,17 +17,18 @@ struct ScheduledRun {
 
 struct ShrunkSchedule {
   std::string number;               // of the order: "0", or that of the schedule
-  std::vector<ScheduleStop> stops;  // as few as were found
+  std::vector<ScheduleStop> stops;  // the fewest that were found
 
   std::string schedule() const { return schedule_with(number, stops); }
   std::string text() const { return text_of(number, stops); }
 };
 
 /// Looks for the fewest stops of schedule `number` that lead to the finding: first with threads in
-/// the order of their start, then in the schedule's (delta debugging: Zeller, Hildebrandt,
-/// "Simplifying and isolating failure-inducing input", IEEE TSE 28, 2002). `run` is called for each
-/// schedule that is tried, `most_runs` times at most. `stops` are where the schedule's own run
-/// stopped threads. Returns a number that is empty if no schedule of stops leads to the finding.
+/// the order of their start, then in the schedule's order. The method is delta debugging (Zeller,
+/// Hildebrandt, "Simplifying and isolating failure-inducing input", IEEE TSE 28, 2002). Calls `run`
+/// for each schedule that is tried, at most `most_runs` times. `stops` are the places where the
+/// schedule's own run stopped threads. Returns an empty number if no schedule of stops leads to the
+/// finding.
 ShrunkSchedule shrink_schedule(const std::string& number, const std::vector<ScheduleStop>& stops,
                                const std::function<ScheduledRun(const std::string& schedule)>& run,
                                size_t most_runs);

@@ -8,9 +8,9 @@
 
 namespace rocemu::explore {
 
-/// Takes away parts of `best`, of half of it to single items, as long as the rest leads to the
-/// finding: `leads` tries a list, and makes it `best` if so. It is called `most_runs` times at
-/// most.
+/// Removes parts of `best`, from halves down to single items, while the remaining items lead to the
+/// finding. `leads` tries a list, and assigns it to `best` if it leads to the finding. It is called
+/// at most `most_runs` times.
 template <class Item, class Leads>
 void take_away(const std::vector<Item>& best, Leads leads, size_t most_runs) {
   size_t runs = 0;

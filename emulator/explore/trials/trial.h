@@ -1,5 +1,5 @@
-// The contents of one run: a fault at a point, several faults, or a variation. A trial without any
-// of these is the run without faults.
+// The difference of one run from the run without faults: a fault at a point, several faults, or a
+// variation. A trial with none of these is the run without faults.
 #pragma once
 
 #include <string>
@@ -20,27 +20,28 @@ struct Cause {
 struct Trial {
   size_t number = 0;  // its place in the plan, from 1
   std::vector<Cause> causes;
-  Variation variation;     // in place of causes
+  Variation variation;     // instead of causes
   std::string kind, name;  // of the point: "verb", "reg_mr"
   std::string process;
-  int64_t time_ns = 0;  // when the point comes in the baseline
+  int64_t time_ns = 0;  // the time of the point in the baseline
   size_t represents = 1;
   size_t follows = 0;  // the number of the trial whose fault comes first; 0: none
 
   bool is_undisturbed() const { return causes.empty() && variation.empty(); }
-  /// "server#1's 2nd reg_mr fails with ENOMEM"
+  /// Returns, for example, "server#1's 2nd reg_mr fails with ENOMEM".
   std::string text() const;
-  /// The text of the file that causes it: unlike that of any other trial.
+  /// Returns the text of the scenario that causes it. It differs from that of any other trial.
   std::string scenario() const;
-  /// By which the result of the repetition with that number is stored.
+  /// Returns the key for the result of the repetition with that number.
   std::string repetition_key(int repetition) const;
 
   Json to_json() const;
   static Trial from_json(const Json& json);
 };
 
-/// Every fault of every point. Those at the first point of each class come first, then those at the
-/// second points, and so on: what little time allows covers most classes.
+/// Returns the trials for every fault of every point. Those at the first point of each class come
+/// first, then those at the second points, and so on. So even a short exploration covers most
+/// classes.
 std::vector<Trial> plan(const std::vector<FaultPoint>& points);
 
 }  // namespace rocemu::explore

@@ -8,13 +8,13 @@ namespace {
 
 bool is_of(const std::vector<std::string>& processes, const std::string& process) {
   if (processes.empty()) return true;
-  constexpr size_t kLongestName = 15;  // that the kernel keeps, proc(5)
+  constexpr size_t kLongestName = 15;  // the kernel keeps at most this many characters, proc(5)
   return std::ranges::any_of(processes, [&](const std::string& one) {
     return process == one || process.starts_with(one.substr(0, kLongestName) + "#");
   });
 }
 
-/// "verbs" means "verb", too.
+/// "verbs" also means "verb".
 bool is_at(const std::vector<std::string>& only, const Trial& trial) {
   if (only.empty()) return true;
   return std::ranges::any_of(only, [&](const std::string& one) {

@@ -1,4 +1,5 @@
-// Which trials an exploration runs: those that the user wants, and mixtures and schedules besides.
+// Selects the trials of an exploration: those that the user wants, and in addition mixtures and
+// schedules.
 #pragma once
 
 #include "emulator/explore/trials/options.h"
@@ -6,15 +7,15 @@
 
 namespace rocemu::explore {
 
-/// --only and --process leave it in.
+/// Returns whether --only and --process allow it.
 bool is_wanted(const Options& options, const Trial& trial);
 
-/// Mixtures of some faults of the plan (--random), the same for the same seed.
+/// Adds mixtures of some faults of the plan (--random). They are equal for the same seed.
 void add_mixtures(std::vector<Trial>& trials, const Options& options);
 
 /// Adds other orders of runnable threads (--schedules).
 void add_schedules(std::vector<Trial>& trials, const Options& options);
-/// Each class of `rocemu run --adversarial` with each seed (--adversarial).
+/// Adds each class of `rocemu run --adversarial` with each seed (--adversarial).
 void add_adversaries(std::vector<Trial>& trials, const Options& options);
 
 /// Returns the trials of this machine's shard (--shard).

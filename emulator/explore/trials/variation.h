@@ -14,14 +14,14 @@ struct Variation {
   std::string schedule;     // of `rocemu run --schedule`: another order of threads
   std::string adversarial;  // of `rocemu run --adversarial`: a class, or some choices of one
   uint64_t seed = 0;        // of these choices
-  std::string shrunk;       // in words, once it is the least that leads to a finding
+  std::string shrunk;       // in words, after it was reduced to the least that leads to a finding
 
   bool empty() const { return schedule.empty() && adversarial.empty(); }
-  /// "placement"; empty for a schedule.
+  /// Returns, for example, "placement"; empty for a schedule.
   std::string adversarial_class() const { return adversarial.substr(0, adversarial.find(':')); }
-  /// "threads execute in order 9"
+  /// Returns, for example, "threads execute in order 9".
   std::string text() const;
-  /// Adds the options of `rocemu run` to those that all runs have.
+  /// Adds the options of `rocemu run` to the common options of all runs.
   std::vector<std::string> added_to(std::vector<std::string> options) const;
 
   void to_json(Json& json) const;

@@ -15,11 +15,12 @@ namespace {
 
 constexpr std::array<std::string_view, kVerdicts> kNames = {
     "SURVIVED", "REPORTED", "HANG", "CRASH", "WRONG", "LEAK", "SLOW", "MISUSE", "NOT REACHED"};
-/// Below this nothing is slow: it is what retries take with the usual timeouts.
+/// The time below which no run counts as slow. It is the time that retries take with the usual
+/// timeouts.
 constexpr double kLeastSlowNs = 30e9;
 constexpr int kSignalBase = 128;
 
-/// Returns the last calls of all processes, or only of those that wait: the last call of a process
+/// Returns the last calls of all processes, or only of those that wait. The last call of a process
 /// that has ended, and for which others wait, is the place of the fault and not that of the hang.
 std::string last_calls(const RunFacts& facts, bool of_waiting = false) {
   std::string text;
@@ -33,9 +34,10 @@ std::string last_calls(const RunFacts& facts, bool of_waiting = false) {
   return text;
 }
 
-/// "server#1 waits in ibv_get_cq_event: completion channel of CQ 2, armed" in few words.
+/// Returns a short form of, for example, "server#1 waits in ibv_get_cq_event: completion channel of
+/// CQ 2, armed".
 std::string in_short(const std::string& wait) {
-  // It waits for several descriptors at once.
+  // This matches a thread that waits for several descriptors at once.
   static const std::regex kAmong(
       R"((\S+) waits for .*among them (?:\w+): (?:completion channel of (CQ \d+)|event channel of (CM id \d+)).*)");
   if (std::smatch among; std::regex_match(wait, among, kAmong))
@@ -46,13 +48,14 @@ std::string in_short(const std::string& wait) {
   std::smatch found;
   if (!std::regex_match(wait, found, kIn)) return wait;
   std::string of = found[3].matched ? found[3].str() : found[4].str();
-  // These explain why it waits.
+  // These texts explain why it waits.
   for (const std::string why : {", overrun", ", with completions to be polled"})
     if (!of.empty() && wait.find(why) != std::string::npos) of += why;
   return found[1].str() + " blocks in " + found[2].str() + (of.empty() ? "" : " (" + of + ")");
 }
 
-/// Threads that wait for others of their process say less than those that wait for the NIC.
+/// Threads that wait for other threads of their process are less relevant than those that wait for
+/// the NIC.
 std::string who_waits(const RunFacts& facts) {
   std::string nic, others;
   for (const std::string& wait : facts.waits) {
@@ -73,7 +76,7 @@ Judgement hang(const RunFacts& facts) {
     std::string repeats;
     for (const auto& [process, calls] : facts.late_calls)
       repeats += (repeats.empty() ? ": " : "; ") + process + " repeats " + calls;
-    if (repeats.empty()) repeats = ": the NIC retries";  // no program calls anything any more
+    if (repeats.empty()) repeats = ": the NIC retries";  // no program makes calls any more
     return {Verdict::kHang, "runs without end" + repeats, "runs without end" + repeats};
   }
   return {Verdict::kHang, "runs without end after " + last_calls(facts),
@@ -125,7 +128,8 @@ std::optional<Judgement> wrong(const RunFacts& facts, const Baseline& baseline) 
 std::optional<Judgement> leak(const RunFacts& facts, const Baseline& baseline) {
   std::string text, kinds;
   for (const auto& [what, count] : facts.left) {
-    // A process that fails may leave its objects to the system, even if its shell hides the status.
+    // A failed process may leave the destruction of its objects to the system, even if its shell
+    // hides the status.
     if (facts.failed.contains(what.substr(0, what.find(' ')))) continue;
     const auto before = baseline.facts.left.find(what);
     const int64_t more = count - (before == baseline.facts.left.end() ? 0 : before->second);
@@ -152,7 +156,7 @@ std::vector<std::string> steady_stacks(const RunFacts& facts) {
   return list;
 }
 
-/// Its last line is where a program says what was wrong.
+/// Returns the last line, in which a program usually describes the error.
 std::string last_line(const std::string& text) {
   size_t end = text.find_last_not_of('\n');
   if (end == std::string::npos) return "";
@@ -179,8 +183,8 @@ std::optional<Verdict> verdict_named(std::string_view name) {
 
 namespace {
 
-/// What programs print may be anything, and is shown on terminals and in files of many kinds: what
-/// is no UTF-8 becomes U+FFFD, and control characters a blank.
+/// Returns the text for terminals and for files of many kinds. Programs may print anything: bytes
+/// that are not UTF-8 become U+FFFD, and control characters become blanks.
 std::string printable(const std::string& text) {
   std::string result = Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace))
                            .get<std::string>();
@@ -198,10 +202,10 @@ std::string exit_in_words(const RunFacts& facts) {
   return fmt::format("exits with {}{}", facts.status, last_words(facts));
 }
 
-/// Returns a judgement if a program of the run reported a failure by its status. A shell that
-/// starts programs in the background and waits for them without naming them exits with 0 (POSIX,
-/// wait), and so does a shell whose last command succeeded. A status that the baseline has too is
-/// no sign of the fault.
+/// Returns a judgement if a program of the run reported a failure by its status. A shell exits with
+/// 0 if it starts programs in the background and waits for them without naming them (POSIX, wait),
+/// and also if its last command succeeded. A status that the baseline also has is not a sign of the
+/// fault.
 std::optional<Judgement> reported(const RunFacts& facts, const Baseline& baseline) {
   if (facts.status != 0) return Judgement{Verdict::kReported, "", exit_in_words(facts)};
   std::string text;
@@ -216,8 +220,8 @@ std::optional<Judgement> reported(const RunFacts& facts, const Baseline& baselin
   return Judgement{Verdict::kReported, "", text + last_words(facts)};
 }
 
-/// A program that fails although there was no fault is wrong. Its output may have numbers that
-/// differ from run to run.
+/// A program that fails without a fault is wrong. Its output may have numbers that differ from run
+/// to run.
 Judgement failed_without_fault(const Judgement& found, const RunFacts& facts) {
   static const std::regex kNumber("[0-9]+");
   const std::string place = std::regex_replace(found.detail, kNumber, "N");
@@ -248,7 +252,7 @@ Judgement judge_raw(const RunFacts& facts, const Baseline& baseline, const Limit
   return {Verdict::kSurvived, "", ""};
 }
 
-/// The same mistake at the same place is one, whatever led there.
+/// The same mistake at the same place counts once, whatever caused it.
 Judgement judge(const Misuse& misuse) {
   std::vector<std::string> place;
   if (!misuse.places.empty()) place.push_back(misuse.places.back());

@@ -1,5 +1,5 @@
-// The effect of a fault on the program, and the place where the program ended: runs that ended in
-// the same place have one cause.
+// The effect of a fault on the program, and the place where the program ended. Runs that ended in
+// the same place have the same cause.
 #pragma once
 
 #include <map>
@@ -15,28 +15,29 @@ namespace rocemu::explore {
 
 enum class Verdict : uint8_t {
   kSurvived,
-  kReported,    // a program failed in bounded virtual time, and said so by its status
-  kHang,        // all wait, and nothing is due; or it runs without end
+  kReported,    // a program failed in bounded virtual time, and its status shows it
+  kHang,        // all wait, and nothing is due; or it runs endlessly
   kCrash,       // a signal, a sanitizer, valgrind
   kWrong,       // all programs exit as in the baseline, but the output differs; or one fails
-                // though nothing went wrong
+                // although nothing went wrong
   kLeak,        // the same, but objects are left that the baseline does not leave
   kSlow,        // succeeded, after many times the baseline's time
   kMisuse,      // the verbs sanitizer reports a wrong use; and the program survived or failed
-  kNotReached,  // the point did not come: what went before was another
+  kNotReached,  // the point did not occur, because the run differed before it
 };
 inline constexpr size_t kVerdicts = 9;
 
 std::string_view name_of(Verdict verdict);
-/// Returns the verdict of that name in any case; "reported" for kReported, for example.
+/// Returns the verdict with that name, in upper or lower case; for example "reported" for
+/// kReported.
 std::optional<Verdict> verdict_named(std::string_view name);
 
 struct Judgement {
   Verdict verdict{};
-  std::string place;   // where it ended: the same for the same cause
+  std::string place;   // where it ended: equal for equal causes
   std::string detail;  // for a reader: "server#1 blocks in ibv_get_cq_event (CQ 2)"
-  /// The places of its threads: "server#1: wait < main". Only the parts that are the same in each
-  /// run; empty without a tool for stacks.
+  /// The places of its threads: "server#1: wait < main". They contain only the parts that are equal
+  /// in each run, and are empty without a tool for stacks.
   std::vector<std::string> stacks = {};
   bool is_warning = false;  // a misuse that a report calls a warning
 };
@@ -45,19 +46,19 @@ struct Baseline {
   RunFacts facts;
   OutputMask output, errors;
   std::map<std::string, OutputMask> files;
-  std::vector<Judgement> misuses = {};  // those of all of its runs
+  std::vector<Judgement> misuses = {};  // of all of its runs
 };
 
 struct Limits {
   double slow = 10;  // times the baseline's virtual time, and kLeastSlowNs later
-  /// Whether a status above 128 is that of a signal. In lockstep the NIC reports each process that
-  /// crashes, and a shell may exit with any status.
+  /// If true, a status above 128 is that of a signal. In lockstep it is false: there the NIC
+  /// reports each process that crashes, and a shell may exit with any status.
   bool status_tells_signal = false;
 };
 
 Judgement judge(const RunFacts& facts, const Baseline& baseline, const Limits& limits);
 
-/// Returns a judgement on each wrong use of verbs, one for each mistake.
+/// Returns a judgement for each mistake among the wrong uses of verbs.
 std::vector<Judgement> misuses_of(const std::vector<Misuse>& misuses);
 
 }  // namespace rocemu::explore

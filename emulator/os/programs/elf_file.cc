@@ -20,7 +20,7 @@ constexpr unsigned char kOwnClass = sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32
 constexpr unsigned char kOwnData =
     std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
 
-// Limits against nonsense in a damaged file.
+// Limits against invalid values in a damaged file.
 constexpr uint64_t kMaxString = 4096;
 constexpr uint64_t kMaxDynamicEntries = 4096;
 
@@ -37,7 +37,8 @@ std::string read_string_at(int fd, uint64_t offset) {
   return std::string(buffer, strnlen(buffer, static_cast<size_t>(count)));
 }
 
-/// Where in the file the byte at `address` of the loaded program is; 0 if nowhere.
+/// Returns the position in the file of the byte at `address` of the loaded program; 0 if there is
+/// none.
 uint64_t file_offset(const std::vector<ElfW(Phdr)>& segments, uint64_t address) {
   for (const ElfW(Phdr) & segment : segments)
     if (segment.p_type == PT_LOAD && address >= segment.p_vaddr &&
@@ -95,7 +96,7 @@ std::string bytes_of(const std::string& path) {
 std::optional<ElfFile> read_elf(const std::string& path) {
   const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   ElfW(Ehdr) header;
-  // The fields used of another word size's header are at the same offsets.
+  // The fields that are used have the same offsets in the header for the other word size.
   if (!file || !read_at(file.get(), 0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
     return std::nullopt;
   ElfFile elf;
@@ -116,7 +117,7 @@ std::string why_out_of_reach(const std::string& path, std::string_view name) {
   const std::optional<ElfFile> program = read_elf(path);
   if (!program) return "";
   if (program->is_go) return "is written in Go, and calls the kernel by itself";
-  // The dynamic linker can be started as a program, and then loads another.
+  // The dynamic linker can be started as a program, and then loads another program.
   if (program->interpreter.empty() && !name.starts_with("ld-")) return "is statically linked";
   return "";
 }

@@ -6,7 +6,8 @@
 namespace rocemu {
 namespace {
 
-/// Bytes of a file in which the kernel looks for the line (BINPRM_BUF_SIZE).
+/// The number of bytes at the beginning of a file in which the kernel searches for the line
+/// (BINPRM_BUF_SIZE).
 constexpr std::streamsize kMaxLine = 256;
 
 }  // namespace
@@ -19,7 +20,7 @@ std::optional<Script> read_script(const std::string& path) {
   if (!line.starts_with("#!")) return std::nullopt;
   line.resize(std::min(line.find('\n'), line.size()));
 
-  // The kernel separates by spaces and tabs only: a carriage return is part of a name.
+  // Only spaces and tabs separate words for the kernel: a carriage return is part of a name.
   size_t at = 2;
   const auto next_word = [&] {
     const size_t begin = std::min(line.find_first_not_of(" \t", at), line.size());

@@ -12,7 +12,7 @@ struct Script {
   /// The program that runs the script: the interpreter, or the one that /usr/bin/env searches;
   /// empty if env has no argument.
   std::string program;
-  /// True if env searches `program` in PATH, with no option or variable that could change the
+  /// If true, env searches `program` in PATH, with no option or variable that could change the
   /// search.
   bool is_found_by_env = false;
 };

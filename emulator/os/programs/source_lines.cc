@@ -10,9 +10,9 @@
 namespace rocemu {
 namespace {
 
-constexpr size_t kMaxAddresses = 500;  // of one command line
+constexpr size_t kMaxAddresses = 500;  // in one command line
 
-/// "f inlined at file.c:5:16 in main" is f, "??" is unknown.
+/// Returns f for "f inlined at file.c:5:16 in main"; "??" is unknown.
 std::string function_of(std::string text) {
   text.resize(std::min(text.size(), text.find(" inlined at ")));
   return text == "??" ? "" : text;
@@ -21,7 +21,7 @@ std::string function_of(std::string text) {
 /// Reads "/src/file.c:3:47" and "/src/file.c:3 (discriminator 2)".
 void read_place(std::string text, SourceLine& to) {
   text.resize(std::min(text.size(), text.find(" (")));
-  std::vector<uint32_t> numbers;  // the last first
+  std::vector<uint32_t> numbers;  // the last one first
   while (numbers.size() < 2) {
     const size_t colon = text.rfind(':');
     uint32_t number = 0;

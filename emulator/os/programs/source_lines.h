@@ -1,5 +1,5 @@
-// Functions and lines of source at addresses of a program, as its debug information has them:
-// eu-addr2line of elfutils or addr2line of binutils tells.
+// Functions and source lines at addresses of a program, from its debug information, by eu-addr2line
+// of elfutils or addr2line of binutils.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,13 @@ struct SourceLine {
   bool operator==(const SourceLine&) const = default;
 };
 
-/// The innermost inlined function first.
+/// The innermost inlined function is the first.
 using SourceLines = std::map<uint64_t, std::vector<SourceLine>>;
 
-/// Addresses of which nothing is known are missing, as all are if there is no such tool.
+/// Unknown addresses are missing in the result; all are if there is no such tool.
 SourceLines source_lines(const std::string& file, const std::vector<uint64_t>& addresses);
 
-/// What the tool printed, with -a, -f and -i.
+/// Parses the output of the tool with -a, -f and -i.
 SourceLines parse_source_lines(std::string_view output);
 
 }  // namespace rocemu

@@ -15,11 +15,11 @@
 namespace rocemu {
 namespace {
 
-/// Programs wait for it.
+/// The limit, since programs wait for the tool.
 constexpr std::chrono::seconds kLongest{30};
 constexpr size_t kMostText = size_t{4} << 20;
 
-/// The child between fork and exec. The tool is no program of the run.
+/// Runs in the child between fork and exec. The tool does not belong to the run.
 [[noreturn]] void become_tool(std::vector<std::string>& words, int output) {
   setpgid(0, 0);
   sigset_t none;
@@ -62,7 +62,7 @@ std::string output_of_tool(std::vector<std::string> words) {
     if (size <= 0) break;
     if (text.size() < kMostText) text.append(buffer, static_cast<size_t>(size));
   }
-  kill(pid, SIGKILL);  // it has ended, but for one that took too long
+  kill(pid, SIGKILL);  // it has ended, unless it took too long
   while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
   }
   return text;

@@ -1,4 +1,4 @@
-// What a tool of the machine prints.
+// The output of a tool of the machine
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace rocemu {
 
-/// Runs a program of $PATH, which sees nothing of the run's NIC, and returns its output and its
-/// errors; what it has printed by then if it takes more than 30 s. Empty if there is none.
+/// Runs a program from $PATH, which sees nothing of the run's NIC, and returns its output and
+/// errors; after 30 s, what it has printed by then. Empty if there is no such program.
 std::string output_of_tool(std::vector<std::string> words);
 
 }  // namespace rocemu

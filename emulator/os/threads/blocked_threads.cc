@@ -54,7 +54,7 @@ std::optional<Value> read_from(pid_t process, uint64_t address) {
   return value;
 }
 
-/// What the wait of one thread is, so far: the mightiest of those that can end it counts.
+/// The wait of one thread as far as it is known: the most powerful of those that can end it counts.
 struct Wait {
   Waker waker = Waker::kNobody;
   std::string what;
@@ -67,7 +67,7 @@ struct Wait {
   }
 };
 
-/// Looks at one set of processes at one time.
+/// Observes one set of processes at one time.
 class Observer {
  public:
   Observer(const std::vector<pid_t>& processes, pid_t daemon, const ToldWaits& told, bool alone)
@@ -100,7 +100,7 @@ class Observer {
   Wait wait_for_pipe(const std::string& link, int descriptor);
   /// Describes the wait of a thread in open(2): only a FIFO waits for another program, fifo(7).
   Wait wait_to_open(const Call& call, const std::string& directory, uint64_t path) const;
-  /// Returns which programs can end a wait for a peer that is unknown as yet.
+  /// Returns which programs can end a wait for a peer that is not known yet.
   Waker unknown_peer() const { return alone_ ? Waker::kNobody : Waker::kOutside; }
   bool has_children(pid_t process) const;
   bool has_alarm(pid_t process) const;
@@ -108,9 +108,9 @@ class Observer {
   std::string mapping_at(pid_t process, uint64_t address) const;
   bool is_mapped_outside(const std::string& mapping) const;
   void find_holders();
-  /// The NIC keeps it from running, since it would find nothing (os/spinning_threads.h).
+  /// The NIC prevents it from running, since it would find nothing (os/threads/spinning_threads.h).
   bool is_held_spinning(const std::string& status) const;
-  /// A process outside of the run has it open.
+  /// Returns whether a process outside of the run has it open.
   bool is_held_outside(const std::string& link);
   bool is_held_by_daemon(const std::string& link);
 
@@ -142,7 +142,7 @@ bool Observer::is_held_spinning(const std::string& status) const {
          !contents_of(directory_of(daemon_) + "/task/" + tracer + "/comm").empty();
 }
 
-/// Without a thread in the result there is none any more.
+/// If the result has no thread, the thread has ended.
 BlockedThread Observer::look_at(pid_t process, pid_t thread) {
   const std::string directory = directory_of(process) + "/task/" + std::to_string(thread);
   const std::string status = contents_of(directory + "/status");
@@ -154,7 +154,7 @@ BlockedThread Observer::look_at(pid_t process, pid_t thread) {
   if (state[0] == 't' && is_held_spinning(status)) {
     one.waker = Waker::kNobody;
     one.what = "spins: it looks again and again at memory that nobody changes";
-    one.switches.clear();  // it is sent round its loop now and then
+    one.switches.clear();  // it is made to run its loop from time to time
     return one;
   }
   if (state[0] == 'T' || state[0] == 't') {
@@ -297,12 +297,12 @@ Wait Observer::wait_to_open(const Call& call, const std::string& directory, uint
   return {Waker::kOutside, "waits in system call " + std::to_string(call.number)};
 }
 
-/// futex(2). A futex that other processes may have in their memory may be woken by them.
+/// futex(2). If other processes may map a futex, they may wake it.
 Wait Observer::wait_for_futex(const Call& call, uint64_t timeout) {
   const auto operation = static_cast<int>(call.arguments[1]);
   const std::string mapping = mapping_at(call.process, call.arguments[0]);
   if (mapping.find("/memfd:rocemu-turns") != std::string::npos) {
-    return {Waker::kRuns, "waits for its turn"};  // and has not told for what, or has just had it
+    return {Waker::kRuns, "waits for its turn"};  // and has published no reason, or has just had it
   }
   if (mapping.find("/memfd:rocemu") != std::string::npos) {
     return {Waker::kPolling, "polls a completion queue"};
@@ -324,7 +324,7 @@ Wait Observer::wait_for_futex(const Call& call, uint64_t timeout) {
   return wait;
 }
 
-/// A process that has children may wait for SIGCHLD, as shells do.
+/// A process with children may wait for SIGCHLD, as shells do.
 Wait Observer::wait_for_signal(pid_t process, bool has_timeout) {
   if (has_timeout) return {Waker::kTime, "waits for a signal, for a time"};
   if (has_children(process)) return wait_for_children(process);
@@ -373,12 +373,12 @@ Wait Observer::wait_in_select(const Call& call, bool has_timeout) {
   return wait;
 }
 
-/// proc(5), /proc/pid/fdinfo: "tfd: N events: ..." for each descriptor that is watched.
+/// proc(5), /proc/pid/fdinfo: "tfd: N events: ..." for each watched descriptor.
 Wait Observer::wait_in_epoll(pid_t process, int descriptor, int depth) {
-  constexpr int kMaxDepth = 5;  // epoll(7): that many may watch each other
+  constexpr int kMaxDepth = 5;  // epoll(7): the maximum depth of nesting
   Wait wait;
   if (depth > kMaxDepth) return wait;
-  std::set<int> descriptors;  // which the kernel tells in an order of its own
+  std::set<int> descriptors;  // the kernel lists them in its own order
   std::istringstream lines(
       contents_of(directory_of(process) + "/fdinfo/" + std::to_string(descriptor)));
   for (std::string line; std::getline(lines, line);) {
@@ -448,7 +448,7 @@ Wait Observer::wait_for_socket(pid_t process, uint64_t inode, int descriptor) {
   return wait;
 }
 
-/// The NIC's standard error may be a program's too: it counts as outside.
+/// The NIC's standard error may also be a program's: it counts as outside.
 Wait Observer::wait_for_pipe(const std::string& link, int descriptor) {
   const bool outside = is_held_outside(link) || is_held_by_daemon(link);
   return {outside ? Waker::kOutside : Waker::kNobody,
@@ -463,8 +463,8 @@ bool Observer::has_children(pid_t process) const {
   });
 }
 
-/// Whether an alarm(2) is set is not told; one that waits for it catches SIGALRM. Timers of
-/// timer_create(2) are told, but not whether they are set.
+/// /proc does not show whether an alarm(2) is set; a program that waits for it catches SIGALRM.
+/// Timers of timer_create(2) are listed, but not whether they are set.
 bool Observer::has_alarm(pid_t process) const {
   const std::string caught = field_of(contents_of(directory_of(process) + "/status"), "SigCgt");
   const uint64_t mask = std::strtoull(caught.c_str(), nullptr, 16);
@@ -492,7 +492,7 @@ bool Observer::has_receive_timeout(pid_t process, int descriptor) const {
   return false;
 }
 
-/// Its line in /proc/pid/maps.
+/// Returns the line in /proc/pid/maps for the address.
 std::string Observer::mapping_at(pid_t process, uint64_t address) const {
   std::istringstream lines(contents_of(directory_of(process) + "/maps"));
   for (std::string line; std::getline(lines, line);) {
@@ -505,7 +505,7 @@ std::string Observer::mapping_at(pid_t process, uint64_t address) const {
   return "";
 }
 
-/// Another process has the file of that line of /proc/pid/maps in its memory.
+/// Returns whether another process maps the file of that line of /proc/pid/maps.
 bool Observer::is_mapped_outside(const std::string& mapping) const {
   const auto file_of = [](const std::string& line) {  // its device and inode
     std::istringstream words(line);

@@ -1,5 +1,6 @@
-// What the threads of some processes wait for, and whether anybody but these threads could end the
-// wait: a time, or something outside. As /proc tells of threads that may be traced by us.
+// What the threads of some processes wait for, and whether anything besides these threads could end
+// the wait: a time, or something outside. The information is that of /proc about threads that this
+// process may trace.
 #pragma once
 
 #include <sys/types.h>
@@ -13,10 +14,10 @@
 
 namespace rocemu {
 
-/// Who can end a thread's wait.
+/// What can end a thread's wait
 enum class Waker : uint8_t {
   kNobody,   // only another thread of these processes, or the NIC
-  kPolling,  // itself: it polls a completion queue of the NIC again and again
+  kPolling,  // the thread itself: it polls a completion queue of the NIC
   kTime,     // the wait has an end, or the program may have set an alarm
   kOutside,  // another process, a peer, a user at a terminal, a signal from outside
   kRuns,     // it does not wait
@@ -28,21 +29,21 @@ struct BlockedThread {
   std::string command;  // the thread's name
   Waker waker = Waker::kRuns;
   std::string what;  // "reads a pipe (descriptor 3)"
-  /// The sockets that it waits for: those of the NIC are known by these.
+  /// The sockets for which it waits, by which those of the NIC are recognized.
   struct Socket {
     int descriptor;
     uint64_t inode;
     uint64_t peer;  // its inode; 0 if it is not known
   };
   std::vector<Socket> sockets = {};
-  std::string switches = {};  // how often it was switched from, as text
+  std::string switches = {};  // its number of context switches, as text
 
-  /// "pid 12 (server)", with the thread if it is not the first.
+  /// Returns "pid 12 (server)", with the thread if it is not the first.
   std::string name() const;
 };
 
-/// What threads wait for, by number, as they have told themselves: the kernel sees them wait for
-/// their turns only.
+/// The reasons for waits that threads have published, by number: the kernel only sees that they
+/// wait for their turns.
 struct ToldWait {
   long call = -1;  // the system call that would wait for it; below 0: none
   std::array<uint64_t, 4> arguments{};
@@ -50,13 +51,13 @@ struct ToldWait {
 };
 using ToldWaits = std::map<pid_t, ToldWait>;
 
-/// Returns the descendants of `ancestor` by age, without those that `leaves_out` names and their
-/// descendants. It is called for parents before their children. Returns nothing if /proc is that of
-/// another PID namespace.
+/// Returns the descendants of `ancestor` by age, without those for which `leaves_out` returns true
+/// and their descendants. It is called for parents before their children. Returns nothing if /proc
+/// is that of another PID namespace.
 std::vector<pid_t> descendants(pid_t ancestor, const std::function<bool(pid_t)>& leaves_out);
 
-/// Returns all threads of these processes. `daemon` is the NIC, or 0. `alone`: no other program
-/// will connect to a socket or open a FIFO at which one of them waits for a peer.
+/// Returns all threads of these processes. `daemon` is the NIC, or 0. With `alone`, no other
+/// program will connect to a socket or open a FIFO at which one of them waits for a peer.
 std::vector<BlockedThread> blocked_threads(const std::vector<pid_t>& processes, pid_t daemon,
                                            const ToldWaits& told = {}, bool alone = false);
 

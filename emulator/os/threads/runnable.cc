@@ -22,14 +22,14 @@ std::string task_directory(pid_t process, pid_t thread) {
   return proc::directory_of(process) + "/task/" + std::to_string(thread);
 }
 
-/// The name of the kernel function, or "0" if it has a processor, waits for one, or we may not
-/// know. Empty if the kernel has no such names (proc(5), /proc/pid/wchan).
+/// Returns the name of the kernel function, or "0" if the thread has a processor or waits for one,
+/// or we may not know. Empty if the kernel has no such names (proc(5), /proc/pid/wchan).
 std::string place_of(pid_t process, pid_t thread) {
   return proc::contents_of(task_directory(process, thread) + "/wchan");
 }
 
 /// Since Linux 6.12 a thread that sleeps stays in the queue of its processor until its turn would
-/// come (DELAY_DEQUEUE in kernel/sched/features.h), and so long it has no place.
+/// come (DELAY_DEQUEUE in kernel/sched/features.h); until then its place is unknown.
 bool sleepers_may_be_queued() {
   utsname system{};
   int major = 0, minor = 0;
@@ -43,8 +43,8 @@ bool has_slept(pid_t thread) {
   return proc::field_of(status, "voluntary_ctxt_switches") != "0";
 }
 
-/// Linux 4.14 to 5.15 say "0" of many sleeping threads, and without names of its functions it does
-/// of all: tried with a thread that surely sleeps.
+/// Linux 4.14 to 5.15 report "0" for many sleeping threads, and a kernel without names of its
+/// functions does so for all: this tests it with a thread that certainly sleeps.
 bool try_with_a_sleeper() {
   if (access("/proc/kallsyms", F_OK) != 0) return false;
   constexpr std::chrono::seconds kAnyLoad{10};
@@ -77,7 +77,7 @@ bool kernel_tells_places() {
   return tells;
 }
 
-/// proc(5): what is told of where it sleeps is as secret as which program it runs.
+/// proc(5): the place where a thread sleeps is as secret as its program.
 bool may_ask(pid_t process) {
   char program[1];
   return readlink((proc::directory_of(process) + "/exe").c_str(), program, sizeof program) >= 0 ||

@@ -1,12 +1,12 @@
-// Whether a thread has a processor, or waits for one, whatever its state says: "State: S" is said
-// of one that has yet to look whether it has to sleep.
+// Checks whether a thread has a processor or waits for one, whatever its state: a thread can have
+// "State: S" before it checks whether it must sleep.
 #pragma once
 
 #include <sys/types.h>
 
 namespace rocemu {
 
-/// False also if the kernel does not tell, or does not tell us.
+/// Also returns false if the kernel does not report it, or not to this process.
 bool is_runnable(pid_t process, pid_t thread);
 
 }  // namespace rocemu

@@ -57,7 +57,7 @@ std::map<uint64_t, uint64_t> peers_of_unix_sockets() {
 
 namespace {
 
-/// A line of /proc/net/tcp, and of the tables that are like it.
+/// A line of /proc/net/tcp, and of the tables with the same format.
 struct InternetSocket {
   std::string local, remote, state;
   uint64_t inode = 0;
@@ -95,7 +95,7 @@ std::string awaited_tcp_peer(pid_t process, uint64_t inode) {
   const auto own = std::ranges::find(rows, inode, &InternetSocket::inode);
   if (own == rows.end()) return "";
   if (own->state == kListens) return "a connection";
-  // An established socket without an inode waits in the queue of a socket that listens.
+  // An established socket without an inode waits in the queue of a listening socket.
   const bool is_queued = std::ranges::any_of(rows, [&](const InternetSocket& row) {
     return are_ends_of_one(row, *own) && row.inode == 0 && row.state == kEstablished;
   });

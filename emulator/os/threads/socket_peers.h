@@ -1,4 +1,4 @@
-// Which socket is at the other end of one, on this machine.
+// The sockets at the other end of a process's sockets, on this machine
 #pragma once
 
 #include <sys/types.h>
@@ -10,10 +10,11 @@
 
 namespace rocemu {
 
-/// Inodes of the peers of all Unix sockets of this network namespace (sock_diag(7)).
+/// Returns the inodes of the peers of all Unix sockets of this network namespace (sock_diag(7)).
 std::map<uint64_t, uint64_t> peers_of_unix_sockets();
 
-/// The inode of the socket that has the addresses of this one of the process the other way round.
+/// Returns the inode of the socket whose addresses are those of this socket of the process,
+/// swapped.
 std::optional<uint64_t> peer_of_tcp_socket(pid_t process, uint64_t inode);
 
 /// Returns what a process's socket without a peer waits for: "a connection", "a datagram" or "the

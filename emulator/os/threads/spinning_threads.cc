@@ -18,19 +18,19 @@ namespace {
 using std::chrono::nanoseconds;
 using Clock = std::chrono::steady_clock;
 
-/// A thread goes through its loop so often before it counts as one. What counts in memory goes
-/// through the same states of registers and flags twice at times, but not so often.
+/// A thread counts as spinning after this number of repetitions of its loop. A loop that counts in
+/// memory may go through the same states of registers and flags twice, but not as often as this.
 constexpr size_t kRepeats = 4;
-/// So many instructions are run at a first look, and twice as many at each further one, which takes
-/// 20 us for each on a virtual machine: most loops are short. One that is longer than a quarter of
-/// the most is not found.
+/// The number of instructions that are run at a first check, and its maximum: it doubles at each
+/// further check, which takes 20 us for each instruction on a virtual machine. Most loops are
+/// short. A loop that is longer than a quarter of the maximum is not detected.
 constexpr size_t kFirstSteps = 64, kMaxSteps = 512;
-/// A thread that computes runs for so many times as long as a look has taken before the next.
+/// A thread that computes runs for this multiple of the duration of a check before the next.
 constexpr int kPauses = 5;
 constexpr nanoseconds kLongestPause{100'000'000};
-/// And for so long where it could not be stopped: a debugger traces it, for instance.
+/// The pause after a thread could not be stopped: a debugger traces it, for example.
 constexpr nanoseconds kPauseAfterRefusal{1'000'000};
-/// ptrace(2) seldom takes as long.
+/// ptrace(2) seldom takes this long.
 constexpr std::chrono::milliseconds kLongStop{5};
 
 nanoseconds own_time_of(pid_t process, pid_t thread) {
@@ -39,7 +39,8 @@ nanoseconds own_time_of(pid_t process, pid_t thread) {
   return nanoseconds(std::strtoll(text.c_str(), nullptr, 10));
 }
 
-/// How many states at the end make a loop that was gone through kRepeats times; 0 if none do.
+/// Returns the number of states at the end that form a loop that was run kRepeats times; 0 if none
+/// do.
 size_t period_at_the_end_of(const std::vector<uint64_t>& states) {
   const auto same = std::find(std::next(states.rbegin()), states.rend(), states.back());
   if (same == states.rend()) return 0;
@@ -82,9 +83,9 @@ bool SpinningThreads::hold_if_it_spins(pid_t process, pid_t thread) {
   return true;
 }
 
-/// A thread that executes a program waits for the end of all others of its process, and for that
-/// until those that we hold are taken note of; ptrace(2) waits meanwhile until the program is
-/// executed. So another thread of ours takes note.
+/// A thread that executes a program waits for the end of all other threads of its process, and
+/// therefore until the end of those that we hold has been noticed; ptrace(2) waits in this time
+/// until the program is executed. Another thread of ours therefore notices it.
 std::optional<StoppedThread> SpinningThreads::stop(pid_t process, pid_t thread) {
   reap();
   std::optional<pid_t> ended;
@@ -129,7 +130,7 @@ bool SpinningThreads::still_spins(pid_t thread) {
   const auto at = held_.find(thread);
   if (at == held_.end()) return false;
   Held& held = at->second;
-  // The loop's last state is the one that it was held in.
+  // The thread was held in the loop's last state.
   for (const uint64_t expected : held.loop) {
     if (!held.stopped.step() || held.stopped.state() != expected) {
       release(thread);

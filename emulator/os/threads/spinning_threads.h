@@ -1,9 +1,9 @@
-// Threads that spin: that run in a loop which cannot end by itself, since it only looks at memory.
+// Threads that spin: they run in a loop that cannot end by itself, since it only reads memory.
 //
-// A thread that may be one is run instruction by instruction: if its registers go through the same
-// states again and again, so it does for ever, unless something changes memory. It is held then: it
-// does not run, and takes no processor from those that do. When memory may have changed it is sent
-// round its loop once, and if that leads elsewhere, let go.
+// A thread that may be spinning is run instruction by instruction: if its registers repeat the same
+// states, it does so forever, unless something changes memory. It is then held: it does not run,
+// and takes no processor from other threads. When memory may have changed it is made to run its
+// loop once, and if it leaves the loop, it is released.
 #pragma once
 
 #include <sys/types.h>
@@ -27,41 +27,42 @@ class SpinningThreads {
   SpinningThreads(const SpinningThreads&) = delete;
   SpinningThreads& operator=(const SpinningThreads&) = delete;
 
-  /// Looks at a thread that runs; less and less often at one that computes. True if it spins: it is
-  /// held from now on.
+  /// Checks whether a running thread spins, and holds it if it does. Threads that compute are
+  /// checked less and less often. Returns whether the thread is held.
   bool hold_if_it_spins(pid_t process, pid_t thread);
   bool holds(pid_t thread) const { return held_.contains(thread); }
   bool holds_any() const { return !held_.empty(); }
-  /// It was told to stop, and did not do so in time: when it does, it is not asleep, but let go.
+  /// Returns whether it was ordered to stop, and did not do so in time: it is not asleep, and is
+  /// released when it stops.
   bool is_stopping(pid_t thread) const { return ended_.contains(thread); }
-  /// Of one that is held: false if it has left its loop. It runs then.
+  /// Returns false if the held thread has left its loop. It then runs again.
   bool still_spins(pid_t thread);
-  /// It sleeps, or does something else.
+  /// Releases a thread that sleeps, or does something else.
   void release(pid_t thread);
-  /// Of threads that are gone nothing needs to be known.
+  /// Forgets threads that have ended.
   void keep_only(const std::function<bool(pid_t thread)>& is_there);
-  /// Takes note of threads that came to their end while they were looked at or held: until then
-  /// their parents cannot wait for them, and others of their processes not execute a program.
+  /// Notices the end of threads that ended while they were checked or held: until then their
+  /// parents cannot wait for them, and other threads of their processes cannot execute a program.
   void reap();
 
  private:
   struct Held {
     StoppedThread stopped;
-    std::vector<uint64_t> loop;  // the states that it goes through; it is in the last
+    std::vector<uint64_t> loop;  // the states of its loop; it is in the last one
   };
   struct Known {
-    std::chrono::nanoseconds own_time;  // at the latest look
-    std::chrono::nanoseconds pause;     // of its own time, until the next one
-    size_t steps;                       // of that
+    std::chrono::nanoseconds own_time;  // at the latest check
+    std::chrono::nanoseconds pause;     // in its processor time, until the next check
+    size_t steps;                       // of the next check
   };
   std::optional<StoppedThread> stop(pid_t process, pid_t thread);
-  /// The states of the loop that it is in; empty if it is in none.
+  /// Returns the states of its loop; empty if it is in none.
   std::vector<uint64_t> loop_of(StoppedThread& stopped, size_t steps);
   void let_go(pid_t thread, StoppedThread& stopped);
 
   std::map<pid_t, Held> held_;
   std::map<pid_t, Known> known_;
-  std::set<pid_t> ended_;  // while they were traced; or others that are not, which does no harm
+  std::set<pid_t> ended_;  // while they were traced; others in the set do no harm
 };
 
 }  // namespace rocemu

@@ -14,7 +14,8 @@
 namespace rocemu {
 namespace {
 
-/// The NIC traces a thread for a moment, to see whether it spins: nobody else can do so meanwhile.
+/// The NIC may trace a thread for a moment, to detect whether it spins: no other process can trace
+/// it in this time.
 constexpr int kAttempts = 5;
 constexpr std::chrono::milliseconds kPause{20};
 constexpr const char* kFrames = "64";  // of a thread, innermost first
@@ -58,19 +59,19 @@ bool is_frame(std::string_view line) {
   return line.starts_with("#");
 }
 
-/// eu-stack's, below the frame.
+/// A line of eu-stack, below the frame.
 bool is_line_of_source(std::string_view line) {
   return line.starts_with("    ");
 }
 
-/// "#1  0x0000563190b4415a f(int)" and "#1  0x0000563190b4415a in f (argument=1) at p.c:3" are f;
-/// empty if it has no name.
+/// Returns f for "#1 0x0000563190b4415a f(int)" and "#1 0x0000563190b4415a in f (argument=1) at
+/// p.c:3"; empty if the frame has no name.
 std::string function_in(const std::string& line) {
   static const std::regex kFrame(R"(^#\d+\s+(?:0x[0-9a-f]+\s*)?(?:- \d+\s*)?(?:in\s+)?(.*)$)");
   std::smatch found;
   if (!std::regex_match(line, found, kFrame)) return "";
   std::string name = found[1];
-  // Behind it are a C++ function's types, or gdb's arguments, or a version.
+  // The types of a C++ function, gdb's arguments, or a version follow the name.
   constexpr std::string_view kUnnamed = "(anonymous namespace)";
   size_t end = name.find_first_of("(@");
   while (end != std::string::npos && name.compare(end, kUnnamed.size(), kUnnamed) == 0)
@@ -147,7 +148,7 @@ std::string stacks_of(StackTool tool, pid_t process, const std::string& core) {
     } else if (is_frame(line)) {
       has_frames = true;
       thread += line + "\n";
-      // What it does since it crashed is ours, and that of the C library that calls us.
+      // The frames above the crash are ours, and those of the C library that calls us.
       const bool is_ours = line.find("__restore_rt") != std::string::npos ||
                            line.find("__kernel_rt_sigreturn") != std::string::npos ||
                            line.find("<signal handler called>") != std::string::npos;

@@ -20,12 +20,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// A thread that is told to stops within that time, however busy the machine is.
+/// A thread that is ordered to stop does so within this time, however busy the machine is.
 constexpr std::chrono::seconds kStopped{5};
-/// It is told by SIGCHLD, if that is blocked as it should be.
+/// SIGCHLD reports it, if that is blocked as it should be.
 constexpr timespec kLook{0, 1'000'000};
 
-/// waitpid(2) of a thread that stops or ends soon.
+/// Calls waitpid(2) for a thread that stops or ends soon.
 pid_t wait_for(pid_t thread, int& status) {
   sigset_t child;
   sigemptyset(&child);
@@ -38,7 +38,7 @@ pid_t wait_for(pid_t thread, int& status) {
   }
 }
 
-/// One that makes the same call again and again is seen in the same place each time.
+/// A thread that repeats the same call is seen at the same place each time.
 bool is_in_system_call([[maybe_unused]] pid_t thread,
                        [[maybe_unused]] const user_regs_struct& registers) {
 #if defined(__x86_64__)
@@ -64,8 +64,8 @@ unsigned long instruction_pointer(const user_regs_struct& registers) {
 #endif
 }
 
-/// The next instruction enters the kernel; or, on arm64, belongs to a pair that fails for ever when
-/// it is interrupted in between.
+/// Returns whether the next instruction enters the kernel or, on arm64, belongs to a pair that
+/// fails forever if it is interrupted in between.
 bool leads_elsewhere(pid_t thread, const user_regs_struct& registers) {
   errno = 0;
   const auto word = static_cast<uint64_t>(ptrace(
@@ -92,8 +92,8 @@ bool leads_elsewhere(pid_t thread, const user_regs_struct& registers) {
 }
 
 /// Some calls, such as epoll_wait(2), fail with EINTR when a thread is stopped, though it has no
-/// signal to handle (ptrace(2), "Interrupted system calls"): that would tell it of us. It makes the
-/// call again. On arm64 the first argument is lost by then.
+/// signal to handle (ptrace(2), "Interrupted system calls"), so the program would notice the stop.
+/// This makes the thread repeat the call. On arm64 the first argument is lost by then.
 void restart_interrupted_call([[maybe_unused]] pid_t thread) {
 #if defined(__x86_64__)
   constexpr unsigned long kLengthOfSyscall = 2;
@@ -122,7 +122,7 @@ std::optional<StoppedThread> StoppedThread::stop(pid_t process, pid_t thread,
     return std::nullopt;
   };
   if (std::optional<StoppedThread> stopped = interrupt(thread)) return stopped;
-  // It has ended; or it executes a program, and has the process's number now.
+  // The thread has ended; or it executes a program, and has the process's number now.
   std::optional<StoppedThread> first;
   if (thread != process) first = interrupt(process);
   if (!first || first->let_go() != End::kRuns) ended = thread;

@@ -1,5 +1,5 @@
-// What the engine notices, as findings of the sanitizer's rules: for the NIC while it runs, and for
-// `rocemu replay --sanitize`.
+// Converts the engine's observations to findings of the sanitizer's rules: for the NIC while it
+// runs, and for `rocemu replay --sanitize`.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace rocemu::sanitizer {
 
-/// A request of a peer.
+/// A request of a peer
 struct PeerRequest {
   engine::QpNumber from, to;
 };
@@ -19,11 +19,11 @@ struct PeerRequest {
 struct EngineFinding {
   engine::ClientId client;  // the owner of the object
   NicFinding finding;
-  std::optional<PeerRequest> request;  // that the finding is about, if it is about one
+  std::optional<PeerRequest> request;  // the request that the finding concerns, if there is one
 };
 
-/// Returns the findings in what a step put out; the first `before` outputs are of steps before it.
-/// A CQ that a rule of a scenario overruns is none.
+/// Returns the findings in the outputs of a step; the first `before` outputs belong to earlier
+/// steps. A CQ that a rule of a scenario overruns is not a finding.
 std::vector<EngineFinding> findings_in(const engine::Outputs& outputs, size_t before = 0);
 
 }  // namespace rocemu::sanitizer

@@ -1,5 +1,5 @@
-// ah-destroyed-in-use: an address handle goes while a posted send names it. The program may only
-// know by the completion that the send is over.
+// ah-destroyed-in-use: an address handle is destroyed while a posted send uses it. The program only
+// knows from the completion that the send has finished.
 #include "emulator/sanitizer/check.h"
 #include "emulator/sanitizer/rules.h"
 #include "emulator/sanitizer/words.h"

@@ -1,4 +1,4 @@
-// cq-overrun: a completion found its CQ full. The CQ is lost, and with it its QPs.
+// cq-overrun: a completion found its CQ full. The CQ and its QPs become unusable.
 #include "emulator/sanitizer/nic.h"
 #include "emulator/sanitizer/rules.h"
 

@@ -1,4 +1,4 @@
-// cq-too-small: more requests are outstanding that complete in a CQ than the CQ has places. It
+// cq-too-small: more requests that complete in a CQ are outstanding than the CQ has places. It
 // overruns if they complete before the program polls.
 #include <algorithm>
 #include <unordered_map>
@@ -42,11 +42,11 @@ class TooSmallCheck : public CheckOf<kCqTooSmall> {
 
  private:
   struct Load {
-    uint64_t requests = 0;  // outstanding, that complete there
+    uint64_t requests = 0;  // outstanding requests that complete there
     bool is_reported = false;
   };
 
-  /// Receives of an SRQ complete in the CQ of whichever QP takes them.
+  /// Receives of an SRQ complete in the CQ of the QP that takes them.
   static const Cq* cq_of(const Queue& queue) {
     if (queue.qp == nullptr) return nullptr;
     return queue.kind == QueueKind::kSend ? queue.qp->sends_to : queue.qp->receives_from;

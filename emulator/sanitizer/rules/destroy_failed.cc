@@ -1,5 +1,5 @@
-// destroy-failed: an object still exists after the call that was to destroy it. Programs often do
-// not look at the result, and leak the object.
+// destroy-failed: an object still exists after the call to destroy it. Programs often ignore the
+// result, and leak the object.
 #include <cerrno>
 
 #include "emulator/abi/linux_names.h"
@@ -14,7 +14,7 @@ class DestroyFailedCheck : public CheckOf<kDestroyFailed> {
   using CheckOf::CheckOf;
 
   void on(const FailedDestruction& event) override {
-    if (event.error == EIO) return;  // the device is gone, and the object with it
+    if (event.error == EIO) return;  // the device was removed with its objects
     const char* const name = abi::errno_name(event.error);
     report("could not destroy " + event.object.title() + ": " +
                std::string(info_of(event.object.kind).destroy) + " failed with " +

@@ -1,6 +1,6 @@
-// event-without-rearm: a thread waits for an event of a channel, and no CQ of it is armed: each
-// request for notification is for one event. Where there are other threads one of them may arm a
-// CQ, so the report stands if the wait has not ended with the program.
+// event-without-rearm: a thread waits for an event of a channel none of whose CQs is armed: each
+// request for notification is for one event. If there are other threads one of them may arm a CQ,
+// so the report counts only if the wait lasts until the program ends.
 #include <unordered_map>
 
 #include "emulator/sanitizer/check.h"

@@ -1,6 +1,6 @@
 // events-unacknowledged: a destruction waits for the acknowledgement of events, and never ends. The
-// only thread of a process waits in vain; where there are others, one of them may still
-// acknowledge, so the report stands if the wait has not ended with the program.
+// only thread of a process waits forever; if there are others, one of them may still acknowledge,
+// so the report counts only if the wait lasts until the program ends.
 #include <unordered_map>
 
 #include "emulator/sanitizer/check.h"

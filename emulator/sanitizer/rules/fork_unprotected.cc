@@ -1,5 +1,5 @@
-// fork-unprotected: a process with registered memory forks without ibv_fork_init(). Where the
-// kernel copies pages on write, those of the parent may no longer be those that the NIC knows.
+// fork-unprotected: a process with registered memory forks without ibv_fork_init(). If the kernel
+// copies pages on write, the parent's pages may no longer be those that the NIC uses.
 #include "emulator/sanitizer/check.h"
 #include "emulator/sanitizer/rules.h"
 #include "emulator/sanitizer/words.h"

@@ -48,7 +48,7 @@ class PostedAgainCheck : public CheckOf<kListPostedAgain> {
   }
 
  private:
-  /// What a request does.
+  /// The contents of a request
   struct Work {
     uint64_t wr_id;
     uint32_t opcode, address_handle, immediate;
@@ -67,9 +67,9 @@ class PostedAgainCheck : public CheckOf<kListPostedAgain> {
     return event.head == partial.head && event.head_wr_id == partial.head_wr_id;
   }
 
-  /// A program may make another list in the same memory, or post the same one anew once its
-  /// requests are over: only requests that are the same, and of which one at least is not over, are
-  /// a mistake.
+  /// A program may build another list in the same memory, or post the same one again after its
+  /// requests have finished. It is a mistake only if the requests are equal and at least one of
+  /// them is unfinished.
   void judge(const Post& event, const Partial& partial) {
     if (!is_list_of(event, partial)) return;
     const Requests& requests = event.queue.requests;

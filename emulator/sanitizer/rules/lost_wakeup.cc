@@ -1,6 +1,7 @@
-// lost-wakeup: a thread waits for an event although completions lie in a CQ that was armed after
-// they had come. Those give no event, and the thread may wait forever. Where others poll the CQ or
-// other CQs share the channel, the report stands if the wait has not ended with the program.
+// lost-wakeup: a thread waits for an event although there are completions in a CQ that was armed
+// after they had arrived. These cause no event, and the thread may wait forever. If others poll the
+// CQ or other CQs share the channel, the report counts only if the wait lasts until the program
+// ends.
 #include <unordered_map>
 
 #include "emulator/sanitizer/check.h"

@@ -1,5 +1,6 @@
-// mr-deregistered-in-use: a region goes while posted work names it. The program may only know that
-// work is over by its completion, so work is in use until that was polled, however fast the NIC is.
+// mr-deregistered-in-use: a region is deregistered while posted work uses it. The program only
+// knows from the completion that work has finished, so work is in use until its completion was
+// polled, however fast the NIC is.
 #include "emulator/sanitizer/check.h"
 #include "emulator/sanitizer/rules.h"
 #include "emulator/sanitizer/words.h"
@@ -32,7 +33,7 @@ class DeregistrationCheck : public CheckOf<kMrDeregisteredInUse> {
   }
 
  private:
-  /// What was copied by the post (IBV_SEND_INLINE) names no region.
+  /// Data that the post copied (IBV_SEND_INLINE) uses no region.
   static bool names(const Request& request, const Mr& region) {
     if (request.is_inline) return false;
     for (const abi::Sge& sge : request.sges)

@@ -1,5 +1,5 @@
 // mr-memory-unmapped: memory of a live region was unmapped, or other memory mapped there, and is
-// used. A NIC has the old pages pinned, and neither reads nor writes what the program sees.
+// used. A NIC has pinned the old pages, and does not access the memory that the program sees.
 #include <algorithm>
 
 #include "emulator/sanitizer/check.h"
@@ -48,7 +48,7 @@ class UnmappedCheck : public CheckOf<kMrMemoryUnmapped> {
   }
 
  private:
-  /// [begin, end) is in the addresses of the program, as those of the region's SGEs are.
+  /// [begin, end) is in the addresses of the program, like those of the region's SGEs.
   static bool names(const Request& request, const Mr& region, uint64_t begin, uint64_t end) {
     if (request.is_inline) return false;
     return std::ranges::any_of(request.sges, [&](const abi::Sge& sge) {

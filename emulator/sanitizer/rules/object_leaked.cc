@@ -1,5 +1,5 @@
-// object-leaked: a program ends, and objects of it still exist. The kernel destroys them, so this
-// is only looked for if it is asked for.
+// object-leaked: a program ends while objects of it still exist. The kernel destroys them, so this
+// is only checked on request.
 #include <algorithm>
 #include <vector>
 

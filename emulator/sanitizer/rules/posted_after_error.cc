@@ -1,10 +1,10 @@
-// posted-after-error: the program has an error completion of a QP, and posts to the QP all the
-// same. The QP is in the error state then and flushes what is posted; or, if a send of a UC or UD
-// QP failed, in the SQE state and flushes sends (IBTA vol 1, 10.3.1).
+// posted-after-error: the program has an error completion of a QP, and posts to the QP
+// nevertheless. The QP is then in the error state and flushes posted requests; or, if a send of a
+// UC or UD QP failed, it is in the SQE state and flushes sends (IBTA vol 1, 10.3.1).
 //
-// A thread gets several completions at once and may post before it looks at the last one, and
-// another thread may not have seen it at all. So the thread that got the error is judged once it
-// polls again, and any thread once an earlier such post has come back flushed.
+// A thread gets several completions at once and may post before it handles the last one, and
+// another thread may not have seen it at all. Therefore the thread that got the error is reported
+// only when it polls again, and any thread only after an earlier such post was flushed.
 #include <unordered_map>
 
 #include "emulator/sanitizer/check.h"
@@ -34,7 +34,7 @@ class AfterErrorCheck : public CheckOf<kPostedAfterError> {
       error.is_of_sends = is_send && !is_reliable(qp.type);
       return;
     }
-    // The receives of an SRQ are not the QP's.
+    // The receives of an SRQ do not belong to the QP.
     const uint64_t before = is_send ? error.sends : error.receives;
     if (event.queue.qp != nullptr && event.last > before) error.is_known = true;
   }
@@ -60,7 +60,8 @@ class AfterErrorCheck : public CheckOf<kPostedAfterError> {
            {{"polled the error", error.place}, {"posted", event.place}});
   }
 
-  /// Whoever moves the QP knows of its state: to ERR to drain it, to RESET to begin anew.
+  /// A program that changes the state is aware of it: to ERR to drain the QP, to RESET to start
+  /// again.
   void on(const StateChange& event) override { errors_.erase(&event.qp); }
   void on(const Destruction& event) override {
     if (event.object.kind == ObjectKind::kQp) errors_.erase(static_cast<Qp*>(&event.object));
@@ -74,7 +75,7 @@ class AfterErrorCheck : public CheckOf<kPostedAfterError> {
     Thread thread = 0;
     uint64_t sends = 0, receives = 0;  // posted before it
     bool is_polled_again = false, is_known = false;
-    bool is_of_sends = false;  // the QP still takes receives
+    bool is_of_sends = false;  // the QP still accepts receives
   };
 
   static bool is_reliable(abi::QpType type) {

@@ -1,5 +1,6 @@
-// protection-explained: why an access to memory was refused. The completion only says that it was.
-// Of a peer's access the NIC knows; of the program's own requests its regions tell.
+// protection-explained: explains why an access to memory was refused. The completion only shows
+// that it was. For a peer's access the NIC knows the reason; for the program's own requests its
+// regions show it.
 #include "emulator/abi/send_opcodes.h"
 #include "emulator/abi/verbs_values.h"
 #include "emulator/sanitizer/check.h"
@@ -10,7 +11,7 @@
 namespace rocemu::sanitizer {
 namespace {
 
-/// How far [address, +length) reaches out of what is opened.
+/// Returns how far [address, +length) extends beyond the permitted range.
 std::string beyond(uint64_t address, uint64_t length, uint64_t opened, uint64_t opened_length,
                    bool is_window = false) {
   const std::string whole =
@@ -81,7 +82,7 @@ class ProtectionCheck : public CheckOf<kProtectionExplained> {
     return found;
   }
 
-  /// Empty if each SGE is as it should be, as far as the program's regions tell.
+  /// Returns an empty text if each SGE is correct according to the program's regions.
   static std::string reason_of(const Objects& objects, const Queue& queue, const Request& request) {
     for (const abi::Sge& sge : request.sges) {
       if (sge.length == 0) continue;

@@ -1,5 +1,5 @@
-// qp-never-error-drained: a QP in the error state goes before the completions of all its requests
-// were polled. The program frees buffers then that some NICs still flush.
+// qp-never-error-drained: a QP in the error state is destroyed before the completions of all its
+// requests were polled. The program may then free buffers that some NICs still flush.
 #include "emulator/sanitizer/check.h"
 #include "emulator/sanitizer/rules.h"
 #include "emulator/sanitizer/words.h"

@@ -1,7 +1,8 @@
-// receive-buffer-overlap: a message was put over another one that the program had not got yet. Two
-// receives may name the same bytes as long as messages come one at a time, as in pingpong programs;
-// so a report is made when the completions of both lie in the CQ together. A program whose receives
-// all have the same bytes throws messages away on purpose, as benchmarks do, and is not reported.
+// receive-buffer-overlap: a message overwrote another one that the program had not received yet.
+// Two receives may use the same bytes as long as messages arrive one at a time, as in pingpong
+// programs; so a report is made when the completions of both are in the CQ at the same time. A
+// program whose receives all have the same bytes discards messages on purpose, as benchmarks do,
+// and is not reported.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -35,12 +36,13 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
     if (!is_message || event.request == nullptr || event.length == 0) return;
     Messages& messages = messages_[&event.cq];
     messages.forget_up_to(event.index);
-    // Without others in the CQ nothing can have been overwritten, nor will this one be.
+    // Without other completions in the CQ no message can have been overwritten, and this one will
+    // not be.
     const bool is_alone = messages.empty() && event.produced == event.index + 1;
     if (is_alone || reported_.contains(&event.queue)) return;
     const auto buffers = buffers_.find(&event.queue);
     const bool is_one_of_several = buffers == buffers_.end() || buffers->second.are_several;
-    // All messages that are in the way were thrown away on purpose.
+    // All overlapping messages were discarded on purpose.
     const bool is_one_buffer = !is_one_of_several && messages.are_all_of(event.queue);
     Message& message = messages.push(event.queue);
     message.produced = event.produced;
@@ -48,7 +50,7 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
     message.queue = event.queue.number;
     message.number = event.request->number;
     message.posted = event.request->posted;
-    message.sges = event.request->sges;  // without an allocation, as a rule
+    message.sges = event.request->sges;  // usually without an allocation
     message.length = event.length;
     message.is_one_of_several = is_one_of_several;
     if (is_one_buffer) return;
@@ -72,7 +74,7 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
 
  private:
   struct Message {
-    uint32_t produced = 0;  // completions in the CQ, ever, when the program got this one
+    uint32_t produced = 0;  // number of completions in the CQ when the program got this one
     QueueKind kind{};
     uint32_t queue = 0;
     uint64_t number = 0;
@@ -82,12 +84,13 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
     bool is_one_of_several = false;  // its queue had receives with other bytes, too
   };
 
-  /// The latest messages of a CQ, a ring whose entries are used again.
+  /// The latest messages of a CQ, in a ring whose entries are reused
   class Messages {
    public:
     bool empty() const { return count_ == 0; }
 
-    /// Forgets those that the program had got when the completion of that index came.
+    /// Forgets the messages that the program had received when the completion with that index
+    /// arrived.
     void forget_up_to(uint32_t index) {
       while (count_ != 0 && !is_behind(ring_[first_ % kMost].produced, index)) {
         ++first_;
@@ -95,7 +98,8 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
       }
     }
     bool are_all_of(const Queue& queue) const { return count_ == 0 || only_ == &queue; }
-    /// The next one, with the values of an earlier one.
+    /// Adds an entry for a message. The entry still has the values of an earlier message, which the
+    /// caller must replace.
     Message& push(const Queue& queue) {
       if (ring_.empty()) ring_.resize(kMost);
       only_ = are_all_of(queue) ? &queue : nullptr;
@@ -105,7 +109,7 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
       }
       return ring_[(first_ + count_++) % kMost];
     }
-    /// The first that is so, without the one pushed last; null if there is none.
+    /// Returns the first message that matches, without the last one added; null if there is none.
     template <class Is>
     const Message* find_before_last(Is is) const {
       for (size_t i = 0; i + 1 < count_; ++i)
@@ -114,14 +118,14 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
     }
 
    private:
-    static constexpr size_t kMost = 64;  // that are compared with the next one
+    static constexpr size_t kMost = 64;  // compared with the next one
 
     std::vector<Message> ring_;
     size_t first_ = 0, count_ = 0;
-    const Queue* only_ = nullptr;  // whose all are; null if they are of several
+    const Queue* only_ = nullptr;  // the queue of all of them; null if there are several
   };
 
-  /// What the receives of a queue name.
+  /// The buffers of a queue's receives
   struct Buffers {
     std::vector<abi::Sge> first;
     bool are_several = false;
@@ -133,7 +137,7 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
     });
   }
 
-  /// Returns whether the program has lost `before`, and did not mean to.
+  /// Returns whether the program has lost `before`, and not on purpose.
   static bool destroys(const Message& message, const Message& before) {
     const bool is_thrown_away = !message.is_one_of_several && !before.is_one_of_several &&
                                 is_same(message.sges, before.sges);
@@ -145,12 +149,12 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
     buffers_.erase(&queue);
   }
 
-  /// Both count completions of a CQ, modulo 2^32.
+  /// Both values count completions of a CQ, modulo 2^32.
   static bool is_behind(uint32_t count, uint32_t index) {
     return static_cast<int32_t>(count - index) > 0;
   }
 
-  /// Visits each piece of memory that the message was put into: visit(lkey, begin, end).
+  /// Visits each piece of memory of the message: visit(lkey, begin, end).
   template <class Visit>
   static void for_each_piece(const Message& message, Visit visit) {
     uint64_t left = message.length;
@@ -161,7 +165,7 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
     }
   }
 
-  /// Regions may have addresses of their own, so only those of one are compared.
+  /// Regions may have different address spaces, so only messages in the same region are compared.
   static bool overlap(const Message& some, const Message& others) {
     bool found = false;
     for_each_piece(some, [&](uint32_t key, uint64_t begin, uint64_t end) {

@@ -1,5 +1,5 @@
-// receive-queue-empty: a message met no posted receive. RC repeats it, if rnr_retry lets it; UC and
-// UD lose it.
+// receive-queue-empty: a message found no posted receive. RC repeats it, if rnr_retry permits; UC
+// and UD lose it.
 #include "emulator/sanitizer/nic.h"
 #include "emulator/sanitizer/rules.h"
 

@@ -1,5 +1,5 @@
 // refused-state: a verb refuses an object in its present state: a post to a QP that is not ready, a
-// transition that does not exist, the end of an object that others use.
+// transition that does not exist, the destruction of an object that others use.
 #include "emulator/sanitizer/check.h"
 #include "emulator/sanitizer/rules.h"
 

@@ -1,5 +1,5 @@
-// remote-write-race: WRITEs of two QPs to the same bytes, the second posted before the first was
-// executed. Nothing orders them, and the bytes may be those of either, or a mixture.
+// remote-write-race: WRITEs of two QPs to the same bytes, the second of which was posted before the
+// first was executed. They have no order, and the bytes can be those of either, or a mixture.
 #include "emulator/sanitizer/nic.h"
 #include "emulator/sanitizer/rules.h"
 #include "emulator/sanitizer/words.h"

@@ -1,6 +1,6 @@
-// send-buffer-modified: the bytes of a send are other ones when the program learns of its
-// completion, or ends without having learned of it, than when it was posted. Until then the NIC may
-// read them, or read them again.
+// send-buffer-modified: the bytes of a send have changed between its post and the time when the
+// program gets its completion, or ends without it. Until then the NIC may read the bytes, or read
+// them again.
 #include <algorithm>
 #include <vector>
 
@@ -33,7 +33,7 @@ class ModifiedCheck : public CheckOf<kSendBufferModified> {
     for (uint64_t number = requests.finished() + 1;
          number <= event.last && number <= requests.posted(); ++number) {
       Request& request = requests.at(number);
-      // A request that failed was perhaps never read.
+      // A request that failed may never have been read.
       if (!request.checksum || (number == event.last && !is_success)) continue;
       const auto now = host().checksum(request.sges, readable);
       if (!now || *now == *request.checksum) continue;
@@ -70,7 +70,7 @@ class ModifiedCheck : public CheckOf<kSendBufferModified> {
     }
   }
 
-  /// Not what the NIC writes itself, and nothing that the post has copied.
+  /// Returns false for bytes that the NIC itself writes, and for data that the post has copied.
   static bool is_read(const Request& request) {
     switch (static_cast<abi::WrOpcode>(request.opcode)) {
       case abi::WrOpcode::kSend:

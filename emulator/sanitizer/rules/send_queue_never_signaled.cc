@@ -1,5 +1,5 @@
-// send-queue-never-signaled: a send queue is full of requests without a completion. Requests give
-// their places back when the completion of a later one is polled, and there will be none.
+// send-queue-never-signaled: a send queue is full of requests without a completion. The places of
+// requests are released when the completion of a later one is polled, and there will be none.
 #include "emulator/sanitizer/check.h"
 #include "emulator/sanitizer/rules.h"
 #include "emulator/sanitizer/words.h"
@@ -13,8 +13,8 @@ class NeverSignaledCheck : public CheckOf<kSendQueueNeverSignaled> {
 
   void on(const Post& event) override {
     if (event.refusal != Refusal::kFull || event.queue.kind != QueueKind::kSend) return;
-    // A QP in ERR completes all of them (IBTA vol 1, 10.3.1), and may be there without the
-    // program's doing.
+    // A QP in ERR completes all of them (IBTA vol 1, 10.3.1), and can enter ERR without an action
+    // of the program.
     if (event.queue.qp->state == abi::QpState::kErr || event.queue.qp->had_error) return;
     const Requests& requests = event.queue.requests;
     if (requests.empty()) return;

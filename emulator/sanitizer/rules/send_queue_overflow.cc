@@ -1,6 +1,6 @@
-// send-queue-overflow: after ENOMEM the program posts again, and nobody has polled in between. One
-// ENOMEM is back-pressure. A thread that leaves the polling to another one waits rightly in this
-// way, so a thread is only judged by its own polls, or if it is the only one.
+// send-queue-overflow: after ENOMEM the program posts again, and no thread has polled in between.
+// One ENOMEM is back-pressure. A thread that leaves polling to another thread may wait correctly in
+// this way, so a thread is only judged by its own polls, or if it is the only one.
 #include <unordered_map>
 
 #include "emulator/sanitizer/check.h"

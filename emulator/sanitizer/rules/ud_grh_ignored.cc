@@ -1,4 +1,4 @@
-// ud-grh-ignored: the first 40 bytes of a datagram's receive are for the GRH, also if there is
+// ud-grh-ignored: the first 40 bytes of a datagram's receive are for the GRH, even if there is
 // none.
 #include "emulator/sanitizer/nic.h"
 #include "emulator/sanitizer/rules.h"

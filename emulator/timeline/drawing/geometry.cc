@@ -26,7 +26,7 @@ constexpr size_t kReasonIndent = 2;
 /// A row of one run.
 struct Cell {
   size_t happening = SIZE_MAX;
-  size_t count = 0;  // of equal happenings in a row; 0 for all but the first
+  size_t count = 0;  // of equal consecutive happenings; 0 for all but the first
   engine::Instant at{};
   bool has_time = false;
 };
@@ -258,9 +258,9 @@ class Layout {
   const Arrangement arrangement_;
   size_t run_count_ = 1;
   std::vector<std::vector<size_t>> lanes_of_run_;
-  std::vector<size_t> slots_;             // of each lane, its index among those of its run
+  std::vector<size_t> slots_;             // of each lane, its index among the lanes of its run
   std::vector<std::vector<Cell>> cells_;  // by run and row
-  std::vector<double> run_left_;          // and the right edge of the last
+  std::vector<double> run_left_;          // and the right edge of the last lane
   double time_width_ = 0, column_ = 0, y_ = 0;
   Geometry out_;
 };

@@ -1,7 +1,7 @@
 // Places the lines, arrows and texts of a timeline's picture, in pixels. Rows are those of
-// arrange.h. An arrow runs level below its label, and falls to the row of its arrival only in the
-// gutter before its receiver; no label is in a gutter, so no arrow cuts one. (page/layout.js does
-// the same for the width of a screen, and with folds.)
+// arrange.h. An arrow is level below its label, and falls to the row of its arrival only in the
+// gutter before its receiver. No label is in a gutter, so no arrow crosses one. (page/layout.js
+// does the same for the width of a screen, and with folds.)
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ struct Box {
   double left = 0, top = 0, right = 0, bottom = 0;
 };
 
-/// Lines of text; the first's baseline is `kBaseline` below the box's upper edge.
+/// Lines of text. The baseline of the first is `kBaseline` below the box's upper edge.
 struct Label {
   Box box;
   std::vector<std::string> lines;
@@ -34,7 +34,7 @@ inline constexpr double kBaseline = 14;
 
 struct Arrow {
   size_t happening = 0;
-  std::vector<Point> points;  // of a lost frame up to where it is lost
+  std::vector<Point> points;  // of a lost frame: up to the place where it is lost
   Tone tone = Tone::kPlain;
   bool lost = false;
 };
@@ -60,7 +60,7 @@ struct Geometry {
   std::vector<Dot> dots;
 };
 
-/// `width` is in characters; columns that would be too narrow for texts make the picture wider.
+/// `width` is in characters. Columns that would be too narrow for texts make the picture wider.
 Geometry lay_out(const Timeline& timeline, size_t width);
 
 }  // namespace rocemu::timeline

@@ -1,4 +1,4 @@
-// A timeline as a ladder of text: a column for each lane, an arrow for each frame.
+// A timeline as a ladder of text, with a column for each lane and an arrow for each frame
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 namespace rocemu::timeline {
 
 struct TextOptions {
-  size_t width = 80;  // more lanes than fit make it wider
+  size_t width = 80;  // too many lanes make it wider
   bool colour = false;
 };
 

@@ -9,7 +9,7 @@
 namespace rocemu::timeline {
 namespace {
 
-/// Mermaid writes characters that mean something to it as #NUMBER;.
+/// Writes characters that have a meaning in Mermaid as #NUMBER;.
 std::string mermaid_text(const std::string& text) {
   std::string out;
   for (const char c : text) {

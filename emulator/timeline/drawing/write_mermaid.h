@@ -1,4 +1,5 @@
-// A timeline as a sequence diagram in Mermaid's language, which GitHub and GitLab draw in Markdown.
+// Writes a timeline as a sequence diagram in Mermaid's language, which GitHub and GitLab draw in
+// Markdown.
 #pragma once
 
 #include <ostream>

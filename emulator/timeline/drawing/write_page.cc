@@ -53,7 +53,7 @@ Json to_json(const Happening& one, const Place& place) {
           {"bytes", base64(one.bytes)}};
 }
 
-/// Text inside of a script element must not end it.
+/// Escapes the text, since text in a script element must not end the element.
 std::string in_script(std::string json) {
   for (size_t at = 0; (at = json.find('<', at)) != std::string::npos; at += 6)
     json.replace(at, 1, "\\u003c");

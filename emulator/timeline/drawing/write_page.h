@@ -1,4 +1,4 @@
-// A timeline as a web page in one file, which opens without a server.
+// Writes a timeline as a web page in one file, which opens without a server.
 #pragma once
 
 #include <functional>
@@ -12,8 +12,8 @@ namespace rocemu::timeline {
 /// Returns the explanation of a topic; empty if there is none.
 using Explain = std::function<std::string(const std::string& topic)>;
 
-/// The data of the page: {"source", "notes", "lanes", "topics", "rows", "folds", "differences",
-/// "happenings"}; arrange.h says what rows and folds are.
+/// Writes the data of the page: {"source", "notes", "lanes", "topics", "rows", "folds",
+/// "differences", "happenings"}; arrange.h explains rows and folds.
 void write_json(const Timeline& timeline, const Explain& explain, std::ostream& out);
 void write_page(const Timeline& timeline, const Explain& explain, std::ostream& out);
 

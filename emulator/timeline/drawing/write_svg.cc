@@ -12,7 +12,7 @@
 namespace rocemu::timeline {
 namespace {
 
-/// The form of lines and dots shows the same as their color.
+/// The shape of lines and dots has the same meaning as their color.
 constexpr std::string_view kStyle = R"(
 text { font: 13px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; fill: #1c2128; }
 .back { fill: #ffffff; } .time { fill: #59636e; } .head { font-weight: bold; }

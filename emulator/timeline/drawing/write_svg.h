@@ -1,5 +1,5 @@
-// A timeline as a picture: the text ladder with drawn lines, light or dark as the reader's system
-// is.
+// Writes a timeline as a picture: the text ladder with drawn lines, light or dark like the reader's
+// system.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace rocemu::timeline {
 
-/// `width` is in characters, as that of the text ladder.
+/// `width` is in characters, like that of the text ladder.
 void write_svg(const Timeline& timeline, size_t width, std::ostream& out);
 
 }  // namespace rocemu::timeline

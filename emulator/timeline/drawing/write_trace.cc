@@ -31,7 +31,7 @@ class TraceWriter {
          << dump(OrderedJson{{"source", timeline_.source}, {"notes", timeline_.notes}})
          << R"(,"traceEvents":[)";
     write_names();
-    // A frame is one slice where it leaves and one where it arrives, and a flow between them.
+    // A frame is drawn as one slice where it leaves, one where it arrives, and a flow between them.
     for (size_t i = 0; i < timeline_.happenings.size(); ++i) {
       const Happening& one = timeline_.happenings[i];
       const bool travels = one.to != kNoLane && !one.lost;

@@ -1,5 +1,5 @@
-// A timeline as Chrome trace JSON, which ui.perfetto.dev opens: a process for each program, a track
-// for each QP, and a flow for each frame.
+// Writes a timeline as Chrome trace JSON, which ui.perfetto.dev opens: a process for each program,
+// a track for each QP, and a flow for each frame.
 #pragma once
 
 #include <ostream>

@@ -1,4 +1,4 @@
-// The files of page/, as the build puts them into the program.
+// The files of page/, which the build puts into the program
 #pragma once
 
 #include <string_view>

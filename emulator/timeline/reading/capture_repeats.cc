@@ -14,10 +14,11 @@
 namespace rocemu::timeline {
 namespace {
 
-/// Gaps of this size are not losses: the capture began later, or the PSNs begin anew.
+/// A gap of this size is not a loss: the capture began later, or the PSNs begin again.
 constexpr int64_t kMaxGap = 4096;
 
-/// The rest of a READ whose first responses have arrived.
+/// Returns whether this READ requests the rest of the other READ, whose first responses have
+/// arrived.
 bool is_rest(const wire::Reth& rest, const wire::Reth& whole) {
   return rest.rkey == whole.rkey && rest.va > whole.va &&
          rest.va + rest.dma_length == whole.va + whole.dma_length;
@@ -53,8 +54,8 @@ void CaptureRepeats::look_at_request(const wire::Packet& packet, bool is_read, H
   const bool asks_for_rest = is_read && requests.read && is_rest(packet.reth, *requests.read);
   const bool is_new = !requests.newest || (psn > *requests.newest && !asks_for_rest);
   if (is_new) {
-    // A READ takes a PSN for each packet of its response: which PSNs behind a READ are missing is
-    // unknown.
+    // A READ uses a PSN for each packet of its response. So it is unknown which PSNs after a READ
+    // are missing.
     if (requests.newest && !requests.read && psn - *requests.newest < kMaxGap) {
       for (Position gap = *requests.newest + 1; gap < psn; ++gap) requests.missing.insert(gap);
     }
@@ -80,8 +81,8 @@ std::string CaptureRepeats::reason_for(const Requests& requests, Position psn,
   }
   const auto sent = requests.sent.find(psn);
   if (sent != requests.sent.end() && requests.ack_timeout) {
-    // IBTA vol 1, 9.7.6.1.3: the timer, which an acknowledgement starts anew, expires between T and
-    // 4 T.
+    // The timer, which each acknowledgement restarts, expires between T and 4 T (IBTA vol 1,
+    // 9.7.6.1.3).
     const engine::Duration waited = now - std::max(sent->second, requests.acknowledged_at);
     if (waited >= *requests.ack_timeout && waited <= 4 * *requests.ack_timeout) {
       return fmt::format("retransmission: no ACK for {}, and the ACK timeout is {}",
@@ -110,7 +111,7 @@ void CaptureRepeats::look_at_response(const wire::Packet& packet, bool has_aeth,
     const auto timer = engine::Duration(wire::kRnrTimerNs[wire::aeth_detail(syndrome)]);
     requests.nak = {kind, psn, frame.at, timer};
   } else if (syndrome == wire::nak_syndrome(wire::NakCode::kPsnSequenceError) && !requests.nak) {
-    requests.nak = {kind, psn, frame.at, {}};  // after an RNR NAK this is the request behind it
+    requests.nak = {kind, psn, frame.at, {}};  // after an RNR NAK: the request after it
   }
 }
 
@@ -134,8 +135,8 @@ void CaptureRepeats::look_at_mad(const wire::Packet& packet, const wire::CmMad& 
   if (rep == nullptr) return;
   const auto code = ack_timeouts_.find({to, rep->remote_comm_id});
   if (code == ack_timeouts_.end()) return;
-  // IBTA vol 1, 12.7.34: the REQ names the passive side's timeout. The active side adds the delay
-  // in the REP to two packet lifetimes, as in Linux.
+  // The REQ has the passive side's timeout (IBTA vol 1, 12.7.34). The active side adds the delay in
+  // the REP to two packet lifetimes, as in Linux.
   using engine::cm::ack_timeout_code, engine::cm::cm_time, engine::cm::life_time_of;
   requests_[{frame.lane, frame.to}].ack_timeout = cm_time(code->second);
   requests_[{frame.to, frame.lane}].ack_timeout =

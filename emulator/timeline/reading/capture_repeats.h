@@ -1,7 +1,7 @@
-// Marks the repeated frames of a capture, with the reason if the capture shows it. A capture does
-// not distinguish a retransmission from a copy that the network made. So a frame gets a reason only
-// if a NAK asked for it, or if the time since it was last sent fits a timer that the capture shows:
-// the RNR NAK's, or the ACK timeout that REQ and REP agreed on.
+// Marks the repeated frames of a capture, with the reason if the capture shows it. In a capture, a
+// retransmission looks the same as a copy that the network made. So a frame gets a reason only in
+// two cases: a NAK requested it, or the time since its last transmission fits a timer that the
+// capture shows. Such a timer is the RNR NAK's, or the ACK timeout that REQ and REP agreed on.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,11 @@ namespace rocemu::timeline {
 
 class CaptureRepeats {
  public:
-  /// Marks the happening of a frame. Frames come in the order of the capture.
+  /// Marks the happening of a frame. It must be called for the frames in the order of the capture.
   void look_at(const wire::Packet& packet, Happening& frame);
 
  private:
-  /// A PSN without its wrap.
+  /// A PSN without wraparound: it grows also where the 24-bit number wraps.
   using Position = int64_t;
   struct Nak {
     wire::AethKind kind{};
@@ -35,11 +35,11 @@ class CaptureRepeats {
   /// The requests that one QP sends to another.
   struct Requests {
     std::optional<Position> newest;
-    std::set<Position> missing;                // below the newest, and not captured
+    std::set<Position> missing;                // lower than the newest, and not captured
     std::map<Position, engine::Instant> sent;  // latest time; without acknowledged requests
     std::optional<wire::Reth> read;            // the newest request, if it is a READ
     engine::Instant acknowledged_at{};
-    std::optional<Nak> nak;  // until the request that it asks for arrives
+    std::optional<Nak> nak;  // until the requested frame arrives
     std::optional<engine::Duration> ack_timeout;
   };
   using Lanes = std::pair<uint32_t, uint32_t>;  // of the sender and the receiver
@@ -51,7 +51,7 @@ class CaptureRepeats {
   void look_at_mad(const wire::Packet& packet, const wire::CmMad& mad, Happening& frame);
 
   std::map<Lanes, Requests> requests_;
-  std::set<std::string> mads_;  // that were seen
+  std::set<std::string> mads_;  // that were read
   /// The code of the ACK timeout of each REQ, by its sender's address and communication ID.
   std::map<std::pair<std::string, uint32_t>, uint8_t> ack_timeouts_;
 };

@@ -13,8 +13,8 @@ using engine::FrameFault;
 using engine::FrameMarks;
 using engine::Resent;
 
-/// Returns what the rule did to the frame, as far as the frame shows it: a frame that was dropped
-/// was neither delayed nor copied.
+/// Returns the rule's effects on the frame, as far as the frame shows them: a frame that was
+/// dropped was neither delayed nor copied.
 std::vector<std::string> changes_in(const FrameFault& fault, const FrameMarks& marks) {
   std::vector<std::string> changes;
   const auto add = [&](FrameChange change, std::string text) {

@@ -30,7 +30,7 @@ std::string psn_text(std::optional<int32_t> relative, uint32_t psn) {
 }
 
 /// Returns the distance of a PSN from the connection's first PSN. It is negative only for a PSN
-/// shortly before the first: a connection of many packets reaches all others.
+/// shortly before the first, because a long connection uses all others.
 std::optional<int32_t> relative_to(std::optional<uint32_t> start, uint32_t psn) {
   constexpr int32_t kLittle = 1 << 16;
   if (!start) return std::nullopt;
@@ -73,7 +73,8 @@ uint32_t FrameFollower::lane_of(const Place& place) {
   return qp.lane;
 }
 
-/// A frame of a connection does not name its sender's QP: it is the one whose peer is the receiver.
+/// A frame of a connection does not name its sender's QP. The sender is the QP whose peer is the
+/// receiver.
 std::optional<uint32_t> FrameFollower::sender_qpn(const wire::Packet& packet, const Place& to,
                                                   const std::string& from) {
   const wire::OpcodeInfo* info = wire::find_opcode(packet.bth.opcode);
@@ -158,7 +159,8 @@ void FrameFollower::add_response(const wire::Packet& packet, Qp& requester, Happ
   }
 }
 
-/// The lane of the QP that a communication ID is for, else of the device's connection manager.
+/// Returns the lane of the QP that a communication ID is for, or the lane of the device's
+/// connection manager.
 uint32_t FrameFollower::cm_lane(const std::string& device, uint32_t comm_id) {
   const auto found = comm_qpns_.find({device, comm_id});
   return lane_of({device, found == comm_qpns_.end() ? wire::kGsiQpn : found->second});
@@ -181,7 +183,7 @@ bool FrameFollower::add_cm(const wire::Packet& packet, const std::string& from,
         if constexpr (requires { message.request_id; }) local = remote = message.request_id;
       },
       mad->message);
-  // A starting PSN is the one that the recipient of the message begins with (IBTA vol 1, 12.7.31).
+  // A starting PSN is the first PSN of the message's recipient (IBTA vol 1, 12.7.31).
   if (const auto* req = std::get_if<wire::CmReq>(&mad->message)) {
     comm_qpns_[{from, local}] = req->local_qpn;
     set_receive_psn({from, req->local_qpn}, req->starting_psn.value());

@@ -1,6 +1,6 @@
-// Follows the frames of all connections: between which lanes each goes, its PSN relative to the
-// connection, and what it says. Why a frame was sent again is not in its bytes: a recording has it
-// (frame_facts.h), of a capture it is concluded (capture_repeats.h).
+// Follows the frames of all connections: it finds the lanes of each frame, its PSN relative to the
+// connection, and its meaning. The reason of a retransmission is not in the frame's bytes: a
+// recording contains it (frame_facts.h), and in a capture it is concluded (capture_repeats.h).
 #pragma once
 
 #include <array>
@@ -29,9 +29,9 @@ class FrameFollower {
   void name_address(const wire::IpAddress& address, const std::string& device) {
     devices_[wire::to_string(address)] = device;
   }
-  /// A QP of that number begins anew.
+  /// Forgets a QP number that a new QP uses.
   void forget(const Place& place) { qps_.erase(place); }
-  /// The QP is in RESET: what it sent before counts no more.
+  /// Notes that the QP is in RESET: what it sent before does not count any more.
   void restart(const Place& place) {
     const uint32_t lane = std::exchange(qps_[place], Qp()).lane;
     qps_[place].lane = lane;
@@ -41,7 +41,7 @@ class FrameFollower {
   void set_send_psn(const Place& place, uint32_t psn) { qps_[place].send_start = psn; }
   void set_receive_psn(const Place& place, uint32_t psn) { qps_[place].receive_start = psn; }
   std::string place_of(const wire::IpAddress& address) const;
-  /// Makes one if there is none.
+  /// Returns the lane, and creates it if there is none.
   uint32_t lane_of(const Place& place);
 
   // ---- Frames --------------------------------------------------------------------------------
@@ -69,7 +69,8 @@ class FrameFollower {
   std::map<std::string, std::string> devices_;  // by address
   std::map<Place, Qp> qps_;
   std::map<std::pair<std::string, uint32_t>, uint32_t> comm_qpns_;  // by device and comm id
-  /// REQs whose receiver's QP no REP has named yet, by receiving device and the sender's comm id.
+  /// REQs for which no REP has named the receiver's QP yet, by receiving device and the sender's
+  /// communication ID.
   std::map<std::pair<std::string, uint32_t>, std::vector<size_t>> requests_;
 };
 

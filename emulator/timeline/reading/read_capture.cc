@@ -16,7 +16,7 @@
 namespace rocemu::timeline {
 namespace {
 
-/// Returns the packet with zeros for the bytes that the capture cut off.
+/// Returns the packet with zeros for the bytes that the capture does not have.
 std::vector<uint8_t> restored(const capture::CapturedPacket& packet) {
   std::vector<uint8_t> ip(packet.ip.begin(), packet.ip.end());
   if (packet.size > packet.bytes.size()) ip.resize(ip.size() + packet.size - packet.bytes.size());
@@ -31,7 +31,7 @@ bool lacks_headers(const capture::CapturedPacket& packet, const wire::Packet& pa
          packet.ip.size() + kEthernetHeader < wire::payload_offset(parsed);
 }
 
-/// What of the frame RoCEv2 does not have.
+/// Returns a description of how the frame violates RoCEv2.
 std::string in_words(wire::ParseError error) {
   const std::string name(wire::name(error));
   switch (error) {
@@ -59,9 +59,9 @@ bool is_of_connection(const wire::Packet& packet) {
          info->transport != wire::Transport::kCnp && packet.bth.dest_qpn > wire::kGsiQpn;
 }
 
-/// Frames of connections do not say which QP sent them. Of two addresses the QPs that frames go to
-/// are taken as pairs in the order of their numbers, which is that of their creation at both ends;
-/// messages of the connection manager, where there are some, correct that.
+/// Pairs the QPs of each two addresses, because frames of connections do not contain their sender's
+/// QP. The QPs that receive frames are paired in the order of their numbers, which is that of their
+/// creation at both ends. If there are messages of the connection manager, they correct that.
 void pair_qps(const std::map<std::pair<std::string, std::string>, std::set<uint32_t>>& heard,
               FrameFollower& frames) {
   for (const auto& [way, there] : heard) {

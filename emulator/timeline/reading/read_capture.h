@@ -1,4 +1,4 @@
-// Reads any capture of RoCEv2 frames as a timeline: its lanes are QPs at addresses.
+// Reads any capture of RoCEv2 frames as a timeline, whose lanes are QPs at addresses.
 #pragma once
 
 #include <string>
@@ -7,7 +7,8 @@
 
 namespace rocemu::timeline {
 
-/// What is no RoCEv2 is left out, with a note. Throws std::runtime_error if it is no capture.
+/// Reads the capture. Frames that are not RoCEv2 are skipped, with a note. Throws
+/// std::runtime_error if the file is not a capture.
 Timeline read_capture(const std::string& path);
 
 }  // namespace rocemu::timeline

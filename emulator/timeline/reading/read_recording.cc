@@ -41,7 +41,7 @@ std::string wr_text(uint64_t wr_id) {
   return wr_id < 1'000'000 ? fmt::format("wr {}", wr_id) : fmt::format("wr {:#x}", wr_id);
 }
 
-/// A recording may have any number.
+/// Returns the text of an errno. A recording may have any number.
 std::string errno_text(int number) {
   const char* const name = abi::errno_name(number);
   return name != nullptr ? name : std::to_string(number);
@@ -64,7 +64,7 @@ Details details_of(const Event& event) {
   return details;
 }
 
-/// Returns whether a request is answered by more than an ACK.
+/// Returns whether the answer to a request is more than an ACK.
 bool is_query(wire::Operation operation) {
   const engine::KindTraits* request = engine::find_request_traits(operation);
   return request != nullptr && engine::wants_response(request->kind);
@@ -95,7 +95,7 @@ class Reader {
   void name(const journal::ClientName& client) {
     lanes_.name(client.client.value, std::string(client.name), client.pid);
   }
-  /// Call it after the last record.
+  /// Must be called after the last record.
   void finish() {
     facts_.add_undrawn();
     lanes_.finish();
@@ -176,7 +176,7 @@ class Reader {
       text += fmt::format(" {:#x}", qp->number);
     const Field* state = event.find("state");
     if (state != nullptr) text += " to " + state->text;
-    // A recording has no numbers for a call that the provider refused.
+    // If the provider refused a call, the recording has no numbers for it.
     const Field* length = event.find("length");
     if (verb == "reg_mr" && length != nullptr) text += fmt::format(", {} B", length->number);
     const Field* capacity = event.find("capacity");
@@ -208,7 +208,7 @@ class Reader {
       frames_.set_receive_psn(place, static_cast<uint32_t>(psn->number));
     if (const Field* peer = event.find("dest_qp")) {
       const auto number = static_cast<uint32_t>(peer->number);
-      // The address vector shows the device; QPNs of one fabric are all different.
+      // The device is found by the address vector; the QPNs of one fabric are all different.
       lanes_.for_each_owner(number, [&](const std::string& device) {
         frames_.set_peer(place, {device, number});
       });
@@ -315,7 +315,7 @@ class Reader {
     one.tone = Tone::kFault;
     one.reason = "on " + std::string(output.subject);
   }
-  /// The object that a rule acted on, as far as it is known.
+  /// The object that a rule acted on; unknown parts are missing.
   struct Place {
     std::optional<engine::DeviceIndex> device;
     std::optional<engine::QpNumber> qp;
@@ -337,7 +337,7 @@ class Reader {
                              : lanes_.of_channel(std::get<engine::CmChannelId>(owner).value);
   }
   void read(const journal::RecordedFrame& output) {
-    if (output.leaves_through) return;  // its trace is among the outputs too
+    if (output.leaves_through) return;  // its trace is among the outputs, too
     std::vector<uint8_t> bytes(output.size);
     const size_t known = std::min(output.head.size(), bytes.size());
     if (known > 0) std::memcpy(bytes.data(), output.head.data(), known);
@@ -352,7 +352,8 @@ class Reader {
     const bool asks = info != nullptr && !info->is_response && is_query(info->operation);
     facts_.drawn(output.marks, timeline_.happenings.size() - 1, asks);
   }
-  /// A rule may have malformed the frame. Nothing is known about other malformed frames.
+  /// Adds a malformed frame. A rule may have caused it. Nothing is known about other malformed
+  /// frames.
   void add_malformed(const journal::RecordedFrame& output, const std::string& error,
                      std::vector<uint8_t> bytes) {
     const auto lane = facts_.lane_of_rule(output.marks.number);

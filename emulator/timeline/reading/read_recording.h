@@ -1,4 +1,4 @@
-// A recording of `rocemu run --record` as a timeline.
+// Reads a recording of `rocemu run --record` as a timeline.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace rocemu::timeline {
 
-/// `dir` has a journal. What is truncated or damaged ends it, with a note; if nothing of it can be
-/// read throws journal::JournalError.
+/// Reads the journal in `dir`. A truncated or damaged part ends the timeline, with a note. Throws
+/// journal::JournalError if nothing can be read.
 Timeline read_recording(const std::string& dir);
 
 }  // namespace rocemu::timeline

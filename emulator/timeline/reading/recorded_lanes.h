@@ -1,5 +1,5 @@
-// The lanes of a recording: those of its clients' QPs, and those of the ids of librdmacm, which get
-// the lanes of their QPs at the end.
+// The lanes of a recording: those of its clients' QPs, and those of the ids of librdmacm. At the
+// end the latter become the lanes of their QPs.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ class RecordedLanes {
     }
   }
 
-  // Each of these makes a lane if there is none.
+  // Returns the client's lane, and creates it if there is none. So do the next functions.
   uint32_t of_client(uint64_t client);
   uint32_t of_qp(uint64_t client, uint64_t qpn);
   /// Returns the lane of the channel's first id, which its other ids share.

@@ -1,4 +1,4 @@
-// Memory for ibv_reg_dmabuf_mr(3) without a GPU: a memfd, which rocemu's devices take as well as a
+// Memory for ibv_reg_dmabuf_mr(3) without a GPU: a memfd, which rocemu's devices accept like a
 // dma-buf.
 //
 //   rocemu::testing::DeviceMemory memory(1 << 20);
@@ -18,7 +18,8 @@ namespace rocemu::testing {
 
 class DeviceMemory {
  public:
-  /// Allocates `size` bytes, rounded up to a whole page, as zeros. Throws std::system_error.
+  /// Allocates `size` bytes, rounded up to whole pages and filled with zeros. Throws
+  /// std::system_error.
   explicit DeviceMemory(size_t size) {
     const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
     size_ = (size + page - 1) / page * page;

@@ -1,16 +1,18 @@
-// `rocemu explore` for C++ test suites: which faults break a program, or one test of GoogleTest.
+// `rocemu explore` for C++ test suites: it finds the faults that break a program, or one test of
+// GoogleTest.
 //
 //   #include <gtest/gtest.h>
 //   #include <rocemu/explore.h>
 //
 //   TEST(Pool, KeepsItsPromises) {
 //     ROCEMU_EXPLORE("--only", "verbs");  // options of `rocemu explore`, or nothing
-//     ...                                 // calls libibverbs, and prints what it came to, perhaps
+//     ...                                 // calls libibverbs, and may print its result
 //   }
 //
-// The test runs in a process of its own, under a NIC: once without a fault, when it has to pass,
-// and then once for each fault that can befall it. It fails if one makes it hang or crash, or pass
-// although what it prints is wrong. That a fault makes the test fail is what it is for.
+// The test runs in separate processes with a NIC: first without a fault, when it must pass, and
+// then once for each fault that can happen to it. The exploration reports a failure if a fault
+// makes the test hang or crash, or if the test passes but prints a wrong result. It is correct that
+// a fault makes the test fail.
 #pragma once
 
 #include <string>
@@ -21,29 +23,29 @@
 namespace rocemu::testing {
 
 struct Finding {
-  int number = 0;                     // and the name of its folder
+  int number = 0;                     // also the name of its folder
   std::string verdict;                // "HANG", "CRASH", "WRONG", "MISUSE", "LEAK", "SLOW"
   std::string sentence;               // what happened, and after which fault
-  std::string reproduce;              // a line for a shell
-  std::vector<std::string> triggers;  // all faults that end in this way; none if no fault does
+  std::string reproduce;              // a command line for a shell
+  std::vector<std::string> triggers;  // all faults with this result; empty if no fault causes it
 };
 
 struct Exploration {
   int status = 0;  // of `rocemu explore`: 0, or 1 if there is a finding that counts
   std::vector<Finding> findings;
-  std::string report;  // report.json
+  std::string report;  // the contents of report.json
 
-  /// Two lines for each finding.
+  /// Returns two lines for each finding.
   std::string text() const;
 };
 
-/// Finds the faults that break the command. Writes findings to the folder `output`, which may have
-/// those of an earlier exploration. `options` are those of the command line. Throws Error if the
-/// command cannot be explored; the reason is on standard error.
+/// Finds the faults that break the command. Writes findings to the folder `output`, which may
+/// contain those of an earlier exploration. `options` are those of the command line. Throws Error
+/// if the command cannot be explored; the reason is on standard error.
 Exploration explore(const std::vector<std::string>& command, const std::string& output,
                     const std::vector<std::string>& options = {});
 
-/// Finds the faults that break that test of GoogleTest ("Suite.Name") in this program. The folder
+/// Finds the faults that break this test of GoogleTest ("Suite.Name") in this program. The folder
 /// is rocemu-findings/Suite_Name.
 Exploration explore_test(const std::string& name, const std::vector<std::string>& options = {});
 
@@ -53,7 +55,7 @@ bool is_explored();
 
 }  // namespace rocemu::testing
 
-/// The first line of a test: the rest is its body for each of the runs.
+/// Must be the first line of a test. The rest of the test is the body of each run.
 #define ROCEMU_EXPLORE(...)                                                                      \
   if (!::rocemu::testing::is_explored()) {                                                       \
     const auto* const rocemu_test = ::testing::UnitTest::GetInstance()->current_test_info();     \

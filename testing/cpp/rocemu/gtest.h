@@ -1,5 +1,5 @@
-// rocemu for GoogleTest: of a test that fails, its recording as a page and a capture; and a test
-// fails that uses verbs wrongly.
+// rocemu for GoogleTest. For each test that fails it keeps the recording as a page, and a capture.
+// It can also make tests fail that use verbs wrongly.
 //
 //   int main(int argc, char** argv) {
 //     testing::InitGoogleTest(&argc, argv);
@@ -8,8 +8,8 @@
 //     return RUN_ALL_TESTS();
 //   }
 //
-// A test that fails leaves rocemu-failed/SUITE.TEST/ with timeline.html, which any browser opens,
-// and trace.pcap. They show the NIC from its start up to the end of the test.
+// A failed test writes the folder rocemu-failed/SUITE.TEST/ with timeline.html, which any browser
+// opens, and trace.pcap. They show the NIC from its start to the end of the test.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ class ArtefactKeeper : public ::testing::EmptyTestEventListener {
   std::filesystem::path folder_of(const ::testing::TestInfo& test) const {
     std::string name = std::string(test.test_suite_name()) + "." + test.name();
     for (char& c : name) {
-      if (c == '/') c = '_';  // of a test with parameters
+      if (c == '/') c = '_';  // in the name of a test with parameters
     }
     return folder_ / name;
   }
@@ -77,13 +77,15 @@ class MisuseWatch : public ::testing::EmptyTestEventListener {
 };
 
 /// Makes each later test fail that uses verbs wrongly (FabricOptions::sanitize). A test that
-/// expects reports takes them by Fabric::take_reports(). The Fabric lives until all tests have run.
-/// Call it after keep_artefacts(), which then keeps what such a test leaves.
+/// expects reports can remove them with Fabric::take_reports(). The Fabric must exist until all
+/// tests have run. If keep_artefacts() is called before this function, it also keeps the files of
+/// these failed tests.
 inline void fail_on_misuse(Fabric& fabric) {
   ::testing::UnitTest::GetInstance()->listeners().Append(new MisuseWatch(fabric));
 }
 
-/// From now on, of each test that fails. The Fabric records, and lives until all tests have run.
+/// Keeps the files of each test that fails from now on. The Fabric must record, and must exist
+/// until all tests have run.
 inline void keep_artefacts(Fabric& fabric, const std::filesystem::path& folder) {
   ::testing::UnitTest::GetInstance()->listeners().Append(new ArtefactKeeper(fabric, folder));
 }

@@ -1,6 +1,5 @@
-// A thread that waits with std::atomic::wait() is told that there is a message before its length is
-// known.
-// Depth 1: the length is read after the notification and before it is written.
+// A thread that waits with std::atomic::wait() is notified of a message before the message's length
+// is written. Depth 1: the length is read after the notification and before it is written.
 #include <infiniband/verbs.h>
 #include <pthread.h>
 

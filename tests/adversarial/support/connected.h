@@ -1,6 +1,6 @@
-// What the programs of this folder share: pairs of QPs of one process, connected to each other on
-// the first device. A program exits with status 0 if it found what it expects, and 1 with a message
-// if not.
+// The common parts of the programs in this folder: pairs of QPs of one process, connected to each
+// other on the first device. A program exits with status 0 if it found what it expects, and
+// otherwise with 1 and a message.
 #pragma once
 #include <infiniband/verbs.h>
 #include <stddef.h>

@@ -29,7 +29,7 @@ def start(*command, **keywords):
 
 
 def finish(process):
-    """What it said. The process is over, whatever happens."""
+    """Returns the output. The process has ended then, whatever happens."""
     try:
         output, _ = process.communicate(timeout=TIMEOUT)
     except subprocess.TimeoutExpired:
@@ -81,7 +81,7 @@ class ProcessorTime:
 
 
 def median_of(values):
-    """Of numbers, or of dicts of numbers key by key."""
+    """Returns the median of numbers, or of dicts of numbers key by key."""
     if isinstance(values[0], dict):
         return {key: statistics.median(value[key] for value in values) for key in values[0]}
     return statistics.median(values)

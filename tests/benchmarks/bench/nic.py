@@ -45,8 +45,8 @@ exec taskset -c "$others" "$@"
 
 
 def inside(program, *options, rocemu=ROCEMU, nic=(), threads=1, then=(), daemon_alone=False):
-    """What client and server of a perftest program or pingpong say, on one daemon of their own, and
-    what the command `then` says after them."""
+    """Returns the output of client and server of a perftest program or pingpong, on a separate daemon, and the output
+    of the command `then` after them."""
     port = free_port()
     side = _side(program, port, options, threads)
     with tempfile.TemporaryDirectory() as directory:
@@ -67,7 +67,7 @@ def inside(program, *options, rocemu=ROCEMU, nic=(), threads=1, then=(), daemon_
 
 
 def over_udp(program, *options, threads=1):
-    """What the client says: each side has a daemon, at UDP port 4791 of a loopback address."""
+    """Returns the client's output. Each side has a daemon, at UDP port 4791 of a loopback address."""
     port = free_port()
 
     def side(address, *arguments):
@@ -97,8 +97,8 @@ def latency(where, program, size, iterations=50000, **keywords):
     def row(count):
         return _row(where(program, "-d", "rocemu0", "-s", size, "-n", count, **keywords), size)
     if program == "ib_write_lat":
-        # Where others want the processors, each message of a program that spins on memory takes a
-        # time slice or two.
+        # If other processes compete for the processors, each message of a program that spins on memory takes one or two
+        # time slices.
         mean = row(TRIAL)[5]
         iterations = min(iterations, max(TRIAL, int(LATENCY_S * 1e6 / (2 * mean))))
     figures = row(iterations)
@@ -122,7 +122,7 @@ def write_bw(**keywords):
 
 
 def sanitized_bandwidth(program, options):
-    """With these options of --sanitize. The receives of ib_send_bw overlap, which is a report."""
+    """Measures with these options of --sanitize. The receives of ib_send_bw overlap, which is a report."""
     with tempfile.NamedTemporaryFile("w") as suppressions:
         suppressions.write("receive-buffer-overlap:ib_send_bw\n")
         suppressions.flush()
@@ -158,8 +158,8 @@ def recorded_write_bw():
 
 
 def parties(how, processors, pairs, threads, time_s, without_nic=False):
-    """Of so many pairs of processes with so many threads each, all of which wait in that way, and
-    with the daemon have so many processors: one way, in microseconds."""
+    """Measures that number of pairs of processes with that number of threads each, all of which wait in that way, and
+    have that number of processors together with the daemon. Returns the time of one way, in microseconds."""
     allowed = sorted(os.sched_getaffinity(0))[:processors]
     rocemu = [] if without_nic else [ROCEMU, "run", "--private", "--"]
     output = run("taskset", "-c", ",".join(map(str, allowed)), *rocemu,
@@ -170,7 +170,7 @@ def parties(how, processors, pairs, threads, time_s, without_nic=False):
 
 
 def empty_polls(how, threads, mode="adaptive"):
-    """What a poll costs that finds nothing, in nanoseconds, beside that number of threads that compute."""
+    """Returns the cost of a poll that finds nothing, in nanoseconds, while that number of threads compute."""
     output = run(ROCEMU, "run", "--private", "--", BIN / "empty_polls_benchmark", how, threads,
                  env={**os.environ, "ROCEMU_POLL": mode})
     figures = re.search(r"(\d+) ns on average, (\d+) typical, (\d+) 99%, (\d+) at most", output).groups()
@@ -202,7 +202,7 @@ def start_and_end():
 
 
 def many_qps():
-    """By number of connected QPs: nanoseconds a message, and the daemon's bytes for each QP."""
+    """Returns for each number of connected QPs the nanoseconds of a message, and the daemon's bytes for each QP."""
     inner = f'ROCEMUD_PID=$("{ROCEMU}" show --json | python3 -c "import json, sys; ' \
             f'print(json.load(sys.stdin)[\'pid\'])") exec "{BIN}/many_qps"'
     output = run(ROCEMU, "run", "--private", "--", "sh", "-c", inner)
@@ -219,8 +219,8 @@ def _wakeups_and_ticks(pid):
 
 
 def idle(qps=10000, watched=5):
-    """Of a daemon with so many connected QPs and nothing to do: how often it runs, and what of a
-    processor it uses."""
+    """Measures an idle daemon with that number of connected QPs. Returns how often it runs, and its share of a
+    processor."""
     script = f'"{ROCEMU}" show --json; exec "{BIN}/many_qps" idle {qps}'
     process = subprocess.Popen([ROCEMU, "run", "--private", "--", "sh", "-c", script],
                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -243,9 +243,8 @@ def idle(qps=10000, watched=5):
 
 
 def connections():
-    """Of 1,000 at once with cmtime, eleven times: connections set up and torn down per second, and
-    the daemon's memory in bytes: at most after a thousand, and when the timewait of the last is over.
-    """
+    """Connects 1,000 at once with cmtime, eleven times. Returns the connections established and ended per second, and
+    the daemon's memory in bytes: the maximum after a thousand, and after the timewait of the last one."""
     inner = """
         pid=$("$ROCEMU_BIN/rocemu" show --json | grep -m1 '"pid"' | tr -dc 0-9)
         memory() { awk '/RssAnon/ { print $2 }' /proc/$pid/status; }

@@ -82,8 +82,8 @@ def message_rate(rounds):
 
 
 def sizes(rounds):
-    """By size: latency (median, microseconds) and bandwidth (MB/s). What has no ratio is measured
-    once: there only the shape counts."""
+    """Measures latency (median, microseconds) and bandwidth (MB/s) by size. Values without a ratio are measured once,
+    because only their order of magnitude matters."""
     ways = {}
     for name, where in (("rocemu", nic.inside), ("rocemu over UDP", nic.over_udp)):
         ways |= with_one_thread_and_two(_at_size, partial(nic.latency, where, "ib_send_lat"),
@@ -123,8 +123,8 @@ def parties(rounds):
 
 
 def empty_polls(rounds):
-    """What a poll costs that finds nothing, in nanoseconds, on average in windows of a thousand: on an idle machine and
-    beside threads that compute, and the same with ROCEMU_POLL=spin."""
+    """Measures the cost of a poll that finds nothing, in nanoseconds, on average in windows of a thousand: on an idle
+    machine and while threads compute, and the same with ROCEMU_POLL=spin."""
     figures = {}
     for threads, name in ((0, "idle"), (16, "beside 16 threads")):
         figures[name] = medians(rounds, **{
@@ -135,8 +135,9 @@ def empty_polls(rounds):
 
 
 def placement(rounds):
-    """What of the other parts is the system's choice of who shares a processor: the same, with the
-    daemon alone on the last processor and the programs on the others. With one processor nothing."""
+    """Measures the influence of the system's distribution of processes to processors on the other parts: the same
+    measurement, with the daemon alone on the last processor and the programs on the others. With one processor there
+    is nothing to measure."""
     if len(os.sched_getaffinity(0)) < 2:
         return {}
     alone = partial(nic.inside, daemon_alone=True)
@@ -222,8 +223,8 @@ def vipl(rounds):
 
 
 def other_programs(rounds):
-    """What programs pay that use no RDMA: milliseconds of `rocemu run -- true`, and seconds of
-    compiling three small files."""
+    """Measures the cost for programs that use no RDMA: milliseconds of `rocemu run -- true`, and seconds of compiling
+    three small files."""
     figures = medians(5 * rounds, **{"rocemu run -- true": nic.start_and_end})
     figures.update(medians(rounds, **nic.compiling()))
     return figures

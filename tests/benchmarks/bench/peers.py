@@ -1,4 +1,4 @@
-"""What rocemu is compared with: the network stack, what others built on it, and the machine."""
+"""The programs with which rocemu is compared: the network stack, programs that use it, and the machine."""
 import json
 import os
 import re
@@ -18,9 +18,9 @@ def udp_latency(mode, size, iterations=50000):
 
 
 def udp_stream(pieces=None, segment=4096 + 60, relayed=False):
-    """MB/s with segmentation offload, in packets as long as RoCE's; with `pieces` in messages of so
-    many, whose first is longer than the others, as that of a WRITE is. Relayed: out of and into the
-    memory of other processes."""
+    """Returns MB/s with segmentation offload, in packets as long as RoCE's. With `pieces`, the messages have that
+    number of pieces, of which the first is longer than the others, like that of a WRITE. With `relayed`, the data is
+    in the memory of other processes."""
     messages = [] if pieces is None else [pieces]
     how = ["relayed"] if relayed else []
     output = run(BIN / "udp_stream", *how, segment, 1, *messages)
@@ -50,7 +50,7 @@ def copy_between_two(size):
 
 
 def tcp_bandwidth():
-    """Of one stream on loopback with iperf3."""
+    """Measures one stream on loopback with iperf3."""
     port = free_port()
     with ProcessorTime() as processor:
         output = both(["iperf3", "-s", "-1", "-p", port],
@@ -86,7 +86,7 @@ def ucx_latency(way, size, iterations=20000):
 
 
 def ucx_bandwidth(way, size, iterations):
-    """Of ucp_put_bw, which is what ib_write_bw does."""
+    """Measures ucp_put_bw, which does the same as ib_write_bw."""
     figures, processor = _ucx(way, "ucp_put_bw", size, iterations)
     return {"MB/s": figures["overall_bw"] * 2**20 / 1e6,
             "CPU s/GiB": processor / (size * iterations / 2**30)}

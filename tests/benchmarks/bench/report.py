@@ -144,7 +144,7 @@ rocemu beside the least work that does the same, measured in this run.
 {bounds}
 """
 
-# What the rows of a table are, below its title.
+# The meaning of a table's rows, which is printed below its title.
 ROWS = {
     "latency": """\
 A one-way latency is half of a round trip, as perftest counts.

@@ -158,7 +158,7 @@ def bounds(results):
 
 
 def _bounds_by_placement(results):
-    """Of what the system's choice of processors makes the difference."""
+    """Judges the differences that the system's choice of processors causes."""
     rows, alone = results.get("placement"), "the daemon alone on a processor (taskset)"
     if not rows:
         return []

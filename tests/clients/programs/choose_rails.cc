@@ -1,5 +1,5 @@
-// Tells of each NIC where it is, as NCCL's net_ib.cc and Mooncake's topology.cpp find out, and for
-// each NUMA node the NICs that they would take there.
+// Prints the place of each NIC, determined like in NCCL's net_ib.cc and Mooncake's topology.cpp,
+// and for each NUMA node the NICs that they would choose there.
 #include <infiniband/verbs.h>
 
 #include <climits>

@@ -1,5 +1,5 @@
-// The queues that a client and the daemon share: how large they are, and which
-// threads are told of completions.
+// Tests of the queues that a client and the daemon share: their sizes, and the threads that are
+// notified of completions.
 #include "emulator/daemon/client/client_queues.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What a session adds to the objects that the engine makes: shared memory, channels.
+// Tests of what a session adds to the objects that the engine creates: shared memory and channels.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>

@@ -24,7 +24,7 @@ class StrangeDescriptor {
     write_end_ = UniqueFd(ends[1]);
   }
   int get() const { return write_end_.get(); }
-  /// Closes it and waits until nobody has it.
+  /// Closes the descriptor and waits until no process has it open.
   bool is_closed_by_all() {
     write_end_.reset();
     pollfd entry{read_end_.get(), 0, 0};

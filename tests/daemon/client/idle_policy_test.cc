@@ -69,7 +69,7 @@ TEST(IdlePolicy, MessagesOfANetworkComeAfterAPause) {
   EXPECT_FALSE(policy.is_idle(kStart + 20us));
 }
 
-/// Of a yield that takes `took`, after which it sleeps at once for as long as this returns.
+/// Returns how long the policy sleeps at once after a yield that takes `took`.
 engine::Duration crowd_after(IdlePolicy& policy, engine::Instant& now, engine::Duration took) {
   policy.worked(now);
   policy.gave_way(now, now + took);

@@ -346,7 +346,7 @@ TEST_F(RingPumpTest, HandsOverTheReceivesOfAnSrq) {
                           "recv of SRQ 3 wr 302 of 32 bytes"));
 }
 
-// perftest posts each receive by a call of its own.
+// perftest posts each receive by a separate call.
 TEST_F(RingPumpTest, ReceivesThatWereRungOneByOneAreHandedOverTogether) {
   engine.most = 3;
   for (uint32_t i = 0; i < 4; ++i) {

@@ -1,4 +1,4 @@
-// Who is awake, and what the table knows of where its clients are.
+// Tests which sessions are awake, and what the table knows about the processors of its clients.
 #include "emulator/daemon/client/session_table.h"
 
 #include <fcntl.h>
@@ -68,7 +68,7 @@ class SessionTableTest : public testing::Test {
     return ask(i, abi::Op::kCreateCq).body.create_cq.handle;
   }
   abi::DoorbellRing& ring(size_t i) { return sessions[i]->queues().doorbells(); }
-  /// What of its ring the client says.
+  /// Sets the processor that the client writes into its ring.
   void is_on(size_t i, uint32_t processor) { ring(i).client_processor = processor; }
   void arm(size_t i, uint32_t cq) {
     ring(i).entries[ring(i).producer % abi::kDoorbellEntries] = {abi::DoorbellKind::kCqArm, cq, 0};

@@ -43,7 +43,7 @@ Tree tree_of(const options::Topology& topology) {
   return tree;
 }
 
-/// Where the link at that path leads, as the kernel resolves it.
+/// Returns the target of the link at that path, as the kernel resolves it.
 std::string resolved(const Tree& tree, const std::string& path) {
   const auto found = tree.find(path);
   if (found == tree.end() || !found->second.is_link) return "no link: " + path;

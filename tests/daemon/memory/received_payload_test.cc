@@ -1,4 +1,5 @@
-// Payload of short messages beside their completions: where it is, and that nobody sees it missing.
+// Tests that the payload of short messages next to their completions is at the right place, and
+// that it is never missing.
 #include "emulator/daemon/memory/received_payload.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Short writes wait for one another, and nobody can tell.
+// Short writes wait for one another, and programs cannot detect this.
 #include "emulator/daemon/memory/write_queue.h"
 
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ class WriteQueueTest : public testing::Test {
     EXPECT_EQ(memory_.read(kClient, {&from, 1}, to), MemoryResult::kDone);
     return bytes;
   }
-  /// What the program sees.
+  /// Returns what the program reads.
   Bytes now(size_t offset, size_t length) const {
     return Bytes(pages_ + offset, pages_ + offset + length);
   }

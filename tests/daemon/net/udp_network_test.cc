@@ -1,4 +1,4 @@
-// What of a network the daemon's loop sees (network_port.h).
+// Tests of the part of a network that the daemon's loop uses (network_port.h).
 #include "emulator/daemon/net/udp_network.h"
 
 #include <gtest/gtest.h>

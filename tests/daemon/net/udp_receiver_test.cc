@@ -1,4 +1,4 @@
-// What datagrams become: frames in one burst, each with its headers before it.
+// Tests that datagrams become frames in one burst, each with its headers before it.
 #include "emulator/daemon/net/udp_receiver.h"
 
 #include <gtest/gtest.h>

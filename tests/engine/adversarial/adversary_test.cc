@@ -61,7 +61,7 @@ struct Adversarial {
                          address_vector(devices[0].addresses[0]), left.qpn));
   }
 
-  /// A WRITE of so many bytes of that value.
+  /// Posts a WRITE of `length` bytes of that value.
   void write(uint8_t value, uint32_t length, uint64_t to, WrOpcode opcode = WrOpcode::kRdmaWrite) {
     left.fill_send_buffer(std::vector<uint8_t>(length, value), at_);
     left.post_send({.opcode = opcode,

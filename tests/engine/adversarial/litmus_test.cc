@@ -1,9 +1,9 @@
-// What two nodes may see of each other with `--adversarial`, as litmus tests in the style of
-// coreRMA ("Modeling and analysis of remote memory access programming", OOPSLA 2016) and of
-// RDMA^TSO ("Semantics of remote direct memory access", OOPSLA 2024). The outcomes come from these
-// models, the specification and the man pages.
+// Tests which values two nodes may read from each other with `--adversarial`. They are litmus tests
+// in the style of coreRMA ("Modeling and analysis of remote memory access programming", OOPSLA
+// 2016) and of RDMA^TSO ("Semantics of remote direct memory access", OOPSLA 2024). The outcomes
+// come from these models, the specification and the man pages.
 //
-// ROCEMU_LITMUS_SEEDS=10000 runs each test with so many seeds in place of 1000.
+// ROCEMU_LITMUS_SEEDS=10000 runs each test with that number of seeds instead of 1000.
 #include "tests/engine/adversarial/litmus.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ namespace {
 
 using abi::WrOpcode;
 
-/// Each outcome that is allowed is seen within so many seeds.
+/// The number of seeds within which each allowed outcome must occur
 constexpr uint64_t kSeedsForAllowed = 400;
 
 uint64_t seeds() {

@@ -153,7 +153,7 @@ TEST(FreeNumbers, ThatHaveRestedComeRoundAndRound) {
   EXPECT_EQ(take(), 9u);
 }
 
-// Somebody comes and goes while another makes very many and destroys them.
+// One client comes and leaves while another creates very many objects and destroys them.
 TEST(Table, KeepsNoMemoryOfWhatIsGone) {
   const size_t before = mallinfo2().uordblks;
   Things table(1, 1 << 20);

@@ -152,7 +152,7 @@ class Side {
   }
 
   void send(const Step& step) {
-    // An answer that nobody above has to be asked for is there already.
+    // An answer that requires no decision of a consumer was already sent.
     if (sent_.empty())
       act([&] { std::visit([&](const auto& m) { answer(m, step); }, step.mad.message); });
     ASSERT_EQ(sent_.size(), 1u);
@@ -279,7 +279,7 @@ class Side {
   }
 
  public:
-  // Everybody's services, unless the capture shows that nobody serves them.
+  // Listens to all services, unless the capture shows that a service has no listener.
   void listen_to_what_was_served() {
     std::set<uint64_t> served;
     for (const Step& step : steps_) {

@@ -85,7 +85,7 @@ TEST_F(ManyConnections, AThousandMayBeHalfOpen) {
     ASSERT_EQ(event.event, EventType::kConnectRequest);
     servers.push_back(event.id);
   }
-  // Nobody answers them: each ends on its own, at both ends.
+  // The requests get no answer: each ends independently, at both ends.
   bench.run_for(std::chrono::minutes(5));
   for (int i = 0; i < 1000; ++i) ASSERT_EQ(active.next_event().event, EventType::kUnreachable);
   EXPECT_EQ(active.next_event().id, 0u);

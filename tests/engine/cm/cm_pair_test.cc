@@ -34,7 +34,7 @@ engine::cm::Accept acceptance(uint32_t qpn) {
   return accept;
 }
 
-// One fabric, driven until nothing is to be done now.
+// One fabric, which is driven until nothing more can happen now.
 struct Bed {
   explicit Bed(engine::FabricConfig config) : fabric(std::move(config), memory) {}
 
@@ -73,7 +73,7 @@ void connect_and_disconnect(Bed& bed, const Route& route) {
   bed.step([&](ConnectionManager& m) { EXPECT_EQ(m.ready(replied.connection), 0); });
   EXPECT_EQ(take(bed, EventKind::kEstablished).connection, asked.connection);
 
-  // What one sends with, the other receives.
+  // Each side must receive what the other sends.
   const auto& m = bed.fabric.connections;
   using abi::QpState;
   const auto active_rtr = *m.qp_attributes(replied.connection, QpState::kRtr);
@@ -254,7 +254,7 @@ class Wild {
     for (const Event& event : std::exchange(bed.events, {})) take_note(side, event);
   }
 
-  // What every consumer may rely on.
+  // Checks the guarantees for every consumer.
   void take_note(size_t side, const Event& event) {
     const auto key = std::pair(side, event.connection);
     switch (event.kind) {

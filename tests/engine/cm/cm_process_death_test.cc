@@ -1,5 +1,6 @@
-// A process that dies in each state of a connection: what its peer, which did nothing wrong, is
-// told, and that nothing is left of it. To the engine a death is the end of the event channel.
+// A process dies in each state of a connection. These tests check the events of its peer, which did
+// nothing wrong, and that nothing of the process remains. For the engine a death is the end of the
+// event channel.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -22,7 +23,8 @@ constexpr uint32_t kSidrRejected = 2;
 class ProcessDeath : public testing::Test {
  protected:
   void SetUp() override { listen(PortSpace::kTcp); }
-  /// Whoever died, the other's port serves the next one, and the dead one's program starts anew.
+  /// Whichever side died, the other side's port serves the next connection, and the dead program
+  /// can start again.
   void TearDown() override {
     bench.run_for(std::chrono::minutes(5));
     EventChannel next(bench, 8), heir(bench, 9);
@@ -78,7 +80,7 @@ class ProcessDeath : public testing::Test {
   void disconnect(EventChannel& channel, uint32_t id) {
     ASSERT_EQ(channel.ask(Command::kDisconnect, abi::ucma::Disconnect{id}), 0);
   }
-  /// Nothing more is told, now or later.
+  /// Checks that there are no further events, now or later.
   void expect_silence(EventChannel& channel) {
     bench.run_for(std::chrono::minutes(5));
     EXPECT_EQ(channel.next_event().id, 0u);

@@ -1,5 +1,6 @@
-// Every command of librdmacm that names an id, with one that nobody has and with one of another
-// channel: ENOENT and EINVAL, as Linux's rdma_ucm, and the id is as it was.
+// Tests every command of librdmacm that names an id, with an id that does not exist and with one of
+// another channel. The results are ENOENT and EINVAL, as with Linux's rdma_ucm, and the id does not
+// change.
 #include <gtest/gtest.h>
 
 #include <cerrno>

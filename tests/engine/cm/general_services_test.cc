@@ -1,5 +1,5 @@
-// QP 1: which packets it takes, what becomes of MADs that nobody understands, and that strangers
-// cannot make it grow or fall.
+// Tests of QP 1: which packets it accepts, how it handles unknown MADs, and that other hosts cannot
+// make it grow or fail.
 #include <gtest/gtest.h>
 
 #include <functional>

@@ -1,4 +1,4 @@
-// What rules do to requests, completions, events and calls.
+// Tests of the effects of rules on requests, completions, events and calls.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -204,7 +204,8 @@ TEST(CompletionFault, OverrunFailsTheCqAndItsQps) {
   s.expect_state(QpState::kErr);
 }
 
-// As when the CQ is full: nobody has received the message, and so it is not acknowledged.
+// This is as when the CQ is full: the program has not received the message, so it is not
+// acknowledged.
 TEST(CompletionFault, AnOverrunLeavesItsMessageUnacknowledged) {
   Script s;
   add_rules(s.bench(), "{on: completion, queue: recv, nth: 2, do: overrun}");

@@ -1,4 +1,4 @@
-// What rules do to frames on their way.
+// Tests of the effects of rules on frames in flight.
 #include <gtest/gtest.h>
 
 #include "emulator/engine/faults/rule_matcher.h"

@@ -1,4 +1,5 @@
-// What tests of rules share. The rules are in the words of a scenario (docs/scenarios.md).
+// The common parts of tests of rules. The rules are in the language of a scenario
+// (docs/scenarios.md).
 #pragma once
 
 #include <string>

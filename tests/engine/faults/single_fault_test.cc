@@ -107,7 +107,7 @@ class World {
     collect();
   }
 
-  /// What went wrong, or "".
+  /// Returns a description of the error, or "".
   std::string run() {
     prepare();
     while (posted_ < outstanding_) post_next();
@@ -289,7 +289,7 @@ class World {
     }
   }
 
-  /// Until nothing is under way and nobody waits.
+  /// Continues until nothing is in flight and no program waits.
   void move_frames() {
     for (;;) {
       collect();

@@ -1,5 +1,6 @@
-// Frames that are cut, flipped and made up, for a QP in each state: they must neither crash the
-// engine nor complete what nobody posted. Bounded and seeded; the fuzzers go further.
+// Truncated, changed and invented frames, for a QP in each state. They must neither crash the
+// engine nor complete requests that were not posted. The tests are bounded and seeded; the fuzzers
+// test more.
 #include <gtest/gtest.h>
 
 #include "emulator/engine/base/random.h"
@@ -94,7 +95,7 @@ INSTANTIATE_TEST_SUITE_P(In, HostileFrames,
 
 class HostileFramesOnUnreliable : public testing::TestWithParam<abi::QpType> {};
 
-// With a receive queue and with an SRQ: no WQE completes twice, and none is lost.
+// Tests a receive queue and an SRQ: no WQE completes twice, and none is lost.
 TEST_P(HostileFramesOnUnreliable, DoNoHarm) {
   constexpr std::array kOpcodes = {
       Opcode::kUcSendFirst, Opcode::kUcSendMiddle,   Opcode::kUcSendLast,   Opcode::kUcSendLastImm,

@@ -1,5 +1,5 @@
-// Control messages with anything in them: huge counts, handles of others and of nobody, states and
-// types that do not exist. Each is answered, and nobody else notices.
+// Control messages with any contents: huge counts, handles of other clients and unused handles,
+// states and types that do not exist. Each message is answered, and no other client is affected.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -16,7 +16,8 @@ using engine::DeviceIndex;
 
 class HostileRequests : public testing::TestWithParam<uint64_t> {
  protected:
-  /// Small numbers, which are handles of somebody, and those at which arithmetic goes wrong.
+  /// Returns small numbers, which are handles of some client, and numbers at the limits of
+  /// arithmetic.
   uint32_t word() {
     constexpr uint32_t kEdges[] = {0xffff'ffff, 0x8000'0000, 0x7fff'ffff, 0x00ff'ffff, 0x0100'0000,
                                    1u << 20,    1u << 22,    4096,        17,          33};

@@ -30,7 +30,7 @@ void deliver_with_unknown_identification(Script& s, std::vector<uint8_t> bytes) 
   s.bench().step(engine::ReceivedFrame{engine::DeviceIndex{0}, bytes, false});
 }
 
-// Annex A17.3.3 covers the identification, but a UDP socket does not tell it.
+// Annex A17.3.3 covers the identification, but a UDP socket does not report it.
 TEST(Outside, AFrameWithAnyIdentificationIsTakenIfItIsNotKnown) {
   for (const int number : {0, 1, 0x4711, 0xffff}) {
     const auto identification = static_cast<uint16_t>(number);
@@ -71,7 +71,7 @@ TEST(Outside, TheTraceShowsTheIdentificationThatWasFound) {
   s.bench().log.clear();
 }
 
-// What the fabric's own devices send stays inside.
+// Frames from the fabric's own devices stay inside.
 TEST(Outside, AFrameThatClaimsToBeFromAnAddressOfTheFabricIsDropped) {
   Script s(outside());
   s.at(0ms).app_posts_recv(1);
@@ -232,7 +232,7 @@ TEST(Outside, ALongReadGoesOnFromWhereItsAnswerWasLost) {
   EXPECT_EQ(rest[0].psn, psn(16));
 }
 
-// ---- Multicast: the network is told of the first and the last member of a device ----
+// ---- Multicast: the network is notified of the first and the last member of a device ----
 
 constexpr wire::IpAddress kGroup = wire::IpAddress::from_v4(239, 1, 2, 3);
 
@@ -262,7 +262,7 @@ struct Members {
     std::copy(kGroup.bytes.begin(), kGroup.bytes.end(), body.mcast.gid);
     return app.client.command(op, body).error;
   }
-  /// What the network was told since the last call.
+  /// Returns the notifications of the network since the last call.
   std::vector<bool> told() {
     std::vector<bool> changes;
     for (const Timed& got : bench.log) {
@@ -315,8 +315,7 @@ struct ResolvesOutside : testing::Test {
   EventChannel channel{bench, 1};
 };
 
-// No part of the engine can ask which host has an address: the connection manager's retries will
-// tell.
+// The engine cannot ask which host has an address: only the connection manager's retries show it.
 TEST_F(ResolvesOutside, AnAddressOfNobodyKnownIsTakenToBeOnTheNetwork) {
   const uint32_t id = channel.create_id(1);
   ASSERT_EQ(channel.resolve(id, ip("10.2.0.9", 7471)), 0);

@@ -1,5 +1,5 @@
-// Packets of a message that arrive in a row within a fabric reach the application's memory in one
-// call; and nobody can tell, whatever goes wrong.
+// Consecutive packets of a message within a fabric reach the application's memory in one call.
+// Programs cannot detect this, whatever error happens.
 #include <gtest/gtest.h>
 
 #include "tests/support/pair.h"
@@ -103,7 +103,8 @@ TEST(PacketRun, MemoryThatIsNotThereIsFoundByThePacketThatMeetsIt) {
   pair.left.fill_send_buffer(message);
   pair.right.post_recv(
       {.wr_id = 1, .sges = {pair.right.recv_sge(2 * kMtu), {kHole, 4 * kMtu, hole.lkey}}});
-  // Of each of the three packets all that is left at once, in vain, and then it by itself.
+  // For each of the three packets, everything that is left is tried at once, in vain, and then the
+  // packet alone.
   EXPECT_EQ(writes_of(pair, transfer(pair, WrOpcode::kSend, 6 * kMtu)), 6u);
   EXPECT_EQ(only_status(pair.take_right()), WcStatus::kLocProtErr);
   EXPECT_EQ(only_status(pair.take_left()), WcStatus::kRemOpErr);

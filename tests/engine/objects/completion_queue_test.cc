@@ -137,8 +137,8 @@ TEST(CompletionQueue, ASolicitedRequestThatIsRepeatedMeanwhileGivesOneEvent) {
   EXPECT_EQ(cq.armed(), Notify::kNone);
 }
 
-// Each of several requests, of which each was made after what the one before is answered by, has an
-// event of its own, however late all of them come.
+// If each of several requests was made after the completion that answers the previous one, each has
+// a separate event, however late the events arrive.
 TEST(CompletionQueue, RequestsBetweenCompletionsGiveOneEventEach) {
   for (const bool solicited_only : {kAnyCompletion, kSolicitedOnly}) {
     CompletionQueue cq = make_cq(100);

@@ -44,7 +44,8 @@ TEST(DeviceRemoval, IsAFatalEventForItsClientsOnly) {
   pair.bench.log.clear();
 }
 
-// What a client waits for on its completion channels will never come, and that it is told once.
+// The completions for which a client waits on its channels will never arrive, and the client is
+// notified of that once.
 TEST(DeviceRemoval, IsToldToEachClientOfTheDevice) {
   Pair pair;
   const auto lost = [&] {

@@ -69,7 +69,7 @@ TEST_F(LeavingClients, WithVeryManyObjectsGoByAndBy) {
   EXPECT_GT(objects(), 2 * kVeryMany);
   EXPECT_FALSE(bench.engine().is_idle());
 
-  // Somebody with little comes and goes meanwhile.
+  // A client with few objects comes and leaves in the meantime.
   const size_t left = objects();
   Client visitor(bench, ClientId{3}, DeviceIndex{1});
   EXPECT_NE(other.alloc_pd(), 0u);
@@ -86,7 +86,7 @@ TEST_F(LeavingClients, AreDeadPeersFromTheFirstMomentOn) {
   for (uint32_t i = 0; i < kVeryMany; ++i) {
     gone.client.create_qp({.pd = gone.pd, .send_cq = gone.send_cq, .recv_cq = gone.recv_cq});
   }
-  // What it made first goes first, and this last.
+  // The object that it created first is destroyed first, and this one last.
   const uint32_t last =
       gone.client.create_qp(gone.pd, gone.send_cq, gone.recv_cq, EndpointOptions{}.cap);
   const abi::AhAttr to_peer = address_vector(wire::IpAddress::from_v4(127, 0, 0, 1));

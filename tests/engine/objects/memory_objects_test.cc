@@ -118,7 +118,8 @@ class Rereg : public MemoryObjects {
  protected:
   static constexpr uint32_t kOdp = abi::kAccessOnDemand | kLocal;
 
-  // advise_mr tells most simply what an L_Key names: 0 if [address, +length) of it is there.
+  // advise_mr is the simplest test of an L_Key: it returns 0 if the key's region contains [address,
+  // +length).
   int reach(uint32_t in_pd, uint32_t lkey, uint64_t address, uint32_t length) {
     return client.advise_mr(in_pd, 0, 1, {{address, length, lkey}});
   }

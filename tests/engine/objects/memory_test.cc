@@ -1,5 +1,5 @@
-// Memory regions and windows: what a key opens, for whom, and how lists of ranges are read and
-// written (IBTA vol 1, 10.6).
+// Tests of memory regions and windows: the memory to which a key gives access, the users of the
+// key, and how lists of ranges are read and written (IBTA vol 1, 10.6).
 #include "emulator/engine/objects/memory_table.h"
 
 #include <gtest/gtest.h>
@@ -74,8 +74,8 @@ TEST_F(Regions, TranslateWhatLiesWithin) {
   EXPECT_EQ(local(0, 1), std::nullopt);
 }
 
-// IBTA vol 1, 10.2.3: a QP uses memory of its own PD. The PD may be shared: the memory is then that
-// of the client that registered it.
+// A QP uses memory of its PD (IBTA vol 1, 10.2.3). If the PD is shared, the memory is that of the
+// client that registered it.
 TEST_F(Regions, AreForTheirPdAndInTheirOwner) {
   EXPECT_EQ(table.resolve_local(PdId{9}, region->lkey, 0x1000, 1, 0), std::nullopt);
   EXPECT_EQ(remote(region->rkey, 0x1000, 1, 0, {.pd = PdId{9}, .qp = kUser.qp}), std::nullopt);

@@ -235,7 +235,7 @@ TEST_F(Objects, ADestroyedQpIsGone) {
   EXPECT_EQ(client.error, ENOENT);
 }
 
-// ---- Somebody else's --------------------------------------------------------------------------
+// ---- Objects of another client ----------------------------------------------------------------
 
 TEST_F(Objects, HandlesOfOthersAreNoHandles) {
   bench.memory.map(client.id(), 0x1000, 64);

@@ -1,5 +1,6 @@
-// What each state change of an RC QP needs and allows (IBTA vol 1, 10.3.1 and table "QP State
-// Transition Properties"; ibv_modify_qp(3)), by a table that knows nothing of the engine's.
+// Tests which attributes each state change of an RC QP needs and allows (IBTA vol 1, 10.3.1 and
+// table "QP State Transition Properties"; ibv_modify_qp(3)). They use a table that is independent
+// of the engine's.
 #include "emulator/engine/verbs/qp_transitions.h"
 
 #include <gtest/gtest.h>
@@ -450,7 +451,7 @@ TEST(QpReset, DropsWhatWasPostedWithoutACompletion) {
   s.at(10s).expect_silence();
 }
 
-// Cqe::qp_generation tells the completions of an earlier life from those of this one.
+// Cqe::qp_generation distinguishes the completions before a reset from those after it.
 TEST(QpReset, BeginsALifeWhoseCompletionsAreToldApart) {
   Script s;
   s.at(0ms).app_posts_send(1).app_posts_recv(2).expect({send_only(psn(0))});

@@ -1,4 +1,4 @@
-// What a client leaves behind, however much it is: nobody else waits for its end.
+// A client may leave any number of objects behind: no other client waits for its end.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -16,7 +16,7 @@ using engine::DeviceIndex;
 
 constexpr uint32_t kLocal = abi::kAccessLocalWrite;
 
-/// Of this process: what others do on the machine does not count.
+/// Returns the time of this process only, because the work of other processes must not count.
 double seconds_of_work() {
   timespec time{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
@@ -90,8 +90,8 @@ TEST_F(Release, ManyReferencesToAnXrcQpAreReleasedTogether) {
   EXPECT_EQ(bench.engine().snapshot().devices[0].qps.size(), 0u);
 }
 
-// ibv_advise_mr(3) with IBV_ADVISE_MR_FLAG_FLUSH looks at each page, and the provider asks for so
-// many at a time.
+// ibv_advise_mr(3) with IBV_ADVISE_MR_FLAG_FLUSH checks each page, and the provider requests a
+// limited number of pages at a time.
 TEST_F(Release, ARequestHasSoMuchMemoryLookedAtAndNoMore) {
   const uint32_t pd = client.alloc_pd();
   const Mr all = client.reg_mr(pd, 0, ~uint64_t{0}, kLocal | abi::kAccessOnDemand);

@@ -257,7 +257,7 @@ TEST_F(RdmaIds, TheLastOfTwoIdsOnAPortMayListenAndThenHasItAlone) {
 }
 
 TEST_F(RdmaIds, AnAfIbAddressIsBoundByItsGid) {
-  // What librdmacm tries first in every process.
+  // librdmacm tries this first in every process.
   SocketAddress address;
   address.family = Family::kIb;
   address.address = *wire::parse_ip_address("::1");

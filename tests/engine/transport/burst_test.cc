@@ -140,7 +140,7 @@ TEST(Burst, ADamagedFrameInAMessageIsNotWritten) {
   s.expect_counter(Counter::kDroppedBadIcrc, 1);
 }
 
-// Whatever ends the QP in the middle of a burst: what comes behind it is for nobody.
+// If something ends the QP in the middle of a burst, the rest of the burst is dropped.
 TEST(Burst, AnOverrunOfTheCqEndsTheQpAtOnce) {
   ScriptOptions options = outside();
   options.cq_capacity = 1;

@@ -34,7 +34,7 @@ struct World {
     EXPECT_TRUE(bring_up(right.client, right.qpn, abi::QpState::kRts, {},
                          address_vector(devices[0].addresses[0]), left.qpn));
   }
-  /// Posts so many SENDs in one input and returns the sender's completions.
+  /// Posts `count` SENDs in one input and returns the sender's completions.
   std::vector<abi::Cqe> send(uint32_t count, uint32_t length = 8) {
     std::vector<SendWr> wrs;
     for (uint32_t i = 0; i < count; ++i) {
@@ -155,7 +155,7 @@ TEST(JoinedAcknowledgements, AnOverrunOfTheCqIsAcknowledgedUpToTheMessageBeforeI
         EXPECT_EQ(completions_of(world.bench.log, engine::ClientId{2}).size(), room);
         EXPECT_EQ(world.right.state(), abi::QpState::kErr);
         EXPECT_EQ(world.left.state(), abi::QpState::kRts);
-        // Nobody answers any more.
+        // There are no answers any more.
         world.bench.advance_to(60s);
         std::vector<WcStatus> expected(room, WcStatus::kSuccess);
         expected.push_back(WcStatus::kRetryExcErr);
@@ -185,7 +185,7 @@ TEST_P(ReceiverThatLeaves, HasAcknowledgedWhatItReceived) {
     const auto wqe = send_wqe({.wr_id = i, .sges = {world.left.send_sge(8)}}, options.cap);
     wqes.insert(wqes.end(), wqe.begin(), wqe.end());
   }
-  // A step moves so many frames and no more: it ends within a row.
+  // A step sends this number of frames and no more: it ends within a row.
   world.bench.step_once(
       engine::PostSend{engine::ClientId{1}, engine::QpNumber{world.left.qpn}, wqes});
   const size_t had = completions_of(world.bench.log, engine::ClientId{2}).size();

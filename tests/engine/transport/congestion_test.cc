@@ -1,4 +1,5 @@
-// Marks of congested switches, and the packets that tell senders of them (IBTA vol 1, annex A17.9).
+// Tests of the marks of congested switches, and of the packets that report them to senders (IBTA
+// vol 1, annex A17.9).
 #include "emulator/engine/transport/congestion.h"
 
 #include <gtest/gtest.h>
@@ -69,7 +70,7 @@ TEST(Congestion, ANotificationIsTakenFromThePeerOnly) {
   s.wire_delivers(ack(psn(0))).expect({completion(1)});
 }
 
-/// It would be told of itself for ever.
+/// Otherwise the notifications would never end.
 TEST(Congestion, AMarkedNotificationIsNotAnswered) {
   Script s;
   s.at(0ms).wire_delivers(cnp().traffic_class(kMarked)).expect_silence();

@@ -173,9 +173,9 @@ TEST(LateMemory, AReadOfAProcessThatDiedMeanwhileIsNotAnswered) {
   s.memory_is_there().expect_silence().expect_state(QpState::kRts);
 }
 
-// IBTA vol 1, 9.7.4.1.5: four READs at once are all that the responder has resources for. A
-// repeated one may still wait for its turn when the requester, which has the first answer by now,
-// goes on.
+// The responder has resources for four READs at once only (IBTA vol 1, 9.7.4.1.5). A repeated READ
+// may still wait for its turn when the requester, which has received the first answer by now,
+// continues.
 TEST(LateMemory, ANewReadTakesTheResourcesOfTheOldestThatIsRepeated) {
   LateScript s;
   s.at(0ms);
@@ -230,7 +230,7 @@ TEST(LateMemory, AnAtomicIsExecutedOnce) {
   EXPECT_EQ(pair.right.recv_bytes(8), (std::vector<uint8_t>{1, 0, 0, 0, 0, 0, 0, 0}));
 }
 
-// Nobody repeats a UC message, and nothing of it may be kept.
+// A UC message is not repeated, and nothing of it may be kept.
 TEST(LateMemory, AUcMessageIsDroppedAndTakesNoReceive) {
   LateScript s(open_to_all(abi::QpType::kUc));
   const auto message = send_only(psn(0)).over(wire::Transport::kUc).ack_req(false).with({1});

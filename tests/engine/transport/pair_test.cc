@@ -108,7 +108,8 @@ TEST(Pair, ThePeerOfADetachedClientRetriesAndGivesUp) {
   EXPECT_TRUE(pair.bench.log.empty());
 }
 
-// At whatever point a client goes, the others' traffic goes on and nothing more comes for it.
+// A client may leave at any point: the others' traffic continues, and nothing arrives for the
+// client any more.
 TEST(Pair, AClientCanDetachAtAnyPoint) {
   for (int point = 0; point < 14; ++point) {
     SCOPED_TRACE(point);

@@ -91,8 +91,8 @@ std::vector<WcStatus> statuses_of(const std::vector<abi::Cqe>& done) {
   return out;
 }
 
-// IBTA vol 1, 9.9.3 (class C) and 11.6.2, "local access error": a WRITE with immediate uses a
-// receive of its target, which is where the target is told of the R_Key.
+// A WRITE with immediate uses a receive of its target, and by that receive the target learns of the
+// wrong R_Key (IBTA vol 1, 9.9.3, class C, and 11.6.2, "local access error").
 TEST(RdmaWrite, WithImmediateAndABadKeyFailsTheReceiveThatItTakes) {
   for (const bool shared : {false, true}) {
     SCOPED_TRACE(shared ? "SRQ" : "its own queue");
@@ -122,8 +122,8 @@ TEST(RdmaWrite, WithImmediateAndABadKeyFailsTheReceiveThatItTakes) {
   }
 }
 
-// Of several packets only the last has the immediate data. That the message would have taken a
-// receive cannot be known before.
+// If there are several packets, only the last one has the immediate data. Before it, the responder
+// cannot know that the message uses a receive.
 TEST(RdmaWrite, WithImmediateTakesItsReceiveWithTheLastPacket) {
   Pair pair(both(open_to_all()));
   pair.right.post_recv({.wr_id = 9});

@@ -1,4 +1,4 @@
-// What is wrong on the sender's own side, and how it completes (IBTA vol 1, 9.9.2, 10.7.2, 10.8).
+// Tests of errors on the sender's side, and of their completions (IBTA vol 1, 9.9.2, 10.7.2, 10.8).
 #include <gtest/gtest.h>
 
 #include "tests/support/script.h"

@@ -1,5 +1,5 @@
-// What the responder refuses for good (IBTA vol 1, 9.7.4.1 the checks in order, 9.9.3 table
-// "Responder error behavior").
+// Tests of the requests that the responder refuses permanently (IBTA vol 1, 9.7.4.1 the checks in
+// order, 9.9.3 table "Responder error behavior").
 #include <gtest/gtest.h>
 
 #include "tests/support/script.h"
@@ -34,7 +34,7 @@ TEST(ResponderErrors, RefusesMiddleAndLastWithoutAMessage) {
   for (const Opcode opcode : {Opcode::kRcSendMiddle, Opcode::kRcSendLast, Opcode::kRcSendLastImm}) {
     Script s(small_mtu());
     s.at(0ms).app_posts_recv(1).app_posts_send(2).expect({send_only(psn(0))});
-    // No receive WQE is in use, so an event tells the application, and all is flushed.
+    // No receive WQE is in use, so the application gets an event, and all requests are flushed.
     s.wire_delivers(packet(opcode, psn(0)).of_length(256))
         .expect({nak(psn(0), kInvalidRequest).with_msn(0), kReqErr, flushed(2), flushed(1)})
         .expect_state(QpState::kErr)

@@ -1,4 +1,5 @@
-// What the responder takes, where it puts it, and what it answers (IBTA vol 1, 9.7.4, 9.7.5.1).
+// Tests of the packets that the responder accepts, the place of their data, and the answers (IBTA
+// vol 1, 9.7.4, 9.7.5.1).
 #include <gtest/gtest.h>
 
 #include "tests/support/script.h"

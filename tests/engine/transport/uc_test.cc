@@ -25,7 +25,7 @@ ScriptOptions uc(uint32_t access = 0, uint32_t srq_wr = 0) {
   return options;
 }
 
-/// As a UC requester sends it: nobody is asked to acknowledge.
+/// Returns the packet as a UC requester sends it, without a request for an acknowledgement.
 PacketSpec sent(const PacketSpec& spec) {
   return spec.over(kUc).ack_req(false);
 }
@@ -169,7 +169,7 @@ TEST(UcResponder, WritesWhereItMayAndDropsTheRest) {
           write_packet(wire::Opcode::kRcWriteOnly, psn(0), base + 8, rkey, 3).with({1, 2, 3}))
       .expect_silence();
   s.expect_received({1, 2, 3}, 8);
-  // 9.9.3: an R_Key violation drops the message; nobody is told.
+  // An R_Key violation drops the message without a report (9.9.3).
   s.at(1ms)
       .wire_delivers(
           write_packet(wire::Opcode::kRcWriteOnly, psn(1), base, rkey + 1, 3).with({9, 9, 9}))

@@ -36,7 +36,7 @@ uint32_t next_rkey(uint32_t rkey) {  // ibv_inc_rkey(3)
   return (rkey & ~0xffu) | ((rkey + 1) & 0xff);
 }
 
-/// Of the first `length` bytes of the endpoint's receive buffer.
+/// Binds the window to the first `length` bytes of the endpoint's receive buffer.
 SendWr bind(const Endpoint& on, const Mw& mw, uint64_t length, uint64_t wr_id = 50) {
   return {.wr_id = wr_id,
           .opcode = WrOpcode::kBindMw,

@@ -67,7 +67,7 @@ int open_qp(Client& client, uint32_t xrcd, uint32_t qpn, uint64_t user_handle) {
   return client.command(abi::Op::kOpenQp, body).error;
 }
 
-/// A process of the receiving side: its SRQ, and memory of its own.
+/// A process of the receiving side, with its SRQ and its own memory
 struct Receiver {
   Receiver(Bench& bench, uint32_t id)
       : client(bench, engine::ClientId{id}, engine::DeviceIndex{1}),
@@ -179,7 +179,7 @@ TEST(Xrc, AMessageGoesToTheProcessWhoseSrqItNames) {
   ASSERT_EQ(x.take(x.sender.id()).size(), 1u);
 
   x.sender.post_send(x.initiator, x.wr(2, x.first, 3000));
-  // Too long for first's buffer of 1024: nothing but that process's WQE tells.
+  // The message is too long for first's buffer of 1024 bytes, which only that process's WQE shows.
   const auto failed = x.take(x.first.client.id());
   ASSERT_EQ(failed.size(), 1u);
   EXPECT_EQ(failed[0].status, static_cast<uint32_t>(WcStatus::kLocLenErr));
@@ -351,7 +351,7 @@ TEST(Xrc, HostileFramesDoNoHarm) {
   EXPECT_EQ(left, posted - completed);
 }
 
-// ibv_get_async_event(3), IBV_EVENT_SRQ_ERR: what completes there can be told to nobody.
+// Completions on that CQ can no longer be reported (ibv_get_async_event(3), IBV_EVENT_SRQ_ERR).
 TEST(Xrc, AnOverrunOfItsCqFailsTheSrq) {
   Xrc x;
   const uint32_t cq = x.first.client.create_cq(1, 600);
@@ -414,7 +414,7 @@ void overrun(Receiver& receiver, uint32_t cq) {
   receiver.client.set_state(qp, abi::QpState::kErr);
 }
 
-// A receive is left, but nobody would learn that it was used.
+// A receive is left, but its use could not be reported.
 TEST(Xrc, AnSrqThatFailedRefusesMessages) {
   Xrc x;
   const uint32_t cq = x.first.client.create_cq(1);
@@ -430,7 +430,7 @@ TEST(Xrc, AnSrqThatFailedRefusesMessages) {
   EXPECT_EQ(done[0].status, static_cast<uint32_t>(WcStatus::kRemOpErr));
 }
 
-// A WRITE needs no receive and goes on.
+// A WRITE needs no receive and continues.
 TEST(Xrc, AnSrqThatFailedStillNamesMemory) {
   Xrc x;
   const uint32_t cq = x.first.client.create_cq(1);

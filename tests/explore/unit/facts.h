@@ -8,7 +8,7 @@
 
 namespace rocemu::explore {
 
-/// Returns what is known of a run whose fault acted, and which printed `output` and succeeded.
+/// Returns the facts about a run whose fault acted, and which printed `output` and succeeded.
 inline RunFacts run_that_prints(const std::string& output) {
   RunFacts facts;
   facts.fired = true;

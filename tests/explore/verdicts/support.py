@@ -1,4 +1,4 @@
-"""What the tests of `rocemu explore` share."""
+"""The common parts of the tests of `rocemu explore`."""
 import json
 import os
 import pathlib

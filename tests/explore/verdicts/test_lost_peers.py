@@ -1,5 +1,4 @@
-"""A program that waits for a peer that has died hangs at once where each run has a network of its own: no other program
-can connect."""
+"""A program that waits for a dead peer hangs at once if each run has a separate network: no other program can connect."""
 import os
 import subprocess
 import unittest

@@ -123,7 +123,7 @@ class Misuse(ExploreTest):
         code, _, err = self.explore("--only", "work_requests", "--sanitize=cq-overrun", "--resume",
                                     command=[MISUSER, "stops"])
         self.assertEqual(code, 3, err)
-        self.assertIn("of other options", err)
+        self.assertIn("other options", err)
 
     def test_an_unknown_rule_is_wrong_usage(self):
         code, _, err = self.explore("--sanitize=cq-overun", command=["true"])

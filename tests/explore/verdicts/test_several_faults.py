@@ -30,7 +30,7 @@ class SeveralFaults(ExploreTest):
         mixtures = [one for one in report["results"] if one["at"] == "mixture"]
         self.assertEqual(len(mixtures), 30)
         self.assertIn("CRASH", {one["verdict"] for one in mixtures})
-        # What ends like a single fault is told by that one.
+        # A pair of faults that ends like a single fault is reported with that single fault.
         for finding in report["findings"]:
             self.assertEqual(finding["scenario"].count("on:"), 1, finding)
 

@@ -92,7 +92,7 @@ class Verdicts(ExploreTest):
         self.assertIn("explore_victim#1 blocks in ibv_get_cq_event (CQ 1)", result["detail"])
         finding = self.finding(report)
         self.assertIn("ibv_get_cq_event", finding["sentence"])
-        # What reproduces it does.
+        # The command for reproduction has the same result.
         again = subprocess.run(finding["reproduce"].replace("rocemu", ROCEMU, 1), shell=True,
                                cwd=self.scratch, env=self.environment, timeout=TIMEOUT,
                                capture_output=True, text=True, check=False)

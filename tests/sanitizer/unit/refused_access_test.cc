@@ -1,5 +1,5 @@
-// What protection-explained says of a peer's access: a key is of a region or of a memory window
-// (IBTA vol 1, 10.6.6 and 10.6.7), and each is opened in its own way.
+// Tests the report of protection-explained about a peer's access. A key belongs to a region or to a
+// memory window (IBTA vol 1, 10.6.6 and 10.6.7), and each gives access in a different way.
 #include <gtest/gtest.h>
 
 #include "emulator/abi/verbs_values.h"

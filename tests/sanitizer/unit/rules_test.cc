@@ -455,7 +455,8 @@ TEST_F(RulesTest, ABufferOfAnUnsignaledSendIsTheNicsUntilALaterCompletion) {
 
 class EventRules : public RulesTest {
  protected:
-  /// ibv_req_notify_cq(), with so many completions in the CQ's ring since its creation.
+  /// Calls ibv_req_notify_cq() when the CQ's ring has had `produced` completions since its
+  /// creation.
   void arm(uint32_t produced) {
     Cq& cq = program.cq(1);
     cq.is_armed = true;
@@ -539,7 +540,7 @@ TEST_F(EventRules, TheFirstRequestNeedsNoPoll) {
 
 // ---- Requests ----
 
-// What a class does not override costs nothing.
+// A function that a class does not override costs nothing.
 TEST(Checks, AreShownTheEventsThatTheyOverride) {
   struct OfPolls : Check {
     void on(const Poll&) override { ++polls; }

@@ -1,4 +1,4 @@
-// What eu-addr2line and addr2line print.
+// Tests with the output of eu-addr2line and addr2line.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -270,7 +270,7 @@ class ForkVerbs : public TransportTest {
     fails(report, "ibv_dealloc_pd", [&] { return ibv_dealloc_pd(pd.get()); });
   }
 
-  /// Descriptors are shared with the parent, as on Linux: an event is for whoever reads it.
+  /// Descriptors are shared with the parent, as on Linux: the process that reads an event gets it.
   void descriptors_work(const Report& report) {
     for (const int fd : {channel->fd, context->async_fd}) {
       fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);

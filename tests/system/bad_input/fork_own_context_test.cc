@@ -1,4 +1,4 @@
-// For work of its own a child of fork() opens or imports the device.
+// A child of fork() opens or imports the device to make its own requests.
 #include <atomic>
 #include <cstring>
 #include <thread>
@@ -8,7 +8,7 @@
 namespace rocemu::system_test {
 namespace {
 
-/// A QP of its own to itself: a message, in a process that was made by fork().
+/// Exchanges a message of a separate QP with itself, in a process that was made by fork().
 void exchange_of_its_own(const Report& report, ibv_context* own, ibv_pd* own_pd) {
   struct Fixture : TransportTest {
     void TestBody() override {}

@@ -50,10 +50,10 @@ TEST_F(ForkRdmaCm, CallsOfAParentsIdsWorkOrFailButForTheVerbsOfItsDevice) {
   ibv_mr* mr = rdma_reg_msgs(client, bytes, sizeof bytes);
   ASSERT_NE(mr, nullptr);
   EXPECT_EQ(in_child([&](const Report& report) {
-              // What is asked of the id.
+              // Queries of the id
               report.expect(rdma_get_local_addr(client) != nullptr, "rdma_get_local_addr");
               report.expect(rdma_get_src_port(listener) != 0, "rdma_get_src_port");
-              // What needs the parent's verbs.
+              // Calls that need the parent's verbs
               fails(report, "rdma_post_send", EPERM,
                     [&] { return rdma_post_send(client, nullptr, bytes, 8, mr, 0); });
               fails(report, "rdma_post_recv", EPERM,
@@ -76,7 +76,8 @@ TEST_F(ForkRdmaCm, CallsOfAParentsIdsWorkOrFailButForTheVerbsOfItsDevice) {
               fails(report, "rdma_get_cm_event", EAGAIN,
                     [&] { return rdma_get_cm_event(active.get(), &event); });
               fcntl(active.get()->fd, F_SETFL, 0);
-              // One of its own, with ids of its own; the device is one that the parent has opened.
+              // The child opens its own event channel, with its own ids. The device is one that the
+              // parent has opened.
               rdma_event_channel* channel = rdma_create_event_channel();
               if (channel == nullptr) return report.wrong("rdma_create_event_channel");
               for (rdma_event_channel* on : {channel, active.get()}) {
@@ -117,8 +118,8 @@ TEST_F(ForkRdmaCm, CallsOfAParentsIdsWorkOrFailButForTheVerbsOfItsDevice) {
   ASSERT_NO_FATAL_FAILURE(establish());
 }
 
-/// What a server has a child do. The device is opened in the child only, and the connection's
-/// events go to a channel of its own: on the parent's its siblings would get them.
+/// The work of a server's child. The device is opened only in the child, and the connection's
+/// events go to a new channel: on the parent's channel its siblings would get them.
 void accept_and_receive(const Report& report, rdma_event_channel* channel) {
   rdma_cm_event* event = nullptr;
   report.begins("rdma_get_cm_event");
@@ -163,8 +164,8 @@ void connect_and_send(const Report& report, uint16_t port) {
 }
 
 TEST(ForkAListener, MayBeAcceptedFromByAChild) {
-  // In a process without a device of its own yet. It leaves its listener to its end: to destroy it
-  // would wait for the child's events to be acknowledged, as on Linux.
+  // The process has no device yet. It keeps its listener until it ends, because destroying the
+  // listener would wait for the child's events to be acknowledged, as on Linux.
   EXPECT_EQ(
       in_child([](const Report& report) {
         rdma_event_channel* channel = rdma_create_event_channel();

@@ -1,5 +1,5 @@
-// fork() in the middle of everything. A child that only goes away again disturbs nobody; what it
-// inherited is its parent's.
+// Tests of fork() in all situations. A child that only ends again disturbs no process; the
+// inherited objects belong to its parent.
 #include <sys/wait.h>
 #include <unistd.h>
 

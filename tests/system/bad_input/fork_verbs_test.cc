@@ -1,8 +1,8 @@
-// Verbs in a child of fork(). What a context consists of is its process's: the queues and doorbells
-// are not mapped in a child, and registered memory is the parent's (ibv_fork_init(3)). So questions
-// to the device work there, and every other verb of what was inherited fails with EPERM, before it
-// touches anything: the parent goes on as if there were no child. For work of its own a child opens
-// or imports the device.
+// Verbs in a child of fork(). The parts of a context belong to the process that opened it: the
+// queues and doorbells are not mapped in a child, and registered memory is the parent's
+// (ibv_fork_init(3)). So queries of the device work there. Every other verb on an inherited object
+// fails with EPERM before it changes anything, and the parent continues as if there were no child.
+// For its own requests, a child opens or imports the device.
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/mman.h>
@@ -147,7 +147,7 @@ TEST_F(ForkVerbs, FailAndDoNotHangWhateverOtherThreadsDid) {
   for (std::thread& thread : threads) thread.join();
 }
 
-/// Where this process has the memory that it shares with the daemon.
+/// Returns the ranges of memory that this process shares with the daemon.
 std::vector<std::pair<uint64_t, uint64_t>> shared_with_daemon() {
   std::vector<std::pair<uint64_t, uint64_t>> found;
   std::ifstream maps("/proc/self/maps");
@@ -208,7 +208,7 @@ TEST_F(ForkVerbs, GoOnInTheParentOfAProgramThatIsExecuted) {
   ASSERT_NO_FATAL_FAILURE(expect_unharmed(8));
 }
 
-// ibv_fork_init(3) comes before everything else, so in a process of its own.
+// ibv_fork_init(3) must be called before everything else, so this test runs in a separate process.
 TEST(ForkVerbsAfterForkInit, OfAParentsObjectsFailAndDoTheParentNoHarm) {
   EXPECT_EQ(in_child([](const Report& report) {
               setenv("RDMAV_FORK_SAFE", "1", 1);

@@ -110,8 +110,8 @@ TEST_F(InUse, ThreadsMakeAndDestroyWhileOthersSend) {
 }
 
 // ibv_close_device(3): "It is the responsibility of the user application to release all related
-// resources with their respective release functions before calling". Who does not leaks them in the
-// program, but not in the device.
+// resources with their respective release functions before calling". A program that does not do so
+// leaks the resources in its process, but not in the device.
 TEST_F(InUse, ClosingTheDeviceFirstEndsItsObjects) {
   ibv_context* other = open_device().release();
   ibv_pd* domain = ibv_alloc_pd(other);

@@ -1,5 +1,5 @@
-// Addresses at which there is nothing, or not what a request needs: an error of that request, and
-// the program and the daemon go on.
+// Addresses at which there is no memory, or not the memory that a request needs. They cause an
+// error of that request, and the program and the daemon continue.
 #include <sys/mman.h>
 
 #include <memory>

@@ -13,7 +13,8 @@ constexpr uint64_t kAll = kThreads * kEach;
 
 class ThousandThreads : public TransportTest {
  protected:
-  /// Of a QP's own type, connected to itself, whose queues are shorter than what all post at once.
+  /// Creates a QP of the given type that is connected to itself, and whose queues are shorter than
+  /// the number of requests that all threads post at once.
   void SetUp() override {
     TransportTest::SetUp();
     queue = create_cq(2 * kDepth);
@@ -93,7 +94,7 @@ TEST_F(ThousandThreads, WriteEachToItsOwnPlace) {
 }
 
 TEST_F(ThousandThreads, SendAndReceive) {
-  // A receive for each message comes first, so that nobody waits for a thread that waits.
+  // A receive for each message comes first, so that no thread waits for another waiting thread.
   run(2 * kAll, [&](uint64_t number) {
     static thread_local bool received = false;
     ibv_recv_wr recv{};

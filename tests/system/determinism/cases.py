@@ -1,4 +1,4 @@
-"""What is run again and again: a command, the options of its `rocemu run`, and what else happens."""
+"""The cases that are run repeatedly: a command, the options of its `rocemu run`, and other activity."""
 import dataclasses
 import pathlib
 import sys
@@ -104,12 +104,12 @@ PROGRAM_CASES = [
     program("Spinning", "execute_beside_a_spinner"),
 ]
 
-# Of a machine with nothing else to do: docs/reference/lockstep.md.
+# The results are those of a machine without other work: docs/reference/lockstep.md.
 STREAM_CASE = program("EventLoops", "stream_over_tcp")
 
 
 def stock_commands():
-    """Of programs that others wrote, for the scenarios of the library."""
+    """Returns cases of programs of other projects, for the scenarios of the library."""
     rping = ["rping", "-a", "127.0.0.1", "-p", "PORT", "-C", "10"]
     ucmatose = ["ucmatose", "-p", "PORT"]
     rstream = ["rstream", "-p", "PORT", "-S", "64", "-C", "20"]

@@ -62,7 +62,8 @@ class Listener {
   rdma_cm_id* id_ = nullptr;
 };
 
-/// Of a connect request; accepted when it returns, and not yet established.
+/// Accepts a connect request. The connection is accepted when this returns, but not yet
+/// established.
 void accept(Connection& connection);
 
 /// An id whose address and route are resolved.

@@ -27,7 +27,7 @@ constexpr uint32_t kTicks = 10;
 constexpr uint32_t kPipeWrites = 5;
 constexpr long kMillisecond = 1'000'000;  // ns
 
-/// Which of these descriptors can be read, in the order in which the call tells it.
+/// Returns which of these descriptors can be read, in the order of the call's result.
 using Wait = std::function<std::vector<int>(const std::vector<int>&)>;
 
 void sleep_for(long ns) {
@@ -78,7 +78,7 @@ class Loop {
   void run();
 
  private:
-  // True if there was something to read.
+  // Returns true if there was something to read.
   bool on_completions(uint32_t number);
   bool on_async_event();
   bool on_cm_event();

@@ -34,7 +34,7 @@ class Party {
   void do_part(const Act& act);
   void do_part_of_two(const Act& act);
 
-  // Of two threads; of each which end it is, is known from the act.
+  // Exchanges a message of two threads. The act determines which end each thread is.
   void message(const Act& act);
   void pass_byte(const Act& act);
   void pass_event(const Act& act);
@@ -45,7 +45,7 @@ class Party {
   void serve_connection(const Act& act);
   void make_connection(const Act& act);
   void gather(const Act& act);
-  // Of this one.
+  // Executes an act of this thread only.
   void one_sided(const Act& act);
   void lock(const Act& act);
   void sleep(const Act& act);

@@ -13,7 +13,7 @@
 namespace rocemu::determinism {
 
 enum class Kind : uint8_t {
-  // Of one thread and another one.
+  // Acts of two threads
   kMessage,     // over a QP
   kPipe,        // a byte
   kEventFd,     //
@@ -23,7 +23,7 @@ enum class Kind : uint8_t {
   kSignal,      // to a thread's own number
   kConnection,  // of librdmacm: connect, message, disconnect
   kGather,      // two others and a timer, which one loop waits for
-  // Of one thread.
+  // Acts of one thread
   kOneSided,  // RDMA WRITE or READ
   kMutex,     // of its process, held for a while
   kSleep,
@@ -78,7 +78,7 @@ struct RandomProgram {
   std::vector<Act> acts;
 
   bool is_in(const Act& act, uint32_t thread) const;
-  /// Those that any act needs, each once.
+  /// Returns the links that the acts need, each once.
   std::vector<Link> links() const;
   std::string describe() const;
 };

@@ -22,7 +22,7 @@ def command(seed, without):
 
 
 def check(seed, without=frozenset(), clock=("--lockstep",), runs=2):
-    """What is wrong with it, in words; empty if nothing is."""
+    """Returns the errors in words; empty if there are none."""
     case = Case(f"seed {seed}", "Random", command(seed, without), captured=False)
     with temporary_directory() as directory:
         first = None

@@ -1,4 +1,4 @@
-// What a processor is told in a loop that only looks.
+// The processor's instruction for a loop that only checks something
 #pragma once
 
 namespace rocemu::determinism {

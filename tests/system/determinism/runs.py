@@ -23,7 +23,7 @@ PID = re.compile(rb'("pid":|\bpid |\bthread )\d+(, \d+)*')  # of recordings and 
 
 
 class Load:
-    """Processes that want the processors, while anybody wants them to."""
+    """Processes that use the processors, as long as any test needs this."""
 
     def __init__(self):
         self._lock = threading.Lock()
@@ -51,7 +51,7 @@ load = Load()
 
 @dataclasses.dataclass
 class Run:
-    """What a run leaves, by name."""
+    """Returns the files of a run, by name."""
     parts: dict
     seconds: float
 
@@ -78,7 +78,7 @@ def run_once(case, directory, clock=("--lockstep",)):
     """Leaves nothing in the directory."""
     directory = pathlib.Path(directory)
     recording, capture = directory / "recording", directory / "capture.pcap"
-    # Where an observer finds the NIC; not below the directory, whose name is long for sockets.
+    # The place where an observer finds the NIC. It is not below the directory, whose name is too long for sockets.
     runtime = pathlib.Path(tempfile.mkdtemp(prefix="nic", dir="/dev/shm"))
     options = ["--private", "--timeout", PATIENCE, *clock, "--record", recording, *case.options]
     if case.captured:
@@ -121,7 +121,7 @@ def run_once(case, directory, clock=("--lockstep",)):
 
 
 def difference(first, other):
-    """Where two runs part, in words; empty if they do not."""
+    """Returns the first difference of two runs in words; empty if there is none."""
     differing = [name for name in sorted({*first.parts, *other.parts})
                  if first.parts.get(name) != other.parts.get(name)]
     if not differing:

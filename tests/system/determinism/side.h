@@ -1,5 +1,5 @@
-// What the programs of this folder share: a device, queue pairs that are connected to each other or
-// to those of another process, and lines of output that name their writer.
+// The common parts of the programs of this folder: a device, queue pairs that are connected to each
+// other or to those of another process, and lines of output that name their writer.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -27,7 +27,7 @@ struct Device {
   ibv_pd* pd = nullptr;
 };
 
-/// Where a queue pair and its buffer are, as sent to the other process.
+/// The address of a queue pair and its buffer, as it is sent to the other process
 struct Address {
   uint64_t buffer = 0;
   uint32_t rkey = 0;
@@ -35,7 +35,7 @@ struct Address {
   ibv_gid gid = {};
 };
 
-/// An RC queue pair in INIT, with a buffer of its own.
+/// An RC queue pair in INIT, with its buffer
 class Side {
  public:
   struct Options {
@@ -64,7 +64,7 @@ class Side {
   const volatile uint8_t& last_byte_that_comes() const { return buffer_.back(); }
   /// One completion, if there is one; ends the program if it is no success.
   bool poll(ibv_wc& wc);
-  /// Polls until it has so many.
+  /// Polls until it has that number of completions.
   void poll_for(int completions);
 
  private:

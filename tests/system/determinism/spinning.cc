@@ -129,7 +129,7 @@ void spin_on_sends(uint32_t messages) {
   spin_on_memory(messages, IBV_WR_SEND);
 }
 
-/// Nobody sets the flag.
+/// No thread sets the flag.
 void spin_for_ever(uint32_t count) {
   Device device;
   std::atomic<bool> flag = false;

@@ -90,7 +90,7 @@ def command_of(program):
 
 
 def reason_in(text):
-    """What --check-determinism says, in a line."""
+    """Returns the output of --check-determinism as a line."""
     said = re.findall(r"^cause: (.*)$", text, re.M)
     differs = re.findall(r"^(standard output|standard error) differs in line \d+:"
                          r"\nrun \d+[^:]*: (.*)\nrun \d+[^:]*: (.*)$", text, re.M)

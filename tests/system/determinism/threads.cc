@@ -182,9 +182,9 @@ void poll_under_a_lock(uint32_t count) {
   say(order);
 }
 
-// Each takes the lock as soon as the other one leaves it, looks at one CQ and then at the other,
-// and finds nothing until the sender has slept. That they have the lock in turns is no progress:
-// time goes on.
+// Each thread takes the lock as soon as the other one releases it, polls one CQ and then the other,
+// and finds nothing until the sender has slept. That they hold the lock alternately does not count
+// as progress: time advances.
 void several_poll_under_a_lock(uint32_t count) {
   Device device;
   Side a(device), b(device);

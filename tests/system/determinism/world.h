@@ -1,4 +1,4 @@
-// What the threads of a random program share: made before the first process is forked.
+// The shared state of a random program's threads, which is made before the first process is forked
 #pragma once
 
 #include <pthread.h>
@@ -48,7 +48,7 @@ struct World {
   SharedMemory* memory = nullptr;
 };
 
-/// Of one process.
+/// The state of one process
 struct ProcessState {
   Device* device = nullptr;  // of threads that have none of their own
   std::mutex mutex;

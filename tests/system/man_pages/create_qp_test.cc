@@ -69,7 +69,7 @@ TEST_F(CreateQp, TellsWhatItHas) {
   }
 }
 
-// "returns ... NULL if the request fails": just above what ibv_query_device(3) tells.
+// "returns ... NULL if the request fails": just above the values of ibv_query_device(3).
 TEST_F(CreateQp, TheLimitsAreTheDevices) {
   ibv_device_attr device{};
   ASSERT_EQ(ibv_query_device(context.get(), &device), 0);

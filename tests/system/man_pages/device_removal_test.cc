@@ -41,7 +41,7 @@ void remove_device(const std::string& name) {
   close(control);
 }
 
-/// What ibv_get_cq_event() fails with, or 0.
+/// Returns the error of ibv_get_cq_event(), or 0.
 int get_event(ibv_comp_channel* channel) {
   ibv_cq* cq = nullptr;
   void* cq_context = nullptr;
@@ -179,7 +179,7 @@ TEST_F(DeviceRemoval, EventsThatNobodyHadReadAreGone) {
   EXPECT_EQ(get_event(channel.get()), EIO);
 }
 
-// But the asynchronous event that tells of it can be read, and behind it the file does not fail.
+// The asynchronous event that reports it can still be read, and after it the file does not fail.
 TEST_F(DeviceRemoval, TheAsyncEventIsReadWhenTheChannelFails) {
   remove();
   EXPECT_EQ(take_async_event().event_type, IBV_EVENT_DEVICE_FATAL);
@@ -276,8 +276,8 @@ TEST_F(DeviceRemoval, AProtectionDomainInUseIsDestroyedWhereAnEioCountsAsSuccess
   EXPECT_EQ(ibv_dealloc_pd(parent), 0);
 }
 
-// Linux's uverbs and rdma_ucm report an error of completion channels alone: what else there is to
-// read is read, and then nothing more comes.
+// Linux's uverbs and rdma_ucm report an error only for completion channels. On other files the
+// present events can be read, and then no further ones arrive.
 TEST_F(DeviceRemoval, PollReportsNoErrorOfAsynchronousEventsAndConnectionEvents) {
   rdma_event_channel* const events = rdma_create_event_channel();
   ASSERT_NE(events, nullptr);

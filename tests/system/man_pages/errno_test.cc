@@ -1,7 +1,7 @@
 // The man pages say that a verb "returns 0 on success, or the value of errno on failure (which
-// indicates the failure reason)": so errno has that value too, as it has after the system calls of
-// a kernel's providers, whoever finds the error. And what names no object is ENOENT, as the kernel
-// answers for a handle that it does not find among what the file has.
+// indicates the failure reason)". So errno also has that value, as after the system calls of a
+// kernel's providers, whatever part finds the error. A handle that names no object causes ENOENT,
+// as the kernel answers for a handle that it does not find among the file's objects.
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -32,7 +32,7 @@ class Errno : public TransportTest {
     group.raw[15] = 1;
   }
 
-  /// What tests/system/test_refusals.py compares with a recording.
+  /// Prints a value that tests/system/test_refusals.py compares with a recording.
   static void tell(const char* name, int error) {
     if (error != 0) std::cout << "refused: " << name << ' ' << error << '\n';
   }
@@ -55,7 +55,7 @@ class Errno : public TransportTest {
     EXPECT_EQ(result, nullptr) << name;
     EXPECT_EQ(after, error) << name;
   }
-  /// ibv_rereg_mr(3) has results of its own: "On error, returns one of ibv_rereg_mr_err_code".
+  /// ibv_rereg_mr(3) has separate results: "On error, returns one of ibv_rereg_mr_err_code".
   void expect_rereg_error(int error, int flags, ibv_pd* new_pd) {
     errno = kUntouched;
     const int result = ibv_rereg_mr(mr.get(), flags, new_pd, nullptr, 0, 0);
@@ -221,8 +221,8 @@ TEST_F(Errno, IsSetByTheVerbsOfACqThatOverran) {
   expect("ibv_start_poll", EIO, [&] { return ibv_start_poll(small, &attr); });
   ibv_wc wc;
   expect("ibv_poll_cq", EIO, [&] { return ibv_poll_cq(base, 1, &wc) < 0 ? errno : 0; });
-  // Two events tell of it, one of the CQ and one of the QP: whoever destroys them waits for both
-  // to be acknowledged.
+  // Two events report it, one of the CQ and one of the QP. The destruction of the CQ or the QP
+  // waits until both are acknowledged.
   while (readable(context->async_fd)) take_async_event();
   full.reset();
   expect("ibv_destroy_cq", 0, [&] { return ibv_destroy_cq(base); });

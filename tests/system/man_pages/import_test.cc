@@ -37,7 +37,7 @@ TEST_F(Import, OfADeviceGivesAContextOfTheSameDevice) {
   EXPECT_EQ(ibv_query_port(imported.get(), 1, &port), 0);
 }
 
-// It has an async event file of its own: the events of its objects come there.
+// It has a separate async event file, which gets the events of its objects.
 TEST_F(Import, OfADeviceHasItsOwnAsyncEvents) {
   const ContextPtr imported = import_from(context.get());
   ASSERT_NE(imported, nullptr);
@@ -107,7 +107,7 @@ TEST_F(Import, OfAPdThatIsNotThereFails) {
   const ContextPtr imported = import_from(context.get());
   EXPECT_EQ(ibv_import_pd(imported.get(), 12345), nullptr);
   EXPECT_EQ(errno, ENOENT);
-  // Of a context that shares nothing, it is not there either.
+  // The object also does not exist in a context that shares nothing.
   const ContextPtr stranger = open_device();
   EXPECT_EQ(ibv_import_pd(stranger.get(), pd->handle), nullptr);
 }
@@ -279,7 +279,7 @@ int run_importer(int socket) {
   return ibv_close_device(context) == 0 ? 0 : 13;
 }
 
-// What it is for: "dup'd (eg by dup(), SCM_RIGHTS, etc) before being passed to
+// The purpose of importing: "dup'd (eg by dup(), SCM_RIGHTS, etc) before being passed to
 // ibv_import_device()". Another process receives a message into memory of this one.
 TEST(ImportInAnotherProcess, ReceivesIntoTheMemoryOfTheFirst) {
   int sockets[2];

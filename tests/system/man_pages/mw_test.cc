@@ -60,7 +60,7 @@ class MwTest : public TransportTest {
     return found.empty() ? IBV_WC_GENERAL_ERR : found[0].status;
   }
 
-  /// Of 16 bytes at `offset` into a slot, or at an address, by the peer.
+  /// Accesses 16 bytes at `offset` in a slot, or at an address, from the peer.
   ibv_wc_status access(ibv_wr_opcode opcode, uint32_t rkey, uint64_t address) {
     ibv_send_wr wr = request(opcode, 60, 9);
     wr.wr.rdma = {.remote_addr = address, .rkey = rkey};
@@ -389,8 +389,8 @@ TEST_F(MwTest, AWindowCanBeBoundAfterABindThatFailedOrWasFlushed) {
   EXPECT_EQ(local_inv(mw->rkey), IBV_WC_SUCCESS);
 }
 
-// A type 2 window that is bound has to be invalidated first (IBTA vol 1, o10-37.2.30). Until then
-// the key of the bind that worked is good, whatever the program was told since.
+// A type 2 window that is bound must be invalidated first (IBTA vol 1, o10-37.2.30). Until then the
+// key of the successful bind is valid, whatever later binds returned.
 TEST_F(MwTest, ABoundWindowKeepsItsKeyWhenAnotherBindFails) {
   QpPtr other = make_qp({}), other_peer = make_qp({.cq = peer_cq.get()});
   ASSERT_NO_FATAL_FAILURE(bring_up_pair(other.get(), other_peer.get()));

@@ -10,7 +10,7 @@ namespace {
 
 constexpr unsigned kOnDemand = IBV_ACCESS_ON_DEMAND | IBV_ACCESS_LOCAL_WRITE;
 
-/// Pages that nobody has touched yet.
+/// Pages that were not accessed yet
 class Pages {
  public:
   explicit Pages(size_t size) : size_(size), data_(map_pages(size)) {}

@@ -1,6 +1,6 @@
-// ibv_req_notify_cq(3), ibv_modify_cq(3) and ibv_create_cq_ex(3) where the peer is another process
-// (and on another device): requests for notification, moderation and clocks race with what somebody
-// else posts.
+// ibv_req_notify_cq(3), ibv_modify_cq(3) and ibv_create_cq_ex(3) with a peer that is another
+// process (and on another device). Requests for notification, moderation and clocks race with the
+// peer's posts.
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// What the peer is to send. It answers each order when all is completed.
+/// The messages that the peer must send. It answers each order when all of them are completed.
 struct Order {
   uint32_t messages;
   unsigned flags;
@@ -30,7 +30,7 @@ bool get(int socket, Value& value) {
   return recv(socket, &value, sizeof value, 0) == ssize_t{sizeof value};
 }
 
-/// An extended CQ that tells both times of each completion.
+/// An extended CQ that reports both times of each completion
 class TimedCq {
  public:
   struct Times {
@@ -53,7 +53,7 @@ class TimedCq {
 
   ibv_cq* plain() const { return ibv_cq_ex_to_cq(cq_); }
 
-  /// Of the next `count` completions, as they come in batches.
+  /// Returns the times of the next `count` completions, which arrive in batches.
   std::vector<Times> take(size_t count) {
     std::vector<Times> taken;
     ibv_poll_cq_attr attr{};

@@ -153,8 +153,9 @@ TEST_F(OverrunCq, TakesTheQpsOfTheCqWithIt) {
   EXPECT_EQ(attr.qp_state, IBV_QPS_ERR);
 }
 
-// IBTA vol 1, 9.9.3, class G: of messages that are posted together, those that were received are
-// acknowledged; the one whose completion found no room is not, and nobody answers any more.
+// IBTA vol 1, 9.9.3, class G: among messages that are posted together, those that were received are
+// acknowledged. The message whose completion did not fit is not acknowledged, and there are no
+// answers any more.
 TEST_F(OverrunCq, LeavesTheMessageUnacknowledged) {
   CqPtr small = create_cq(2);
   CqPtr large = create_cq();

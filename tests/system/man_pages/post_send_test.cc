@@ -167,7 +167,7 @@ TEST_F(PostSendRc, RdmaWriteRdmaReadAndWriteWithImm) {
   EXPECT_EQ(be32toh(received.imm_data), 9u);
 }
 
-// The receive that the message would have taken tells of its R_Key; what is posted behind it is
+// The receive that the message would have used reports the error of its R_Key. Later receives are
 // flushed.
 TEST_F(PostSendRc, RdmaWriteWithImmAndABadKeyFailsTheReceive) {
   ASSERT_EQ(post_recv(peer.get(), 7), 0);

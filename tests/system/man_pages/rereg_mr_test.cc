@@ -23,7 +23,7 @@ class ReregMr : public ConnectedTest {
     return registered;
   }
 
-  /// What becomes of an RDMA WRITE of the byte `value` to the first of slot `index`.
+  /// Returns the result of an RDMA WRITE of the byte `value` to the first byte of slot `index`.
   ibv_wc_status write(uint32_t rkey, size_t index, uint8_t value = 1) {
     slot(0)[0] = value;
     ibv_sge entry = sge(0, 1);

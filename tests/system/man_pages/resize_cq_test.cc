@@ -9,7 +9,7 @@ namespace {
 
 class ResizeCq : public ConnectedTest {
  protected:
-  /// What the CQ has, in order.
+  /// Polls and returns the completions of the CQ, in order.
   std::vector<uint64_t> poll_all() {
     std::vector<uint64_t> found;
     ibv_wc wc{};
@@ -38,7 +38,7 @@ TEST_F(ResizeCq, KeepsTheCompletionsThatWereNotPolled) {
   EXPECT_EQ(poll_all(), (std::vector<uint64_t>{1, 2, 3, 4, 5, 6, 7}));
 }
 
-// What it is for: the CQ does not overrun where it would have.
+// The purpose of resizing: the CQ does not overrun although it would have.
 TEST_F(ResizeCq, MakesRoomForCompletions) {
   CqPtr small = create_cq(2);
   QpPtr qp = create_qp(small.get(), small.get());

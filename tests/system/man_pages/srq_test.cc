@@ -171,8 +171,8 @@ TEST_F(SrqTest, IsFullUntilCompletionsAreRetrieved) {
   EXPECT_EQ(post_srq(srq.get(), 99), ENOMEM);
 }
 
-// The WRs of an SRQ are not the QP's, so that they outlive it, and completions nobody can see any
-// more give back their place too.
+// The WRs of an SRQ do not belong to the QP, so they outlive it. Completions that can no longer be
+// polled free their slots, too.
 TEST_F(SrqTest, GoesOnWhenAQpIsDestroyed) {
   ASSERT_NO_FATAL_FAILURE(connect_two_receivers());
   const uint32_t depth = query().max_wr;

@@ -1,4 +1,5 @@
-// The unreliable connection: what ibv_post_send(3)'s table gives it, and what nobody is told of.
+// Tests of the unreliable connection: the operations that ibv_post_send(3)'s table lists for it,
+// and errors that are not reported.
 #include "tests/system/transport_fixture.h"
 
 namespace rocemu::system_test {
@@ -59,7 +60,7 @@ TEST_F(UcTest, WithoutAReceiveAMessageIsDropped) {
   EXPECT_EQ(next_status(), IBV_WC_SUCCESS);
 }
 
-// IBTA vol 1, 9.9.3, class D: the receive stays posted, and the QP goes on.
+// IBTA vol 1, 9.9.3, class D: the receive stays posted, and the QP continues.
 TEST_F(UcTest, AMessageLongerThanTheReceiveIsDropped) {
   ASSERT_EQ(post_recv(peer.get(), 7, 1, 3000), 0);
   ASSERT_EQ(post_send(qp.get(), 1, IBV_SEND_SIGNALED, 5000), 0);

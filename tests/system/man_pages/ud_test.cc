@@ -120,7 +120,7 @@ TEST_F(UdTest, AnAddressHandleNeedsAPortAGidAndARoute) {
   EXPECT_EQ(errno, EINVAL);
 }
 
-// IBTA vol 1, 9.6.1.4.1: a packet with another Q_Key is dropped. Nobody is told.
+// IBTA vol 1, 9.6.1.4.1: a packet with another Q_Key is dropped without a report.
 TEST_F(UdTest, AnotherQkeyIsDropped) {
   ASSERT_EQ(post_recv(peer.get(), 7), 0);
   ASSERT_EQ(post(qp.get(), datagram(IBV_WR_SEND, 16, kQkey + 1)), 0);
@@ -142,8 +142,8 @@ TEST_F(UdTest, WithoutAReceiveAMessageIsDropped) {
   EXPECT_EQ(next_status(), IBV_WC_SUCCESS);
 }
 
-// IBTA vol 1, 9.9.3, class D: so is one that is too long for the receive with the 40 bytes before
-// it; the receive stays posted, and the QP goes on.
+// IBTA vol 1, 9.9.3, class D: a packet is also dropped if it is too long for the receive with the
+// 40 bytes before it. The receive stays posted, and the QP continues.
 TEST_F(UdTest, AMessageLongerThanTheReceiveIsDropped) {
   ASSERT_EQ(post_recv(peer.get(), 7, 1, kGrhSize + 8), 0);
   ASSERT_EQ(post(qp.get(), datagram(IBV_WR_SEND, 9)), 0);

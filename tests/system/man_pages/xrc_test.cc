@@ -318,7 +318,8 @@ TEST_F(XrcTest, AnotherContextReceivesThroughTheSameTarget) {
   ibv_recv_wr recv{.wr_id = 33, .next = nullptr, .sg_list = &place, .num_sge = 1};
   ibv_recv_wr* bad = nullptr;
   ASSERT_EQ(ibv_post_srq_recv(second_srq.get(), &recv, &bad), 0);
-  // Its receive must be there before the message, which comes by another context's doorbell.
+  // The receive must be there before the message, because the message's doorbell belongs to another
+  // context.
   ibv_srq_attr attr{};
   ASSERT_EQ(ibv_query_srq(second_srq.get(), &attr), 0);
 

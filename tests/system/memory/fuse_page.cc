@@ -1,5 +1,5 @@
-// A file system of one file, which a child process serves by /dev/fuse in namespaces of its own,
-// and which answers no read before it is told to.
+// A file system with one file. A child process serves it by /dev/fuse in separate namespaces, and
+// answers no read before the test requests it.
 #include <fcntl.h>
 #include <linux/fuse.h>
 #include <poll.h>
@@ -28,7 +28,7 @@ constexpr uint64_t kFileNode = 2;
 constexpr char kPlace[] = "/tmp";  // of the child's mounts only
 constexpr char kFileName[] = "page";
 
-/// What the child and the test say to each other.
+/// The messages between the child and the test
 enum class Word : char { kMade = 'm', kFailed = 'f', kProvide = 'p', kTakeAway = 't', kDone = 'd' };
 
 class FuseServer {
@@ -188,7 +188,8 @@ class FuseServer {
   bool refuse(const fuse_in_header& request, int error) {
     return answer(request, nullptr, 0, error);
   }
-  /// An answer that nobody wants any more is refused, which is not our failure.
+  /// If the answer is no longer needed, the kernel refuses it, which is not an error of this
+  /// process.
   bool answer(const fuse_in_header& request, const void* bytes, size_t size, int error = 0) {
     fuse_out_header header{};
     header.len = static_cast<uint32_t>(sizeof(header) + size);

@@ -1,4 +1,4 @@
-// A page of this process that is not there before somebody provides it.
+// A page of this process that does not exist before another thread or process provides it.
 #pragma once
 
 #include <cstddef>
@@ -26,10 +26,10 @@ class LatePage {
 /// Null, and `why` says why, where the kernel does not permit it.
 using MakeLatePage = std::unique_ptr<LatePage> (*)(std::string* why);
 
-/// Of a userfaultfd(2).
+/// Makes a page of a userfaultfd(2).
 std::unique_ptr<LatePage> make_userfaultfd_page(std::string* why);
 
-/// Of a mapped file of a file system that another process serves.
+/// Makes a page of a mapped file in a file system that another process serves.
 std::unique_ptr<LatePage> make_fuse_page(std::string* why);
 
 }  // namespace rocemu::system_test

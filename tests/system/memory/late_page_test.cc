@@ -1,5 +1,5 @@
-// Memory of which a page is provided when it is looked at: by the program itself (userfaultfd(2)),
-// or by a file system in user space. Nobody but its own program may have to wait for it.
+// Memory with a page that is provided when it is accessed: by the program itself (userfaultfd(2)),
+// or by a file system in user space. Only its own program may have to wait for it.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>

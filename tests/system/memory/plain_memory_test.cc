@@ -211,7 +211,7 @@ class PlainMemory : public ConnectedTest,
     EXPECT_NE(region, nullptr) << std::strerror(errno);
     return region;
   }
-  /// What the model has in the same place.
+  /// Fills the place with the bytes that the model has there.
   static void fill(const Pages& pages) { std::memset(pages.data() + kPageSize, 0x5b, kPageSize); }
   void receive_into(const Pages& pages, const ibv_mr& region) {
     std::memset(slot(0), 0x5b, kPageSize);
@@ -272,7 +272,7 @@ INSTANTIATE_TEST_SUITE_P(
                                      When::kRegisteredTwice, When::kReceivedInto)),
     name_of);
 
-/// What a process has beside its memory.
+/// Returns the properties of a process other than its memory.
 std::string of_process() {
   std::ostringstream seen;
   for (const auto resource : {RLIMIT_NOFILE, RLIMIT_MEMLOCK, RLIMIT_AS, RLIMIT_STACK, RLIMIT_CORE,

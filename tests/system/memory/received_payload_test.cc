@@ -37,7 +37,7 @@ class ReceivedPayloadProgram : public TransportTest {
     munmap(buffer, kBytes);
   }
 
-  /// A message of that many bytes, which are all `value`, has arrived, and nobody has polled it.
+  /// Delivers a message of that number of bytes, all of which are `value`; it is not polled yet.
   void deliver(size_t offset, uint32_t length, uint8_t value) {
     ibv_sge to{reinterpret_cast<uint64_t>(buffer + offset), length, region->lkey};
     ibv_recv_wr recv{};
@@ -139,7 +139,7 @@ TEST_F(ReceivedPayloadProgram, ReachesABufferThatBecameReadOnly) {
   }
 }
 
-// One call of ibv_poll_cq takes all of them, and knows of each page whether it is there.
+// One call of ibv_poll_cq takes all of them, and checks for each page whether it is present.
 TEST_F(ReceivedPayloadProgram, OfSeveralPagesInOnePoll) {
   const std::array<size_t, 6> offsets = {0,
                                          kPageSize + 8,      // of a page that is no more

@@ -1,5 +1,5 @@
-// Four threads, each with a QP that is connected to itself and a CQ of its own, send messages and
-// poll for them. What each does depends on nothing but itself.
+// Four threads, each with a QP that is connected to itself and a separate CQ, send messages and
+// poll for them. The actions of each thread depend on nothing else.
 #include <infiniband/verbs.h>
 
 #include <array>

@@ -1,16 +1,17 @@
-// Makes as many objects of each kind as ibv_query_device(3) says that there can be, in one process
-// and by the public API, and prints what they take:
+// Creates as many objects of each kind as ibv_query_device(3) allows, in one process and with the
+// public API, and prints the resources that they need:
 //   object_limits [PART]
-// makes one PART-th of each, so that a test need not wait long; without it, all of them. Fails if
-// there cannot be so many, if there can be one more, if each takes a mapping, if another process
-// cannot work meanwhile, or if the daemon keeps the memory when they are gone.
+// creates one PART-th of each, so that a test need not wait long; without PART, all of them. It
+// fails if that number is not possible, if one more is possible, if each object needs a mapping, if
+// another process cannot work in the meantime, or if the daemon keeps the memory when the objects
+// are destroyed.
 //   object_limits exhaust
-// takes memory and file descriptors away from the daemon and then makes objects until it has none
-// left. Fails if that is not an error of the one call, or hurts another process.
+// takes memory and file descriptors away from the daemon and then creates objects until the daemon
+// has none left. It fails if that is not an error of the single call, or affects another process.
 //   object_limits hold PART
-// makes them, writes a byte, and keeps them until nobody reads its output any more.
+// creates the objects, writes a byte, and keeps them until no process reads its output any more.
 //
-// Run under `rocemu run --private`. docs/limits.md has what it prints.
+// Run it under `rocemu run --private`. docs/limits.md has the output.
 #include <fcntl.h>
 #include <infiniband/verbs.h>
 #include <poll.h>
@@ -67,7 +68,7 @@ ibv_context* open_device() {
   return context;
 }
 
-/// Who listens at the other end of the context's connection.
+/// Returns the process that listens at the other end of the context's connection.
 pid_t daemon_of(const ibv_context* context) {
   ucred peer{};
   socklen_t size = sizeof peer;
@@ -117,7 +118,7 @@ double mib_more(uint64_t bytes, uint64_t than) {
 
 // ---- The objects ----------------------------------------------------------------------------
 
-/// What they are made with. They are small, as of a program that has many.
+/// The sizes of the objects. They are small, like those of a program that has many.
 struct Parts {
   explicit Parts(ibv_context* opened) : context(opened) {
     pd = need(ibv_alloc_pd(context), "ibv_alloc_pd");
@@ -347,7 +348,8 @@ int be_neighbour(bool only_sends) {
 
 // ---- All kinds at once ----------------------------------------------------------------------
 
-/// Makes all of every kind, says so, and waits until whoever was told is gone.
+/// Creates all objects of every kind, reports that, and waits until the process that gets the
+/// report has ended.
 int hold_all(uint32_t part) {
   ibv_context* context = open_device();
   Parts parts(context);
@@ -364,7 +366,7 @@ int hold_all(uint32_t part) {
   return 0;
 }
 
-/// Until `told` is closed.
+/// Starts a process that keeps objects until `told` is closed.
 pid_t start_holder(uint32_t part, int& told) {
   int out[2];
   if (pipe2(out, O_CLOEXEC) != 0) fail("pipe2");
@@ -391,7 +393,7 @@ Memory memory_given_back(pid_t daemon, uint64_t start, uint64_t most) {
   constexpr uint64_t kFewPages = 2 << 20;
   const auto began = Clock::now();
   for (;;) {
-    // Who reads smaps_rollup keeps the daemon waiting meanwhile.
+    // Reading smaps_rollup makes the daemon wait.
     if (sizes_of(daemon).second <= start + kFewPages) {
       if (const Memory now = memory_of(daemon); now.rss <= start + kFewPages) return now;
     }
@@ -480,7 +482,7 @@ uint64_t descriptors_of(pid_t pid) {
   return static_cast<uint64_t>(std::distance(begin(files), end(files)));
 }
 
-/// For as long as it lives.
+/// Keeps resources short for as long as it exists.
 class Shortage {
  public:
   Shortage(pid_t daemon, __rlimit_resource resource, uint64_t most)

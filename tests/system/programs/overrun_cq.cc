@@ -1,4 +1,4 @@
-// Overruns a CQ of its own on the device named by its argument, and says what it sees.
+// Overruns a separate CQ on the device named by its argument, and prints the events.
 #include <infiniband/verbs.h>
 
 #include <cstdio>

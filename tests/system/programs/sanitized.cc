@@ -1,5 +1,6 @@
-// One message to itself, for test_sanitized_programs, which builds this with each sanitizer. An
-// argument names a mistake to make afterwards, which the sanitizer is to find: "leak", "overflow".
+// Sends one message to itself, for test_sanitized_programs, which builds this with each sanitizer.
+// An argument names a mistake that is made afterwards and that the sanitizer must find: "leak",
+// "overflow".
 #include <infiniband/verbs.h>
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// What the ways to wait share (timed_waits.cc).
+// The common parts of the ways to wait (timed_waits.cc)
 #pragma once
 
 #include <sys/epoll.h>
@@ -18,7 +18,7 @@ struct Way {
   void (*wait)();
 };
 
-/// System calls without a function of their own, loops, queues, other threads and processes.
+/// System calls without a C function, loops, queues, other threads and processes
 std::span<const Way> other_ways();
 
 constexpr time_t kSeconds = 1000;

@@ -1,5 +1,5 @@
-// Ways to wait by system calls without a function of their own, in loops, by queues and semaphores,
-// and for other threads and processes.
+// Ways to wait by system calls without a C function, in loops, by queues and semaphores, and for
+// other threads and processes.
 #include <fcntl.h>
 #include <mqueue.h>
 #include <poll.h>

@@ -57,7 +57,7 @@ def outcome(test):
 
 
 def run_alone(test, limit):
-    """Runs the test in a process group of its own, of which nothing is left afterwards."""
+    """Runs the test in a separate process group, of which nothing is left afterwards."""
     readable, writable = os.pipe()
     parent = os.getpid()
     child = os.fork()

@@ -21,8 +21,8 @@ bool overlap(const Box& a, const Box& b) {
   return a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
 }
 
-/// Whether a segment has a point inside of a box (Liang and Barsky: it is cut at each edge in
-/// turn).
+/// Returns whether a segment has a point inside a box. It is cut at each edge in turn (Liang and
+/// Barsky).
 bool crosses(const Point& from, const Point& to, const Box& box) {
   double enters = 0, leaves = 1;
   const auto cut = [&](double way, double room) {  // points with way * t < room are inside

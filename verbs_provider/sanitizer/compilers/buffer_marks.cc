@@ -13,7 +13,7 @@ bool is_atomic(abi::WrOpcode opcode) {
   return opcode == abi::WrOpcode::kAtomicCmpAndSwp || opcode == abi::WrOpcode::kAtomicFetchAndAdd;
 }
 
-/// Returns whether the NIC writes the buffers of the request; else it reads them.
+/// Returns whether the NIC writes the buffers of the request; otherwise it reads them.
 bool is_written(const Queue& queue, const Request& request) {
   const auto opcode = static_cast<abi::WrOpcode>(request.opcode);
   return queue.kind != QueueKind::kSend || opcode == abi::WrOpcode::kRdmaRead || is_atomic(opcode);
@@ -60,7 +60,7 @@ void BufferMarks::locate(const Objects& objects, Request& request) const {
   }
 }
 
-/// Without those of ours, which are the innermost.
+/// Returns the stack without our own frames, which are the innermost.
 std::span<const uintptr_t> BufferMarks::stack_of(const Place& place) const {
   if (place.stack == 0) return {};
   const std::vector<Frame>& frames = stacks_.frames(place.stack);
@@ -88,7 +88,7 @@ void BufferMarks::on(const Post& event) {
   threads_->change_remote_memory();
 }
 
-/// The program may touch the buffers again.
+/// The program may access the buffers again.
 void BufferMarks::end(Request& request) {
   if (poisoned_)
     for (const MemoryRange& range : request.memory)
@@ -111,11 +111,11 @@ void BufferMarks::on(const Completion& event) {
     if (is_success && is_written(queue, request)) mark(request, length);
     end(request);
   };
-  // A WRITE with immediate data takes a receive, and puts nothing there.
+  // A WRITE with immediate data takes a receive, but writes nothing to its buffers.
   const bool is_message = event.opcode == static_cast<uint32_t>(abi::WcOpcode::kRecv);
   const uint64_t received = is_message ? event.length : 0;
   if (queue.kind == QueueKind::kShared) {
-    // Receives with the same wr_id cannot be told apart, neither by the program.
+    // Receives with the same wr_id cannot be distinguished, even by the program.
     for (uint64_t number = requests.finished() + 1; number <= requests.posted(); ++number) {
       Request& request = requests.at(number);
       if (!request.is_finished && event.request != nullptr && request.wr_id == event.request->wr_id)

@@ -1,5 +1,6 @@
-// What the sanitizers of compilers, and valgrind, are told of the buffers of posted requests: who
-// may touch them, and what they hold. All of it by weak symbols of the program's runtime library.
+// Marks for the compilers' sanitizers and valgrind: which side may access the buffers of posted
+// requests, the program or the NIC, and whether they are initialized. All marks are set through
+// weak symbols of the program's runtime library.
 #pragma once
 
 #include <memory>
@@ -14,11 +15,11 @@ namespace rocemu::sanitizer {
 
 class BufferMarks final : public Check {
  public:
-  /// Null if the program has none of them.
+  /// Returns null if the program has none of these sanitizers.
   static std::unique_ptr<BufferMarks> make(const Stacks& stacks);
   explicit BufferMarks(const Stacks& stacks);
 
-  /// The process has no requests any more, as a child of fork().
+  /// Called when the process has no requests any more, as in a child of fork().
   void release_all();
 
   void on(const Post& event) override;
@@ -41,7 +42,8 @@ class BufferMarks final : public Check {
   std::optional<NicThreads> threads_;
 };
 
-/// The pages of registered memory were unmapped or replaced. Needs no lock and no memory.
+/// Called when the pages of registered memory were unmapped or replaced. Takes no lock and
+/// allocates no memory.
 void forget_marks(uint64_t begin, uint64_t end);
 
 }  // namespace rocemu::sanitizer

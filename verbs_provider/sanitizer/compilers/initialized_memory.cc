@@ -14,7 +14,7 @@ namespace rocemu::sanitizer {
 namespace {
 
 /// Asks valgrind to regard the bytes as defined (valgrind/memcheck.h, VALGRIND_MAKE_MEM_DEFINED).
-/// To every other processor the instructions mean nothing: the rotations add up to a full turn.
+/// Outside of valgrind the instructions have no effect: the rotations add up to a full turn.
 void make_defined_for_valgrind([[maybe_unused]] const void* address,
                                [[maybe_unused]] uint64_t length) {
 #if defined(__x86_64__) || defined(__aarch64__)

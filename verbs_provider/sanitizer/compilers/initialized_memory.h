@@ -1,4 +1,4 @@
-// With MemorySanitizer, and under valgrind: memory that the NIC has written is initialized.
+// Marks memory that the NIC has written as initialized, for MemorySanitizer and valgrind.
 #pragma once
 
 #include <cstdint>
@@ -6,13 +6,13 @@
 namespace rocemu::sanitizer {
 
 bool has_memory_sanitizer();
-/// Returns whether MemorySanitizer or valgrind watches the program.
+/// Returns whether the program runs with MemorySanitizer or under valgrind.
 bool is_initialization_watched();
 
 void mark_initialized(const void* address, uint64_t length);
 
-/// A call of a library that was built without MemorySanitizer: what it passes to the C library is
-/// not checked meanwhile.
+/// A call of a library that was built without MemorySanitizer: the arguments that it passes to the
+/// C library are not checked during the call.
 class UncheckedCall {
  public:
   UncheckedCall();

@@ -1,6 +1,6 @@
-// With ThreadSanitizer: the NIC as threads of the program, one for each queue, by name "the NIC, QP
-// 5". They are fibers of the runtime. A post is followed by the NIC's accesses to the buffers, and
-// these by the completion: so what touches a buffer in between is an ordinary report of
+// Shows the NIC to ThreadSanitizer as threads of the program, one for each queue, with names such
+// as "the NIC, QP 5". They are fibers of the runtime. The NIC's accesses to the buffers come after
+// the post and before the completion, so an access in between causes an ordinary report of
 // ThreadSanitizer with two stacks, that of the access and that of the post.
 #pragma once
 
@@ -13,45 +13,48 @@
 
 namespace rocemu::sanitizer {
 
-/// Keeps our own accesses and locks out of the runtime's sight, or verbs would order the program's
-/// threads. May be nested.
+/// Hides our own accesses and locks from the runtime; otherwise verbs would order the program's
+/// threads. Can be nested.
 void begin_unseen_by_thread_sanitizer();
 void end_unseen_by_thread_sanitizer();
-/// The same for locks alone.
+/// The same for locks only.
 void begin_unseen_locks();
 void end_unseen_locks();
 
 class NicThreads {
  public:
-  /// Whether the program has ThreadSanitizer.
+  /// Returns whether the program has ThreadSanitizer.
   static bool are_wanted();
 
-  /// The calling thread posts a request, whose `memory` the NIC reads or writes. `stack` has return
-  /// addresses, from the inside out.
+  /// The calling thread posts a request, whose `memory` the NIC reads or writes. `stack` has the
+  /// return addresses, innermost first.
   void post(const Queue& queue, Request& request, bool writes, std::span<const uintptr_t> stack);
-  /// The calling thread has the completion of the request, and all of its queue before it.
+  /// The calling thread has polled the completion of the request, and of all earlier requests of
+  /// its queue.
   void complete(const Request& request);
-  /// The calling thread has ended the queue.
+  /// The calling thread has destroyed the queue.
   void end(const Queue& queue);
 
-  /// A message orders the threads that post and poll it, if they are of one process. QP numbers are
-  /// not those of one device: one too many orders too much, and nothing is reported in error.
+  /// A message orders the threads that post and poll it if they belong to one process. QP numbers
+  /// of different devices are not distinguished, which can order too many threads, but never causes
+  /// a false report.
   void send_message(uint32_t from);
   void receive_message(uint32_t from);
-  /// Memory that a peer may change, by an atomic for one, orders the threads that do and that look.
+  /// Memory that a peer can change, for example by an atomic, orders the threads that change it
+  /// with the threads that read it.
   void change_remote_memory();
   void read_remote_memory();
 
  private:
   struct Fiber {
     void* fiber = nullptr;
-    bool is_own = false;  // of the queue alone
+    bool is_own = false;  // used by one queue only
   };
   void* fiber_of(const Queue& queue);
 
   std::unordered_map<const Queue*, Fiber> fibers_;
   size_t own_fibers_ = 0;
-  void* shared_fiber_ = nullptr;  // of the queues beyond some number
+  void* shared_fiber_ = nullptr;  // of all queues beyond a limit
   uint64_t post_point_ = 0, remote_point_ = 0;
   std::unordered_map<uint32_t, std::unique_ptr<uint64_t>> message_points_;  // by the sender's QP
 };

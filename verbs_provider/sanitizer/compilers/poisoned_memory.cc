@@ -7,7 +7,7 @@ namespace rocemu::sanitizer {
 namespace {
 
 constexpr uint64_t kGranule = 8;
-constexpr uint8_t kPoisoned = 0xf7;  // as by the program
+constexpr uint8_t kPoisoned = 0xf7;  // the value for memory that the program poisons
 
 }  // namespace
 
@@ -15,7 +15,7 @@ uint8_t& PoisonedMemory::shadow_of(Granule granule) const {
   return *reinterpret_cast<uint8_t*>(shadow_ + granule);
 }
 
-/// What the shadow is but for us.
+/// Returns the value that the shadow would have without our poisoning.
 uint8_t PoisonedMemory::value_before(Granule granule) const {
   const auto behind = segments_.upper_bound(granule);
   if (behind == segments_.begin() || std::prev(behind)->second.end <= granule)
@@ -25,7 +25,7 @@ uint8_t PoisonedMemory::value_before(Granule granule) const {
   return 0;
 }
 
-/// Those that have no bytes of others that may be touched.
+/// Returns the granules that contain no accessible bytes of others.
 std::pair<uint64_t, uint64_t> PoisonedMemory::granules_of(const MemoryRange& range) const {
   const uint64_t end = range.address + range.length;
   const Granule first = (range.address + kGranule - 1) / kGranule;
@@ -60,7 +60,7 @@ PoisonedMemory::Segment PoisonedMemory::poisoned(Granule begin, Granule end) con
   return segment;
 }
 
-/// What is not as we left it has been freed, allocated anew, or the like.
+/// A value that differs from ours means that the memory was freed, allocated again, or similar.
 void PoisonedMemory::restore(Granule begin, const Segment& segment) const {
   for (const auto& [granule, value] : segment.before)
     if (uint8_t& now = shadow_of(granule); now == kPoisoned && value < kGranule) now = value;
@@ -137,7 +137,7 @@ std::optional<uint64_t> address_sanitizer_shadow() {
   __asan_get_shadow_mapping(&scale, &offset);
   constexpr size_t kScale = 3;
   if (scale != kScale) return std::nullopt;
-  // With allow_user_poisoning=0 the runtime does nothing.
+  // With allow_user_poisoning=0 the runtime's function has no effect.
   alignas(kGranule) static volatile char probe[kGranule];
   const auto* const shadow = reinterpret_cast<const volatile uint8_t*>(
       offset + reinterpret_cast<uint64_t>(&probe) / kGranule);

@@ -1,12 +1,8 @@
-// With AddressSanitizer: the memory of posted receives, which the program may not touch until it
-// has polled the completion. It is poisoned as by __asan_poison_memory_region(), so that an access
-// is an ordinary report of AddressSanitizer. The shadow is written directly, since the runtime's
-// own function for the way back forgets what was poisoned before: heap redzones, and what the
-// program poisoned.
-//
-// AddressSanitizer has one byte of shadow for a granule of 8 bytes: 0, all of them may be touched;
-// 1 to 7, so many of them; more, none. Bytes that share a granule with bytes of others stay as they
-// are.
+// Poisons, for AddressSanitizer, the memory of posted receives, which the program may not access
+// until it has polled the completion. It is poisoned as by __asan_poison_memory_region(), so that
+// an access causes an ordinary report of AddressSanitizer. The shadow is written directly, because
+// the runtime's own function for unpoisoning does not restore earlier poisoning, such as heap
+// redzones and memory that the program poisoned.
 #pragma once
 
 #include <cstdint>
@@ -21,25 +17,25 @@ namespace rocemu::sanitizer {
 
 class PoisonedMemory {
  public:
-  /// `shadow` is where the shadow of address 0 would be.
+  /// `shadow` is the address where the shadow of address 0 would be.
   explicit PoisonedMemory(uint64_t shadow) : shadow_(shadow) {}
 
-  /// The memory is a posted request's, once more if it is another's already.
+  /// Adds a posted request as a holder of the memory, which can have several.
   void hold(const MemoryRange& range);
   void release(const MemoryRange& range);
   void release_all();
 
-  /// The memory was unmapped: nothing there is poisoned, also if the program maps other memory in
-  /// its place. Needs no lock and no memory.
+  /// Called when the memory was unmapped: afterwards nothing there is poisoned, even if the program
+  /// maps other memory in its place. Takes no lock and allocates no memory.
   static void forget(uint64_t shadow, uint64_t begin, uint64_t end);
 
  private:
   using Granule = uint64_t;  // its address / 8
-  /// Granules that have the same holders, up to `end`.
+  /// Granules up to `end` that have the same holders
   struct Segment {
     Granule end;
     uint64_t holders;
-    std::vector<std::pair<Granule, uint8_t>> before;  // those whose shadow was not 0
+    std::vector<std::pair<Granule, uint8_t>> before;  // granules whose shadow was not 0
   };
 
   uint8_t& shadow_of(Granule granule) const;
@@ -53,8 +49,8 @@ class PoisonedMemory {
   std::map<Granule, Segment> segments_;  // by their first granule
 };
 
-/// Where the shadow of address 0 would be; nothing unless the program has AddressSanitizer, and
-/// lets memory be poisoned.
+/// Returns the address where the shadow of address 0 would be, if the program has AddressSanitizer
+/// and permits poisoning.
 std::optional<uint64_t> address_sanitizer_shadow();
 
 }  // namespace rocemu::sanitizer

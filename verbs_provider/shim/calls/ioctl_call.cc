@@ -1,6 +1,7 @@
-// ioctl(2) of a device. libibverbs tries commands by it and takes ENOTTY, which is what a socket
-// answers, for a kernel without them; but for an imported context's async event file there is no
-// other way. And of a userfaultfd: what is registered there the daemon may have to wait for.
+// ioctl(2) of devices and of userfaultfds. libibverbs tries commands by ioctl, and takes ENOTTY,
+// the answer of a socket, for a kernel without these commands. Only the async event file of an
+// imported context can be had in no other way. The ioctl of a userfaultfd is intercepted because
+// the daemon may have to wait for memory that is registered there.
 #include <atomic>
 #include <cerrno>
 #include <cstdarg>
@@ -23,14 +24,15 @@ struct Offer {
   int connection;
   int async_fd;
 };
-// Of the initial model, which needs no function to find it: we are loaded with the program.
+// The initial-exec model needs no function call to find the variable; it is possible because this
+// library is loaded with the program.
 __attribute__((tls_model("initial-exec"))) thread_local Offer offer{-1, -1};
 
-/// Whether memory was registered with a userfaultfd, and whom to tell.
+/// If true, memory was registered with a userfaultfd; and the function to call when that happens.
 constinit std::atomic<bool> memory_may_block{false};
 constinit std::atomic<void (*)()> tell_of_memory{nullptr};
 
-/// A command with one attribute, which stands behind its header.
+/// A command with one attribute, which follows its header.
 struct Command {
   ib_uverbs_ioctl_hdr& header() { return *reinterpret_cast<ib_uverbs_ioctl_hdr*>(bytes); }
   ib_uverbs_attr& attribute() { return header().attrs[0]; }
@@ -38,7 +40,7 @@ struct Command {
   alignas(ib_uverbs_ioctl_hdr) char bytes[sizeof(ib_uverbs_ioctl_hdr) + sizeof(ib_uverbs_attr)];
 };
 
-/// Whether the async event file is asked for, and nothing else.
+/// Returns whether the command asks for the async event file, and nothing else.
 bool wants_async_fd(Command& command) {
   return command.header().object_id == UVERBS_OBJECT_ASYNC_EVENT &&
          command.header().method_id == UVERBS_METHOD_ASYNC_EVENT_ALLOC &&
@@ -46,7 +48,7 @@ bool wants_async_fd(Command& command) {
          command.attribute().attr_id == UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE;
 }
 
-/// True if this was the command that the offer is for.
+/// Returns whether this was the command for which the offer was made.
 bool take_offer(void* argument) {
   Command command;
   if (copy_from_program(command.bytes, argument, sizeof(command.bytes)) != 0) return false;
@@ -80,7 +82,7 @@ ROCEMU_REPLACE(int, ioctl, (int fd, unsigned long request, ...)) {
   if (__builtin_expect(request == RDMA_VERBS_IOCTL, 0) && fd >= 0 && fd == offer.connection) {
     if (take_offer(argument)) return 0;
   }
-  // Before it is: from then on it may be too late.
+  // The provider is notified before the registration; afterwards it may be too late.
   if (__builtin_expect(request == UFFDIO_REGISTER, 0)) {
     const int error = errno;
     memory_may_block = true;

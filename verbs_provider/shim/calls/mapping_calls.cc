@@ -1,7 +1,7 @@
 // Calls that change the pages of a part of the address space: munmap(2), mmap(2) with MAP_FIXED,
 // mremap(2) and madvise(2). A region that is registered there keeps its old pages on a NIC, which
-// has pinned them; so the shim notifies the provider (watch_mappings.h). It changes and refuses
-// nothing.
+// has pinned them; so the shim notifies the provider (watch_mappings.h). It does not change or
+// refuse any call.
 #include <atomic>
 #include <cstdarg>
 
@@ -20,7 +20,7 @@ using abi::MappingCall;
 
 constinit std::atomic<void (*)(uint64_t, uint64_t, MappingCall)> report{nullptr};
 
-/// Reports whole pages, as the kernel changes them.
+/// Reports whole pages, since the kernel changes whole pages.
 void note(const void* address, size_t length, MappingCall call) {
   if (auto* changed = report.load(std::memory_order_acquire)) [[unlikely]] {
     const auto begin = reinterpret_cast<uint64_t>(address);
@@ -29,8 +29,8 @@ void note(const void* address, size_t length, MappingCall call) {
   }
 }
 
-/// Calls the function behind ours, once the shim's constructor has looked it up. Allocators make
-/// these calls earlier, when dlsym(3) would call the allocator: then this makes the system call.
+/// Calls the original function, once the shim's constructor has looked it up. Allocators make these
+/// calls earlier, when dlsym(3) would call the allocator: until then this makes the system call.
 template <class Function>
 struct Behind {
   std::atomic<Function*> function{nullptr};
@@ -61,7 +61,7 @@ __attribute__((constructor)) void look_up() {
 }
 
 /// Returns whether the advice discards the pages. A shared mapping keeps its pages; the provider
-/// knows which regions are of one.
+/// knows which regions are in shared mappings.
 bool drops_pages(int advice) {
 #ifndef MADV_DONTNEED_LOCKED
   constexpr int MADV_DONTNEED_LOCKED = 24;

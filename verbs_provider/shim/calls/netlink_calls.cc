@@ -1,7 +1,7 @@
-// socket(2) and what follows it: an RDMA netlink socket is a connection to the daemon, which
-// answers as the kernel's RDMA subsystem does. Sending needs no help, for a connected socket
-// ignores the address that a message is sent to; the addresses that netlink libraries look at come
-// from here.
+// socket(2) and the calls for the resulting socket: an RDMA netlink socket is a connection to the
+// daemon, which replies like the kernel's RDMA subsystem. Sending needs no replacement, since a
+// connected socket ignores the address of a message. The addresses that netlink libraries check are
+// supplied here.
 #include <algorithm>
 #include <cerrno>
 
@@ -24,12 +24,12 @@ Next<int(int, const sockaddr*, socklen_t)> next_bind("bind");
 Next<int(int, sockaddr*, socklen_t*)> next_getsockname("getsockname");
 Next<ssize_t(int, msghdr*, int)> next_recvmsg("recvmsg");
 
-/// False if there is no daemon. Else *result is that of socket(2): if the daemon is just gone, a
-/// kernel without RDMA.
+/// Returns false if there is no daemon. Otherwise stores the result of socket(2); if the daemon has
+/// just ended, the result is that of a kernel without RDMA.
 __attribute__((noinline)) bool open_if_served(int type, int* result) {
   char dir[kMaxPath];
   if (!find_runtime_dir(dir, sizeof(dir))) return false;
-  announce_provider();  // this is how libibverbs begins to look for devices
+  announce_provider();  // libibverbs starts its search for devices in this way
   *result = open_rdma_netlink(dir, type);
   if (*result >= 0) return true;
   const bool out_of_descriptors = *result == -EMFILE || *result == -ENFILE;
@@ -42,8 +42,8 @@ inline bool is_ours(int fd) {
   return __builtin_expect(has_seen_rdma_netlink(), 0) && is_rdma_netlink(fd);
 }
 
-/// As the kernel gives an address: cut off where it does not fit in `room`, and the whole length.
-/// Returns 0 or EFAULT.
+/// Stores the address like the kernel: truncated to `room`, with the whole length. Returns 0 or
+/// EFAULT.
 int give_address(uint32_t port, void* address, socklen_t room, socklen_t* length) {
   sockaddr_nl given{};
   given.nl_family = AF_NETLINK;
@@ -73,7 +73,7 @@ ROCEMU_REPLACE(int, socket, (int domain, int type, int protocol)) {
 }
 
 ROCEMU_REPLACE(int, bind, (int fd, const sockaddr* address, socklen_t length)) {
-  if (is_ours(fd)) return 0;  // nobody but the daemon sends to it, whatever port it has
+  if (is_ours(fd)) return 0;  // only the daemon sends to it, whatever port it has
   return next_bind(fd, address, length);
 }
 
@@ -91,7 +91,7 @@ ROCEMU_REPLACE(ssize_t, recvmsg, (int fd, msghdr* message, int flags)) {
   if (copy_from_program(&asked, message, sizeof(asked)) != 0) return fail(EFAULT);
   const ssize_t size = next_recvmsg(fd, message, flags);
   if (size < 0 || asked.msg_name == nullptr) return size;
-  // Port 0: the kernel's.
+  // Port 0 is the kernel.
   const int error = give_address(0, asked.msg_name, asked.msg_namelen, &message->msg_namelen);
   return error != 0 ? fail(error) : size;
 }

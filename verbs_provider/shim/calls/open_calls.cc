@@ -1,4 +1,5 @@
-// open(2) and its relatives: files of the sysfs tree come from the daemon's, devices are sockets.
+// open(2) and its variants: files of sysfs are opened in the daemon's tree, and devices are
+// sockets.
 #include <cerrno>
 #include <cstdarg>
 
@@ -24,7 +25,7 @@ bool is_socket(const char* path) {
   return raw_syscall(SYS_newfstatat, AT_FDCWD, path, &status, 0) == 0 && S_ISSOCK(status.st_mode);
 }
 
-/// Whether a device's file would be opened with these flags, and not only found or refused.
+/// Returns whether open with these flags would open a device's file, and not only find it or fail.
 bool opens_file(int flags) {
   return (flags & (O_PATH | O_DIRECTORY)) == 0 &&
          (flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL);
@@ -37,8 +38,8 @@ int connect_to_device(const char* name, int flags) {
   return -1;
 }
 
-/// Of a path that the kernel refused to open with ENXIO, as it does sockets: a device, if the
-/// directory is that of the devices.
+/// Opens a path that the kernel refused with ENXIO, the error for sockets, if it is a device in the
+/// directory of devices.
 __attribute__((noinline)) int open_from_directory(int dirfd, const char* path, int flags) {
   DeviceNumber number;
   char name[kMaxPath];
@@ -49,7 +50,7 @@ __attribute__((noinline)) int open_from_directory(int dirfd, const char* path, i
   return -1;
 }
 
-/// `open` opens a path with the flags and mode of the caller.
+/// `open` opens a path with the caller's flags and mode.
 template <class Open>
 int open_path(int dirfd, const char* path, int flags, Open open) {
   const int saved = errno;
@@ -65,7 +66,7 @@ int open_path(int dirfd, const char* path, int flags, Open open) {
   return open_from_directory(dirfd, path, flags);
 }
 
-/// A mode is there only if the flags ask for one (O_TMPFILE includes O_DIRECTORY).
+/// The call has a mode argument only if the flags require one (O_TMPFILE includes O_DIRECTORY).
 bool has_mode(int flags) {
   return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
 }
@@ -101,7 +102,7 @@ ROCEMU_REPLACE(int, openat, (int dirfd, const char* path, int flags, ...)) {
 }
 ROCEMU_REPLACE_ALIAS(openat64, openat);
 
-// What _FORTIFY_SOURCE makes of calls without a mode.
+// _FORTIFY_SOURCE replaces calls without a mode by this function.
 ROCEMU_REPLACE(int, __open_2, (const char* path, int flags)) {
   return open_path(AT_FDCWD, path, flags,
                    [=](const char* name) { return next_open_2(name, flags); });

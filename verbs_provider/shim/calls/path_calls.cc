@@ -1,5 +1,6 @@
-// The other functions that take a path: they are given the daemon's file instead. glibc's own calls
-// among these do not come here, so each that programs use has to be replaced itself.
+// The other functions that take a path: they get the path of the daemon's file instead. Calls of
+// these functions inside glibc are not intercepted, so each function that programs use must be
+// replaced itself.
 #include <cstdio>
 
 #include <dirent.h>
@@ -90,7 +91,7 @@ ROCEMU_REPLACE(int, chdir, (const char* path)) {
   return use_path(AT_FDCWD, path, [](const char* name) { return next_chdir(name); });
 }
 
-// `ls -l` asks for access control lists.
+// `ls -l` queries access control lists.
 ROCEMU_REPLACE(ssize_t, getxattr,
                (const char* path, const char* attribute, void* out, size_t size)) {
   return query_path(AT_FDCWD, path,

@@ -1,5 +1,6 @@
-// read(2) of a completion channel or of an async event file, which libibverbs reads events from. It
-// is a socket; what a real one says when its device is gone is said here.
+// read(2) of a completion channel or of an async event file, from which libibverbs reads events.
+// The descriptor is a socket; this function returns the errors that a real device's descriptor has
+// when the device is removed.
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -37,12 +38,12 @@ bool is_nonblocking(int fd) {
   return (raw_syscall(SYS_fcntl, fd, F_GETFL) & O_NONBLOCK) != 0;
 }
 
-/// 0, or the errno value that the read fails with. A cancellation point, and so without anything of
-/// ours that would have to be undone.
+/// Returns 0, or the errno value with which the read fails. A cancellation point, and therefore
+/// without any state of ours to undo.
 int receive_event(int fd, void* event, size_t size, ssize_t* received) {
   for (;;) {
-    // The socket is looked at first: recv(2) takes the error off, which all waiting threads have to
-    // find, now and later. So none waits in recv(2).
+    // The socket is polled first and no thread waits in recv(2), because recv(2) clears the error,
+    // which all waiting threads must get, now and later.
     pollfd entry{fd, POLLIN, 0};
     int ready = poll(&entry, 1, 0);
     if (ready == 0) {
@@ -53,12 +54,12 @@ int receive_event(int fd, void* event, size_t size, ssize_t* received) {
       if (errno == EINTR && restarts_after_signals()) continue;
       return errno;
     }
-    // The other end is closed. As on Linux, which frees the events of a device that goes, there are
-    // none any more.
+    // The other end is closed. There are no more events, as on Linux, which frees the events of a
+    // removed device.
     if ((entry.revents & (POLLERR | POLLHUP)) != 0) return EIO;
     *received = recv(fd, event, size, MSG_DONTWAIT);
     if (*received > 0) return 0;
-    // Another thread took it, or the device went just now.
+    // Another thread took the event, or the device was removed just now.
     if (*received == 0 || (errno != EAGAIN && errno != EINTR && errno != ECONNRESET)) return EIO;
   }
 }

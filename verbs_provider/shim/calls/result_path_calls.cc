@@ -1,5 +1,5 @@
-// Functions that also answer with paths. What lies in the daemon's directory is given the name that
-// the caller knows it by, so that it can go on from there and compare.
+// Functions that also return paths. Paths in the daemon's directory are replaced by the names that
+// the caller knows, so that it can continue from there and compare them.
 #include <climits>
 #include <cstring>
 
@@ -26,7 +26,7 @@ void unmap(const char* dir, char* path) {
   if (name != nullptr) memmove(path, name, strlen(name) + 1);
 }
 
-/// A resolved path lies below the resolved name of the daemon's directory.
+/// A resolved path is below the resolved name of the daemon's directory.
 char* unmap_resolved(char* path) {
   char dir[kMaxPath], resolved_dir[PATH_MAX];
   if (path != nullptr && find_runtime_dir(dir, sizeof(dir)) &&
@@ -42,7 +42,7 @@ inline char* resolve(const char* path, Call call) {
   return unmap_resolved(with_mapped_path(AT_FDCWD, path, call));
 }
 
-/// `path` with the characters that mean something to glob() taken literally.
+/// Appends `path` with the special characters of glob() escaped.
 void add_escaped(Text* text, const char* path) {
   for (; *path != '\0'; ++path) {
     if (strchr("*?[\\", *path) != nullptr) text->add("\\");

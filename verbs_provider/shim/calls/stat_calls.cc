@@ -1,5 +1,5 @@
-// stat(2) and its relatives: the sockets of devices, by name or by descriptor, look like the
-// character devices that they stand for.
+// stat(2) and its variants: the sockets of devices, by name or by descriptor, look like the
+// character devices that they emulate.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -29,8 +29,8 @@ Next<int(int, int, const char*, Stat*, int)> next_fxstatat("__fxstatat");
 
 constexpr mode_t kDeviceMode = S_IFCHR | 0666;
 
-/// Whether `path`, or with an empty path `fd`, which was opened or only found (O_PATH), is a
-/// device.
+/// Returns whether `path`, or `fd` if the path is empty, is a device. The descriptor can be open or
+/// O_PATH.
 bool find_device(int fd, const char* path, DeviceNumber* number) {
   const bool by_fd = path == nullptr || *path == '\0';
   if (by_fd ? device_of_fd(fd, number) : device_of_name(path, number)) return true;
@@ -38,7 +38,7 @@ bool find_device(int fd, const char* path, DeviceNumber* number) {
   return device_of_relative_path(fd, by_fd ? "" : path, number, name);
 }
 
-/// A socket's status: if it is a device, a device's.
+/// Changes the status of a socket into a device's if it is a device.
 void correct(int fd, const char* path, Stat* status) {
   DeviceNumber number;
   if (!find_device(fd, path, &number)) return;
@@ -51,7 +51,7 @@ inline int correct_result(int result, int fd, const char* path, Stat* status) {
   return result;
 }
 
-/// `call` asks for the status of a path.
+/// `call` queries the status of a path.
 template <class Call>
 inline int stat_path(int dirfd, const char* path, Stat* status, Call call) {
   const auto stat_name = [=](const char* name) {
@@ -103,7 +103,7 @@ ROCEMU_REPLACE(int, statx, (int dirfd, const char* path, int flags, unsigned mas
   return query_path(dirfd, path, statx_name);
 }
 
-// What programs built before glibc 2.33 call.
+// Programs that were built before glibc 2.33 call this function.
 ROCEMU_REPLACE(int, __xstat, (int version, const char* path, Stat* status)) {
   return stat_path(AT_FDCWD, path, status,
                    [=](const char* name) { return next_xstat(version, name, status); });

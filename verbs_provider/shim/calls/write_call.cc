@@ -1,6 +1,6 @@
-// write(2) to a device: librdmacm's commands (event_channel.h), and libibverbs's. That creates
-// completion channels by writing a command, the only one without a provider's operation and without
-// another way if it fails.
+// write(2) to a device: the commands of librdmacm (event_channel.h), and one of libibverbs.
+// libibverbs creates completion channels by writing a command; this is the only command that has no
+// operation of the provider and no alternative if it fails.
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -20,7 +20,8 @@ namespace {
 
 Next<ssize_t(int, const void*, size_t)> next_write("write");
 
-/// The kernel's layout: a command header, its sizes in 32-bit words, and where the answer goes.
+/// The kernel's layout: a command header, its sizes in 32-bit words, and the address for the
+/// response.
 struct CreateChannelCommand {
   uint32_t command;
   uint16_t in_words;

@@ -1,6 +1,6 @@
-// The threads of C11 (threads.h). In glibc a mtx_t is a pthread_mutex_t, and a cnd_t a
-// pthread_cond_t; its functions call those of pthreads inside the library, where nothing can be
-// replaced.
+// Replacements of the C11 thread functions (threads.h). In glibc a mtx_t is a pthread_mutex_t and a
+// cnd_t is a pthread_cond_t, but the C11 functions call those of pthreads inside the library, where
+// they cannot be replaced.
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// What time it is: in the run it is virtual time.
+// Replacements of the functions that read a clock. During the run they return virtual time.
 #include <cerrno>
 #include <ctime>
 
@@ -21,7 +21,7 @@ shim::Next<int(timespec*, int)> next_timespec_get("timespec_get");
 shim::Next<clock_t(tms*)> next_times("times");
 shim::Next<int(struct sysinfo*)> next_sysinfo("sysinfo");
 
-/// False for clocks that count processor time.
+/// Returns false for clocks that count processor time.
 bool start_of(clockid_t clock, int64_t* start) {
   switch (clock) {
     case CLOCK_REALTIME:
@@ -85,7 +85,7 @@ ROCEMU_REPLACE(int, timespec_get, (timespec * time, int base)) {
 }
 
 /// times(2): "the number of clock ticks that have elapsed since an arbitrary point in the past".
-/// What it says of processor time is the kernel's.
+/// The processor times are the kernel's.
 ROCEMU_REPLACE(clock_t, times, (tms * processor_times)) {
   const clock_t ticks = next_times(processor_times);
   if (!has_virtual_time()) return ticks;

@@ -1,5 +1,5 @@
-// Condition variables and barriers. In the run the library's own are never waited on: what is
-// signalled is a gift to a thread that waits (gifts.h).
+// Condition variables and barriers. During the run no thread waits on the library's own objects: a
+// signal is a gift to a waiting thread (gifts.h).
 #include <cerrno>
 #include <climits>
 #include <ctime>
@@ -28,7 +28,7 @@ shim::Next<int(pthread_cond_t*)> next_broadcast("pthread_cond_broadcast");
 shim::Next<int(pthread_barrier_t*)> next_barrier_wait("pthread_barrier_wait");
 
 #ifdef __GLIBC__
-/// glibc, nptl/pthread_cond_common.c: the lowest bits of __wrefs are the attributes.
+/// In glibc, nptl/pthread_cond_common.c, the lowest bits of __wrefs are the attributes.
 bool is_shared(const pthread_cond_t* condition) {
   return (condition->__data.__wrefs & 1) != 0;
 }
@@ -49,14 +49,14 @@ uint64_t key_of(const pthread_cond_t* condition) {
   return is_shared(condition) ? key_among_processes(condition) : key_in_process(condition);
 }
 
-/// pthread_cond_wait(3p): a thread that is cancelled has the mutex again when its handlers run, and
-/// takes no signal away from others.
+/// pthread_cond_wait(3p): a cancelled thread owns the mutex again when its handlers run, and takes
+/// no signal away from other threads.
 void take_again(void* mutex) {
   end_expecting(true);
   pthread_mutex_lock(static_cast<pthread_mutex_t*>(mutex));
 }
 
-/// 0 or ETIMEDOUT, with the mutex taken again; -1 if the daemon is gone.
+/// Returns 0 or ETIMEDOUT with the mutex locked again, or -1 if the daemon has ended.
 int wait_for_signal(pthread_cond_t* condition, pthread_mutex_t* mutex, int64_t deadline) {
   const uint64_t key = key_of(condition);
   const Call call = Call::of(SYS_futex, condition);
@@ -67,7 +67,7 @@ int wait_for_signal(pthread_cond_t* condition, pthread_mutex_t* mutex, int64_t d
   }
   End end = End::kReady;
   pthread_cleanup_push(take_again, mutex);
-  // Signal handlers do not end it (pthread_cond_wait(3p)).
+  // Signal handlers do not end the wait (pthread_cond_wait(3p)).
   do {
     end = wait(call, deadline, [] { return has_gift(); });
   } while (end == End::kInterrupted);

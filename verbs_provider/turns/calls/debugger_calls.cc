@@ -1,6 +1,6 @@
-// The daemon traces a thread for some milliseconds to see whether it spins (emulator/os/
-// spinning_threads.h), and a thread has one tracer (ptrace(2)). A debugger that begins meanwhile
-// waits until that is over.
+// The daemon traces a thread for some milliseconds to detect whether it spins
+// (emulator/os/spinning_threads.h), and a thread can have only one tracer (ptrace(2)). A debugger
+// that attaches in this time waits until the daemon has detached.
 #include <cerrno>
 #include <cstdarg>
 
@@ -18,8 +18,8 @@ namespace {
 
 shim::Next<long(int, ...)> next_ptrace("ptrace");
 
-/// Of real time. The daemon's look takes 10 ms, longer on a busy machine; after this the tracer is
-/// somebody else, or it may not be traced at all.
+/// In real time. The daemon traces for 10 ms, longer on a busy machine. After this limit the tracer
+/// is another process, or the thread cannot be traced at all.
 constexpr int64_t kLongestLook = 1'000'000'000;
 
 int64_t real_time_ns() {
@@ -48,7 +48,7 @@ ROCEMU_REPLACE(long, ptrace, (int request, ...)) {
   if (!begins_to_trace(request) || !joined()) return result;
   const int64_t until = real_time_ns() + kLongestLook;
   while (result != 0 && errno == EPERM && real_time_ns() < until) {
-    kernel(SYS_sched_yield);  // and not asleep, which would pass the turn on
+    kernel(SYS_sched_yield);  // without sleeping, which would pass the turn on
     result = next_ptrace(request, thread, address, data);
   }
   return result;

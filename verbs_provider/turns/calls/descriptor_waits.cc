@@ -1,5 +1,5 @@
-// poll, select and epoll_wait: whether something is ready is asked without waiting, once in each
-// turn.
+// poll, select and epoll_wait: in each turn the thread asks once, without waiting, whether a
+// descriptor is ready.
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -21,7 +21,7 @@
 namespace rocemu::turns {
 namespace {
 
-constexpr long kMaskSize = 8;  // of a signal mask as the kernel has it
+constexpr long kMaskSize = 8;  // of a signal mask in the kernel
 
 shim::Next<int(pollfd*, nfds_t, int)> next_poll("poll");
 shim::Next<int(pollfd*, nfds_t, const timespec*, const sigset_t*)> next_ppoll("ppoll");
@@ -33,11 +33,12 @@ shim::Next<int(int, epoll_event*, int, int, const sigset_t*)> next_epoll_pwait("
 shim::Next<int(int, epoll_event*, int, const timespec*, const sigset_t*)> next_epoll_pwait2(
     "epoll_pwait2");
 
-/// Which look of a call that waits.
+/// The position of an attempt within a call that waits.
 enum class Which : uint8_t { kFirst, kLater, kLast };
 
-/// Repeats `look`, whose result is the kernel's, until it is not 0 or time is over. `result` is
-/// then that, as libc's call has it. False: the daemon is gone, and the call is to be made anew.
+/// Repeats `look`, which returns the kernel's result, until this is not 0 or the time is over.
+/// Stores the last result in `result` in the form of libc's call. Returns false if the daemon has
+/// ended; the call must then be made again.
 template <class Look>
 bool wait_for(const Call& call, int64_t deadline, uint64_t place, int* result, Look look) {
   Which which = Which::kFirst;
@@ -61,8 +62,8 @@ bool wait_for(const Call& call, int64_t deadline, uint64_t place, int* result, L
   return true;
 }
 
-/// poll(2) of a descriptor that was closed meanwhile waits on, and finds out when it is woken by
-/// another or when its time is over.
+/// If a descriptor is closed during poll(2), the call continues to wait, and notices this when
+/// another descriptor wakes it or its time is over.
 bool has_only_closed(const pollfd* entries, nfds_t count) {
   for (nfds_t i = 0; i < count; ++i)
     if (entries[i].revents != 0 && entries[i].revents != POLLNVAL) return false;
@@ -85,7 +86,7 @@ bool wait_in_poll(pollfd* entries, nfds_t count, int64_t deadline, const sigset_
 
 bool wait_in_select(int count, fd_set* reads, fd_set* writes, fd_set* others, int64_t deadline,
                     const sigset_t* mask, int* result) {
-  // The kernel writes into the sets: each look begins with what was asked.
+  // The kernel writes into the sets, so each attempt starts with copies of the caller's sets.
   const size_t bytes = count > 0 ? (static_cast<size_t>(count) + 63) / 64 * 8 : 0;
   constexpr size_t kMaxBytes = 8192;  // 65,536 descriptors
   fd_set* const sets[3] = {reads, writes, others};
@@ -104,8 +105,8 @@ bool wait_in_select(int count, fd_set* reads, fd_set* writes, fd_set* others, in
     }
   };
   const auto has = [](const char* set, int fd) { return (set[fd / 8] & 1 << fd % 8) != 0; };
-  // Descriptors that another thread has closed meanwhile. select(2) waits on, and has them for
-  // ready when it is woken by another, or when its time is over.
+  // Descriptors that another thread has closed during the call. select(2) continues to wait, and
+  // reports them as ready when another descriptor wakes it or its time is over.
   constexpr int kMostClosed = 64;
   struct {
     int fd, sets;
@@ -150,7 +151,7 @@ bool wait_in_select(int count, fd_set* reads, fd_set* writes, fd_set* others, in
   const uint64_t place = (reads != nullptr    ? reinterpret_cast<uint64_t>(reads)
                           : writes != nullptr ? reinterpret_cast<uint64_t>(writes)
                                               : 0);
-  // Between two looks the sets say what was asked, for reports.
+  // Between two attempts the sets contain the caller's descriptors, for reports.
   const bool done = wait_for(Call::of(SYS_pselect6, count, reads, writes, others), deadline, place,
                              result, [&](Which which) {
                                long found = look();
@@ -233,7 +234,7 @@ ROCEMU_REPLACE(int, select,
   int result = 0;
   if (!wait_in_select(count, reads, writes, others, deadline, nullptr, &result))
     return next_select(count, reads, writes, others, timeout);
-  if (timeout != nullptr) {  // select(2): Linux leaves there what was not slept
+  if (timeout != nullptr) {  // select(2): Linux stores the remaining time there
     const int64_t left = deadline > now_ns() ? (deadline - now_ns()) / 1000 : 0;
     *timeout = {left / 1'000'000, left % 1'000'000};
   }

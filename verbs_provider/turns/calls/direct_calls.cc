@@ -1,4 +1,5 @@
-// The syscall function, by which programs make system calls whose functions are replaced.
+// The syscall function, with which programs make system calls directly whose functions are
+// replaced.
 #include <cerrno>
 #include <csignal>
 #include <cstdarg>
@@ -43,8 +44,8 @@ long call(Result (*function)(Parameters...), const Arguments& arguments,
   return result == -1 ? -errno : result;
 }
 
-/// Calls the function of libc that has the parameters of the system call. Returns what the kernel
-/// would.
+/// Calls the function of libc that has the parameters of the system call. Returns the kernel's
+/// result.
 template <class Result, class... Parameters>
 long call(Result (*function)(Parameters...), const Arguments& arguments) {
   return call(function, arguments, std::index_sequence_for<Parameters...>());
@@ -57,15 +58,15 @@ long call_pselect(const Arguments& arguments) {
                         masked == nullptr ? 0 : reinterpret_cast<long>(*masked)});
 }
 
-/// Makes calls that wait, that read a clock or set a timer by the functions that are replaced.
-/// Returns false if the number is that of another call.
+/// If the call waits, reads a clock or sets a timer, makes it through the replaced functions and
+/// returns true. Returns false for other calls.
 bool call_replaced(long number, const Arguments& arguments, long* result) {
 #define ROCEMU_CALL(name, function)      \
   case SYS_##name:                       \
     *result = call(function, arguments); \
     return true
   switch (number) {
-    // Clocks and sleep.
+    // Clocks and sleep
     ROCEMU_CALL(clock_gettime, clock_gettime);
     ROCEMU_CALL(nanosleep, nanosleep);
     ROCEMU_CALL(sched_yield, sched_yield);
@@ -76,7 +77,7 @@ bool call_replaced(long number, const Arguments& arguments, long* result) {
       *result = gettimeofday(reinterpret_cast<timeval*>(arguments[0]),
                              reinterpret_cast<struct timezone*>(arguments[1]));
       return true;
-      // Descriptors.
+      // Descriptors
       ROCEMU_CALL(ppoll, ppoll);
       ROCEMU_CALL(epoll_pwait, epoll_pwait);
     case SYS_pselect6:
@@ -94,7 +95,7 @@ bool call_replaced(long number, const Arguments& arguments, long* result) {
       ROCEMU_CALL(accept4, accept4);
       ROCEMU_CALL(flock, flock);
       ROCEMU_CALL(close, close);
-      // Timers, signals and children.
+      // Timers, signals and children
       ROCEMU_CALL(setitimer, setitimer);
       ROCEMU_CALL(getitimer, getitimer);
       ROCEMU_CALL(timerfd_create, timerfd_create);
@@ -104,7 +105,7 @@ bool call_replaced(long number, const Arguments& arguments, long* result) {
       ROCEMU_CALL(rt_sigsuspend, sigsuspend);
       ROCEMU_CALL(wait4, wait4);
       ROCEMU_CALL(waitid, waitid);
-      // Queues and semaphores.
+      // Queues and semaphores
       ROCEMU_CALL(semop, semop);
       ROCEMU_CALL(semtimedop, semtimedop);
       ROCEMU_CALL(msgrcv, msgrcv);
@@ -117,7 +118,7 @@ bool call_replaced(long number, const Arguments& arguments, long* result) {
       *result = call(epoll_pwait2, arguments);
       return true;
 #endif
-#ifdef __x86_64__  // Newer architectures have the calls above only.
+#ifdef __x86_64__  // Newer architectures only have the calls above.
       ROCEMU_CALL(time, time);
       ROCEMU_CALL(poll, poll);
       ROCEMU_CALL(select, select);
@@ -136,12 +137,12 @@ long call_kernel(long number, const Arguments& arguments) {
                       arguments[5]);
 }
 
-/// Makes the calls that have no function of their own that is replaced.
+/// Makes the calls that have no replaced function of the same name.
 long call_other(long number, Arguments& arguments) {
   switch (number) {
     case SYS_futex:
       return do_futex(arguments);
-    case SYS_sched_getaffinity: {  // returns how many bytes it has written
+    case SYS_sched_getaffinity: {  // returns the number of bytes that it has written
       const long bytes = call_kernel(number, arguments);
       if (bytes > 0)
         tell_of_all_processors(static_cast<pid_t>(arguments[0]), static_cast<size_t>(bytes),

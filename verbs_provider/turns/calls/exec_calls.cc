@@ -1,5 +1,4 @@
-// execve(2) and its relatives: the program that is executed begins with the real cycle counter
-// (cycle_counter.h).
+// execve(2) and its variants: the new program starts with the real cycle counter (cycle_counter.h).
 #include <cstdarg>
 #include <cstddef>
 
@@ -20,7 +19,7 @@ shim::Next<int(int, char* const*, char* const*)> next_fexecve("fexecve");
 shim::Next<int(int, const char*, char* const*, char* const*, int)> next_execveat("execveat");
 shim::Next<int(const char*, wordexp_t*, int)> next_wordexp("wordexp");
 
-/// Returns how many arguments precede the null pointer.
+/// Returns the number of arguments before the null pointer.
 size_t count_arguments(const char* first, va_list* rest) {
   size_t count = 0;
   for (const char* one = first; one != nullptr; one = va_arg(*rest, const char*)) ++count;
@@ -65,7 +64,7 @@ ROCEMU_REPLACE(int, execveat,
   return next_execveat(folder, path, arguments, environment, flags);
 }
 
-/// Puts the arguments of a variadic function that end with a null pointer into `arguments`.
+/// Stores the arguments of a variadic function, up to the terminating null pointer, in `arguments`.
 #define ROCEMU_ARGUMENTS(first)                                                                \
   va_list rest;                                                                                \
   va_start(rest, first);                                                                       \

@@ -1,7 +1,7 @@
-// The calls by which a program handles and blocks SIGSEGV, where the signal's handler is ours
-// (cycle_counter.h). The kernel never blocks the signal then: a fault that is blocked ends the
-// process, and each read of the cycle counter faults. So a program that asks for its mask does not
-// find the signal there, and a SIGSEGV that kill(2) sends comes at once.
+// Calls with which a program handles and blocks SIGSEGV, while the installed handler of the signal
+// is ours (cycle_counter.h). The kernel must never block the signal in this case: each read of the
+// cycle counter faults, and a blocked fault ends the process. A program that queries its mask
+// therefore does not find the signal there, and a SIGSEGV from kill(2) is delivered at once.
 #include <cerrno>
 #include <csetjmp>
 #include <csignal>
@@ -20,7 +20,7 @@
 namespace rocemu::turns {
 namespace {
 
-constexpr size_t kMaskSize = 8;  // of a signal mask as the kernel has it
+constexpr size_t kMaskSize = 8;  // of a signal mask in the kernel
 
 using Jump = void(__jmp_buf_tag*, int);
 
@@ -38,15 +38,15 @@ struct sigaction programs {};
 sigset_t mask_before;  // take_fault_action()
 
 /// The frame in which the thread called the program's handler; 0 while no handler runs. A fault in
-/// a frame below that is one of the handler.
+/// a frame below that comes from the handler.
 __attribute__((tls_model("initial-exec"))) thread_local uintptr_t handler_frame = 0;
 
 bool is_handler(const struct sigaction& action) {
   return action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN;
 }
 
-/// Ends the process by the signal: an instruction that faulted does so again, and a signal that was
-/// sent is sent again.
+/// Ends the process by the signal: a faulting instruction faults again, and a sent signal is sent
+/// again.
 void die(const siginfo_t& info) {
   struct sigaction standard {};
   standard.sa_handler = SIG_DFL;
@@ -55,7 +55,7 @@ void die(const siginfo_t& info) {
     kernel(SYS_tgkill, kernel(SYS_getpid), kernel(SYS_gettid), static_cast<long>(SIGSEGV));
 }
 
-/// Does what the program's action says (sigaction(2)).
+/// Carries out the program's action (sigaction(2)).
 void act_on_fault(siginfo_t* info, void* context) {
   const struct sigaction action = programs;
   const bool was_sent = info->si_code <= 0;
@@ -64,7 +64,7 @@ void act_on_fault(siginfo_t* info, void* context) {
   if (action.sa_handler == SIG_IGN && was_sent) return;
   if (!is_handler(action) || (is_blocked && !was_sent)) return die(*info);
   if ((action.sa_flags & static_cast<int>(SA_RESETHAND)) != 0) programs.sa_handler = SIG_DFL;
-  // The mask of before comes back with the end of our handler, or with siglongjmp(3).
+  // The end of our handler, or siglongjmp(3), restores the previous mask.
   next_pthread_sigmask(SIG_BLOCK, MaskWithoutFaults(&action.sa_mask).get(), nullptr);
   const uintptr_t outer = handler_frame;
   handler_frame = frame;
@@ -83,7 +83,7 @@ void on_fault(int, siginfo_t* info, void* context) {
 void set_handler() {
   struct sigaction action {};
   action.sa_sigaction = on_fault;
-  // A handler of the program may read the counter.
+  // A handler of the program can read the counter.
   action.sa_flags = SA_SIGINFO | SA_NODEFER | (programs.sa_flags & (SA_ONSTACK | SA_RESTART));
   next_sigaction(SIGSEGV, &action, nullptr);
 }
@@ -102,7 +102,7 @@ sighandler_t replace(int flags, sighandler_t handler) {
 MaskWithoutFaults::MaskWithoutFaults(const sigset_t* mask) : used_(mask) {
   if (mask == nullptr || !has_virtual_cycles()) return;
   sigemptyset(&changed_);
-  memcpy(&changed_, mask, kMaskSize);  // a system call's mask has no more
+  memcpy(&changed_, mask, kMaskSize);  // a mask in the kernel is no larger
   sigdelset(&changed_, SIGSEGV);
   used_ = &changed_;
 }
@@ -134,7 +134,7 @@ ROCEMU_REPLACE(int, sigaction,
                (int signal, const struct sigaction* action, struct sigaction* old)) {
   if (!has_virtual_cycles() || (signal != SIGSEGV && action == nullptr))
     return next_sigaction(signal, action, old);
-  if (signal != SIGSEGV) {  // its handler may read the counter
+  if (signal != SIGSEGV) {  // the program's handler can read the counter
     struct sigaction without = *action;
     sigdelset(&without.sa_mask, SIGSEGV);
     return next_sigaction(signal, &without, old);
@@ -152,7 +152,7 @@ ROCEMU_REPLACE(sighandler_t, signal, (int signal, sighandler_t handler)) {
   if (signal != SIGSEGV || !has_virtual_cycles()) return next_signal(signal, handler);
   return replace(SA_RESTART, handler);
 }
-/// What signal() is with _XOPEN_SOURCE.
+/// The behavior of signal() with _XOPEN_SOURCE.
 ROCEMU_REPLACE(sighandler_t, __sysv_signal, (int signal, sighandler_t handler)) {
   if (signal != SIGSEGV || !has_virtual_cycles()) return next_sysv_signal(signal, handler);
   return replace(static_cast<int>(SA_RESETHAND | SA_NODEFER), handler);
@@ -170,7 +170,7 @@ ROCEMU_REPLACE(int, pthread_sigmask, (int how, const sigset_t* set, sigset_t* ol
                             : next_pthread_sigmask(how, MaskWithoutFaults(set).get(), old);
 }
 
-/// A handler that is left by siglongjmp(3) does not run any more.
+/// A handler that is left by siglongjmp(3) has ended.
 ROCEMU_REPLACE(void, longjmp, (__jmp_buf_tag * place, int value)) {
   handler_frame = 0;
   next_longjmp(place, value);

@@ -1,4 +1,4 @@
-// futex(2): runtimes of other languages, and std::atomic's wait(), make their locks of futexes.
+// futex(2): runtimes of other languages, and std::atomic's wait(), build their locks on futexes.
 #include "verbs_provider/turns/futex.h"
 
 #include <cerrno>
@@ -17,14 +17,14 @@
 namespace rocemu::turns {
 namespace {
 
-/// 0 or a negative errno value; 1 if the daemon is gone.
+/// Returns 0 or a negative errno value, or 1 if the daemon has ended.
 long wait_in_futex(uint32_t* word, uint32_t expected, int64_t deadline) {
   const auto value = [word] { return __atomic_load_n(word, __ATOMIC_SEQ_CST); };
   if (value() != expected) return -EAGAIN;
   const auto key = reinterpret_cast<uint64_t>(word);
   expect_gift(key);
-  // Another process may have changed the word and not know of us: futex(2) lets a wait end without
-  // a wake-up.
+  // A process that is not in the run may have changed the word. futex(2) permits a wait to end
+  // without a wake-up.
   const End end = wait(Call::of(SYS_futex, word, FUTEX_WAIT), deadline,
                        [&] { return has_gift() || value() != expected; });
   end_expecting(end == End::kInterrupted || end == End::kDeadline);

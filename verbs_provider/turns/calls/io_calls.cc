@@ -1,5 +1,5 @@
-// Reading and writing of descriptors that may keep the caller waiting: pipes, sockets, terminals.
-// The wait is ours; the call itself is made when it will not wait.
+// Reads and writes of descriptors that can block: pipes, sockets, terminals. The thread waits in
+// turns, and makes the call itself when the call will not block.
 #include <cerrno>
 #include <cstdint>
 
@@ -21,7 +21,7 @@
 namespace rocemu::turns {
 namespace {
 
-/// socket(7), SO_RCVTIMEO and SO_SNDTIMEO.
+/// SO_RCVTIMEO and SO_SNDTIMEO of socket(7).
 int64_t socket_deadline(int fd, int option) {
   timeval timeout{};
   socklen_t size = sizeof timeout;
@@ -41,7 +41,7 @@ bool is_ready(int fd, short events) {
   return kernel(SYS_ppoll, &entry, 1L, &now, nullptr, 0L) != 0;
 }
 
-/// Makes the call of that number when it need not wait.
+/// Makes the call with that number when it does not block.
 template <class Make>
 auto when_ready(long number, int fd, short events, int flags, Make make) -> decltype(make(fd)) {
   if (!active()) return make(fd);

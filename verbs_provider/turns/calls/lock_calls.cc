@@ -1,5 +1,6 @@
-// Mutexes, read-write locks, spin locks and semaphores: taken without waiting, or tried again in
-// the next turn, by those that wait in the order in which they came (lock_queue.h).
+// Mutexes, read-write locks, spin locks and semaphores: a thread takes the lock without waiting, or
+// tries again in its next turn. Waiting threads get the lock in the order of their arrival
+// (lock_queue.h).
 #include <cerrno>
 #include <ctime>
 
@@ -45,12 +46,12 @@ Call call_of(const volatile void* object) {
   return Call::of(SYS_futex, const_cast<const void*>(object));
 }
 
-/// Tries until the result is not EBUSY; -1 if the daemon is gone.
+/// Tries until the result is not EBUSY. Returns -1 if the daemon has ended.
 template <class Try>
 int take(const volatile void* lock, int64_t deadline, Try attempt) {
   const Looks looks = looks_of_turn();
-  // While nothing happens, threads that poll under a lock have it for as many polls as each is
-  // granted, and not in turns.
+  // While nothing happens, a thread that polls under a lock keeps the lock for as many polls
+  // as it was granted, instead of passing it on in each turn.
   if (looks.are_as_before && may_look_on()) {
     const int result = attempt();
     if (result != EBUSY) return result;
@@ -86,34 +87,34 @@ int kind_of(const pthread_mutex_t* mutex) {
   return mutex->__data.__kind & 3;
 }
 
-/// The caller may write already.
+/// Returns whether the caller already has the lock for writing.
 bool is_own(const pthread_rwlock_t* lock) {
   return lock->__data.__cur_writer == static_cast<int>(kernel(SYS_gettid));
 }
 #else
-/// musl, src/internal/pthread_impl.h: _m_lock. Nobody owns a mutex of the normal kind.
+/// In musl, src/internal/pthread_impl.h, this is _m_lock. A mutex of the normal kind has no owner.
 bool is_own(const pthread_mutex_t* mutex) {
   constexpr int kOwner = 0x3fffffff;
   return (mutex->__u.__vi[1] & kOwner) == static_cast<int>(kernel(SYS_gettid));
 }
 
-/// _m_type.
+/// Returns _m_type.
 int kind_of(const pthread_mutex_t* mutex) {
   return mutex->__u.__i[0] & 3;
 }
 
-/// Nobody owns a rwlock: who locks it twice waits for ever.
+/// A rwlock has no owner: a thread that locks it twice waits forever.
 bool is_own(const pthread_rwlock_t*) {
   return false;
 }
 #endif
 
 int take_mutex(pthread_mutex_t* mutex, int64_t deadline) {
-  // The owner of a recursive mutex locks it again, even if others wait for it.
+  // The owner of a recursive mutex can lock it again even if others wait for it.
   if (!somebody_waits_for(mutex) || is_own(mutex)) {
     const int result = next_mutex_trylock(mutex);
     if (result != EBUSY) return result;
-    // POSIX: a mutex of the error-checking kind that the caller has already.
+    // POSIX: the caller already owns a mutex of the error-checking kind.
     if (kind_of(mutex) == PTHREAD_MUTEX_ERRORCHECK && is_own(mutex)) return EDEADLK;
   }
   return take(mutex, deadline, [&] { return next_mutex_trylock(mutex); });
@@ -127,8 +128,8 @@ int take_rwlock(pthread_rwlock_t* lock, int64_t deadline, Try attempt) {
   return take(lock, deadline, attempt);
 }
 
-/// Writers queue. A reader does not queue behind a writer that waits, which is the policy of
-/// glibc's default, PTHREAD_RWLOCK_PREFER_READER_NP.
+/// Writers queue. A reader does not queue behind a waiting writer, which is the default policy of
+/// glibc, PTHREAD_RWLOCK_PREFER_READER_NP.
 int take_to_write(pthread_rwlock_t* lock, int64_t deadline) {
   const auto attempt = [&] { return next_trywrlock(lock); };
   if (somebody_waits_for(lock) && !is_own(lock)) return take(lock, deadline, attempt);
@@ -144,7 +145,7 @@ int take_spin_lock(pthread_spinlock_t* lock) {
   return take(lock, abi::kNever, attempt);
 }
 
-/// As sem_wait() has it: 0, or -1 and errno. 1 if the daemon is gone.
+/// Returns the result of sem_wait(), that is 0, or -1 with errno; or 1 if the daemon has ended.
 int take_semaphore(sem_t* semaphore, int64_t deadline) {
   const LockPlace place(semaphore);
   const End end = wait(call_of(semaphore), deadline, [&] {
@@ -166,7 +167,7 @@ int take_semaphore(sem_t* semaphore, int64_t deadline) {
   return 1;
 }
 
-/// Returns the result of a call that is over.
+/// Returns the result of a finished call.
 int at_place(const char* call, int result) {
   pass_place(call);
   return result;

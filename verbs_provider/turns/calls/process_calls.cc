@@ -34,7 +34,8 @@ shim::Next<int(pid_t, int)> next_killpg("killpg");
 shim::Next<int(pid_t, int, sigval)> next_sigqueue("sigqueue");
 shim::Next<int(pthread_t, int)> next_pthread_kill("pthread_kill");
 
-/// The other thread's handler, or its end, is over before anybody else has a turn.
+/// Waits until the other thread's signal handler, or the other thread itself, has ended, before any
+/// other thread has a turn.
 void let_signal_act() {
   if (!active()) return;
   unsettle();
@@ -95,7 +96,7 @@ ROCEMU_REPLACE(pid_t, fork, ()) {
   return pid;
 }
 
-/// vfork(2) allows it to be the same as fork(2). Its parent would be kept waiting in the kernel.
+/// vfork(2) may behave like fork(2). A real vfork would make the parent wait in the kernel.
 ROCEMU_REPLACE(pid_t, vfork, ()) {
   return rocemu_shim_fork();
 }

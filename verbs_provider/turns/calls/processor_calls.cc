@@ -20,7 +20,7 @@ shim::Next<int(pthread_t, size_t, cpu_set_t*)> next_pthread_getaffinity_np(
 shim::Next<int(pthread_t, size_t, const cpu_set_t*)> next_pthread_setaffinity_np(
     "pthread_setaffinity_np");
 
-/// What the environment said at the beginning; the program may clear that.
+/// The values of the environment at the start of the program, which may clear the variables.
 struct {
   bool on_one = false;
   size_t one = 0;
@@ -44,7 +44,7 @@ void add_list(const char* list, cpu_set_t& set) {
   }
 }
 
-/// Before other libraries ask.
+/// Runs before other libraries query their processors.
 __attribute__((constructor(101))) void read_environment() {
   const char* const text = getenv(abi::kProcessorsVariable);
   if (text == nullptr) return;
@@ -67,7 +67,7 @@ ThreadSlot* find_slot(Predicate is_it) {
   return nullptr;
 }
 
-/// Of any process of the run; null for one that takes no turns.
+/// Returns the slot of a thread of any process of the run, or null if the process takes no turns.
 ThreadSlot* slot_of(pid_t thread) {
   if (thread == 0) return own_slot();
   return find_slot([&](const ThreadSlot& slot) { return slot.tid.load() == thread; });
@@ -90,7 +90,7 @@ void tell_of_all(const ThreadSlot* slot, size_t size, cpu_set_t* set) {
     if (CPU_ISSET(processor, &kept.all)) CPU_SET_S(processor, size, set);
 }
 
-/// `now`: what the kernel tells since then, which leaves out the processors that may not be used.
+/// `now` is the kernel's answer since then, which excludes the processors that may not be used.
 void note_choice(ThreadSlot* slot, const cpu_set_t& now) {
   if (slot != nullptr) slot->chose_processor.store(is_the_one(sizeof now, &now) ? 1 : 0);
 }

@@ -1,5 +1,5 @@
-// Message queues of POSIX and System V, and semaphores of System V: each look is the call that does
-// not wait.
+// Message queues of POSIX and System V, and semaphores of System V: each attempt is the call that
+// does not wait.
 #include <cerrno>
 #include <cstring>
 #include <ctime>
@@ -31,8 +31,9 @@ shim::Next<int(int, sembuf*, size_t, const timespec*)> next_semtimedop("semtimed
 
 enum class Signals : uint8_t { kRestart, kInterrupt };  // signal(7), with SA_RESTART
 
-/// Repeats `look`, which returns what the kernel does, while that is `-nothing`; that is also the
-/// result when time is over. Returns false if the daemon is gone, and sets errno on failure.
+/// Repeats `look`, which returns the kernel's result, as long as the result is `-nothing`; this is
+/// also the result when the time is over. Returns false if the daemon has ended. Sets errno on
+/// failure.
 template <class Look>
 bool wait_while(int nothing, const Call& call, int64_t deadline, Signals signals, long* result,
                 Look look) {
@@ -56,16 +57,16 @@ bool wait_while(int nothing, const Call& call, int64_t deadline, Signals signals
   return true;
 }
 
-/// A time that is over on every clock.
+/// A time that has passed on every clock.
 constexpr timespec kOver{};
 
-/// mq_overview(7): what has a null pointer for its time waits without end.
+/// mq_overview(7): with a null pointer as its time, a call waits forever.
 int64_t deadline_of_queue(const timespec* time) {
   return time == nullptr ? abi::kNever : deadline_at(CLOCK_REALTIME, *time);
 }
 
-/// semop(2): all operations are done at once or none is. True if none has IPC_NOWAIT; then they
-/// are in `looks` with it.
+/// semop(2) carries out all operations at once or none. Returns true if no operation has
+/// IPC_NOWAIT, and copies the operations to `looks` with IPC_NOWAIT set.
 constexpr size_t kMostOperations = 500;  // SEMOPM of Linux
 bool make_looks(const sembuf* operations, size_t count, sembuf* looks) {
   if (count > kMostOperations) return false;

@@ -1,4 +1,4 @@
-// In lockstep random numbers come from the run's seed.
+// In lockstep random numbers are derived from the run's seed.
 #include <atomic>
 #include <cerrno>
 #include <cstdarg>
@@ -19,7 +19,8 @@ namespace {
 shim::Next<ssize_t(void*, size_t, unsigned)> next_getrandom("getrandom");
 shim::Next<int(void*, size_t)> next_getentropy("getentropy");
 
-/// Of this process; a child's go on differently, by the number of its first thread.
+/// The numbers of this process. Those of a child differ, since they depend on the number of its
+/// first thread.
 uint64_t drawn = 0;
 
 /// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).

@@ -1,6 +1,7 @@
-// In lockstep a generator that a program seeds from its process number, which the system chooses,
-// is seeded from the number that it would have had if the run's processes were numbered in order.
-// ibv_rc_pingpong and perftest draw their first PSNs in this way, srand48(getpid() * time(NULL)).
+// In lockstep a random generator that a program seeds with its process number, which the system
+// chooses, is seeded with the number that it would have if the run's processes were numbered in
+// order. ibv_rc_pingpong and perftest choose their first PSNs in this way: srand48(getpid() *
+// time(NULL)).
 #include <cstdint>
 #include <cstdlib>
 #include <initializer_list>
@@ -30,8 +31,7 @@ constexpr int64_t (*kMixtures[])(int64_t pid, int64_t time) = {
     [](int64_t pid, int64_t time) { return time ^ (pid << 16); },
 };
 
-/// The seed that the generator is to have. Only the low 32 bits of seeds count (drand48(3),
-/// random(3)).
+/// Returns the seed to use. Only the low 32 bits of a seed matter (drand48(3), random(3)).
 int64_t seed_for(int64_t seed) {
   if (!active()) return seed;
   const int64_t pid = getpid();

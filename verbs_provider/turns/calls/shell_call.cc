@@ -1,4 +1,4 @@
-// system(3): the library's waits for the shell in the kernel; ours waits in turns.
+// system(3): the library's function waits for the shell in the kernel; this one waits in turns.
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -18,7 +18,8 @@ namespace {
 shim::Next<int(const char*)> next_system("system");
 
 /// system(3): "During execution of the command, SIGCHLD will be blocked, and SIGINT and SIGQUIT
-/// will be ignored, in the process that calls system()." Several threads may be in it.
+/// will be ignored, in the process that calls system()." Several threads can be in the call at the
+/// same time.
 class SignalsOfShell {
  public:
   SignalsOfShell() {
@@ -42,7 +43,8 @@ class SignalsOfShell {
   SignalsOfShell(const SignalsOfShell&) = delete;
   SignalsOfShell& operator=(const SignalsOfShell&) = delete;
 
-  /// The shell begins with the signals as they were, and handlers are the default.
+  /// The shell starts with the previous signal mask and actions; signals that the program handles
+  /// have their default actions.
   void give_to(posix_spawnattr_t* attributes) const {
     sigset_t standard;
     sigemptyset(&standard);

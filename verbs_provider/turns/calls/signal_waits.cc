@@ -1,4 +1,4 @@
-// Waiting for signals.
+// Calls that wait for signals
 #include <cerrno>
 #include <csignal>
 #include <ctime>
@@ -16,7 +16,7 @@
 namespace rocemu::turns {
 namespace {
 
-constexpr long kMaskSize = 8;  // of a signal mask as the kernel has it
+constexpr long kMaskSize = 8;  // of a signal mask in the kernel
 
 shim::Next<int(const sigset_t*, siginfo_t*)> next_sigwaitinfo("sigwaitinfo");
 shim::Next<int(const sigset_t*, siginfo_t*, const timespec*)> next_sigtimedwait("sigtimedwait");
@@ -24,7 +24,7 @@ shim::Next<int(const sigset_t*, int*)> next_sigwait("sigwait");
 shim::Next<int(const sigset_t*)> next_sigsuspend("sigsuspend");
 shim::Next<int()> next_pause("pause");
 
-/// The signal, or a negative errno value; 0 if the daemon is gone.
+/// Returns the signal, or a negative errno value, or 0 if the daemon has ended.
 long take_signal(const sigset_t* signals, siginfo_t* info, int64_t deadline) {
   long taken = -EAGAIN;
   const End end = wait(Call::of(SYS_rt_sigtimedwait, signals), deadline, [&] {
@@ -36,8 +36,8 @@ long take_signal(const sigset_t* signals, siginfo_t* info, int64_t deadline) {
   return end == End::kLeft ? 0 : taken;
 }
 
-/// With that mask, or the present one if it is null, until a handler has run. False if the daemon
-/// is gone.
+/// Waits with that mask, or the present one if it is null, until a handler has run. Returns false
+/// if the daemon has ended.
 bool wait_for_handler(const sigset_t* mask) {
   const MaskWithoutFaults used(mask);
   const End end = wait(Call::of(SYS_rt_sigsuspend), abi::kNever, [&] {

@@ -1,4 +1,4 @@
-// Sleeping for a time, and giving way.
+// Calls that sleep or yield
 #include <cerrno>
 #include <ctime>
 
@@ -19,11 +19,12 @@ shim::Next<int(useconds_t)> next_usleep("usleep");
 shim::Next<unsigned(unsigned)> next_sleep("sleep");
 shim::Next<int()> next_sched_yield("sched_yield");
 
-/// True when the time is over; else what is left of it is in `left`, or the daemon is gone.
+/// Returns true when the time is over. Otherwise the remaining time is in `left`, or the daemon has
+/// ended.
 bool sleep_until(int64_t deadline, int64_t* left, bool* gone) {
   const Call call = Call::of(SYS_nanosleep);
   End end = End::kReady;
-  // However short it is, others have a turn.
+  // Other threads have a turn even if the sleep is short.
   bool gave = false;
   end = wait(call, deadline, [&] {
     const bool was = gave;
@@ -90,7 +91,7 @@ ROCEMU_REPLACE(unsigned, sleep, (unsigned seconds)) {
   return static_cast<unsigned>((left + kBillion / 2) / kBillion);
 }
 
-/// A thread that yields again and again waits for another.
+/// A thread that yields repeatedly waits for another thread.
 ROCEMU_REPLACE(int, sched_yield, ()) {
   if (!active()) return next_sched_yield();
   const Call call = Call::of(SYS_sched_yield);

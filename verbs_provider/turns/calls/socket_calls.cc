@@ -1,6 +1,6 @@
-// In lockstep TCP sockets have buffers of a fixed size. Linux sizes them by how fast data comes and
-// is read (tcp(7), tcp_moderate_rcvbuf), so that how much a write(2) takes would differ between
-// runs.
+// In lockstep TCP sockets have buffers of a fixed size. Linux adapts the sizes to the speed at
+// which data arrives and is read (tcp(7), tcp_moderate_rcvbuf), so that the number of bytes that a
+// write(2) takes would differ between runs.
 #include <cerrno>
 
 #include <netinet/in.h>
@@ -30,7 +30,7 @@ bool is_tcp(int domain, int type, int protocol) {
 
 using namespace rocemu::turns;
 
-/// A socket that accept(2) returns has the sizes of the one that listens.
+/// A socket that accept(2) returns inherits the buffer sizes of the listening socket.
 ROCEMU_REPLACE(int, socket, (int domain, int type, int protocol)) {
   const int fd = next_socket(domain, type, protocol);
   if (fd < 0 || !is_tcp(domain, type, protocol) || !active()) return fd;

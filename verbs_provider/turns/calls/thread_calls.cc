@@ -1,4 +1,4 @@
-// Threads: starting them, and waiting for their end.
+// Calls that start threads and wait for their end
 #include <cerrno>
 #include <cstdlib>
 #include <new>
@@ -36,11 +36,11 @@ struct Start {
 void* run(void* given) {
   const Start start = *static_cast<Start*>(given);
   begin_thread(start.slot);
-  free(given);  // in its turn: the library may map memory for the thread here
+  free(given);  // during its turn: the library may map memory for the thread here
   return start.function(start.argument);
 }
 
-/// True until the thread of ours has come to its end.
+/// Returns whether a thread of the run has not ended yet.
 bool runs(pthread_t thread) {
   const auto pid = own_slot()->pid.load();
   const uint32_t count = table()->high_water.load();
@@ -57,7 +57,7 @@ Call call_of(pthread_t thread) {
   return Call::of(SYS_futex, static_cast<uint64_t>(thread));
 }
 
-/// 0, ETIMEDOUT, or EDEADLK; -1 if the daemon is gone.
+/// Returns 0, ETIMEDOUT or EDEADLK, or -1 if the daemon has ended.
 int wait_for_end(pthread_t thread, int64_t deadline) {
   if (pthread_equal(thread, pthread_self()) != 0) return EDEADLK;
   for (;;) {
@@ -71,8 +71,8 @@ int wait_for_end(pthread_t thread, int64_t deadline) {
   }
 }
 
-/// Of a thread that has come to its end, which the kernel may not have noted yet. By then that is
-/// no cancellation point.
+/// Joins a thread that has ended, which the kernel may not have recorded yet. At this point the
+/// join is not a cancellation point.
 int join_ended(pthread_t thread, void** result) {
   int state;
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);

@@ -1,5 +1,5 @@
-// Timers: alarm(2), setitimer(2) of real time, and timerfd. The daemon has them, and sends the
-// signal or adds to the descriptor when virtual time has come so far.
+// Timers: alarm(2), setitimer(2) for real time, and timerfd. The daemon has the timers, and sends
+// the signal or increments the descriptor when their virtual time has come.
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
@@ -44,7 +44,7 @@ struct Timer {
   int64_t deadline = abi::kNever;
   int64_t interval = 0;
 
-  /// How long until it expires next; 0 if it does not.
+  /// Returns the time until the next expiration, or 0 if there is none.
   int64_t left() const {
     if (deadline == abi::kNever) return 0;
     const int64_t now = now_ns();
@@ -53,23 +53,24 @@ struct Timer {
   }
 };
 
-Timer the_alarm;  // not inherited by a child, which sees that by the pid
+Timer the_alarm;  // not inherited by a child, which is detected by the pid
 int32_t alarm_pid = 0;
 
-/// Descriptors of ours, by number. A duplicate of one can be waited for and read, but not set.
+/// Timer descriptors, by number. A duplicate of a descriptor can be waited for and read, but not
+/// set.
 constexpr int kMaxTimers = 1024;
 struct Descriptor {
-  uint32_t number;  // with the daemon, from 1; 0: none
+  uint32_t number;  // the daemon's number, from 1; 0: none
   clockid_t clock;
   Timer timer;
 };
 Descriptor descriptors[kMaxTimers];
 
-/// Those of timer_create(2). Their timer_t is kOurs and the place here.
+/// Timers of timer_create(2). Their timer_t is kOurs and the index in this table.
 constexpr uint64_t kOurs = uint64_t{0x726f63} << 40;
 struct PosixTimer {
-  uint32_t number;      // with the daemon, from 1; 0: none
-  ThreadTimer* thread;  // with SIGEV_THREAD, in place of the daemon's
+  uint32_t number;      // the daemon's number, from 1; 0: none
+  ThreadTimer* thread;  // with SIGEV_THREAD, instead of the daemon's timer
   clockid_t clock;
   Timer timer;
 
@@ -104,7 +105,8 @@ void delete_timer(uint32_t number) {
   ask(request, -1);
 }
 
-/// Of a descriptor, or with a signal. Its number; 0 if the daemon has none left.
+/// Creates a timer with a descriptor or with a signal. Returns its number, or 0 if the daemon has
+/// no free number.
 uint32_t make_timer(int fd, int signal, pid_t tid, uint64_t value) {
   abi::TurnsRequest request{};
   request.magic = abi::kTurnsMagic;
@@ -116,7 +118,8 @@ uint32_t make_timer(int fd, int signal, pid_t tid, uint64_t value) {
   return number > 0 ? static_cast<uint32_t>(number) : 0;
 }
 
-/// Makes what timer_create(2) asks for, except the time. Returns false if that is not possible.
+/// Creates the timer of timer_create(2), without setting its time. Returns false if that is not
+/// possible.
 bool make_posix_timer(const sigevent* event, timer_t id, PosixTimer* made) {
   const int how = event != nullptr ? event->sigev_notify : SIGEV_SIGNAL;
   if (how == SIGEV_THREAD) {
@@ -151,7 +154,7 @@ Timer& own_alarm() {
   return the_alarm;
 }
 
-/// What was left of the one before, in `before`.
+/// Stores the previous alarm and its remaining time.
 void set_alarm(const Timer& timer, Timer* before, int64_t* left_before) {
   Timer& known = own_alarm();
   *before = known;
@@ -208,7 +211,8 @@ ROCEMU_REPLACE(int, getitimer, (int which, itimerval* value)) {
   return 0;
 }
 
-/// eventfd(2) reads as timerfd_create(2) does: the number of expirations since it was read.
+/// Reading an eventfd(2) works like reading a timerfd: it returns the number of expirations since
+/// the last read.
 ROCEMU_REPLACE(int, timerfd_create, (int clock, int flags)) {
   const bool is_known =
       clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC || clock == CLOCK_BOOTTIME;
@@ -241,7 +245,7 @@ ROCEMU_REPLACE(int, timerfd_settime,
   }
   if (old != nullptr) *old = spec_of(found->timer);
   found->timer = timer_of(*value, found->clock, (flags & TFD_TIMER_ABSTIME) != 0);
-  // What has not been read is forgotten (timerfd_settime(2)).
+  // Expirations that were not read are lost (timerfd_settime(2)).
   const long flags_before = kernel(SYS_fcntl, fd, F_GETFL);
   kernel(SYS_fcntl, fd, F_SETFL, flags_before | O_NONBLOCK);
   uint64_t count;
@@ -258,7 +262,7 @@ ROCEMU_REPLACE(int, timerfd_gettime, (int fd, itimerspec* value)) {
   return 0;
 }
 
-/// A descriptor's number may be another's afterwards.
+/// After this the number can belong to another descriptor.
 ROCEMU_REPLACE(int, close, (int fd)) {
   if (Descriptor* const found = find(fd); found != nullptr && active()) {
     delete_timer(found->number);
@@ -308,7 +312,8 @@ ROCEMU_REPLACE(int, timer_gettime, (timer_t timer, itimerspec* value)) {
   return 0;
 }
 
-/// Expirations come one at a time: time stands still until the handler or the thread has run.
+/// Expirations are delivered one at a time: the clock stops until the handler or the thread has
+/// run.
 ROCEMU_REPLACE(int, timer_getoverrun, (timer_t timer)) {
   return find(timer) != nullptr ? 0 : next_timer_getoverrun(timer);
 }

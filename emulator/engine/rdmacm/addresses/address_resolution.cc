@@ -13,8 +13,8 @@ namespace {
 
 using abi::ucma::EventType;
 
-/// Returns whether an interface with that number may exist: a device is on it, or the fabric knows
-/// no interfaces. 0 stands for any interface.
+/// Returns whether an interface with that number can exist: a device is on it, or the fabric has no
+/// interfaces. 0 means any interface.
 bool is_interface(const Environment& environment, uint32_t scope) {
   bool known = false;
   for (uint32_t i = 0; i < environment.device_count(); ++i) {
@@ -57,7 +57,7 @@ int AddressResolution::resolve(RdmaId& id, const std::optional<SocketAddress>& s
     SocketAddress from = source.value_or(any_address(destination.family));
     if (!source) {
       from.scope = destination.scope;
-      // Linux binds to that interface, and has no route from one that does not exist.
+      // Linux binds to that interface, and has no route from an interface that does not exist.
       if (is_link_local(destination) && !is_interface(environment_, destination.scope)) {
         return ENETUNREACH;
       }
@@ -79,7 +79,7 @@ bool AddressResolution::may_be_outside(const RdmaId& id) const {
 void AddressResolution::complete(RdmaId& id, uint32_t timeout_ms) {
   const bool loopback = id.destination.is_any() || is_loopback_gid(id.destination) ||
                         is_loopback_of_nobody(environment_, id.destination);
-  const bool multicast = id.destination.address.is_multicast();  // has no owner to be asked
+  const bool multicast = id.destination.address.is_multicast();  // no owner could be asked
   if (!loopback && !multicast && !environment_.device_with_address(id.destination.address) &&
       !may_be_outside(id)) {
     id.deadline = environment_.now() + std::chrono::milliseconds(timeout_ms);

@@ -1,7 +1,7 @@
-// Resolution: from an id's destination to the device that reaches it. Errors and states as in
-// Linux's rdma_cm; where a real machine asks its routing table and ARP, here the fabric knows all
-// addresses, unless a device has a network beyond it: what only ARP could find is then taken to be
-// there, and RDMA_CM_EVENT_UNREACHABLE reports that it is not.
+// Resolution: finds the device that reaches an id's destination. Errors and states are those of
+// Linux's rdma_cm. A real machine queries its routing table and ARP; the fabric knows all its
+// addresses. If a device has a network outside the fabric, an address that only ARP could find is
+// assumed to be there, and RDMA_CM_EVENT_UNREACHABLE reports that it is not.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ class AddressResolution {
   int resolve_route(const CmCommand& command);
 
   std::optional<Instant> next_deadline() const;
-  /// Ends the resolutions that took too long with an event.
+  /// Ends resolutions that took too long, with an event.
   void expire();
   /// Ends the id's resolution, if there is one, without an event.
   void cancel(RdmaId& id);
@@ -38,10 +38,10 @@ class AddressResolution {
  private:
   int resolve(RdmaId& id, const std::optional<SocketAddress>& source,
               const SocketAddress& destination, uint32_t timeout_ms);
-  /// Ends the resolution now, or lets it fail after the time that ARP or neighbour discovery would
-  /// have had for an address that nobody answers for.
+  /// Ends the resolution now, or makes it fail after the time that ARP or neighbor discovery would
+  /// have for an address without a host.
   void complete(RdmaId& id, uint32_t timeout_ms);
-  /// True if a network beyond the fabric could be asked for the destination.
+  /// Returns whether the destination may be in a network outside the fabric.
   bool may_be_outside(const RdmaId& id) const;
 
   const IdTable& ids_;

@@ -9,8 +9,8 @@ namespace rocemu::engine::cm {
 namespace {
 
 /// Returns whether the address's scope is the interface of the device's GID. (In Linux
-/// rdma_translate_ip() fails if no interface has the number, and cma_validate_port() if another one
-/// has.)
+/// rdma_translate_ip() fails if no interface has the number, and cma_validate_port() if another
+/// interface has it.)
 bool has_scope_of(const SocketAddress& address, const DeviceConfig& device, uint8_t gid_index) {
   if (gid_index >= device.interfaces.size()) return true;  // not known
   return device.interfaces[gid_index] == address.scope;
@@ -48,7 +48,7 @@ int Binding::bind_to(RdmaId& id, const SocketAddress& address) {
     local = is_loopback_gid(address) ? first_address(environment_, Family::kIb)
                                      : local_address(environment_, address.address);
     if (!local) return EADDRNOTAVAIL;
-    if (environment_.is_removed(local->device)) return ENODEV;  // the address stays the machine's
+    if (environment_.is_removed(local->device)) return ENODEV;  // the address remains the machine's
     if (is_link_local(address) &&
         !has_scope_of(address, environment_.config(local->device), local->gid_index)) {
       return ENODEV;

@@ -1,4 +1,4 @@
-// Which address of which device of the fabric is an id's own.
+// The choice of an id's own address among those of the fabric's devices
 #pragma once
 
 #include <optional>
@@ -10,13 +10,14 @@ namespace rocemu::engine::cm {
 
 std::optional<LocalAddress> local_address(const Environment& environment,
                                           const wire::IpAddress& address);
-/// Returns the address most like the destination, of the first device if several are. An address of
-/// the machine is thus its own source, but 127.0.0.0/8 has 127.0.0.1 for that, as in Linux's local
-/// routes. Nothing: the destination is outside the fabric, and no device has a network beyond it.
+/// Returns the address most similar to the destination, of the first device if there are several.
+/// An address of the machine is thus its own source, except that 127.0.0.0/8 has the source
+/// 127.0.0.1, as in Linux's local routes. Returns nothing if the destination is outside the fabric,
+/// and no device has a network outside.
 std::optional<LocalAddress> source_for(const Environment& environment,
                                        const SocketAddress& destination);
-/// True for a loopback address that neither a device has nor, over a network on the loopback
-/// interface, somebody else.
+/// Returns whether it is a loopback address that no device has and that cannot belong to another
+/// host over a network on the loopback interface.
 bool is_loopback_of_nobody(const Environment& environment, const SocketAddress& address);
 std::optional<LocalAddress> first_address(const Environment& environment, Family family);
 

@@ -1,5 +1,4 @@
-// Which id has which port: the rules of bind(2) in each port space of librdmacm, as Linux applies
-// them.
+// The ports of ids: the rules of bind(2) in each port space of librdmacm, as Linux applies them.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +16,8 @@ class PortSpaces {
   /// EADDRNOTAVAIL (a wildcard meets an address, or no port is left), EPROTONOSUPPORT (an AF_IB
   /// service ID of no port space).
   int bind(RdmaId& id);
-  /// EADDRINUSE or EADDRNOTAVAIL when others have the port too: REUSEADDR permits to bind, but not
-  /// to listen.
+  /// Returns EADDRINUSE or EADDRNOTAVAIL if others have the port too: REUSEADDR permits binding,
+  /// but not listening.
   int check_listen(const RdmaId& id) const;
   void unbind(RdmaId& id);
 
@@ -32,8 +31,7 @@ class PortSpaces {
   std::map<abi::ucma::PortSpace, uint16_t> last_chosen_;
 };
 
-/// The service ID that stands for a port space and a port (IBTA vol 1, annex A11), without the
-/// port.
+/// Returns the service ID for a port space and a port (IBTA vol 1, annex A11), without the port.
 constexpr uint64_t service_prefix(abi::ucma::PortSpace space) {
   return static_cast<uint64_t>(space) << 16;
 }

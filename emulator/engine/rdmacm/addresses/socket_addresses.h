@@ -1,5 +1,5 @@
-// Socket addresses as librdmacm passes them: sockaddr_in, sockaddr_in6 and sockaddr_ib, bytes to
-// values and back.
+// Socket addresses in librdmacm's formats (sockaddr_in, sockaddr_in6 and sockaddr_ib): conversion
+// of bytes to values and back
 #pragma once
 
 #include <cstddef>
@@ -15,39 +15,39 @@ enum class Family : uint16_t { kNone = 0, kIpv4 = 2, kIpv6 = 10, kIb = 27 };
 
 struct SocketAddress {
   Family family = Family::kNone;
-  wire::IpAddress address{};  // of kIb the GID
-  uint16_t port = 0;          // of kIb the low 16 bits of the service ID
-  uint32_t flow_info = 0;     // kIpv6 and kIb, as it came
+  wire::IpAddress address{};  // for kIb the GID
+  uint16_t port = 0;          // for kIb the low 16 bits of the service ID
+  uint32_t flow_info = 0;     // kIpv6 and kIb, as received
   uint32_t scope = 0;         // kIpv6
 
-  // kIb only.
+  // Members of kIb only
   uint64_t service = 0;  // service ID, without its low 16 bits
   uint64_t service_mask = 0;
-  uint64_t ib_scope = 0;  // as it came
+  uint64_t ib_scope = 0;  // as received
   uint16_t pkey = 0;
 
-  bool is_any() const;  // no address
-  /// Bytes of its sockaddr; 0 without a family.
+  bool is_any() const;  // the unspecified address
+  /// Returns the size of its sockaddr; 0 without a family.
   size_t size() const;
 
   friend bool operator==(const SocketAddress&, const SocketAddress&) = default;
 };
 
-/// The unspecified address of a family.
+/// Returns the unspecified address of a family.
 SocketAddress any_address(Family family);
 
-/// True for a sockaddr_ib whose GID is ::1.
+/// Returns whether the address is a sockaddr_ib with the GID ::1.
 bool is_loopback_gid(const SocketAddress& address);
-/// True for an IP address that means the machine itself: one of 127.0.0.0/8, or ::1.
+/// Returns whether the IP address refers to the machine itself: one of 127.0.0.0/8, or ::1.
 bool is_loopback(const SocketAddress& address);
 /// Returns whether the address is in fe80::/10: it is valid on one interface only, its scope.
 bool is_link_local(const SocketAddress& address);
 
-/// Nothing for a family that is none of these or that the bytes are too few for. An address without
-/// family (all of it zero, say) is nothing too.
+/// Returns nothing for any other family, or if there are too few bytes. An address without a family
+/// (all zeros, for example) gives nothing too.
 std::optional<SocketAddress> parse_socket_address(std::span<const uint8_t> bytes);
 
-/// Writes size() bytes, or as many as there is room for.
+/// Writes size() bytes, or as many as fit.
 void emit(const SocketAddress& address, std::span<uint8_t> bytes);
 
 }  // namespace rocemu::engine::cm

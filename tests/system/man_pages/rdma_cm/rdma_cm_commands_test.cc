@@ -1,5 +1,5 @@
-// The commands below librdmacm, as /dev/infiniband/rdma_cm takes them by write(2): what a program
-// that gets them wrong is told.
+// Tests of the commands below librdmacm, which /dev/infiniband/rdma_cm receives by write(2), and of
+// the errors for wrong ones.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
