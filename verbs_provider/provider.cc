@@ -3,6 +3,7 @@
 #include "verbs_provider/provider.h"
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include <fcntl.h>
@@ -22,8 +23,10 @@ namespace {
 constexpr uint32_t kDeviceAbiVersion = 1;
 
 /// The daemon's devices can have any name, but have this adapter type or, if they emulate another
-/// NIC, the file that names their profile.
+/// NIC, the file that names their profile. With `rocemu run --host` there is only one of them.
 bool match_device(SysfsDevice* device) {
+  const char* const only = secure_getenv(abi::kHostDeviceVariable);
+  if (only != nullptr && strcmp(device->ibdev_name, only) != 0) return false;
   constexpr char kType[] = "rocemu\n";
   char path[sizeof(device->ibdev_path) + sizeof(abi::kProfileFile)];
   int length = snprintf(path, sizeof(path), "%s/%s", device->ibdev_path, abi::kProfileFile);

@@ -9,6 +9,7 @@
 
 #include "emulator/abi/verbs_values.h"
 #include "emulator/engine/base/limits.h"
+#include "emulator/engine/base/simulated_network.h"
 #include "emulator/engine/base/time.h"
 #include "emulator/engine/device_profile.h"
 #include "wire/ethernet.h"
@@ -74,6 +75,8 @@ struct FabricConfig {
   /// The latency of a frame between two devices of the fabric. It is 0 on the real clock, where
   /// measurements should show the program's own speed.
   Duration link_latency{0};
+  /// The network between the devices, whose host N is device N. Null: frames take `link_latency`.
+  std::shared_ptr<const NetworkPlan> network = nullptr;
 };
 
 /// Arranges the GID table as in the profile: each address once for each type, link-local addresses

@@ -38,6 +38,8 @@ class Engine {
   bool is_idle() const;
   /// Counts frames inside the fabric; those that left to a network are not known.
   bool has_frames_under_way() const;
+  /// Null without FabricConfig::network. For observers: it changes only in step().
+  SimulatedNetwork* simulated_network();
 
   /// Returns whether objects of clients that ended are still being destroyed.
   bool is_releasing() const;

@@ -335,6 +335,14 @@ struct AdversarialChoice {
   std::string text;
 };
 
+/// A frame as it began to leave a port of the simulated network that is captured. It is not
+/// recorded.
+struct PortCapture {
+  uint32_t capture;  // its position among the captured ports
+  Instant at;
+  Frame frame;
+};
+
 /// The actions that one step requests, in this order. Reused from step to step, so that it stops
 /// allocating.
 struct Outputs {
@@ -343,11 +351,13 @@ struct Outputs {
   std::optional<CmReply> cm_reply;  // only to the step's CmCommand
   std::vector<Misuse> misuses;
   std::vector<AdversarialChoice> choices;
+  std::vector<PortCapture> port_captures;
 
   void clear() {
     list.clear();
     misuses.clear();
     choices.clear();
+    port_captures.clear();
     reply.reset();
     cm_reply.reset();
   }

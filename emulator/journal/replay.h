@@ -50,6 +50,9 @@ class Replay {
   /// Makes the engine detect races of WRITEs (engine::WritesUnordered), for on_step().
   void watch_write_races() { engine_.watch_write_races(); }
 
+  /// Returns the engine, for observers: it changes only in run().
+  engine::Engine& engine() { return engine_; }
+
   uint64_t steps() const { return steps_; }
   uint64_t frames() const { return frames_; }
   /// Counted only with Until::event.

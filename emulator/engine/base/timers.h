@@ -1,4 +1,4 @@
-// The engine's timers: two for each QP, and a heap that contains only running timers.
+// The engine's timers: three for each QP, and a heap that contains only running timers.
 #pragma once
 
 #include <array>
@@ -12,10 +12,11 @@
 namespace rocemu::engine {
 
 enum class TimerKind : uint8_t {
-  kAck,  // no acknowledgement within the local ACK timeout: go back and retransmit
-  kRnr,  // the responder's RNR delay is over: retransmit
+  kAck,   // no acknowledgement within the local ACK timeout: go back and retransmit
+  kRnr,   // the responder's RNR delay is over: retransmit
+  kPace,  // congestion control allows the next packet
 };
-inline constexpr size_t kTimerKinds = 2;
+inline constexpr size_t kTimerKinds = 3;
 
 /// A member of each QP. The heap's entry may be earlier than `deadline`: re-arming a timer on every
 /// packet is then a store and not a heap operation.
