@@ -147,7 +147,7 @@ class Profiles(unittest.TestCase):
         for name in ("../../x%d", "a/b%d", ".x%d", "a b%d", "x", "%d" + "y" * 60, "x%d\\n"):
             self.assertIn("is not a pattern for names such as mlx5_%d", self.error_of(f'identity:\n  name: "{name}"\n'))
         for key in ("driver", "module"):
-            self.assertIn("is no name of a driver or module", self.error_of(f"identity:\n  {key}: ../x\n"))
+            self.assertIn("is not the name of a driver or module", self.error_of(f"identity:\n  {key}: ../x\n"))
 
     def test_tables_have_limits(self):
         self.assertIn("gid_tbl_len 1025 is more than rocemu's 1024", self.error_of("port:\n  gid_tbl_len: 1025\n"))
