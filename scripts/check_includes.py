@@ -35,6 +35,7 @@ BASE, PROTOCOL, OBJECTS, LINK, FAULTS, ADVERSARIAL, TRANSPORT, CM, VERBS, RDMACM
         "base", "protocol", "objects", "link", "faults", "adversarial", "transport", "cm", "verbs", "rdmacm"))
 EMULATOR = "emulator"  # the folder and everything below it
 DAEMON = "emulator/daemon"
+DAEMON_MAIN = f"{DAEMON}/daemon_main.h"  # the only file of the daemon that rocemu includes
 COMMAND = "emulator/command"
 PROVIDER = "verbs_provider"
 BELOW_DAEMON = ["wire", ABI, OS, ENGINE, JOURNAL, SCENARIO, PROFILE, SCHEDULE, OPTIONS, CAPTURE, SANITIZER, NETWORK]
@@ -97,10 +98,12 @@ RULES = {
     f"{TIMELINE}/page": [],
     f"{TIMELINE}/drawing": [*BELOW_TIMELINE, *TIMELINE_MODEL, f"{TIMELINE}/page"],
     DAEMON: [EMULATOR, "wire"],
+    DAEMON_MAIN: [],
     **rooms(DAEMON, "base memory client rdmacm run net kernel control", BELOW_DAEMON),
     COMMAND: [*BELOW_COMMAND, COMMAND],
     **rooms(COMMAND, "base programs daemons faults profiles hangs sanitizer recordings determinism doctor network nic run",
             BELOW_COMMAND),
+    f"{COMMAND}/daemons": [*BELOW_COMMAND, DAEMON_MAIN, *(f"{COMMAND}/{room}" for room in ("base", "programs"))],
     PROVIDER: [ABI, PROVIDER],
     **PROVIDER_ROOMS,
     **{f"{PROVIDER}/{library}": [ABI, *(f"{PROVIDER}/{room}" for room in ("system", "hooks", "shim"))]

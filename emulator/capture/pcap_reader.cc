@@ -1,11 +1,11 @@
 #include "emulator/capture/pcap_reader.h"
 
-#include <pcap/pcap.h>
-
 #include <filesystem>
 #include <memory>
 #include <stdexcept>
 #include <system_error>
+
+#include "emulator/capture/libpcap.h"
 
 namespace rocemu::capture {
 namespace {
@@ -45,23 +45,23 @@ std::span<const uint8_t> ip_of(int link_type, std::span<const uint8_t> bytes) {
 
 std::string read_pcap(const std::string& path,
                       const std::function<void(const CapturedPacket&)>& take) {
+  const Libpcap& library = libpcap();
   char error[PCAP_ERRBUF_SIZE];
   const std::unique_ptr<pcap_t, void (*)(pcap_t*)> pcap(
-      pcap_open_offline_with_tstamp_precision(path.c_str(), PCAP_TSTAMP_PRECISION_NANO, error),
-      pcap_close);
+      library.open_offline(path.c_str(), PCAP_TSTAMP_PRECISION_NANO, error), library.close);
   if (pcap == nullptr) {
     std::error_code ignored;
     const bool is_empty = std::filesystem::file_size(path, ignored) == 0 && !ignored;
     throw std::runtime_error("cannot read " + path + ": " +
                              (is_empty ? "the file is empty" : std::string(error)));
   }
-  const int link_type = pcap_datalink(pcap.get());
+  const int link_type = library.datalink(pcap.get());
   constexpr int kKnown[] = {DLT_EN10MB, DLT_LINUX_SLL, DLT_LINUX_SLL2, DLT_NULL,
                             DLT_LOOP,   DLT_RAW,       DLT_IPV4,       DLT_IPV6};
   bool is_known = false;
   for (const int known : kKnown) is_known |= known == link_type;
   if (!is_known) {
-    const char* name = pcap_datalink_val_to_name(link_type);
+    const char* name = library.datalink_val_to_name(link_type);
     throw std::runtime_error(path + ": a capture of link type " +
                              (name != nullptr ? name : std::to_string(link_type)) +
                              ", where there is no RoCEv2; capture at the Ethernet interface");
@@ -69,7 +69,7 @@ std::string read_pcap(const std::string& path,
   pcap_pkthdr* header = nullptr;
   const u_char* bytes = nullptr;
   int result = 0;
-  while ((result = pcap_next_ex(pcap.get(), &header, &bytes)) == 1) {
+  while ((result = library.next_ex(pcap.get(), &header, &bytes)) == 1) {
     const std::span<const uint8_t> all(bytes, header->caplen);
     take({.at = std::chrono::seconds(header->ts.tv_sec) +
                 std::chrono::nanoseconds(header->ts.tv_usec),
@@ -77,7 +77,7 @@ std::string read_pcap(const std::string& path,
           .ip = ip_of(link_type, all),
           .size = header->len});
   }
-  return result == PCAP_ERROR ? path + ": " + pcap_geterr(pcap.get()) : "";
+  return result == PCAP_ERROR ? path + ": " + library.geterr(pcap.get()) : "";
 }
 
 }  // namespace rocemu::capture

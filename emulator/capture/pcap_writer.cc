@@ -1,7 +1,5 @@
 #include "emulator/capture/pcap_writer.h"
 
-#include <pcap/pcap.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -14,17 +12,29 @@ namespace {
 
 constexpr size_t kHandOver = 1 << 20;
 
-/// What libpcap writes, a frame's header and the frame by themselves, goes into a buffer of ours.
-std::FILE* open_buffer(std::vector<std::byte>& buffer) {
-  const auto append = [](void* to, const char* bytes, size_t size) {
-    const auto* begin = reinterpret_cast<const std::byte*>(bytes);
-    auto& all = *static_cast<std::vector<std::byte>*>(to);
-    all.insert(all.end(), begin, begin + size);
-    return static_cast<ssize_t>(size);
-  };
-  std::FILE* file = fopencookie(&buffer, "w", {nullptr, append, nullptr, nullptr});
-  if (file != nullptr) std::setvbuf(file, nullptr, _IONBF, 0);
-  return file;
+// pcap-savefile(5): numbers have the byte order of the machine that writes them.
+struct FileHeader {
+  uint32_t magic = 0xa1b23c4d;  // times in nanoseconds
+  uint16_t major_version = 2, minor_version = 4;
+  uint32_t reserved[2] = {};
+  uint32_t snap_length;
+  uint32_t link_type = 1;  // LINKTYPE_ETHERNET
+};
+static_assert(sizeof(FileHeader) == 24);
+
+struct FrameHeader {
+  uint32_t seconds, nanoseconds;
+  uint32_t kept, size;  // bytes of the frame in the file, and on the wire
+};
+static_assert(sizeof(FrameHeader) == 16);
+
+template <class Value>
+std::span<const std::byte> bytes_of(const Value& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+
+void append(std::vector<std::byte>& buffer, std::span<const std::byte> bytes) {
+  buffer.insert(buffer.end(), bytes.begin(), bytes.end());
 }
 
 }  // namespace
@@ -35,43 +45,34 @@ PcapWriter::PcapWriter(CaptureFile opened, std::chrono::system_clock::time_point
       slow_reader_(slow_reader),
       limits_(limits),
       disk_(std::move(opened.fd)),
-      start_(std::chrono::duration_cast<std::chrono::nanoseconds>(start.time_since_epoch())),
-      format_(pcap_open_dead_with_tstamp_precision(DLT_EN10MB, static_cast<int>(limits.snap_length),
-                                                   PCAP_TSTAMP_PRECISION_NANO)) {
-  // Opened by us: libpcap takes "-" for standard output, words its errors in several ways, and
-  // would wait for the disk.
+      start_(std::chrono::duration_cast<std::chrono::nanoseconds>(start.time_since_epoch())) {
   if (!opened.error.empty()) {
     error_ = opened.error;
     return;
   }
-  std::FILE* file = open_buffer(unwritten_);
-  if (file != nullptr) file_ = pcap_dump_fopen(format_, file);
-  if (file_ == nullptr) {
-    if (file != nullptr) std::fclose(file);
-    fail(ENOMEM);
-    return;
-  }
+  is_open_ = true;
+  append(unwritten_,
+         bytes_of(FileHeader{.snap_length = static_cast<uint32_t>(limits.snap_length)}));
   flush();  // a full disk is known at once, and a reader finds a valid file
 }
 
 PcapWriter::~PcapWriter() {
   write_ring();
   flush();
-  if (file_ != nullptr) pcap_dump_close(file_);
-  if (format_ != nullptr) pcap_close(format_);
 }
 
 bool PcapWriter::write(engine::Instant at, std::span<const uint8_t> frame) {
-  if (file_ == nullptr) return true;
+  if (!is_open_) return true;
   constexpr int64_t kBillion = 1'000'000'000;
   const int64_t time = (start_ + at.time_since_epoch()).count();
-  pcap_pkthdr header{};
-  header.ts.tv_sec = static_cast<time_t>(time / kBillion);
-  header.ts.tv_usec = static_cast<suseconds_t>(time % kBillion);  // nanoseconds, by the precision
-  header.caplen = static_cast<bpf_u_int32>(std::min(frame.size(), limits_.snap_length));
-  header.len = static_cast<bpf_u_int32>(frame.size());
-  pcap_dump(reinterpret_cast<u_char*>(file_), &header, frame.data());
-  complete(frame, header.caplen);
+  const auto whole = std::as_bytes(frame);
+  const auto kept = whole.first(std::min(whole.size(), limits_.snap_length));
+  append(unwritten_, bytes_of(FrameHeader{.seconds = static_cast<uint32_t>(time / kBillion),
+                                          .nanoseconds = static_cast<uint32_t>(time % kBillion),
+                                          .kept = static_cast<uint32_t>(kept.size()),
+                                          .size = static_cast<uint32_t>(whole.size())}));
+  append(unwritten_, kept);
+  complete(frame, kept.size());
   if (limits_.last_frames != 0) {
     ring_.push_back(std::exchange(unwritten_, {}));
     if (ring_.size() > limits_.last_frames) ring_.pop_front();
@@ -91,7 +92,7 @@ void PcapWriter::complete(std::span<const uint8_t> frame, size_t kept) {
 }
 
 bool PcapWriter::flush() {
-  if (file_ == nullptr || unwritten_.empty()) return true;
+  if (!is_open_ || unwritten_.empty()) return true;
   const uint64_t frames = std::exchange(unwritten_frames_, 0);
   if (slow_reader_ == SlowReader::kIsWaitedFor || disk_.has_room()) {
     return disk_.write(unwritten_) || fail(disk_.error());
@@ -103,7 +104,7 @@ bool PcapWriter::flush() {
 
 bool PcapWriter::write_ring() {
   for (const std::vector<std::byte>& frame : std::exchange(ring_, {})) {
-    if (file_ == nullptr) return true;
+    if (!is_open_) return true;
     unwritten_.insert(unwritten_.end(), frame.begin(), frame.end());
     ++unwritten_frames_;
     if (unwritten_.size() >= kHandOver && !flush()) return false;
@@ -112,7 +113,7 @@ bool PcapWriter::write_ring() {
 }
 
 bool PcapWriter::finish() {
-  if (file_ == nullptr) return true;
+  if (!is_open_) return true;
   if (!write_ring()) return false;
   using Patience = BackgroundFile::Patience;
   const auto patience =
@@ -125,8 +126,7 @@ bool PcapWriter::fail(int error) {
                              : error == ETIMEDOUT ? "its reader takes no more"
                                                   : std::strerror(error);
   error_ = "cannot write the capture " + name_ + ": " + reason;
-  if (file_ != nullptr) pcap_dump_close(file_);
-  file_ = nullptr;
+  is_open_ = false;
   return false;
 }
 

@@ -1,4 +1,5 @@
-// Writes frames into a pcap file that any Wireshark opens: Ethernet, nanosecond timestamps.
+// Writes frames into a pcap file that any Wireshark opens: Ethernet, nanosecond timestamps. libpcap
+// is not needed for that, and is loaded only to read captures (libpcap.h).
 #pragma once
 
 #include <chrono>
@@ -12,9 +13,6 @@
 #include "emulator/capture/capture_file.h"
 #include "emulator/engine/base/time.h"
 #include "emulator/os/background_file.h"
-
-struct pcap;
-struct pcap_dumper;
 
 namespace rocemu::capture {
 
@@ -50,7 +48,7 @@ class PcapWriter {
   /// Frames that are not in the capture because its reader was too slow (kMissesFrames).
   uint64_t lost_frames() const { return lost_frames_; }
 
-  bool is_open() const { return file_ != nullptr; }
+  bool is_open() const { return is_open_; }
   /// Once something was false.
   const std::string& error() const { return error_; }
 
@@ -71,8 +69,7 @@ class PcapWriter {
   uint64_t lost_frames_ = 0;
   std::chrono::nanoseconds start_;
   std::string error_;
-  pcap* format_ = nullptr;
-  pcap_dumper* file_ = nullptr;
+  bool is_open_ = false;
 };
 
 }  // namespace rocemu::capture

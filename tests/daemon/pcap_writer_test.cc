@@ -109,6 +109,24 @@ TEST(PcapWriter, WritesTheUdpChecksumThatAnIpv6FrameLacks) {
   }
 }
 
+TEST(PcapWriter, CutsFramesAtTheSnapLengthAndKeepsTheirSize) {
+  const daemon::TempDir dir;
+  const std::string path = dir / "out.pcap";
+  PcapWriter(open_capture_file(path), kStart, SlowReader::kIsWaitedFor, {.snap_length = 96})
+      .write(at(0ns), std::vector<uint8_t>(4300, 0x5a));
+  char error[PCAP_ERRBUF_SIZE];
+  const std::unique_ptr<pcap_t, void (*)(pcap_t*)> file(pcap_open_offline(path.c_str(), error),
+                                                        pcap_close);
+  ASSERT_NE(file, nullptr) << error;
+  EXPECT_EQ(pcap_snapshot(file.get()), 96);
+  pcap_pkthdr* header;
+  const u_char* bytes;
+  ASSERT_EQ(pcap_next_ex(file.get(), &header, &bytes), 1);
+  EXPECT_EQ(header->caplen, 96u);
+  EXPECT_EQ(header->len, 4300u);
+  EXPECT_EQ(pcap_next_ex(file.get(), &header, &bytes), PCAP_ERROR_BREAK) << "the end of the file";
+}
+
 TEST(PcapWriter, IsReadableWhileItRunsOnceFlushed) {
   const daemon::TempDir dir;
   const std::string path = dir / "out.pcap";

@@ -21,6 +21,7 @@
 
 #include "emulator/abi/runtime_dir.h"
 #include "emulator/command/base/error.h"
+#include "emulator/command/daemons/become_daemon.h"
 #include "emulator/command/daemons/default_runtime_dir.h"
 #include "emulator/command/daemons/process_exit.h"
 #include "emulator/command/programs/installation.h"
@@ -97,6 +98,7 @@ struct Launch {
   int log_fd;       // -1: our standard error
   int capture_fd;   // -1 for none
   int scenario_fd;  // -1 for none
+  bool executes;    // false: the child continues as rocemud without execve(2), if it can
 };
 
 /// Blocks termination signals while in scope; one that arrives meanwhile is delivered on
@@ -126,7 +128,7 @@ void place(int fd, int to) {
   }
 }
 
-/// The child between fork and exec.
+/// The child after fork.
 [[noreturn]] void become_daemon(const Launch& launch, char* const* argv, char* const* envp) {
   // A separate session: a ^C in the terminal is meant for the program, not for its NIC.
   setsid();
@@ -162,6 +164,7 @@ void place(int fd, int to) {
   // The daemon must not keep open a descriptor that another process waits to see closed.
   syscall(SYS_close_range, kFirstOtherFd, ~0u, 0);  // musl has no function for it
 
+  if (!launch.executes) continue_as_daemon(launch.arguments);
   execve(argv[0], argv, envp);
   dprintf(kReadyFd, "error: cannot start %s: %s\n", argv[0], strerror(errno));
   _exit(kExitFailure);
@@ -258,7 +261,8 @@ PrivateDaemon PrivateDaemon::start(const DaemonStart& start) {
                   .lifetime_fd = lifetime.follower.fd(),
                   .log_fd = -1,
                   .capture_fd = start.capture_fd,
-                  .scenario_fd = scenario.get()};
+                  .scenario_fd = scenario.get(),
+                  .executes = !may_continue_as_daemon(daemon_path())};
     launch.arguments.insert(launch.arguments.end(), {"--lifetime-fd", std::to_string(kLifetimeFd),
                                                      "--run-pid", std::to_string(getpid())});
     PrivateDaemon daemon(dir, fork_daemon(launch), std::move(lifetime.run));
@@ -305,7 +309,8 @@ void start_background_daemon(const std::string& dir, const DaemonStart& start,
                 .lifetime_fd = -1,
                 .log_fd = log.get(),
                 .capture_fd = start.capture_fd,
-                .scenario_fd = scenario.get()};
+                .scenario_fd = scenario.get(),
+                .executes = true};
   // When we end, init is its parent.
   const pid_t pid = fork_daemon(launch);
   ready.write_end.reset();

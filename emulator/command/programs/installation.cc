@@ -138,4 +138,8 @@ bool is_sanitized_with(const char* sanitizer) {
   return kSanitizers.find(sanitizer) != std::string_view::npos;
 }
 
+bool is_sanitizer_build() {
+  return !kSanitizers.empty();
+}
+
 }  // namespace rocemu::command

@@ -33,5 +33,7 @@ std::string preload_value(const std::string& present, const std::string& runtime
 
 /// Returns whether the shim is built with this sanitizer ("address", "thread").
 bool is_sanitized_with(const char* sanitizer);
+/// Returns whether rocemu is built with any sanitizer.
+bool is_sanitizer_build();
 
 }  // namespace rocemu::command

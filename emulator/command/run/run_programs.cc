@@ -41,6 +41,12 @@ bool is_dead(pid_t process) {
   return state.empty() || state[0] == 'Z' || state[0] == 'X';
 }
 
+/// Returns whether the process is a NIC. Its executable may be that of `rocemu run`, which forked
+/// it.
+bool is_nic(pid_t process) {
+  return proc::name_of(process) == "rocemud";
+}
+
 }  // namespace
 
 RunPrograms::RunPrograms() {
@@ -49,7 +55,7 @@ RunPrograms::RunPrograms() {
 }
 
 bool RunPrograms::is_left_out(pid_t process) const {
-  return from_before_.contains(process) || name_of_program(process) == "rocemud";
+  return from_before_.contains(process) || is_nic(process);
 }
 
 std::vector<pid_t> RunPrograms::list() const {
@@ -68,7 +74,7 @@ std::vector<std::string> RunPrograms::nics_inside(pid_t daemon) const {
   const auto processes =
       descendants(getpid(), [this](pid_t process) { return from_before_.contains(process); });
   for (const pid_t process : processes) {
-    if (process == daemon || name_of_program(process) != "rocemud") continue;
+    if (process == daemon || !is_nic(process)) continue;
     constexpr std::string_view kOption("--dir\0", 6);
     const std::string line = proc::contents_of(proc::directory_of(process) + "/cmdline");
     const size_t at = line.find(kOption);

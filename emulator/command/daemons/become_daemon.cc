@@ -1,0 +1,73 @@
+#include "emulator/command/daemons/become_daemon.h"
+
+#include <fcntl.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "emulator/abi/runtime_dir.h"
+#include "emulator/command/programs/installation.h"
+#include "emulator/daemon/daemon_main.h"
+#include "emulator/os/process_title.h"
+#include "emulator/os/unique_fd.h"
+
+namespace rocemu::command {
+namespace {
+
+/// A child of a process with several threads could find a lock held forever.
+bool has_one_thread() {
+  struct stat status;  // of a directory, which has a link to each entry, "." and ".."
+  return stat("/proc/self/task", &status) == 0 && status.st_nlink == 3;
+}
+
+/// Returns whether the file is a program that gains no privileges, and not a script that does
+/// something else first.
+bool is_plain_executable(const std::string& path) {
+  if (access(path.c_str(), X_OK) != 0) return false;
+  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat status;
+  if (!file || fstat(file.get(), &status) != 0 || (status.st_mode & (S_ISUID | S_ISGID)) != 0)
+    return false;
+  if (fgetxattr(file.get(), "security.capability", nullptr, 0) >= 0) return false;
+  char magic[4];
+  return read(file.get(), magic, sizeof magic) == sizeof magic && std::memcmp(magic,
+                                                                              "\x7f"
+                                                                              "ELF",
+                                                                              sizeof magic) == 0;
+}
+
+/// Preloaded libraries are for programs, and would stay in this process.
+bool has_preloaded_libraries() {
+  const char* const preload = std::getenv("LD_PRELOAD");
+  return preload != nullptr && *preload != '\0';
+}
+
+/// An exception must not reach the handlers of rocemu.
+int run_daemon(const std::vector<const char*>& argv) noexcept {
+  return daemon::daemon_main(static_cast<int>(argv.size()) - 1, argv.data());
+}
+
+}  // namespace
+
+bool may_continue_as_daemon(const std::string& path) {
+  // The reports of a sanitizer at the end of a process would be about rocemu's memory, too.
+  return !is_sanitizer_build() && !has_preloaded_libraries() && getauxval(AT_SECURE) == 0 &&
+         has_one_thread() && is_plain_executable(path);
+}
+
+void continue_as_daemon(const std::vector<std::string>& arguments) {
+  if (!set_process_title(arguments)) return;
+  unsetenv("LD_PRELOAD");
+  unsetenv(abi::kDirVariable);
+  std::vector<const char*> argv;
+  for (const std::string& argument : arguments) argv.push_back(argument.c_str());
+  argv.push_back(nullptr);
+  // Output that rocemu has buffered is rocemu's to write, and its static objects live on there.
+  _exit(run_daemon(argv));
+}
+
+}  // namespace rocemu::command

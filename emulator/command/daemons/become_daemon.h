@@ -1,0 +1,19 @@
+// Continues as rocemud in a child of rocemu without execve(2), which saves the dynamic linking of
+// another executable (docs/adr/0026-nic-is-forked.md).
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace rocemu::command {
+
+/// Returns whether nothing but the time would distinguish a child that continues as rocemud from
+/// one that executes the file `path`.
+bool may_continue_as_daemon(const std::string& path);
+
+/// Runs rocemud with these arguments, the first of which is its path, and ends this process with
+/// its exit status. The caller has arranged descriptors and signals. Returns only if the kernel
+/// does not let this process have rocemud's name and command line.
+void continue_as_daemon(const std::vector<std::string>& arguments);
+
+}  // namespace rocemu::command
