@@ -26,7 +26,8 @@ LOOK = """if True:
         "directory": os.readlink(f"/proc/{pid}/cwd"), "leads": [os.getsid(pid) == pid, os.getpgid(pid) == pid],
         "limits": read("limits"), "descriptors": descriptors,
         "status": {name: value for name, value in status.items()
-                   if name == "Threads" or name == "NoNewPrivs" or name.startswith(("Sig", "Shd", "Cap", "Umask"))},
+                   if name in ("Threads", "NoNewPrivs", "Umask", "SigPnd", "ShdPnd", "SigBlk", "SigIgn", "SigCgt")
+                   or name.startswith("Cap")},
         "libraries": sorted(set(re.findall(r"/librocemu[^/]*$", read("maps"), re.M)))}))
 """
 
