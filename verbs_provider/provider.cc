@@ -2,6 +2,7 @@
 #include "verbs_provider/provider.h"
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include <fcntl.h>
@@ -21,8 +22,10 @@ namespace {
 constexpr uint32_t kDeviceAbiVersion = 1;
 
 /// The daemon's devices have any name, but this adapter type, or as another NIC the file that names
-/// its profile.
+/// its profile. With `rocemu run --host` only one of them is there.
 bool match_device(SysfsDevice* device) {
+  const char* const only = secure_getenv(abi::kHostDeviceVariable);
+  if (only != nullptr && strcmp(device->ibdev_name, only) != 0) return false;
   constexpr char kType[] = "rocemu\n";
   char path[sizeof(device->ibdev_path) + sizeof(abi::kProfileFile)];
   int length = snprintf(path, sizeof(path), "%s/%s", device->ibdev_path, abi::kProfileFile);

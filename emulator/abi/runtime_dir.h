@@ -24,6 +24,10 @@
 namespace rocemu::abi {
 
 inline constexpr char kDirVariable[] = "ROCEMU_DIR";
+/// Set by `rocemu run --host`: the only device that programs see, and the IPv4 address that they
+/// connect from unless they choose one.
+inline constexpr char kHostDeviceVariable[] = "ROCEMU_HOST_DEVICE";
+inline constexpr char kHostAddressVariable[] = "ROCEMU_HOST_ADDRESS";
 /// Set by `rocemu run --stacks`: the process that a program on a virtual clock tells of its crash,
 /// by SIGURG with the thread's number, before it dies. The answer is a SIGCONT.
 inline constexpr char kStacksVariable[] = "ROCEMU_STACKS";

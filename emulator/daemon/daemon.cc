@@ -118,6 +118,7 @@ Daemon::Daemon(Options options)
     devices_.connect(*network_);
   }
   if (options_.tell_stuck) main_.engine_host().delivery().keep_recent();
+  main_.engine_host().delivery().capture_ports(files_.port_captures());
   if (!options_.sanitizer.empty()) main_.engine_host().keep_findings(options_.sanitizer);
   main_.engine_host().delivery().on_device_changed(
       [this](engine::DeviceIndex device) { devices_.on_changed(device); });

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "emulator/daemon/base/start_error.h"
+#include "emulator/network/file/file_plan.h"
 #include "emulator/options/checked_options.h"
 #include "emulator/options/describe.h"
 
@@ -97,6 +98,15 @@ Options options_of(options::FabricOptions checked) {
   if (checked.lockstep) {
     options.clock = Clock::Kind::kVirtual;
     fabric.link_latency = kVirtualLinkLatency;
+  }
+  if (checked.network != nullptr) {
+    std::vector<network::PortId> ports;
+    for (options::CapturedPort& one : checked.captured_ports) {
+      ports.push_back(one.port);
+      options.port_captures.push_back(std::move(one.file));
+    }
+    fabric.network = std::make_shared<network::FilePlan>(
+        checked.network->text(), checked.network->topology(), std::move(ports));
   }
   options.schedule.number = checked.schedule.number;
   options.schedule.has_stops = checked.schedule.has_stops;

@@ -29,9 +29,10 @@ struct Options {
   std::string capture;  // empty for none
   int capture_fd = -1;  // if it is open already, and `capture` its name
   capture::CaptureLimits capture_limits;
-  std::string record;         // a directory; empty for none
-  uint64_t record_limit = 0;  // bytes of its journal; 0 for none
-  mode_t umask = 077;         // of the files that are for the user
+  std::vector<std::string> port_captures;  // files, in the order of the captured ports
+  std::string record;                      // a directory; empty for none
+  uint64_t record_limit = 0;               // bytes of its journal; 0 for none
+  mode_t umask = 077;                      // of the files that are for the user
   /// The run ends when it can no longer be recorded.
   bool stop_without_record = false;
   std::vector<std::string> scenarios;  // files

@@ -40,13 +40,25 @@ std::unique_ptr<capture::PcapWriter> make_capture(const Options& options, const 
   return capture;
 }
 
+PortCaptures make_port_captures(const Options& options, const Clock& clock) {
+  const UsersUmask for_their_files(options.umask);
+  PortCaptures captures;
+  for (const std::string& file : options.port_captures) {
+    captures.push_back(std::make_unique<capture::PcapWriter>(capture::open_capture_file(file),
+                                                             clock.wall_start()));
+    if (!captures.back()->is_open()) throw StartError(captures.back()->error());
+  }
+  return captures;
+}
+
 }  // namespace
 
 RunFiles::RunFiles(const Options& options, const Clock& clock, std::function<void()> stop)
     : options_(options),
       clock_(clock),
       stop_(std::move(stop)),
-      capture_(make_capture(options, clock)) {}
+      capture_(make_capture(options, clock)),
+      port_captures_(make_port_captures(options, clock)) {}
 
 std::unique_ptr<journal::Recording> RunFiles::make_recording(engine::HostMemory& memory) {
   if (options_.record.empty()) return nullptr;
@@ -83,6 +95,9 @@ void RunFiles::flush() {
 
 void RunFiles::finish() {
   flush();
+  for (const auto& capture : port_captures_) {
+    if (!capture->finish()) spdlog::error("a port's capture is not whole: {}", capture->error());
+  }
   finish_capture();
   check();
 }

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "emulator/capture/pcap_writer.h"
 #include "emulator/daemon/base/clock.h"
@@ -12,6 +13,9 @@
 
 namespace rocemu::daemon {
 
+/// The captures of ports of a simulated network, in the order of engine::PortCapture::capture.
+using PortCaptures = std::vector<std::unique_ptr<capture::PcapWriter>>;
+
 class RunFiles {
  public:
   /// Opens the capture, if there is one. Throws StartError. `stop` ends the run.
@@ -19,6 +23,8 @@ class RunFiles {
 
   /// Null if there is none.
   capture::PcapWriter* capture() { return capture_.get(); }
+  /// Returns the captures of ports of a simulated network.
+  PortCaptures& port_captures() { return port_captures_; }
   /// Begins the recording, for its owner; null if there is none. Throws StartError.
   std::unique_ptr<journal::Recording> make_recording(engine::HostMemory& memory);
 
@@ -40,6 +46,7 @@ class RunFiles {
   const Clock& clock_;
   std::function<void()> stop_;
   std::unique_ptr<capture::PcapWriter> capture_;
+  PortCaptures port_captures_;
   journal::Recording* recording_ = nullptr;
   bool recording_failed_ = false;
 };

@@ -161,7 +161,7 @@ void Admission::process(QueuePair& qp, const wire::Packet& packet, const wire::O
   if (packet.src_ip != qp.path.dst_ip || packet.dst_ip != qp.path.src_ip) {
     return counters.add(Counter::kDroppedWrongSource);
   }
-  if (packet.bth.opcode == wire::Opcode::kCnp) return counters.add(Counter::kCnpsReceived);
+  if (packet.bth.opcode == wire::Opcode::kCnp) return congestion::on_notification(context_, qp);
   congestion::on_packet(context_, qp, packet);
   // Annex A14: an XRC QP is one half only.
   const bool has_half =

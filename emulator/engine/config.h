@@ -9,6 +9,7 @@
 
 #include "emulator/abi/verbs_values.h"
 #include "emulator/engine/base/limits.h"
+#include "emulator/engine/base/simulated_network.h"
 #include "emulator/engine/base/time.h"
 #include "emulator/engine/device_profile.h"
 #include "wire/ethernet.h"
@@ -73,6 +74,8 @@ struct FabricConfig {
   /// What a frame between two devices of the fabric takes. 0 on the real clock, where the program's
   /// own speed is to be seen.
   Duration link_latency{0};
+  /// The network between the devices, whose host N is device N. Null: frames take `link_latency`.
+  std::shared_ptr<const NetworkPlan> network = nullptr;
 };
 
 /// Makes the GID table as the profile has it: each address once for each type, link-local addresses

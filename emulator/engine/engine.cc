@@ -220,6 +220,10 @@ bool Engine::has_frames_under_way() const {
   return fabric_->has_frames_under_way();
 }
 
+SimulatedNetwork* Engine::simulated_network() {
+  return fabric_->crossing.network();
+}
+
 bool Engine::is_idle() const {
   return fabric_->is_idle() && !rdma_cm_->next_deadline();
 }

@@ -37,6 +37,8 @@ class Engine {
   bool is_idle() const;
   /// Inside the fabric: those that left to a network are not known.
   bool has_frames_under_way() const;
+  /// Null without FabricConfig::network. For observers: it changes only in step().
+  SimulatedNetwork* simulated_network();
 
   /// Goes on destroying what clients had that are gone.
   bool is_releasing() const;

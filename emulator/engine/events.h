@@ -331,6 +331,14 @@ struct AdversarialChoice {
   std::string text;
 };
 
+/// A frame as it began to leave a port of the simulated network that is captured. No recording has
+/// it.
+struct PortCapture {
+  uint32_t capture;  // its place among the captured ports
+  Instant at;
+  Frame frame;
+};
+
 /// What one step wants done, in this order. Reused from step to step, so that it stops allocating.
 struct Outputs {
   std::vector<Output> list;
@@ -338,11 +346,13 @@ struct Outputs {
   std::optional<CmReply> cm_reply;  // to the step's CmCommand, and only then
   std::vector<Misuse> misuses;
   std::vector<AdversarialChoice> choices;
+  std::vector<PortCapture> port_captures;
 
   void clear() {
     list.clear();
     misuses.clear();
     choices.clear();
+    port_captures.clear();
     reply.reset();
     cm_reply.reset();
   }

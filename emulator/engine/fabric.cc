@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "emulator/engine/transport/completer.h"
+#include "emulator/engine/transport/congestion.h"
 #include "emulator/engine/transport/failure.h"
 #include "emulator/engine/transport/requester.h"
 #include "emulator/engine/transport/response_queue.h"
@@ -29,16 +30,17 @@ std::vector<std::string> names_of(const std::vector<DeviceConfig>& devices) {
 Fabric::Fabric(FabricConfig config, HostMemory& program_memory)
     : config_(std::move(config)),
       objects(config_),
-      network(config_, link, step),
+      crossing(config_, frames_, link, step),
+      network(config_, link, crossing, step),
       event_delivery(step),
       adversary(adversarial::Adversary::make(config_, program_memory, objects, step)),
       faults(objects, frames_, network, link, completions, event_delivery, step, config_.seed,
              names_of(config_.devices)),
       completions(objects, adversary ? adversary->memory() : program_memory, faults.events, step),
       scheduler(objects.qps),
-      transmitter(config_, objects, frames_, faults.frames),
+      transmitter(config_, objects, frames_, faults.frames, step),
       transport(config_, objects, adversary ? adversary->memory() : program_memory, step, scheduler,
-                transmitter, faults, link, arrivals, run_, adversary.get()),
+                transmitter, faults, link, crossing, arrivals, run_, adversary.get()),
       environment(step, objects.devices, transmitter),
       connections(environment, config_.seed),
       admission(transport, connections, arrivals, frames_, step),
@@ -50,6 +52,8 @@ Fabric::Fabric(FabricConfig config, HostMemory& program_memory)
 
 void Fabric::begin_step(Instant now, Outputs& outputs) {
   step.begin(now, outputs);
+  if (crossing.is_there()) [[unlikely]]
+    go_on_with_network();
   faults.release_due();
   completions.release_events();
   if (adversary) [[unlikely]]
@@ -59,6 +63,13 @@ void Fabric::begin_step(Instant now, Outputs& outputs) {
 void Fabric::go_on_with_adversary() {
   adversary->release_due(completions, event_delivery);
   for (const QpNumber number : adversary->take_woken()) {
+    if (QueuePair* qp = objects.qps.find(number)) scheduler.schedule(*qp);
+  }
+}
+
+void Fabric::go_on_with_network() {
+  crossing.advance();
+  for (const QpNumber number : crossing.take_resumed()) {
     if (QueuePair* qp = objects.qps.find(number)) scheduler.schedule(*qp);
   }
 }
@@ -98,10 +109,13 @@ void Fabric::run() {
       run_.advance();
       ++moved;
     } else if (may_produce_frames()) {
-      if (QueuePair* qp = scheduler.take_turn()) {
+      QueuePair* qp = scheduler.take_turn();
+      if (qp != nullptr && congestion::may_transmit(transport, *qp)) {
         moved += response_queue::transmit(transport, *qp);
         moved += requester::transmit(transport, *qp);
       }
+    } else if (const auto next = crossing.next_event(); next && *next <= step.now()) {
+      go_on_with_network();
     } else {
       break;
     }
@@ -168,15 +182,15 @@ std::optional<Instant> Fabric::next_deadline() {
   }
   for (const auto& other :
        {connections.next_deadline(), completions.next_event(), faults.next_deadline(),
-        adversary ? adversary->next_deadline() : std::nullopt}) {
+        crossing.next_event(), adversary ? adversary->next_deadline() : std::nullopt}) {
     if (other && (!first || *other < *first)) first = other;
   }
   return first;
 }
 
 bool Fabric::is_idle() const {
-  if (!leaving.empty() || !link.empty() || scheduler.has_turns() || faults.next_deadline() ||
-      completions.has_events() || connections.awaits_answer() ||
+  if (!leaving.empty() || has_frames_under_way() || scheduler.has_turns() ||
+      faults.next_deadline() || completions.has_events() || connections.awaits_answer() ||
       (adversary && !adversary->is_idle())) {
     return false;
   }

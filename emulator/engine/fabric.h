@@ -17,6 +17,7 @@
 #include "emulator/engine/faults/fault_injector.h"
 #include "emulator/engine/link/arrivals.h"
 #include "emulator/engine/link/link.h"
+#include "emulator/engine/link/network_crossing.h"
 #include "emulator/engine/link/packet_run.h"
 #include "emulator/engine/link/switch.h"
 #include "emulator/engine/objects/completion_delivery.h"
@@ -50,7 +51,7 @@ class Fabric {
   /// Nothing is under way and nobody waits for an answer. What is merely remembered for a while, as
   /// timewait is, does not count.
   bool is_idle() const;
-  bool has_frames_under_way() const { return !link.empty(); }
+  bool has_frames_under_way() const { return !link.empty() || !crossing.empty(); }
 
   /// Memory that was MemoryResult::kNotYet may be there.
   void go_on_with_memory();
@@ -62,6 +63,7 @@ class Fabric {
   Step step;
   Objects objects;
   Link link;
+  NetworkCrossing crossing;
   Arrivals arrivals;  // of the step
   Switch network;
   EventDelivery event_delivery;
@@ -82,6 +84,7 @@ class Fabric {
 
  private:
   void go_on_with_adversary();
+  void go_on_with_network();
   bool makes_runs() const;
   void take_arrivals();
   /// Fails the QPs that overrun CQs and made-up events leave to be failed.

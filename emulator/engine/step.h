@@ -19,6 +19,7 @@ class Step {
   void emit(Kind output) {
     outputs_->list.emplace_back(std::move(output));
   }
+  void emit_capture(PortCapture capture) { outputs_->port_captures.push_back(std::move(capture)); }
   void note(const Misuse& misuse) { outputs_->misuses.push_back(misuse); }
   void note(AdversarialChoice choice) { outputs_->choices.push_back(std::move(choice)); }
 

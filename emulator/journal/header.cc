@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "emulator/network/file/file_plan.h"
+#include "emulator/network/file/network_file.h"
 #include "emulator/profile/profile_reader.h"
 #include "emulator/profile/profile_text.h"
 
@@ -42,6 +44,15 @@ Field field(const Json& json, const char* key) {
     return json.at(key).get<Field>();
   } catch (const Json::exception&) {
     throw std::runtime_error("its header has no \"" + std::string(key) + "\" of the right kind");
+  }
+}
+
+std::shared_ptr<const engine::NetworkPlan> parse_network(const std::string& text) {
+  std::vector<std::string> warnings;  // were printed when the run began
+  try {
+    return network::parse_plan(text, "its network", warnings);
+  } catch (const network::NetworkFileError& error) {
+    throw std::runtime_error(std::string("its header has a network that is none: ") + error.what());
   }
 }
 
@@ -99,6 +110,7 @@ std::string to_json(const Header& header) {
   if (!header.fabric.adversarial_choices.empty())
     json["adversarial_choices"] = header.fabric.adversarial_choices;
   json["link_latency_ns"] = header.fabric.link_latency.count();
+  if (header.fabric.network != nullptr) json["network"] = header.fabric.network->text();
   Json& devices = json["devices"] = Json::array();
   for (const engine::DeviceConfig& device : header.fabric.devices) {
     devices.push_back(to_json(device));
@@ -132,11 +144,17 @@ Header parse_header(std::string_view text) {
   if (header.fabric.link_latency < engine::Duration(0)) {
     throw std::runtime_error("its header has a link that is faster than time");
   }
+  if (json.contains("network"))
+    header.fabric.network = parse_network(field<std::string>(json, "network"));
   for (const Json& device : field<Json>(json, "devices")) {
     header.fabric.devices.push_back(parse_device(device));
   }
   if (header.fabric.devices.empty() || header.fabric.devices.size() > kMaxDevices) {
     throw std::runtime_error("its header has no or too many devices");
+  }
+  if (header.fabric.network != nullptr &&
+      header.fabric.network->host_count() < header.fabric.devices.size()) {
+    throw std::runtime_error("its header has more devices than its network has hosts");
   }
   return header;
 }

@@ -14,7 +14,7 @@ namespace rocemu::journal {
 inline constexpr char kMagic[8] = {'r', 'o', 'c', 'e', 'm', 'u', 'J', '\n'};
 /// Version of the records' layout. Each change increments it, so that other journals are refused
 /// and not misread.
-inline constexpr uint32_t kFormatVersion = 7;
+inline constexpr uint32_t kFormatVersion = 8;
 
 struct Header {
   std::string rocemu_version = ROCEMU_VERSION;

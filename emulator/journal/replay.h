@@ -50,6 +50,9 @@ class Replay {
   /// Lets the engine notice writes that race (engine::WritesUnordered), for on_step().
   void watch_write_races() { engine_.watch_write_races(); }
 
+  /// Returns the engine, for observers: it changes only in run().
+  engine::Engine& engine() { return engine_; }
+
   uint64_t steps() const { return steps_; }
   uint64_t frames() const { return frames_; }
   /// Counted only with Until::event.

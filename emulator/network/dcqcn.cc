@@ -14,12 +14,14 @@ uint64_t scaled(uint64_t rate, uint64_t fraction) {
 
 }  // namespace
 
-Dcqcn::Dcqcn(const DcqcnParameters& parameters, uint64_t line_rate_bps)
+Dcqcn::Dcqcn(const DcqcnParameters& parameters, uint64_t line_rate_bps, engine::Instant start)
     : parameters_(parameters),
       g_(static_cast<uint64_t>(std::llround(parameters.g * static_cast<double>(kOne)))),
       line_rate_(line_rate_bps),
       current_(line_rate_bps),
-      target_(line_rate_bps) {}
+      target_(line_rate_bps),
+      alpha_since_(start),
+      increase_since_(start) {}
 
 void Dcqcn::advance(engine::Instant now) {
   // Alpha and the rate do not influence each other between CNPs.

@@ -2,13 +2,17 @@
 // SIGCOMM 2015, section 3.
 #pragma once
 
-#include "emulator/network/rate_controller.h"
+#include "emulator/engine/base/rate_controller.h"
+#include "emulator/network/dcqcn_parameters.h"
 
 namespace rocemu::network {
 
+using engine::RateController;
+
 class Dcqcn final : public RateController {
  public:
-  Dcqcn(const DcqcnParameters& parameters, uint64_t line_rate_bps);
+  /// The flow begins at `start`, with the largest alpha.
+  Dcqcn(const DcqcnParameters& parameters, uint64_t line_rate_bps, engine::Instant start = {});
 
   void advance(engine::Instant now) override;
   void on_sent(uint32_t bytes, engine::Instant now) override;

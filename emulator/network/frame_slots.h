@@ -9,6 +9,7 @@
 namespace rocemu::network {
 
 inline constexpr uint32_t kNoFrame = UINT32_MAX;
+inline constexpr uint64_t kNotOnLink = UINT64_MAX;
 
 struct FrameSlot {
   uint64_t token = 0;
@@ -18,6 +19,10 @@ struct FrameSlot {
   uint32_t next = kNoFrame;  // behind it in its queue
   uint32_t ingress = 0;      // the port it came by, for the accounts of the switch's buffer
   uint32_t link_epoch = 0;   // of the link that it is on
+  uint32_t at = 0;           // the port that it waits for, or to which its link leads
+  uint32_t generation = 0;   // counts the frames that the slot has held
+  uint64_t arrives_ps = kNotOnLink;
+  uint64_t queue_position = 0;  // the bytes that have entered its queue before it
   uint8_t priority = 0;
   uint8_t ttl = 0;
   bool can_be_marked = false;
@@ -38,10 +43,12 @@ class FrameSlots {
   }
   void give_back(uint32_t slot) {
     --used_;
+    ++slots_[slot].generation;
     slots_[slot].next = free_;
     free_ = slot;
   }
   FrameSlot& operator[](uint32_t slot) { return slots_[slot]; }
+  const FrameSlot& operator[](uint32_t slot) const { return slots_[slot]; }
   size_t used() const { return used_; }
 
  private:

@@ -1,6 +1,6 @@
 #include "emulator/network/network.h"
 
-#include "emulator/network/network_model.h"
+#include "emulator/network/network_deliveries.h"
 
 namespace rocemu::network {
 
@@ -48,6 +48,14 @@ void Network::inject(const Packet& packet, Instant now) {
 
 std::optional<Instant> Network::next_event() const {
   return model_->next_event();
+}
+
+void Network::track_deliveries() {
+  model_->deliveries_ = std::make_unique<Model::Deliveries>(*model_);
+}
+
+std::optional<Instant> Network::next_delivery() {
+  return model_->deliveries_->next();
 }
 
 void Network::advance(Instant now, Sink& sink) {

@@ -101,6 +101,11 @@ class Network {
   void inject(const Packet& packet, Instant now);
   /// When advance() has something to do.
   std::optional<Instant> next_event() const;
+  /// From now on next_delivery() may be asked.
+  void track_deliveries();
+  /// When advance() calls deliver() or host_resumed() at the earliest: as late as can be known
+  /// without simulating on, and exact for a frame that meets no other. Nothing if it never will.
+  std::optional<Instant> next_delivery();
   /// Lets everything happen that is due by `now`.
   void advance(Instant now, Sink& sink);
   void observe_hops(bool is_on);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "emulator/network/network_model.h"
+#include "emulator/network/network_deliveries.h"
 
 namespace rocemu::network {
 namespace {
@@ -39,7 +39,9 @@ void Network::Model::update_links(Instant now) {
       wake_up(id, time_ps);
     }
   }
-  if (has_changed) routes_.compute(link_is_up_);
+  if (!has_changed) return;
+  routes_.compute(link_is_up_);
+  if (deliveries_ != nullptr) deliveries_->update();
 }
 
 void Network::Model::set_link_state(LinkId link, bool is_up, Instant now) {
@@ -50,6 +52,7 @@ void Network::Model::set_link_state(LinkId link, bool is_up, Instant now) {
 void Network::Model::set_link_rate(LinkId link, uint64_t rate_bps) {
   topology_.links[link].rate_bps = rate_bps;
   for (const PortId port : link_ports_[link]) ports_[port].serializer.set_rate(rate_bps);
+  if (deliveries_ != nullptr) deliveries_->update();
 }
 
 void Network::Model::set_corruption(LinkId link, double probability) {
@@ -81,6 +84,7 @@ void Network::Model::set_pause_storm(HostId host, uint8_t priority, bool is_on, 
   port.wanted_pause =
       static_cast<uint8_t>(is_on ? port.wanted_pause | bit : port.wanted_pause & ~bit);
   wake_up(host, std::max(engine::nanoseconds_since_start(now) * 1000, now_ps_));
+  if (deliveries_ != nullptr) deliveries_->update();
 }
 
 void Network::Model::set_ecn(SwitchId switch_id, std::optional<EcnThresholds> thresholds) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "emulator/network/network_deliveries.h"
+
 namespace rocemu::network {
 namespace {
 
@@ -77,6 +79,8 @@ Network::Model::Model(const Topology& topology, uint64_t seed)
   routes_.compute(link_is_up_);
 }
 
+Network::Model::~Model() = default;
+
 void Network::Model::push(uint64_t time_ps, Kind kind, uint32_t place, uint32_t value) {
   events_.push({time_ps, static_cast<uint32_t>(kind) << kPlaceBits | place, value});
 }
@@ -94,18 +98,20 @@ void Network::Model::inject(const Packet& packet, Instant now) {
                     .bytes = packet.bytes_on_wire,
                     .flow_hash = packet.flow_hash,
                     .to = packet.to,
+                    .generation = frames_[frame].generation,
                     .priority = priority,
                     .ttl = packet.ttl,
                     .can_be_marked = (packet.ecn & kEctMask) != 0,
                     .is_marked = (packet.ecn & kEctMask) == kEctMask};
   PortState& port = ports_[packet.from];
-  port.queues.push(frames_, frame);
-  if (port.queues.bytes(priority) >= topology_.nic.queue_bytes)
+  now_ps_ = std::max(now_ps_, picoseconds(now));
+  enqueue(packet.from, frame);
+  if (port.queues.bytes(priority) >= topology_.nic.queue_bytes) {
+    if (port.full == 0 && deliveries_ != nullptr) deliveries_->host_became_full(packet.from);
     port.full |= static_cast<uint8_t>(1u << priority);
-  PriorityCounters& counters = counters_of(packet.from, priority);
-  counters.queue_high_water_bytes =
-      std::max(counters.queue_high_water_bytes, port.queues.bytes(priority));
-  wake_up(packet.from, std::max(picoseconds(now), now_ps_));
+  }
+  wake_up(packet.from, now_ps_);
+  if (deliveries_ != nullptr) deliveries_->add(frame);
 }
 
 std::optional<Instant> Network::Model::next_event() const {
@@ -184,12 +190,9 @@ void Network::Model::forward(PortId at, uint32_t frame) {
     if (slot.ttl <= 1) return lose(frame, at, DropReason::kTtlExpired);
     --slot.ttl;
   }
-  const auto choices = routes_.ports_to(ports_[at].info.node.index, slot.to);
-  if (choices.empty()) return lose(frame, at, DropReason::kNoRoute);
-  const PortId out =
-      choices.size() == 1
-          ? choices[0]
-          : choices[uint64_t{mixed(slot.flow_hash ^ through.salt)} * choices.size() >> 32];
+  const std::optional<PortId> next = next_port(ports_[at].info.node.index, slot);
+  if (!next) return lose(frame, at, DropReason::kNoRoute);
+  const PortId out = *next;
   PortState& egress = ports_[out];
   const uint8_t priority = slot.priority;
   if (!through.buffer.is_lossless(priority) &&
@@ -205,12 +208,28 @@ void Network::Model::forward(PortId at, uint32_t frame) {
       return lose(frame, out, DropReason::kBufferFull);
   }
   slot.ingress = at;
-  egress.queues.push(frames_, frame);
-  PriorityCounters& counters = counters_of(out, priority);
-  counters.queue_high_water_bytes =
-      std::max(counters.queue_high_water_bytes, egress.queues.bytes(priority));
+  enqueue(out, frame);
   update_pause(at, priority);
   serve(out);
+}
+
+/// Returns the port of the switch by which the frame continues; nothing without a path.
+std::optional<PortId> Network::Model::next_port(SwitchId from, const FrameSlot& frame) const {
+  const auto choices = routes_.ports_to(from, frame.to);
+  if (choices.empty()) return std::nullopt;
+  if (choices.size() == 1) return choices[0];
+  return choices[uint64_t{mixed(frame.flow_hash ^ switches_[from].salt)} * choices.size() >> 32];
+}
+
+void Network::Model::enqueue(PortId id, uint32_t frame) {
+  PortQueues& queues = ports_[id].queues;
+  const uint8_t priority = frames_[frame].priority;
+  queues.push(frames_, frame);
+  frames_[frame].at = id;
+  frames_[frame].arrives_ps = kNotOnLink;
+  PriorityCounters& counters = counters_of(id, priority);
+  counters.queue_high_water_bytes =
+      std::max(counters.queue_high_water_bytes, queues.bytes(priority));
 }
 
 void Network::Model::update_pause(PortId ingress, uint8_t priority) {
@@ -262,12 +281,14 @@ void Network::Model::send_frame(PortId id, uint8_t candidates) {
   counters.tx_bytes += slot.bytes;
   ++hops_;
   if (port.info.node.is_switch && slot.can_be_marked && !slot.is_marked &&
-      is_marked_now(switches_[port.info.node.index], port, port.queues.bytes(priority))) {
+      switches_[port.info.node.index].is_marking(port, port.queues.bytes(priority))) {
     slot.is_marked = true;
     ++counters.ecn_marks;
   }
   port.busy_until_ps = now_ps_ + port.serializer.picoseconds(slot.bytes);
-  push(port.busy_until_ps + port.delay_ps, Kind::kArrival, port.info.peer, frame);
+  slot.at = port.info.peer;
+  slot.arrives_ps = port.busy_until_ps + port.delay_ps;
+  push(slot.arrives_ps, Kind::kArrival, port.info.peer, frame);
   if ((port.queues.filled() & ~port.paused) != 0) wake_up(id, port.busy_until_ps);
   const FrameSlot sent = slot;
   leave_buffer(id, sent);
@@ -277,10 +298,10 @@ void Network::Model::send_frame(PortId id, uint8_t candidates) {
 
 /// Marks on leaving, by the frames that stay behind: then the mark is as old as the link's delay,
 /// not as the queue (Zhu et al., "ECN or Delay", CoNEXT 2016, section 5.2).
-bool Network::Model::is_marked_now(const SwitchState& at, PortState& port, uint64_t queue_bytes) {
-  if (queue_bytes <= at.kmin) return false;
-  if (queue_bytes >= at.kmax) return true;
-  const uint64_t probability = at.pmax * (queue_bytes - at.kmin) / (at.kmax - at.kmin);
+bool Network::Model::SwitchState::is_marking(PortState& port, uint64_t queue_bytes) const {
+  if (queue_bytes <= kmin) return false;
+  if (queue_bytes >= kmax) return true;
+  const uint64_t probability = pmax * (queue_bytes - kmin) / (kmax - kmin);
   return port.random.next() >> 32 < probability;
 }
 
@@ -297,6 +318,7 @@ void Network::Model::leave_buffer(PortId id, const FrameSlot& frame) {
   if ((port.full & bit) == 0 || port.queues.bytes(frame.priority) >= topology_.nic.queue_bytes)
     return;
   port.full &= static_cast<uint8_t>(~bit);
+  if (port.full == 0 && deliveries_ != nullptr) deliveries_->host_has_room(id);
   sink_->host_resumed(id);
 }
 

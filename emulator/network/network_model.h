@@ -1,6 +1,8 @@
 // The implementation of Network.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "emulator/network/event_heap.h"
@@ -15,6 +17,7 @@ namespace rocemu::network {
 class Network::Model {
  public:
   Model(const Topology& topology, uint64_t seed);
+  ~Model();
 
   void inject(const Packet& packet, Instant now);
   std::optional<Instant> next_event() const;
@@ -29,6 +32,7 @@ class Network::Model {
 
  private:
   friend class Network;
+  class Deliveries;
 
   /// In the order in which events of the same time happen.
   enum class Kind : uint8_t { kPfcArrival, kArrival, kWakeUp, kOutageEnd };
@@ -43,12 +47,17 @@ class Network::Model {
     bool decrements_ttl = false;
     bool is_down = false;
     uint64_t outage_end_ps = 0;
+
+    /// Returns whether a frame that leaves those bytes behind in the port's queue is marked.
+    bool is_marking(PortState& port, uint64_t queue_bytes) const;
   };
 
   void happen(const NetworkEvent& event);
   void on_pfc(PortId at, uint32_t value);
   void on_arrival(PortId at, uint32_t frame);
   void forward(PortId at, uint32_t frame);
+  void enqueue(PortId port, uint32_t frame);
+  std::optional<PortId> next_port(SwitchId from, const FrameSlot& frame) const;
   void end_outage(SwitchId switch_id);
 
   /// Begins to send if the port is idle and has something to send.
@@ -56,7 +65,6 @@ class Network::Model {
   void send_pfc(PortId port);
   void send_frame(PortId port, uint8_t candidates);
   void leave_buffer(PortId port, const FrameSlot& frame);
-  bool is_marked_now(const SwitchState& at, PortState& port, uint64_t queue_bytes);
   void discard_queues(PortId port);
   void lose(uint32_t frame, PortId where, DropReason why);
 
@@ -86,6 +94,7 @@ class Network::Model {
   uint64_t hops_ = 0;
   Sink* sink_ = nullptr;  // during advance()
   bool observes_hops_ = false;
+  std::unique_ptr<Deliveries> deliveries_;  // null unless they are tracked
 };
 
 }  // namespace rocemu::network

@@ -25,8 +25,9 @@ struct Shares {
 class PortQueues {
  public:
   void push(FrameSlots& frames, uint32_t frame) {
-    const FrameSlot& slot = frames[frame];
+    FrameSlot& slot = frames[frame];
     Queue& queue = queues_[slot.priority];
+    slot.queue_position = queue.taken + queue.bytes;
     if (queue.tail == kNoFrame) {
       queue.head = frame;
     } else {
@@ -43,6 +44,7 @@ class PortQueues {
     const uint32_t frame = queue.head;
     queue.head = frames[frame].next;
     queue.bytes -= frames[frame].bytes;
+    queue.taken += frames[frame].bytes;
     if (queue.head == kNoFrame) {
       queue.tail = kNoFrame;
       queue.deficit = 0;
@@ -76,12 +78,17 @@ class PortQueues {
   /// The priorities of which frames wait, as bits.
   uint8_t filled() const { return filled_; }
   uint64_t bytes(uint8_t priority) const { return queues_[priority].bytes; }
+  /// Returns the bytes that wait before the frame, which is in a queue.
+  uint64_t bytes_before(const FrameSlot& frame) const {
+    return frame.queue_position - queues_[frame.priority].taken;
+  }
 
  private:
   struct Queue {
     uint32_t head = kNoFrame;
     uint32_t tail = kNoFrame;
     uint64_t bytes = 0;
+    uint64_t taken = 0;  // bytes that have left it, ever
     uint64_t deficit = 0;
   };
 
@@ -100,6 +107,12 @@ class Serializer {
     remainder_ = 0;
   }
   uint64_t rate_bps() const { return rate_bps_; }
+  /// Returns a time that the bytes need at least.
+  uint64_t picoseconds_at_least(uint64_t bytes) const {
+    if (ps_per_byte_ != 0) return bytes * ps_per_byte_;
+    constexpr uint64_t kMost = UINT64_MAX / kPsBits;
+    return bytes <= kMost ? bytes * kPsBits / rate_bps_ : bytes * (kPsBits / rate_bps_);
+  }
   void rest() { remainder_ = 0; }
   uint64_t picoseconds(uint32_t bytes) {
     if (ps_per_byte_ != 0) return bytes * ps_per_byte_;

@@ -2,9 +2,11 @@
 // RTT-based Congestion Control for the Datacenter", SIGCOMM 2015, algorithm 1.
 #pragma once
 
-#include "emulator/network/rate_controller.h"
+#include "emulator/engine/base/rate_controller.h"
 
 namespace rocemu::network {
+
+using engine::RateController;
 
 /// The defaults are those of the paper, section 4.4 and of its evaluation.
 struct TimelyParameters {

@@ -227,6 +227,46 @@ void name_devices(const engine::DeviceProfile& profile,
     devices[i].name = pattern.substr(0, at) + std::to_string(i) + pattern.substr(at + 2);
 }
 
+/// Reads the simulated network.
+void check_network(const Given& given, FabricOptions& options) {
+  if (!given.has("fabric")) return;
+  const std::string name = given.text("fabric");
+  if (!given.is_set("lockstep")) {
+    throw OptionError(
+        "--fabric needs the virtual clock of --lockstep, on which the network's times are exact");
+  }
+  if (name.empty()) throw OptionError("--fabric needs the name of a file or of a network");
+  try {
+    options.network = network::load_plan(name, options.network_warnings);
+  } catch (const std::exception& error) {
+    throw OptionError(fmt::format("--fabric: {}", error.what()));
+  }
+}
+
+void check_captured_ports(const Given& given, FabricOptions& options) {
+  for (const std::string& one : given.texts("capture-port")) {
+    const size_t at = one.find('=');
+    if (at == std::string::npos || at == 0 || at + 1 == one.size()) {
+      throw OptionError(fmt::format(
+          "--capture-port '{}' is not PORT=FILE, such as s1:3=port3.pcap or h0=h0.pcap", one));
+    }
+    if (options.network == nullptr) throw OptionError("--capture-port needs --fabric");
+    const std::string name = one.substr(0, at);
+    const auto port = network::find_port(options.network->topology(), name);
+    if (!port) {
+      throw OptionError(fmt::format(
+          "--capture-port: the network has no port '{}'; a host's port has the host's name (h0), a "
+          "switch's has a number from 0 (s1:3)",
+          name));
+    }
+    if (std::ranges::find(options.captured_ports, *port, &CapturedPort::port) !=
+        options.captured_ports.end()) {
+      throw OptionError(fmt::format("--capture-port names the port {} twice", name));
+    }
+    options.captured_ports.push_back({*port, one.substr(at + 1)});
+  }
+}
+
 void check_devices(const Given& given, FabricOptions& options) {
   if (given.has("devices") && given.has("device")) {
     throw OptionError("give either --devices or --device, not both");
@@ -240,6 +280,14 @@ void check_devices(const Given& given, FabricOptions& options) {
           fmt::format("--devices '{}' is not a number from 1 to {}", text, kMaxDevices));
     }
     count = *number;
+  } else if (options.network != nullptr) {
+    count = options.network->host_count();
+    if (count > kMaxDevices && !given.has("device") && !given.has("topology")) {
+      throw OptionError(fmt::format(
+          "--fabric {}: the network has {} hosts, and there are at most {} devices; say "
+          "how many of the hosts have one: --devices N",
+          given.text("fabric"), count, kMaxDevices));
+    }
   }
   options.udp = given.is_set("udp");
   const std::shared_ptr<const engine::DeviceProfile> profile =
@@ -266,6 +314,13 @@ void check_devices(const Given& given, FabricOptions& options) {
     if (device.profile == nullptr) device.profile = profile;
     device.active_mtu = device.profile->active_mtu;
     device.policy.require_grh = given.is_set("require-grh");
+  }
+  if (options.network != nullptr && options.devices.size() > options.network->host_count()) {
+    throw OptionError(
+        fmt::format("--fabric {}: the network has {} hosts for {} devices; give fewer devices, or "
+                    "a network with "
+                    "more hosts",
+                    given.text("fabric"), options.network->host_count(), options.devices.size()));
   }
   options.strict_icrc = given.is_set("strict-icrc");
   if (options.strict_icrc && !options.udp) {
@@ -461,7 +516,9 @@ void check_waiting(const Given& given, FabricOptions& options) {
 FabricOptions check_options(const po::variables_map& values) {
   const Given given(values);
   FabricOptions options;
+  check_network(given, options);
   check_devices(given, options);
+  check_captured_ports(given, options);
   options.keep_real_devices = given.is_set("keep-real-devices");
   check_capture(given, options);
   check_clock(given, options);

@@ -4,6 +4,7 @@
 
 #include <boost/program_options/variables_map.hpp>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "emulator/engine/config.h"
+#include "emulator/network/file/file_plan.h"
 #include "emulator/options/topology.h"
 
 namespace rocemu::options {
@@ -31,17 +33,26 @@ struct GivenSchedule {
 /// The names of the classes of --adversarial.
 std::vector<std::string> adversarial_class_names();
 
+/// A port of the simulated network, and the file that gets the frames that leave it.
+struct CapturedPort {
+  network::PortId port = 0;
+  std::string file;
+};
+
 struct FabricOptions {
   std::vector<engine::DeviceConfig> devices;
   /// One for each device: the network interface all of whose addresses it has; empty for a device
   /// that has the addresses of its DeviceConfig.
   std::vector<std::string> interfaces;
   Topology topology;
-  std::string capture;           // empty for none
-  uint64_t snap_length = 65535;  // bytes of each frame in a capture
-  uint64_t capture_last = 0;     // frames; 0: all
-  std::string record;            // empty for none
-  uint64_t record_limit = 0;     // bytes; 0: none
+  std::string capture;                               // empty for none
+  uint64_t snap_length = 65535;                      // bytes of each frame in a capture
+  uint64_t capture_last = 0;                         // frames; 0: all
+  std::string record;                                // empty for none
+  uint64_t record_limit = 0;                         // bytes; 0: none
+  std::shared_ptr<const network::FilePlan> network;  // null for none
+  std::vector<std::string> network_warnings;         // about its file
+  std::vector<CapturedPort> captured_ports;
   std::vector<std::string> scenarios;
   std::string log_level = "warn";
   std::optional<uint64_t> seed;

@@ -35,11 +35,17 @@ constexpr Option kOptions[] = {
      "show this machine in sysfs: pci (default), each device is a PCI function; flat, all devices "
      "are virtual as with rxe; a FILE with NUMA nodes, PCI switches and devices; or an installed "
      "file: 8-rails (docs/topology.md)"},
+    {"fabric", kText, "FILE|NAME", kNic, kChooseDevices, kAlways,
+     "with --lockstep, connect the devices by the simulated network that FILE describes, or by an "
+     "installed one: star-16, leaf-spine-64, fat-tree-1024; one device for each host "
+     "(docs/fabric.md)"},
     {"udp", kSwitch, "", kNic, kChooseDevices, kAlways,
      "send and receive frames on UDP port 4791 of the devices' addresses, which must be addresses "
      "of this machine, to reach other daemons, containers and hosts"},
     {"private", kSwitch, "", kRun, kChooseDevices, kAlways,
      "start a NIC for this run even if a shared one is up"},
+    {"host", kText, "N|NAME", kRun, kChooseDevices, kInHelpAll,
+     "show COMMAND only the device of this host; inside a run with --fabric, COMMAND joins that run"},
     {"require-grh", kSwitch, "", kEvery, kChooseDevices, kInHelpAll,
      "reject address vectors without a GRH, as RoCE hardware does"},
     {"same-keys", kSwitch, "", kEvery, kChooseDevices, kInHelpAll,
@@ -93,8 +99,11 @@ constexpr Option kOptions[] = {
      "fail if the run differs from the recording in DIR (with --lockstep)"},
     {"update", kSwitch, "", kRun, kRecordAndCompare, kAlways,
      "record the run in the DIR of --expect, in place of the recording there"},
-    {"actual", kText, "DIR", kRun, kRecordAndCompare, kAlways,
+    {"actual", kText, "DIR", kRun, kRecordAndCompare, kInHelpAll,
      "with --expect, keep the recording in DIR if the run differs"},
+    {"capture-port", kTexts, "PORT=FILE", kNic, kRecordAndCompare, kInHelpAll,
+     "with --fabric, write the frames that leave PORT of the network to FILE (pcap), with the marks "
+     "of switches: h0 is the port of a host, s1:3 port 3 of a switch; may be repeated"},
     {"snap-length", kText, "BYTES", kNic, kRecordAndCompare, kInHelpAll,
      "keep only the first BYTES of each frame in the capture and in the trace.pcap of --record; 54 "
      "bytes include the BTH"},

@@ -182,7 +182,7 @@ TEST(JournalFile, OfAnotherFormatNamesBoth) {
   std::vector<std::byte> bytes = recorded.bytes();
   bytes[sizeof kMagic] = std::byte{kFormatVersion + 7};
   EXPECT_THAT(replay(bytes).error,
-              ContainsRegex("it has format 14, and this is rocemu .*, which reads format 7:"));
+              ContainsRegex("it has format 15, and this is rocemu .*, which reads format 8:"));
 }
 
 TEST(JournalFile, ThatIsNoneSaysWhatMakesOne) {

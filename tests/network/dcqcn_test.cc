@@ -104,14 +104,14 @@ TEST(Dcqcn, NeverFallsBelowItsMinimum) {
 }
 
 TEST(CnpLimiter, LetsOneCnpPassInFiftyMicroseconds) {
-  CnpLimiter limiter;
+  engine::CnpLimiter limiter;
   EXPECT_TRUE(limiter.should_send(at(3us), 50us));
   EXPECT_FALSE(limiter.should_send(at(53us - 1ns), 50us));
   EXPECT_TRUE(limiter.should_send(at(53us), 50us));
 }
 
 TEST(Pacer, KeepsARateOverManyFrames) {
-  Pacer pacer;
+  engine::Pacer pacer;
   // 1000 bytes at 7 Gbit/s take 1142.857 ns.
   for (int i = 0; i < 7000; ++i) pacer.sent(1000, 7'000'000'000, pacer.ready_at());
   EXPECT_NEAR(static_cast<double>(pacer.ready_at().time_since_epoch().count()), 8e6, 10);

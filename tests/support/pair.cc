@@ -21,6 +21,7 @@ engine::FabricConfig two_devices(const PairOptions& options) {
   config.devices = {device("left", 1, kLeft), device("right", 2, kRight)};
   config.trace_frames = options.trace_frames;
   config.link_latency = options.link_latency;
+  config.network = options.network;
   return config;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "tests/support/endpoint.h"
@@ -26,6 +27,7 @@ struct PairOptions {
   bool without_grh = false;
   bool trace_frames = false;
   engine::Duration link_latency{0};
+  std::shared_ptr<const engine::NetworkPlan> network = nullptr;  // between the two devices
   abi::QpState state = abi::QpState::kRts;
   BenchObserver* observer = nullptr;
 };

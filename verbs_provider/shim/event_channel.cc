@@ -3,13 +3,17 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
+#include "emulator/abi/runtime_dir.h"
 #include "emulator/abi/ucma.h"
 #include "verbs_provider/hooks/fill_errno.h"
 #include "verbs_provider/hooks/note_call.h"
@@ -257,6 +261,30 @@ const char* public_name(Command command) {
   return "";
 }
 
+/// Fills in the source of a connection that has none: with `rocemu run --host` it is the host's
+/// address. `copy` gets the changed command.
+template <class Resolve>
+void fill_in_source(Call& call, Resolve& copy) {
+  const char* const text = secure_getenv(abi::kHostAddressVariable);
+  sockaddr_in source{};
+  source.sin_family = AF_INET;
+  if (text == nullptr || inet_pton(AF_INET, text, &source.sin_addr) != 1) return;
+  if (copy_from_program(&copy, call.in, sizeof(copy)) != 0) return;
+  sa_family_t given = 0, destination = 0;
+  memcpy(&given, copy.source.bytes, sizeof(given));
+  memcpy(&destination, copy.destination.bytes, sizeof(destination));
+  if (destination != AF_INET) return;
+  if constexpr (requires { copy.source_size; }) {
+    if (copy.source_size != 0) return;
+    copy.source_size = sizeof(source);
+  } else if (given != 0) {
+    return;
+  }
+  memcpy(copy.source.bytes, &source, sizeof(source));
+  call.in = reinterpret_cast<const char*>(&copy);
+  call.in_size = sizeof(copy);
+}
+
 int execute(int fd, const char* data, size_t size) {
   KernelHeader header;
   if (size < sizeof(header)) return EINVAL;
@@ -273,6 +301,10 @@ int execute(int fd, const char* data, size_t size) {
   if (const int error = copy_from_program(call.own_part, call.in, own_size); error != 0) {
     return error;
   }
+  abi::ucma::ResolveIp resolve_ip;
+  abi::ucma::ResolveAddr resolve_addr;
+  if (command == Command::kResolveIp) fill_in_source(call, resolve_ip);
+  if (command == Command::kResolveAddr) fill_in_source(call, resolve_addr);
   const int error = command == Command::kGetEvent ? get_event(call) : run_command(call);
   turns::after_call(public_name(command));
   return error;

@@ -38,6 +38,20 @@ std::string with_absolute_profile(const std::string& device) {
          std::filesystem::absolute(device.substr(at + kKey.size())).string();
 }
 
+/// Returns the PORT=FILE with an absolute path.
+std::string with_absolute_file(const std::string& captured_port) {
+  const size_t at = captured_port.find('=');
+  if (at == std::string::npos) return captured_port;
+  return captured_port.substr(0, at + 1) +
+         std::filesystem::absolute(captured_port.substr(at + 1)).string();
+}
+
+/// Returns the value of an option that may be repeated, as the daemon can use it.
+std::string for_daemon(const std::string& option, const std::string& value) {
+  if (option == "device") return with_absolute_profile(value);
+  return option == "capture-port" ? with_absolute_file(value) : value;
+}
+
 }  // namespace
 
 std::vector<std::string> daemon_arguments(options::Command command,
@@ -47,7 +61,10 @@ std::vector<std::string> daemon_arguments(options::Command command,
                                  : command == Command::kUp    ? "up"
                                                               : "run";
   try {
-    if (options::check_options(values).lockstep) require_own_clock(subcommand);
+    const options::FabricOptions checked = options::check_options(values);
+    if (checked.lockstep) require_own_clock(subcommand);
+    for (const std::string& warning : checked.network_warnings)
+      std::cerr << "rocemu: warning: " + warning + "\n";
   } catch (const options::OptionError& error) {
     throw UsageError(subcommand + ": " + error.what());
   }
@@ -66,16 +83,15 @@ std::vector<std::string> daemon_arguments(options::Command command,
         continue;
       }
       // The daemon's working directory is another one.
-      const bool is_relative = name == "record" ||
-                               (name == "profile" && profile::is_profile_file(*text)) ||
-                               (name == "topology" && std::filesystem::is_regular_file(*text));
+      const bool is_relative =
+          name == "record" || (name == "profile" && profile::is_profile_file(*text)) ||
+          ((name == "topology" || name == "fabric") && std::filesystem::is_regular_file(*text));
       arguments.insert(
           arguments.end(),
           {"--" + name, is_relative ? std::filesystem::absolute(*text).string() : *text});
     } else {
       for (const std::string& one : boost::any_cast<std::vector<std::string>>(value)) {
-        arguments.insert(arguments.end(),
-                         {"--" + name, name == "device" ? with_absolute_profile(one) : one});
+        arguments.insert(arguments.end(), {"--" + name, for_daemon(name, one)});
       }
     }
   }

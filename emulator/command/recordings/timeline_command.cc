@@ -24,6 +24,8 @@
 #include "emulator/timeline/drawing/write_page.h"
 #include "emulator/timeline/drawing/write_svg.h"
 #include "emulator/timeline/drawing/write_trace.h"
+#include "emulator/timeline/network/network_series.h"
+#include "emulator/timeline/network/write_series.h"
 #include "emulator/timeline/reading/read_capture.h"
 #include "emulator/timeline/reading/read_recording.h"
 #include "emulator/timeline/select.h"
@@ -65,6 +67,14 @@ po::options_description options_of_timeline() {
                         "write Chrome trace JSON, for ui.perfetto.dev");
   options.add_options()("pcap", po::value<std::string>()->value_name("FILE"),
                         "write all complete frames of the recording to a capture");
+  options.add_options()("fabric", po::bool_switch(),
+                        "show the simulated network of a recording instead: for each port the use "
+                        "of its link, its queue, marks and pauses over virtual time; with --html, "
+                        "--perfetto or --csv in that form");
+  options.add_options()("csv", po::value<std::string>()->value_name("FILE"),
+                        "with --fabric, write a line for each port and interval");
+  options.add_options()("interval", po::value<std::string>()->value_name("TIME"),
+                        "with --fabric, the length of an interval (default: 100 to 200 intervals)");
   options.add_options()("events", po::bool_switch(),
                         "print all events and frames of the recording, one JSON object per line");
   options.add_options()("json", po::bool_switch(), "print the data of the HTML page as JSON");
@@ -177,6 +187,41 @@ int write_recorded(const po::variables_map& values, const Words& given) {
   return 0;
 }
 
+/// Shows the simulated network of a recording. Returns the exit status.
+int show_network(const po::variables_map& values, const Words& given) {
+  if (given.size() != 1 || !fs::is_directory(given[0]))
+    throw UsageError("timeline: --fabric needs one recording, which is a directory");
+  timeline::SeriesOptions options;
+  const auto instant = [&](const char* option) {
+    return engine::Instant(read_time(values[option].as<std::string>(), option));
+  };
+  if (values.count("from") != 0) options.from = instant("from");
+  if (values.count("to") != 0) options.to = instant("to");
+  if (values.count("interval") != 0) {
+    options.interval = read_time(values["interval"].as<std::string>(), "interval");
+    if (options.interval->count() == 0)
+      throw UsageError("timeline: --interval must be at least 1ns");
+  }
+  timeline::NetworkSeries series;
+  try {
+    series = timeline::read_network_series(given[0], options);
+  } catch (const std::runtime_error& error) {
+    throw Failure(error.what());
+  }
+  using Write = void (*)(const timeline::NetworkSeries&, std::ostream&);
+  const std::pair<const char*, Write> writers[] = {{"csv", timeline::write_series_csv},
+                                                   {"html", timeline::write_series_page},
+                                                   {"perfetto", timeline::write_series_trace}};
+  bool is_written = false;
+  for (const auto& [option, write] : writers) {
+    if (values.count(option) == 0) continue;
+    write_to(values[option].as<std::string>(), [&](std::ostream& out) { write(series, out); });
+    is_written = true;
+  }
+  if (!is_written) timeline::write_series_text(series, values["width"].as<size_t>(), std::cout);
+  return 0;
+}
+
 }  // namespace
 
 std::string timeline_help() {
@@ -202,6 +247,7 @@ Examples:
   rocemu timeline /tmp/run1 --html run1.html
   rocemu timeline /tmp/run1 --mermaid - --kind frame
   rocemu timeline golden failed --html difference.html
+  rocemu timeline /tmp/incast --fabric --html queues.html
 )";
 }
 
@@ -216,6 +262,9 @@ int timeline(const Arguments& arguments) {
     throw UsageError(
         "timeline: which recording? rocemu timeline DIR, or a capture's file; two for both beside "
         "each other");
+  if (values["fabric"].as<bool>()) return show_network(values, given);
+  if (values.count("csv") != 0 || values.count("interval") != 0)
+    throw UsageError("timeline: --csv and --interval need --fabric");
   if (values["events"].as<bool>() || values.count("pcap") != 0)
     return write_recorded(values, given);
   timeline::Timeline shown = read(given[0]);

@@ -30,6 +30,7 @@
 #include "emulator/command/recordings/recorded_capture.h"
 #include "emulator/command/recordings/recording_files.h"
 #include "emulator/command/run/all_profiles.h"
+#include "emulator/command/run/host_of_run.h"
 #include "emulator/command/run/nothing_posted.h"
 #include "emulator/command/run/one_processor.h"
 #include "emulator/command/run/supervise.h"
@@ -177,11 +178,13 @@ class Run {
     if (command_.empty() || command_[0].empty())
       throw UsageError("run: no command given; it follows '--': rocemu run -- ibv_devices");
     find_command(command_[0]);  // throws before a NIC is started in vain
+    if (has("host")) host_ = parse_host(text("host"));
     start_.scenario = read_scenarios(values);
   }
 
   /// Returns the exit status.
   int execute() {
+    if (joins_outer_run()) return execute_in_outer_run();
     set_limits();
     set_clock();
     prepare_recordings();
@@ -200,6 +203,19 @@ class Run {
   }
 
  private:
+  /// Inside a run, `rocemu run --host N -- COMMAND` becomes COMMAND on that host.
+  bool joins_outer_run() const {
+    return host_ && start_.arguments.empty() && !is_set("private") && !outer_nic().empty();
+  }
+  int execute_in_outer_run() {
+    choose_host(outer_nic(), *host_);
+    std::vector<char*> words;
+    for (std::string& word : command_) words.push_back(word.data());
+    words.push_back(nullptr);
+    execvp(words[0], words.data());
+    fail_with_errno("cannot execute " + command_[0], errno);
+  }
+
   bool has(const char* option) const { return values_.count(option) != 0; }
   bool is_set(const char* option) const { return values_[option].as<bool>(); }
   std::string text(const char* option) const {
@@ -272,6 +288,7 @@ class Run {
 
   Outcome supervise_command() {
     set_program_environment(dir_, {.call_sites = call_sites_, .sanitizer = sanitizer_dir_});
+    if (host_) choose_host(dir_, *host_);
     return supervise(command_, *programs_,
                      {.daemon = daemon_ ? &*daemon_ : nullptr,
                       .dir = dir_,
@@ -355,6 +372,7 @@ class Run {
   DaemonStart start_;
   const bool lockstep_;
   const bool stops_unrecorded_;  // the run ends when it can no longer be recorded
+  std::optional<uint32_t> host_;
   std::optional<std::chrono::nanoseconds> timeout_;
   std::chrono::nanoseconds poll_patience_ = std::chrono::seconds(5);
   std::optional<WatchedTest> test_;

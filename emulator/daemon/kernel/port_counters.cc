@@ -67,8 +67,8 @@ std::vector<NamedCounter> hardware_counters(const engine::Counters& counters) {
       {"rx_icrc_encapsulated", get(Counter::kDroppedBadIcrc)},
       {"np_ecn_marked_roce_packets", get(Counter::kCongestionMarks)},
       {"np_cnp_sent", get(Counter::kCnpsSent)},
-      {"rp_cnp_ignored", get(Counter::kCnpsReceived)},  // no device slows down
-      {"rp_cnp_handled", 0},
+      {"rp_cnp_ignored", get(Counter::kCnpsReceived) - get(Counter::kCnpsHandled)},
+      {"rp_cnp_handled", get(Counter::kCnpsHandled)},
   };
 }
 

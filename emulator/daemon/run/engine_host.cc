@@ -121,6 +121,8 @@ void EngineHost::keep_findings(const std::string& directory) {
 
 void EngineHost::apply() {
   delivery_.apply(outputs_.list);
+  if (!outputs_.port_captures.empty()) [[unlikely]]
+    delivery_.deliver(outputs_.port_captures);
   outputs_.clear();
   delivery_.report_changed_devices();
 }

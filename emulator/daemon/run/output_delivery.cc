@@ -170,6 +170,15 @@ void OutputDelivery::deliver(const engine::GroupChange& output) {
   if (network_ != nullptr) network_->change_group(output);
 }
 
+void OutputDelivery::deliver(const std::vector<engine::PortCapture>& frames) {
+  for (const engine::PortCapture& one : frames) {
+    if (one.capture >= port_captures_.size()) continue;
+    capture::PcapWriter& writer = *port_captures_[one.capture];
+    if (writer.is_open() && !writer.write(one.at, one.frame.bytes()))
+      spdlog::error("a port's capture stops here: {}", writer.error());
+  }
+}
+
 void OutputDelivery::deliver(const engine::FrameTrace& output) {
   if (recent_) recent_->add(output);
   if (capture_ == nullptr || !capture_->is_open()) return;

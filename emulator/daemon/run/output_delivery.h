@@ -3,7 +3,9 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -39,8 +41,16 @@ class OutputDelivery {
 
   /// Without one, the cables end nowhere. It must outlive its use.
   void connect(Network& network) { network_ = &network; }
+  /// From now on frames that leave captured ports of a simulated network are written. The writers
+  /// outlive this.
+  void capture_ports(std::span<const std::unique_ptr<capture::PcapWriter>> captures) {
+    port_captures_ = captures;
+  }
   /// From now on nothing is captured.
-  void end_capture() { capture_ = nullptr; }
+  void end_capture() {
+    capture_ = nullptr;
+    port_captures_ = {};
+  }
   /// From now on the latest frames and completions are kept.
   void keep_recent() { recent_.emplace(); }
   /// Null without that.
@@ -59,6 +69,7 @@ class OutputDelivery {
 
   /// Delivers, or holds, these outputs.
   void apply(std::vector<engine::Output>& outputs);
+  void deliver(const std::vector<engine::PortCapture>& frames);
   /// Reports devices that changed, after the outputs have been cleared: to look at a device is a
   /// step of its own.
   void report_changed_devices();
@@ -88,6 +99,7 @@ class OutputDelivery {
   const Clock& clock_;
   Network* network_ = nullptr;
   capture::PcapWriter* capture_;
+  std::span<const std::unique_ptr<capture::PcapWriter>> port_captures_;
   std::optional<RecentEvents> recent_;
   std::function<void(engine::DeviceIndex)> device_changed_;
   std::vector<engine::DeviceIndex> changed_devices_;

@@ -53,6 +53,7 @@ namespace rocemu::engine {
   X(kCongestionMarks, "congestion_marks") /* packets that a switch marked (ECN) */                \
   X(kCnpsSent, "cnps_sent")                                                                       \
   X(kCnpsReceived, "cnps_received")                                                               \
+  X(kCnpsHandled, "cnps_handled") /* those that made a QP slow down */                            \
   X(kCqOverruns, "cq_overruns")                                                                   \
   X(kLinkDowns, "link_downs") /* how often the port went down */                                  \
   X(kCmRetries, "cm_retries") /* repeated MADs */                                                 \

@@ -1,4 +1,4 @@
-// The engine's timers: two for each QP, and a heap that only holds those that run.
+// The engine's timers: three for each QP, and a heap that only holds those that run.
 #pragma once
 
 #include <array>
@@ -12,10 +12,11 @@
 namespace rocemu::engine {
 
 enum class TimerKind : uint8_t {
-  kAck,  // nothing acknowledged for the local ACK timeout: go back and send again
-  kRnr,  // the responder's RNR delay is over: send again
+  kAck,   // nothing acknowledged for the local ACK timeout: go back and send again
+  kRnr,   // the responder's RNR delay is over: send again
+  kPace,  // congestion control allows the next packet
 };
-inline constexpr size_t kTimerKinds = 2;
+inline constexpr size_t kTimerKinds = 3;
 
 /// Kept in each QP. The heap's entry may lag behind `deadline`: re-arming a timer on every packet
 /// then costs a store, not a heap operation.

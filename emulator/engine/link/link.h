@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <iterator>
 #include <span>
 #include <utility>
 
@@ -29,7 +30,13 @@ class Link {
   auto begin() const { return frames_.begin(); }
   auto end() const { return frames_.end(); }
 
-  void push(InFlight&& frame) { frames_.push_back(std::move(frame)); }
+  /// Puts the frame behind all that arrive before it or at the same time. Without a simulated
+  /// network it is always the last.
+  void push(InFlight&& frame) {
+    auto place = frames_.end();
+    while (place != frames_.begin() && std::prev(place)->arrives > frame.arrives) --place;
+    frames_.insert(place, std::move(frame));
+  }
   /// A frame has come to the link's end, where a pause may hold it.
   bool has_arrived(Instant now) const { return !empty() && front().arrives <= now; }
   /// Takes the next frame that has_arrived(). Only if the link is not held.

@@ -1,4 +1,5 @@
-// Forwards frames: to a device of this fabric, over its link, or out to the network.
+// Forwards frames: to a device of this fabric, over its link or the simulated network, or out to
+// the network.
 #pragma once
 
 #include <utility>
@@ -7,6 +8,7 @@
 #include "emulator/engine/config.h"
 #include "emulator/engine/link/departure.h"
 #include "emulator/engine/link/link.h"
+#include "emulator/engine/link/network_crossing.h"
 #include "emulator/engine/step.h"
 
 namespace rocemu::engine {
@@ -14,12 +16,14 @@ namespace rocemu::engine {
 class Switch {
  public:
   /// All of them outlive this.
-  Switch(const FabricConfig& config, Link& link, Step& step)
-      : config_(config), link_(link), step_(step) {}
+  Switch(const FabricConfig& config, Link& link, NetworkCrossing& crossing, Step& step)
+      : config_(config), link_(link), crossing_(crossing), step_(step) {}
 
   void forward(Departure&& departure) {
     trace(departure);
-    if (departure.to) {
+    if (crossing_.takes(departure)) [[unlikely]] {
+      crossing_.inject(std::move(departure));
+    } else if (departure.to) {
       link_.push({step_.now() + config_.link_latency, *departure.to, std::move(departure.frame),
                   departure.check_icrc, !departure.from});
     } else if (departure.from) {
@@ -35,6 +39,7 @@ class Switch {
  private:
   const FabricConfig& config_;
   Link& link_;
+  NetworkCrossing& crossing_;
   Step& step_;
 };
 

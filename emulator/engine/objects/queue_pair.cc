@@ -11,6 +11,7 @@ void QueuePair::reset() {
   path = Path{};
   for (Timer& timer : timers) timer.deadline.reset();
   next_cnp = {};
+  congestion.reset();
 
   send.queue.clear();
   recv.queue.clear();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "emulator/engine/base/frame_marks.h"
 #include "emulator/engine/base/ids.h"
 #include "emulator/engine/base/linked_list.h"
+#include "emulator/engine/base/rate_controller.h"
 #include "emulator/engine/base/timers.h"
 #include "emulator/engine/base/work_ring.h"
 #include "emulator/engine/objects/memory_table.h"
@@ -129,6 +131,14 @@ struct RecvHalf {
   std::vector<wire::Psn> query_psns;
 };
 
+/// The QP as notification point and as reaction point of congestion control, on a simulated
+/// network.
+struct CongestionState {
+  CnpLimiter notifications;
+  std::unique_ptr<RateController> rate;  // null before the first CNP
+  Pacer pacer;
+};
+
 struct QueuePair {
   /// Of a client that opened an XRC target QP.
   struct Reference {
@@ -165,7 +175,8 @@ struct QueuePair {
   Links<QueuePair> of_client;
   Links<QueuePair> of_send_cq, of_recv_cq;
   TimerSet timers;
-  Instant next_cnp{};  // not before then (congestion.h)
+  Instant next_cnp{};                           // not before then (congestion.h)
+  std::unique_ptr<CongestionState> congestion;  // null until a packet is marked or a CNP comes
   SendHalf send;
   RecvHalf recv;
 

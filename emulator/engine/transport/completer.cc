@@ -311,6 +311,7 @@ void on_response(TransportContext& context, QueuePair& qp, const wire::Packet& p
 }
 
 void on_timer(TransportContext& context, QueuePair& qp, TimerKind kind) {
+  if (kind == TimerKind::kPace) return context.scheduler().schedule(qp);
   if (qp.state != QpState::kRts && qp.state != QpState::kSqd) return;
   switch (kind) {
     case TimerKind::kAck:
@@ -322,6 +323,8 @@ void on_timer(TransportContext& context, QueuePair& qp, TimerKind kind) {
     case TimerKind::kRnr:
       qp.send.waiting_for_rnr = false;
       return repeat_unanswered(context, qp, Resent::kRnrNak, qp.send.rnr_timer);
+    case TimerKind::kPace:
+      return;
   }
 }
 

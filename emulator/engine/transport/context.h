@@ -7,6 +7,7 @@
 #include "emulator/engine/faults/fault_injector.h"
 #include "emulator/engine/link/arrivals.h"
 #include "emulator/engine/link/link.h"
+#include "emulator/engine/link/network_crossing.h"
 #include "emulator/engine/link/packet_run.h"
 #include "emulator/engine/objects/objects.h"
 #include "emulator/engine/step.h"
@@ -20,8 +21,8 @@ class TransportContext {
   /// All of them outlive this.
   TransportContext(const FabricConfig& config, Objects& objects, HostMemory& memory, Step& step,
                    QpScheduler& scheduler, Transmitter& transmitter,
-                   faults::FaultInjector& injector, const Link& link, const Arrivals& arrivals,
-                   PacketRun& run, adversarial::Adversary* adversary)
+                   faults::FaultInjector& injector, const Link& link, NetworkCrossing& crossing,
+                   const Arrivals& arrivals, PacketRun& run, adversarial::Adversary* adversary)
       : config_(config),
         objects_(objects),
         memory_(memory),
@@ -30,6 +31,7 @@ class TransportContext {
         transmitter_(transmitter),
         faults_(injector),
         link_(link),
+        crossing_(crossing),
         arrivals_(arrivals),
         run_(run),
         adversary_(adversary) {}
@@ -43,6 +45,8 @@ class TransportContext {
   /// Sends frames.
   Transmitter& transmitter() const { return transmitter_; }
   faults::FaultInjector& faults() const { return faults_; }
+  /// The simulated network, if there is one.
+  NetworkCrossing& crossing() const { return crossing_; }
 
   Counters& counters_of(const QueuePair& qp) const { return objects_.device_of(qp).counters; }
   Device& device_of(const QueuePair& qp) const { return objects_.device_of(qp); }
@@ -81,6 +85,7 @@ class TransportContext {
   Transmitter& transmitter_;
   faults::FaultInjector& faults_;
   const Link& link_;
+  NetworkCrossing& crossing_;
   const Arrivals& arrivals_;
   PacketRun& run_;
   adversarial::Adversary* adversary_;

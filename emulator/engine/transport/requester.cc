@@ -9,6 +9,7 @@
 #include "emulator/engine/protocol/opcode_traits.h"
 #include "emulator/engine/protocol/qp_traits.h"
 #include "emulator/engine/transport/completer.h"
+#include "emulator/engine/transport/congestion.h"
 #include "emulator/engine/transport/send_queue.h"
 #include "emulator/engine/transport/ud.h"
 #include "wire/opcode.h"
@@ -375,8 +376,9 @@ uint32_t send_next(TransportContext& context, QueuePair& qp, uint32_t budget) {
 uint32_t transmit(TransportContext& context, QueuePair& qp) {
   uint32_t sent = 0;
   // Short messages in a row are one turn: one acknowledgement can be for all of them.
-  while (sent < kBurst && may_send(qp)) {
-    const uint32_t count = send_next(context, qp, kBurst - sent);
+  const uint32_t burst = congestion::packets_of_turn(context, kBurst);
+  while (sent < burst && may_send(qp)) {
+    const uint32_t count = send_next(context, qp, burst - sent);
     if (count == 0) return std::max(sent, 1u);
     sent += count;
   }

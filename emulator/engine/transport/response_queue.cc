@@ -6,6 +6,7 @@
 #include "emulator/engine/objects/memory_access.h"
 #include "emulator/engine/protocol/opcode_traits.h"
 #include "emulator/engine/protocol/qp_traits.h"
+#include "emulator/engine/transport/congestion.h"
 #include "emulator/engine/transport/failure.h"
 #include "emulator/engine/transport/receive_queue.h"
 #include "emulator/engine/transport/remote_access.h"
@@ -255,7 +256,8 @@ void refuse(TransportContext& context, QueuePair& qp, Psn psn, Verdict verdict) 
 uint32_t transmit(TransportContext& context, QueuePair& qp) {
   RecvHalf& recv = qp.recv;
   uint32_t sent = 0;
-  while (sent < kBurst && !recv.responses.empty()) {
+  const uint32_t burst = congestion::packets_of_turn(context, kBurst);
+  while (sent < burst && !recv.responses.empty()) {
     Response& response = recv.responses.front();
     switch (response.kind) {
       case Response::Kind::kAcknowledge:
@@ -274,7 +276,7 @@ uint32_t transmit(TransportContext& context, QueuePair& qp) {
         return sent + 1;
       }
       case Response::Kind::kRead: {
-        const std::optional<uint32_t> frames = send_read_data(context, qp, response, kBurst - sent);
+        const std::optional<uint32_t> frames = send_read_data(context, qp, response, burst - sent);
         if (!frames) return sent;
         sent += *frames;
         if (*frames == 0) {  // the memory is not there, or the process

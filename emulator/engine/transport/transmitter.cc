@@ -3,6 +3,32 @@
 #include <utility>
 
 namespace rocemu::engine {
+namespace {
+
+/// RFC 3168, 5: capable of being marked.
+constexpr uint8_t kEct0 = 2, kEcnMask = 3;
+/// FCS, preamble and gap.
+constexpr size_t kFramingBytes = 24;
+
+/// Returns whether congestion control is about the packet: a request, or what a READ returns.
+/// Acknowledgements and CNPs are neither marked nor paced.
+bool is_controlled(const wire::Packet& packet) {
+  const wire::OpcodeInfo* info = wire::find_opcode(packet.bth.opcode);
+  return info != nullptr && info->operation != wire::Operation::kAck &&
+         info->operation != wire::Operation::kCongestionNotification;
+}
+
+}  // namespace
+
+uint8_t Transmitter::traffic_class_of(const QueuePair& qp, const wire::Packet& packet) const {
+  const uint8_t given = qp.path.traffic_class;
+  const auto notification =
+      config_.network != nullptr ? config_.network->notification() : std::nullopt;
+  if (!notification || qp.type == abi::QpType::kUd) return given;
+  if (packet.bth.opcode == wire::Opcode::kCnp) return static_cast<uint8_t>(notification->dscp << 2);
+  const bool is_capable = (given & kEcnMask) != 0;
+  return is_controlled(packet) && !is_capable ? given | kEct0 : given;
+}
 
 void Transmitter::send(QueuePair& qp, wire::Packet& packet, size_t payload_size, Frame frame,
                        const Resend& resend) {
@@ -12,10 +38,18 @@ void Transmitter::send(QueuePair& qp, wire::Packet& packet, size_t payload_size,
   packet.src_ip = path.src_ip;
   packet.dst_ip = path.dst_ip;
   packet.udp_src_port = path.udp_src_port;
-  packet.traffic_class = path.traffic_class;
+  packet.traffic_class =
+      config_.network == nullptr ? path.traffic_class : traffic_class_of(qp, packet);
   packet.hop_limit = path.hop_limit;
   packet.flow_label = path.flow_label;
   packet.bth.dest_qpn = path.peer.value;
+  if (qp.congestion && qp.congestion->rate && is_controlled(packet)) [[unlikely]] {
+    RateController& rate = *qp.congestion->rate;
+    const auto bytes =
+        static_cast<uint32_t>(wire::frame_size(packet, payload_size) + kFramingBytes);
+    rate.on_sent(bytes, step_.now());
+    qp.congestion->pacer.sent(bytes, rate.rate_bps(), step_.now());
+  }
   send(qp.device, path.inside, packet, payload_size, std::move(frame), resend, &qp);
 }
 

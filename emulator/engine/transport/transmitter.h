@@ -17,8 +17,8 @@ class Transmitter {
  public:
   /// All of them outlive this.
   Transmitter(const FabricConfig& config, Objects& objects, FramePool& frames,
-              faults::FrameFaults& way_out)
-      : config_(config), objects_(objects), frames_(frames), way_out_(way_out) {}
+              faults::FrameFaults& way_out, const Step& step)
+      : config_(config), objects_(objects), frames_(frames), way_out_(way_out), step_(step) {}
 
   /// An empty frame, to put payload into.
   Frame allocate() { return frames_.allocate(); }
@@ -35,6 +35,8 @@ class Transmitter {
  private:
   void send(DeviceIndex from, std::optional<DeviceIndex> inside, const wire::Packet& packet,
             size_t payload_size, Frame frame, const Resend& resend, const QueuePair* qp);
+  /// Returns the traffic class of the QP's packet: the path's, with what congestion control adds.
+  uint8_t traffic_class_of(const QueuePair& qp, const wire::Packet& packet) const;
   /// One to each device of the fabric that has a member.
   void send_to_group(const Departure& departure, const wire::Packet& packet, const QueuePair* qp);
 
@@ -42,6 +44,7 @@ class Transmitter {
   Objects& objects_;
   FramePool& frames_;
   faults::FrameFaults& way_out_;
+  const Step& step_;
 };
 
 }  // namespace rocemu::engine

@@ -6,11 +6,15 @@
 #include <memory>
 #include <vector>
 
+#include "emulator/engine/base/rate_controller.h"
 #include "emulator/network/network.h"
 #include "emulator/network/network_routes.h"
-#include "emulator/network/rate_controller.h"
 
 namespace rocemu::network {
+
+using engine::CnpLimiter;
+using engine::Pacer;
+using engine::RateController;
 
 enum class RateScheme : uint8_t { kNone, kDcqcn, kTimely };
 

@@ -7,9 +7,8 @@
 #include <optional>
 
 #include "emulator/engine/base/time.h"
-#include "emulator/network/dcqcn_parameters.h"
 
-namespace rocemu::network {
+namespace rocemu::engine {
 
 class RateController {
  public:
@@ -17,19 +16,18 @@ class RateController {
 
   /// Lets timers that are due by `now` expire, in their order. A late call has the same result as
   /// calls in time, so that a flow that sends nothing needs none.
-  virtual void advance(engine::Instant now) = 0;
+  virtual void advance(Instant now) = 0;
   /// The flow has sent `bytes`.
-  virtual void on_sent(uint32_t bytes, engine::Instant now) = 0;
+  virtual void on_sent(uint32_t bytes, Instant now) = 0;
   /// A CNP for the flow arrived.
-  virtual void on_cnp(engine::Instant now) = 0;
+  virtual void on_cnp(Instant now) = 0;
   /// `bytes` were acknowledged, the last of them `round_trip` after they were sent.
-  virtual void on_acknowledged(uint32_t bytes, engine::Duration round_trip,
-                               engine::Instant now) = 0;
+  virtual void on_acknowledged(uint32_t bytes, Duration round_trip, Instant now) = 0;
 
   /// The rate as of the last call of any function above.
   virtual uint64_t rate_bps() const = 0;
   /// When advance() changes the rate next; nothing if no timer does.
-  virtual std::optional<engine::Instant> next_deadline() const = 0;
+  virtual std::optional<Instant> next_deadline() const = 0;
 };
 
 /// The notification point's side: whether a CNP goes out for a flow. The first mark is reported at
@@ -39,7 +37,7 @@ class RateController {
 class CnpLimiter {
  public:
   /// Returns whether a CNP goes out now that a frame of the flow has arrived.
-  bool should_send(bool is_marked, engine::Instant now, engine::Duration interval) {
+  bool should_send(bool is_marked, Instant now, Duration interval) {
     was_marked_ = was_marked_ || is_marked;
     if (!was_marked_ || (has_sent_ && now - last_ < interval)) return false;
     was_marked_ = false;
@@ -48,12 +46,10 @@ class CnpLimiter {
     return true;
   }
   /// The same for a frame that arrived with CE, for callers that ask about no others.
-  bool should_send(engine::Instant now, engine::Duration interval) {
-    return should_send(true, now, interval);
-  }
+  bool should_send(Instant now, Duration interval) { return should_send(true, now, interval); }
 
  private:
-  engine::Instant last_{};
+  Instant last_{};
   bool has_sent_ = false;
   bool was_marked_ = false;
 };
@@ -62,12 +58,12 @@ class CnpLimiter {
 /// frames; ready_at() is rounded up to whole nanoseconds.
 class Pacer {
  public:
-  engine::Instant ready_at() const {
-    return engine::Instant(engine::Duration(static_cast<int64_t>((ready_ps_ + 999) / 1000)));
+  Instant ready_at() const {
+    return Instant(Duration(static_cast<int64_t>((ready_ps_ + 999) / 1000)));
   }
   /// A frame was sent at `now`, which is not before ready_at().
-  void sent(uint32_t bytes, uint64_t rate_bps, engine::Instant now) {
-    const uint64_t now_ps = engine::nanoseconds_since_start(now) * 1000;
+  void sent(uint32_t bytes, uint64_t rate_bps, Instant now) {
+    const uint64_t now_ps = nanoseconds_since_start(now) * 1000;
     // Give back the time that rounding up has cost, and no more.
     if (ready_ps_ + 1000 <= now_ps) ready_ps_ = now_ps;
     ready_ps_ += uint64_t{bytes} * 8'000'000 * 1'000'000 / rate_bps;
@@ -77,4 +73,4 @@ class Pacer {
   uint64_t ready_ps_ = 0;
 };
 
-}  // namespace rocemu::network
+}  // namespace rocemu::engine

@@ -1,0 +1,50 @@
+#include "emulator/command/run/host_of_run.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+
+#include "emulator/abi/runtime_dir.h"
+#include "emulator/command/base/error.h"
+#include "emulator/command/daemons/control_client.h"
+
+namespace rocemu::command {
+
+uint32_t parse_host(const std::string& text) {
+  std::string_view digits = text;
+  if (digits.starts_with('h')) digits.remove_prefix(1);
+  uint32_t host = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), host);
+  if (error != std::errc() || end != digits.data() + digits.size())
+    throw UsageError(fmt::format(
+        "run: --host '{}' is not the number of a host of the network, such as 3 or h3", text));
+  return host;
+}
+
+void choose_host(const std::string& dir, uint32_t host) {
+  std::optional<ControlClient> client = ControlClient::connect(dir);
+  if (!client) throw Failure("run: --host: the NIC does not answer");
+  const Json devices = client->request("show").at("fabric").at("devices");
+  if (host >= devices.size())
+    throw Failure(fmt::format("run: --host {}: the NIC has {} devices, of hosts 0 to {}", host,
+                              devices.size(), devices.size() - 1));
+  const Json& device = devices[host];
+  setenv(abi::kHostDeviceVariable, device.at("name").get<std::string>().c_str(), 1);
+  for (const Json& gid : device.at("gids")) {
+    const std::string address = gid.get<std::string>();
+    if (address.find('.') == std::string::npos || address.find(':') != std::string::npos) continue;
+    setenv(abi::kHostAddressVariable, address.c_str(), 1);
+    return;
+  }
+  unsetenv(abi::kHostAddressVariable);
+}
+
+std::string outer_nic() {
+  const char* const dir = std::getenv(abi::kDirVariable);
+  return dir != nullptr ? dir : "";
+}
+
+}  // namespace rocemu::command

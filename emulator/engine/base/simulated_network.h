@@ -1,0 +1,78 @@
+// The engine's interface to a simulated network (`rocemu run --fabric`): the engine hands over
+// frames, and gets them back when their last bits arrive. emulator/network/programs implements it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "emulator/engine/base/ids.h"
+#include "emulator/engine/base/rate_controller.h"
+#include "emulator/engine/base/time.h"
+
+namespace rocemu::engine {
+
+/// A frame on its way into the network. Its bytes stay with the engine.
+struct Injection {
+  uint64_t token = 0;  // the engine's name of the frame
+  DeviceIndex from{};
+  DeviceIndex to{};            // another device than `from`
+  uint32_t bytes_on_wire = 0;  // with FCS, preamble and gap
+  uint32_t flow_hash = 0;      // of the 5-tuple
+  uint8_t dscp = 0;
+  uint8_t ecn = 0;
+  uint8_t ttl = 255;
+};
+
+/// Receives what happens in SimulatedNetwork::advance().
+class NetworkEvents {
+ public:
+  virtual ~NetworkEvents() = default;
+  /// The frame's last bit has arrived. `is_marked`: a switch set CE.
+  virtual void deliver(uint64_t token, Instant at, bool is_marked) = 0;
+  /// The network lost the frame.
+  virtual void drop(uint64_t token) = 0;
+  /// can_inject() became true for some priority of the device.
+  virtual void resumed(DeviceIndex device) = 0;
+  /// A frame begins to leave a port that is captured, `capture` by its place among those.
+  virtual void capture(uint32_t capture, uint64_t token, Instant at, bool is_marked,
+                       uint8_t ttl) = 0;
+};
+
+class SimulatedNetwork {
+ public:
+  virtual ~SimulatedNetwork() = default;
+
+  /// Returns whether the port of the device has room in the queue that frames of this DSCP take.
+  virtual bool can_inject(DeviceIndex from, uint8_t dscp) const = 0;
+  /// Everything that is due by `now` has been advanced.
+  virtual void inject(const Injection& injection, Instant now) = 0;
+  /// When advance() calls something back at the earliest, as late as can be known: hops inside the
+  /// network are no reason to take a step.
+  virtual std::optional<Instant> next_event() = 0;
+  virtual void advance(Instant now, NetworkEvents& events) = 0;
+  /// Returns the controller of a new flow of the device; null without congestion control.
+  virtual std::unique_ptr<RateController> make_rate_controller(DeviceIndex from,
+                                                               Instant now) const = 0;
+};
+
+/// How NICs notify senders of congestion.
+struct CongestionNotification {
+  Duration interval{};  // the shortest time between two CNPs of a QP
+  uint8_t dscp = 0;     // of CNPs
+};
+
+/// The description of a network, from which each run makes its own.
+class NetworkPlan {
+ public:
+  virtual ~NetworkPlan() = default;
+  virtual std::unique_ptr<SimulatedNetwork> build(uint64_t seed) const = 0;
+  /// The file that describes it, for recordings.
+  virtual const std::string& text() const = 0;
+  virtual size_t host_count() const = 0;
+  /// Nothing: QPs neither send CNPs nor slow down.
+  virtual std::optional<CongestionNotification> notification() const = 0;
+};
+
+}  // namespace rocemu::engine

@@ -1,0 +1,77 @@
+// Frames between the devices of a fabric with a simulated network (FabricConfig::network): they
+// leave their device into the network, and reach the link of their receiver when the network
+// delivers them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "emulator/engine/base/frame.h"
+#include "emulator/engine/base/simulated_network.h"
+#include "emulator/engine/config.h"
+#include "emulator/engine/link/departure.h"
+#include "emulator/engine/link/link.h"
+#include "emulator/engine/step.h"
+
+namespace rocemu::engine {
+
+class NetworkCrossing final : private NetworkEvents {
+ public:
+  /// All of them outlive this.
+  NetworkCrossing(const FabricConfig& config, FramePool& frames, Link& link, Step& step);
+
+  bool is_there() const { return network_ != nullptr; }
+  /// Returns whether the frame crosses the network: it goes from one device to another.
+  bool takes(const Departure& departure) const {
+    return is_there() && departure.from && departure.to && *departure.from != *departure.to;
+  }
+  void inject(Departure&& departure);
+  /// Lets everything happen that is due now.
+  void advance();
+  std::optional<Instant> next_event() const;
+  /// No frame is under way in the network.
+  bool empty() const { return used_ == 0; }
+
+  bool can_inject(DeviceIndex from, uint8_t dscp) const { return network_->can_inject(from, dscp); }
+  /// take_resumed() returns the QP when the device has room in its queues again.
+  void wait_for_room(DeviceIndex device, QpNumber qp);
+  /// The QPs that waited for room and may try again, in the order in which they began to wait.
+  std::vector<QpNumber> take_resumed() { return std::exchange(resumed_, {}); }
+
+  /// Null without congestion control.
+  std::unique_ptr<RateController> make_rate_controller(DeviceIndex from, Instant now) const {
+    return network_ != nullptr ? network_->make_rate_controller(from, now) : nullptr;
+  }
+
+  /// Null without a network.
+  SimulatedNetwork* network() const { return network_.get(); }
+
+ private:
+  struct UnderWay {
+    Frame frame;
+    DeviceIndex to{};
+    bool check_icrc = false;
+  };
+
+  void deliver(uint64_t token, Instant at, bool is_marked) override;
+  void drop(uint64_t token) override { take(token); }
+  void resumed(DeviceIndex device) override;
+  void capture(uint32_t capture, uint64_t token, Instant at, bool is_marked, uint8_t ttl) override;
+  UnderWay take(uint64_t token);
+
+  FramePool& frames_;
+  Link& link_;
+  Step& step_;
+  const bool has_icrcs_;
+  std::unique_ptr<SimulatedNetwork> network_;
+  std::vector<UnderWay> under_way_;  // by token
+  std::vector<uint64_t> free_tokens_;
+  size_t used_ = 0;
+  std::vector<std::vector<QpNumber>> waiting_;  // by device
+  std::vector<QpNumber> resumed_;
+};
+
+}  // namespace rocemu::engine

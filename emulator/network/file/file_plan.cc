@@ -1,0 +1,42 @@
+#include "emulator/network/file/file_plan.h"
+
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+#include <utility>
+
+#include "emulator/network/file/network_file.h"
+#include "emulator/network/programs/program_network.h"
+
+namespace rocemu::network {
+
+FilePlan::FilePlan(std::string text, Topology topology, std::vector<PortId> captured_ports)
+    : text_(std::move(text)),
+      topology_(std::move(topology)),
+      captured_ports_(std::move(captured_ports)) {
+  if (const auto& dcqcn = topology_.nic.dcqcn)
+    notification_.emplace(dcqcn->cnp_interval, dcqcn->cnp_dscp);
+}
+
+std::unique_ptr<engine::SimulatedNetwork> FilePlan::build(uint64_t seed) const {
+  return std::make_unique<ProgramNetwork>(topology_, seed, captured_ports_);
+}
+
+std::shared_ptr<const FilePlan> parse_plan(const std::string& text, const std::string& name,
+                                           std::vector<std::string>& warnings) {
+  NetworkFile file = parse_network_file(text, name);
+  warnings.insert(warnings.end(), file.warnings.begin(), file.warnings.end());
+  return std::make_shared<FilePlan>(text, std::move(file.topology));
+}
+
+std::shared_ptr<const FilePlan> load_plan(const std::string& name,
+                                          std::vector<std::string>& warnings) {
+  std::ifstream file(find_network_file(name), std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file || text.empty())
+    throw std::runtime_error("cannot read the network '" + name +
+                             "'; give a YAML file, or star-16, leaf-spine-64 or fat-tree-1024");
+  return parse_plan(text, name, warnings);
+}
+
+}  // namespace rocemu::network

@@ -1,0 +1,41 @@
+// The plan of a network that a file describes, as the engine takes it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "emulator/engine/base/simulated_network.h"
+#include "emulator/network/network_topology.h"
+
+namespace rocemu::network {
+
+class FilePlan final : public engine::NetworkPlan {
+ public:
+  /// `topology` is what `text` describes. Frames that leave `captured_ports` are reported.
+  FilePlan(std::string text, Topology topology, std::vector<PortId> captured_ports = {});
+
+  std::unique_ptr<engine::SimulatedNetwork> build(uint64_t seed) const override;
+  const std::string& text() const override { return text_; }
+  size_t host_count() const override { return topology_.hosts.size(); }
+  std::optional<engine::CongestionNotification> notification() const override {
+    return notification_;
+  }
+  const Topology& topology() const { return topology_; }
+
+ private:
+  std::string text_;
+  Topology topology_;
+  std::vector<PortId> captured_ports_;
+  std::optional<engine::CongestionNotification> notification_;
+};
+
+/// Reads the network of that name: a file, or one that comes with rocemu. Warnings are added to
+/// `warnings`. Throws NetworkFileError, or std::runtime_error if there is no such file.
+std::shared_ptr<const FilePlan> load_plan(const std::string& name,
+                                          std::vector<std::string>& warnings);
+/// The same for a text, with `name` for messages.
+std::shared_ptr<const FilePlan> parse_plan(const std::string& text, const std::string& name,
+                                           std::vector<std::string>& warnings);
+
+}  // namespace rocemu::network

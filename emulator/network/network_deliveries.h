@@ -1,0 +1,49 @@
+// The earliest times at which frames in a simulated network can arrive. What happens on the way
+// there is of no interest to the caller of Network::next_delivery().
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "emulator/network/network_model.h"
+
+namespace rocemu::network {
+
+class Network::Model::Deliveries {
+ public:
+  /// The model outlives this.
+  explicit Deliveries(const Model& model) : model_(model) {}
+
+  void add(uint32_t frame);
+  void host_became_full(HostId host) { full_hosts_.push_back(host); }
+  void host_has_room(HostId host) { std::erase(full_hosts_, host); }
+  /// Rates or routes have changed: frames may arrive earlier than expected.
+  void update();
+  std::optional<Instant> next();
+
+ private:
+  /// A frame that waits on its way arrives later: its bound is corrected when it has passed.
+  struct Bound {
+    uint64_t time_ps = 0;
+    uint32_t frame = 0;
+    uint32_t generation = 0;  // FrameSlot::generation; another one there: the frame has left
+
+    bool operator>(const Bound& other) const {
+      return time_ps != other.time_ps ? time_ps > other.time_ps : frame > other.frame;
+    }
+  };
+
+  uint64_t next_event_ps() const;
+  uint64_t earliest_delivery(const FrameSlot& frame) const;
+  uint64_t earliest_resume(HostId host) const;
+  void push(const Bound& bound);
+  void pop();
+
+  const Model& model_;
+  std::vector<Bound> bounds_;  // a heap, the earliest on top
+  std::vector<HostId> full_hosts_;
+};
+
+}  // namespace rocemu::network

@@ -1,0 +1,51 @@
+// The simulated network beneath the engine: what `rocemu run --fabric` puts between the devices of
+// programs. Device N is host N.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "emulator/engine/base/simulated_network.h"
+#include "emulator/network/network.h"
+
+namespace rocemu::network {
+
+/// Sees what happens in the network, as it happens.
+class NetworkObserver {
+ public:
+  virtual ~NetworkObserver() = default;
+  virtual void on_hop(const Network& network, const Hop& hop) = 0;
+  /// `latest`: the time of the latest hop before it.
+  virtual void on_drop(const Network& network, PortId where, Instant latest) = 0;
+};
+
+class ProgramNetwork final : public engine::SimulatedNetwork, private Sink {
+ public:
+  /// The topology has no errors. Frames that leave `captured_ports` are reported.
+  ProgramNetwork(const Topology& topology, uint64_t seed, std::vector<PortId> captured_ports);
+
+  bool can_inject(engine::DeviceIndex from, uint8_t dscp) const override;
+  void inject(const engine::Injection& injection, Instant now) override;
+  std::optional<Instant> next_event() override { return network_.next_delivery(); }
+  void advance(Instant now, engine::NetworkEvents& events) override;
+  std::unique_ptr<engine::RateController> make_rate_controller(engine::DeviceIndex from,
+                                                               Instant now) const override;
+
+  /// The observer outlives this.
+  void observe(NetworkObserver& observer);
+  const Network& network() const { return network_; }
+
+ private:
+  void deliver(uint64_t token, HostId host, Instant at, bool is_marked) override;
+  void drop(uint64_t token, PortId where, DropReason why) override;
+  void host_resumed(HostId host) override { events_->resumed({host}); }
+  void on_hop(const Hop& hop) override;
+
+  Network network_;
+  std::vector<PortId> captured_ports_;
+  engine::NetworkEvents* events_ = nullptr;  // during advance()
+  Instant latest_{};                         // of what was observed
+  NetworkObserver* observer_ = nullptr;
+};
+
+}  // namespace rocemu::network

@@ -1,0 +1,163 @@
+#include "emulator/timeline/network/network_series.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "emulator/journal/journal_reader.h"
+#include "emulator/journal/recording.h"
+#include "emulator/journal/replay.h"
+#include "emulator/network/programs/program_network.h"
+
+namespace rocemu::timeline {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr size_t kMostIntervals = 200;
+/// The limit with --interval: a larger number is a mistake.
+constexpr size_t kMostWantedIntervals = 1'000'000;
+
+/// The counters of a port, summed over its priorities.
+struct Counts {
+  uint64_t tx_bytes = 0, ecn_marks = 0, drops = 0, tx_pauses = 0, rx_pauses = 0, queue_bytes = 0;
+
+  Counts(const network::Network& network, network::PortId port) {
+    for (uint8_t i = 0; i < network::kPriorities; ++i) {
+      const network::PriorityCounters& one = network.counters(port, i);
+      tx_bytes += one.tx_bytes;
+      ecn_marks += one.ecn_marks;
+      drops += one.drops;
+      tx_pauses += one.tx_pauses;
+      rx_pauses += one.rx_pauses;
+      queue_bytes += one.queue_bytes;
+    }
+  }
+  Counts() = default;
+};
+
+/// Sorts what happens into intervals, which become twice as long when there are too many.
+class SeriesCollector final : public network::NetworkObserver {
+ public:
+  explicit SeriesCollector(const SeriesOptions& options) : options_(options) {
+    series_.interval = options.interval.value_or(1us);
+  }
+
+  void on_hop(const network::Network& network, const network::Hop& hop) override {
+    see(network, hop.port, hop.at);
+  }
+  void on_drop(const network::Network& network, network::PortId where,
+               engine::Instant now) override {
+    see(network, where, now);
+  }
+
+  NetworkSeries finish(const network::Network& network) {
+    for (network::PortId i = 0; i < last_.size(); ++i) {
+      PortSeries port{
+          .port = network::port_name(network.topology(), network.port(i)),
+          .peer = network::port_name(network.topology(), network.port(network.port(i).peer)),
+          .rate_bps = network.rate_bps(network.port(i).link),
+          .intervals = std::move(intervals_[i]),
+          .total = {}};
+      port.intervals.resize(series_.interval_count);
+      for (const PortInterval& one : port.intervals) port.total += one;
+      if (!port.total.is_quiet()) series_.ports.push_back(std::move(port));
+    }
+    return std::move(series_);
+  }
+
+ private:
+  void see(const network::Network& network, network::PortId port, engine::Instant at) {
+    if (last_.empty()) {
+      last_.resize(network.port_count());
+      intervals_.resize(network.port_count());
+    }
+    const Counts now(network, port);
+    const Counts before = std::exchange(last_[port], now);
+    if ((options_.from && at < *options_.from) || (options_.to && at > *options_.to)) return;
+    PortInterval& in = interval_of(port, at);
+    in += {.tx_bytes = now.tx_bytes - before.tx_bytes,
+           .longest_queue_bytes = now.queue_bytes,
+           .ecn_marks = now.ecn_marks - before.ecn_marks,
+           .drops = now.drops - before.drops,
+           .tx_pauses = now.tx_pauses - before.tx_pauses,
+           .rx_pauses = now.rx_pauses - before.rx_pauses};
+  }
+
+  PortInterval& interval_of(network::PortId port, engine::Instant at) {
+    if (!has_begun_) {
+      has_begun_ = true;
+      series_.begin = options_.from.value_or(at);
+    }
+    auto number =
+        static_cast<size_t>(std::max<int64_t>((at - series_.begin) / series_.interval, 0));
+    while (!options_.interval && number >= kMostIntervals) {
+      merge();
+      number /= 2;
+    }
+    if (number >= kMostWantedIntervals)
+      throw std::runtime_error(
+          "the intervals are too short for this run: there would be more than "
+          "a million; give longer ones, or --from and --to");
+    series_.interval_count = std::max(series_.interval_count, number + 1);
+    std::vector<PortInterval>& intervals = intervals_[port];
+    if (intervals.size() <= number) intervals.resize(number + 1);
+    return intervals[number];
+  }
+
+  void merge() {
+    series_.interval *= 2;
+    series_.interval_count = (series_.interval_count + 1) / 2;
+    for (std::vector<PortInterval>& intervals : intervals_) {
+      for (size_t i = 0; i < intervals.size(); ++i) {
+        const PortInterval one = std::exchange(intervals[i], {});
+        intervals[i / 2] += one;
+      }
+      intervals.resize((intervals.size() + 1) / 2);
+    }
+  }
+
+  const SeriesOptions options_;
+  NetworkSeries series_;
+  bool has_begun_ = false;
+  std::vector<Counts> last_;  // by port
+  std::vector<std::vector<PortInterval>> intervals_;
+};
+
+}  // namespace
+
+PortInterval& PortInterval::operator+=(const PortInterval& other) {
+  tx_bytes += other.tx_bytes;
+  longest_queue_bytes = std::max(longest_queue_bytes, other.longest_queue_bytes);
+  ecn_marks += other.ecn_marks;
+  drops += other.drops;
+  tx_pauses += other.tx_pauses;
+  rx_pauses += other.rx_pauses;
+  return *this;
+}
+
+double utilization(const PortSeries& port, uint64_t tx_bytes, engine::Duration time) {
+  if (time.count() == 0) return 0;
+  return static_cast<double>(tx_bytes) * 8e9 /
+         (static_cast<double>(port.rate_bps) * static_cast<double>(time.count()));
+}
+
+NetworkSeries read_network_series(const std::string& directory, const SeriesOptions& options) {
+  journal::JournalReader journal(directory + journal::kJournalFile);
+  journal::Replay replay(journal);
+  auto* const network = dynamic_cast<network::ProgramNetwork*>(replay.engine().simulated_network());
+  if (network == nullptr)
+    throw std::runtime_error(directory +
+                             " is the recording of a run without a simulated network; record one "
+                             "with rocemu run --lockstep --fabric FILE --record DIR");
+  SeriesCollector collector(options);
+  network->observe(collector);
+  if (replay.run())
+    throw std::runtime_error(fmt::format("{} does not replay; `rocemu replay {}` shows the place",
+                                         directory, directory));
+  return collector.finish(network->network());
+}
+
+}  // namespace rocemu::timeline

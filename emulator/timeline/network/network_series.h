@@ -1,0 +1,60 @@
+// The traffic, queues, marks and pauses of the ports of a simulated network over the virtual time
+// of a recorded run.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "emulator/engine/base/time.h"
+
+namespace rocemu::timeline {
+
+/// One port during one interval.
+struct PortInterval {
+  uint64_t tx_bytes = 0;
+  uint64_t longest_queue_bytes = 0;
+  uint64_t ecn_marks = 0;
+  uint64_t drops = 0;
+  uint64_t tx_pauses = 0;
+  uint64_t rx_pauses = 0;
+
+  bool is_quiet() const {
+    return tx_bytes == 0 && longest_queue_bytes == 0 && drops == 0 && tx_pauses == 0 &&
+           rx_pauses == 0;
+  }
+  PortInterval& operator+=(const PortInterval& other);
+};
+
+struct PortSeries {
+  std::string port;  // "s1:3"
+  std::string peer;  // the port at the other end of the link
+  uint64_t rate_bps = 0;
+  std::vector<PortInterval> intervals;
+  PortInterval total;
+};
+
+struct NetworkSeries {
+  engine::Instant begin{};      // of the first interval
+  engine::Duration interval{};  // the length of each
+  size_t interval_count = 0;
+  std::vector<PortSeries> ports;  // those that sent or lost something
+};
+
+/// Which part of the run is shown, and in how long intervals.
+struct SeriesOptions {
+  std::optional<engine::Instant> from;  // default: the first frame
+  std::optional<engine::Instant> to;    // default: the last frame
+  /// Default: a power of two of microseconds, so that there are 100 to 200 intervals.
+  std::optional<engine::Duration> interval;
+};
+
+/// The share of the link's rate that the port used in an interval.
+double utilization(const PortSeries& port, uint64_t tx_bytes, engine::Duration time);
+
+/// Replays the recording in that directory. Throws JournalError if it cannot be read, and
+/// std::runtime_error if the run had no simulated network or does not replay.
+NetworkSeries read_network_series(const std::string& directory, const SeriesOptions& options);
+
+}  // namespace rocemu::timeline

@@ -1,0 +1,17 @@
+// A NetworkSeries as text, CSV, one HTML page, and counters for ui.perfetto.dev.
+#pragma once
+
+#include <ostream>
+
+#include "emulator/timeline/network/network_series.h"
+
+namespace rocemu::timeline {
+
+void write_series_text(const NetworkSeries& series, size_t width, std::ostream& out);
+/// A line for each port and interval in which the port did something.
+void write_series_csv(const NetworkSeries& series, std::ostream& out);
+void write_series_page(const NetworkSeries& series, std::ostream& out);
+/// Chrome trace JSON: three counters for each port.
+void write_series_trace(const NetworkSeries& series, std::ostream& out);
+
+}  // namespace rocemu::timeline
