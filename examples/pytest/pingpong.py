@@ -2,10 +2,10 @@
 import rocemu
 
 
-def run(fabric):
-    """The exit statuses of client and server."""
+def run(fabric, round_trips=10):
+    """Returns the exit statuses of client and server."""
     port = str(rocemu.free_port())
-    command = ["ibv_rc_pingpong", "-g", "0", "-n", "10", "-p", port]
+    command = ["ibv_rc_pingpong", "-g", "0", "-n", str(round_trips), "-p", port]
     server = fabric.popen([*command, "-d", "rocemu0"])
     fabric.wait_listening(int(port))
     client = fabric.run([*command, "-d", "rocemu1", "localhost"], timeout=60)

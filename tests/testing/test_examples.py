@@ -92,7 +92,7 @@ class Examples(unittest.TestCase):
         self.copy("pytest")
         python = {"PYTHONPATH": str(self.prefix / "share" / "rocemu" / "python"),
                   "PYTHONDONTWRITEBYTECODE": "1"}
-        self.assertIn("5 passed", self.run_there(sys.executable, "-m", "pytest", "-q", **python))
+        self.assertIn("7 passed", self.run_there(sys.executable, "-m", "pytest", "-q", **python))
         self.assertFalse((self.project / "rocemu-failed").exists())
         said = self.fails(sys.executable, "-m", "pytest", "-q", "fails_on_purpose.py", **python)
         self.assertIn("1 failed", said)
@@ -126,6 +126,7 @@ class Examples(unittest.TestCase):
         self.run_there("cmake", "--build", "build")
         self.assertIn("[  PASSED  ] 3 tests.", self.run_there("build/pingpong_test"))
         self.assertIn("[  PASSED  ] 1 test.", self.run_there("build/misuse_test"))
+        self.assertIn("[  PASSED  ] 2 tests.", self.run_there("build/latency_test"))
         said = self.fails(self.prefix / "bin" / "rocemu", "run", "--profile", "all", "--", "build/profile_test")
         self.assertRegex(said, r"(?m)^generic +ok$")
         self.assertRegex(said, r"(?m)^mlx5-cx6dx +ok$")
