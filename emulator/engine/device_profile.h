@@ -90,7 +90,7 @@ struct DeviceProfile {
   abi::PostRules posts{};
   uint32_t mr_access = ~0u;  // abi::AccessFlags that ibv_reg_mr() accepts
   int32_t mr_access_error = EOPNOTSUPP;
-  bool equal_keys = false;  // of a region: its R_Key is its L_Key
+  bool equal_keys = false;             // of a region: its R_Key is its L_Key
   std::map<abi::Op, int32_t> refused;  // verbs that the driver lacks, with their error
 
   /// Returns whether the profile is rocemu's own; a file can have the same name.
