@@ -57,6 +57,11 @@ class Examples(unittest.TestCase):
 
     # ---- examples/ ----
 
+    def need(self, *command):
+        """Skips the test if the tool is missing, or is rustup's without a toolchain."""
+        if shutil.which(command[0]) is None or subprocess.run(command, capture_output=True, check=False).returncode != 0:
+            self.skipTest(f"there is no {command[0]}: apt-get install cargo golang-go")
+
     def copy(self, name):
         self.__class__.project = pathlib.Path(self.prefix).parent / ("example-" + name)
         shutil.copytree(ROOT / "examples" / name, self.project)
@@ -103,16 +108,14 @@ class Examples(unittest.TestCase):
         self.assertIn("no difference", replayed)
 
     def test_rust(self):
-        if shutil.which("cargo") is None:
-            self.skipTest("there is no cargo: apt-get install cargo")
+        self.need("cargo", "--version")
         self.copy("rust")
         said = self.run_there("cargo", "test", "--offline", ROCEMU_COMMAND=str(self.prefix / "bin" / "rocemu"),
                               CARGO_TARGET_DIR=str(self.project / "target"))
         self.assertIn("4 passed; 0 failed", said)
 
     def test_go(self):
-        if shutil.which("go") is None:
-            self.skipTest("there is no go: apt-get install golang-go")
+        self.need("go", "version")
         self.copy("go")
         caches = {name: str(self.project / name) for name in ("GOCACHE", "GOPATH")}
         said = self.run_there("go", "test", "-v", "-count=1", "./...", GOFLAGS="-mod=mod", GOPROXY="off", GOTOOLCHAIN="local",
