@@ -13,7 +13,7 @@ import sys
 import unittest
 import zlib
 
-from rocemu import PAIR, ROCEMU, free_port, rocemu_run, run, temporary_directory
+from rocemu import PAIR, ROCEMU, free_port, has_virtual_cycles, rocemu_run, run, temporary_directory
 
 PS_PER_BYTE = 80  # at 100 Gbit/s
 DELAY_NS = 500
@@ -30,6 +30,8 @@ switch:
 links: {rate: 100Gbps, delay: 500ns}
 topology: {star: 16}
 """
+# perftest takes its times from the processor's cycle counter, which some machines do not let be virtual.
+HAS_VIRTUAL_CYCLES = has_virtual_cycles()
 
 
 def path_ns(payload, links):
@@ -129,6 +131,8 @@ class Latency(Programs):
         # The acknowledgement leaves when the message has arrived. Requests of the server go before it in its queue.
         answers = [after - before for before, after in zip(sent, acknowledged, strict=True)]
         self.assertEqual(min(answers), path_ns(headers + size, links=2))
+        if not HAS_VIRTUAL_CYCLES:
+            return
         typical = float(re.findall(rf"^ {size} +50 +\S+ +\S+ +(\S+)", output, re.MULTILINE)[0])
         # Both sides find messages by polling, and perftest prints two digits of half of the round trip.
         self.assertGreaterEqual(1000 * typical, path_ns(headers + size, links=2) - 5)
@@ -140,6 +144,7 @@ class Latency(Programs):
     def test_ib_write_lat_follows_the_formula(self):
         self.check("ib_write_lat", WRITE_ONLY, headers=RETH)
 
+    @unittest.skipUnless(HAS_VIRTUAL_CYCLES, "perftest prints real time on this machine")
     def test_beside_a_bulk_flow_is_as_long_as_the_queue_allows(self):
         bulk = pair("ib_write_bw", "-n", "2000", client=2)
         probe = pair("ib_send_lat", "-n", "100", "-s", "64", client=1)
@@ -160,9 +165,12 @@ class Bandwidth(Programs):
         return recording, rates
 
     def test_one_sender_has_the_rate_of_its_link(self):
-        _, (rate, _) = self.record_incast("star-16", 1)
+        recording, (rate, _) = self.record_incast("star-16", 1)
         message = 16 * (HEADERS + MTU + FRAMING) + RETH
-        self.assertAlmostEqual(rate * 2 ** 20 / (12.5e9 * 65536 / message), 1, delta=0.01)
+        if HAS_VIRTUAL_CYCLES:
+            self.assertAlmostEqual(rate * 2 ** 20 / (12.5e9 * 65536 / message), 1, delta=0.01)
+        busy = [float(row["utilization"]) for row in self.counters(recording, "h1")]
+        self.assertAlmostEqual(max(busy), 1, delta=0.01)
 
     def test_an_incast_of_15_fills_the_link_of_the_receiver(self):
         recording, _ = self.record_incast(self.network(STAR_16), 15)
@@ -238,6 +246,7 @@ class Repeats(Programs):
         for number in range(3):
             recording = self.directory / f"run{number}"
             output = self.run_on("star-16", *together(commands), options=("--record", str(recording)))
+            output = output if HAS_VIRTUAL_CYCLES else ""
             runs.append((output, (recording / "trace.pcap").read_bytes()))  # events.jsonl has process numbers
         self.assertTrue(runs[0] == runs[1] == runs[2])
         replayed = run(ROCEMU, "replay", str(recording))
