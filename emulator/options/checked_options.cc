@@ -226,11 +226,17 @@ void name_devices(const engine::DeviceProfile& profile,
     devices[i].name = pattern.substr(0, at) + std::to_string(i) + pattern.substr(at + 2);
 }
 
+/// Returns whether the NIC's clock is virtual. `rocemu explore` runs in lockstep unless it has
+/// --real-clock, which no other command has.
+bool has_virtual_clock(const Given& given) {
+  return given.is_set("lockstep") || (given.has("real-clock") && !given.is_set("real-clock"));
+}
+
 /// Reads the simulated network.
 void check_network(const Given& given, FabricOptions& options) {
   if (!given.has("fabric")) return;
   const std::string name = given.text("fabric");
-  if (!given.is_set("lockstep")) {
+  if (!has_virtual_clock(given)) {
     throw OptionError(
         "--fabric needs the virtual clock of --lockstep, on which the network's times are exact");
   }

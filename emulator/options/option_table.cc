@@ -31,11 +31,11 @@ constexpr Option kOptions[] = {
      "emulate the NIC of this profile: its identity, attributes, limits and known quirks (default "
      "generic; see rocemu profile list and docs/profiles.md); `rocemu run --profile all` runs the "
      "command once with each profile"},
-    {"topology", kText, "TOPOLOGY", kEvery, kChooseDevices, kAlways,
+    {"topology", kText, "TOPOLOGY", kEvery, kChooseDevices, kInHelpAll,
      "show this machine in sysfs: pci (default), each device is a PCI function; flat, all devices "
      "are virtual as with rxe; a FILE with NUMA nodes, PCI switches and devices; or an installed "
      "file: 8-rails (docs/topology.md)"},
-    {"fabric", kText, "FILE|NAME", kNic, kChooseDevices, kAlways,
+    {"fabric", kText, "FILE|NAME", kEvery, kChooseDevices, kAlways,
      "with --lockstep, connect the devices by the simulated network that FILE describes, or by an "
      "installed one: star-16, leaf-spine-64, fat-tree-1024; one device for each host "
      "(docs/fabric.md)"},

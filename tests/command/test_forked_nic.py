@@ -12,13 +12,18 @@ LIBRARIES = BIN.parent / "lib" / "rocemu"
 
 # Prints what /proc shows of the run's NIC.
 LOOK = """if True:
-    import json, os, re, subprocess, sys
+    import json, os, re, subprocess, sys, time
     pid = json.loads(subprocess.check_output([sys.argv[1], "show", "--json"]))["pid"]
     read = lambda name: open(f"/proc/{pid}/{name}", encoding="utf-8").read()
     status = dict(line.split(":\\t", 1) for line in read("status").splitlines())
+    arguments = read("cmdline").split("\\0")
+    # It has reported that it is ready, and closes that descriptor; the connection of `show` may then have its number.
+    ready = arguments[arguments.index("--ready-fd") + 1]
+    until = time.monotonic() + 30
+    while os.path.exists(f"/proc/{pid}/fd/{ready}") and time.monotonic() < until:
+        time.sleep(0.01)
     descriptors = {number: re.sub(r"\\d+|run-.*", "", os.readlink(f"/proc/{pid}/fd/{number}"))
                    for number in os.listdir(f"/proc/{pid}/fd")}
-    arguments = read("cmdline").split("\\0")
     print(json.dumps({
         "executable": os.path.basename(os.readlink(f"/proc/{pid}/exe")), "name": read("comm"),
         "program": os.path.basename(arguments[0]),

@@ -268,6 +268,22 @@ class Repeats(Programs):
         self.assertGreater(sent["h1"], 20 * 65536)
 
 
+class Explore(Programs):
+    def test_faults_are_tried_on_the_network(self):
+        port = str(free_port())
+        common = ["ibv_rc_pingpong", "-g", "0", "-n", "2", "-p", port]
+        command = [*PAIR, port, *common, "-d", "rocemu0", "--", *common, "-d", "rocemu15", "localhost"]
+        result = run(ROCEMU, "explore", "--fabric", "star-16", "--only", "frames:SEND", "--output",
+                     self.directory / "findings", "--fail-on", "none", "--", *command)
+        self.assertEqual(result.returncode, 0, result.stdout)
+        self.assertRegex(result.stdout, r"SURVIVED +\d+")
+
+    def test_the_real_clock_is_refused(self):
+        result = run(ROCEMU, "explore", "--real-clock", "--fabric", "star-16", "--", "true")
+        self.assertEqual(result.returncode, 2, result.stdout)
+        self.assertIn("--fabric needs the virtual clock", result.stdout)
+
+
 class Mistakes(Programs):
     def check(self, options, message):
         result = rocemu_run("true", options=options)

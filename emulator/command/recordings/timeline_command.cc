@@ -209,13 +209,18 @@ int show_network(const po::variables_map& values, const Words& given) {
     throw Failure(error.what());
   }
   using Write = void (*)(const timeline::NetworkSeries&, std::ostream&);
-  const std::pair<const char*, Write> writers[] = {{"csv", timeline::write_series_csv},
-                                                   {"html", timeline::write_series_page},
-                                                   {"perfetto", timeline::write_series_trace}};
+  struct Writer {
+    const char* option;
+    Write write;
+  };
+  constexpr Writer kWriters[] = {{"csv", timeline::write_series_csv},
+                                 {"html", timeline::write_series_page},
+                                 {"perfetto", timeline::write_series_trace}};
   bool is_written = false;
-  for (const auto& [option, write] : writers) {
-    if (values.count(option) == 0) continue;
-    write_to(values[option].as<std::string>(), [&](std::ostream& out) { write(series, out); });
+  for (const Writer& writer : kWriters) {
+    if (values.count(writer.option) == 0) continue;
+    write_to(values[writer.option].as<std::string>(),
+             [&](std::ostream& out) { writer.write(series, out); });
     is_written = true;
   }
   if (!is_written) timeline::write_series_text(series, values["width"].as<size_t>(), std::cout);

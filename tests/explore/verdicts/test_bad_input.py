@@ -76,7 +76,7 @@ class BadInput(ExploreTest):
     def test_results_of_another_command_are_not_gone_on_with(self):
         self.explore("--only", "verbs", command=[VICTIM])
         self.refused("--resume", "--only", "verbs", command=[VICTIM, "reports"],
-                     words=["of another command"])
+                     words=["from another command"])
 
     @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
     def test_a_full_disk_is_named_and_what_was_found_is_kept(self):
