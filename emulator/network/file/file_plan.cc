@@ -15,7 +15,8 @@ FilePlan::FilePlan(std::string text, Topology topology, std::vector<PortId> capt
       topology_(std::move(topology)),
       captured_ports_(std::move(captured_ports)) {
   if (const auto& dcqcn = topology_.nic.dcqcn)
-    notification_.emplace(dcqcn->cnp_interval, dcqcn->cnp_dscp);
+    notification_ =
+        engine::CongestionNotification{.interval = dcqcn->cnp_interval, .dscp = dcqcn->cnp_dscp};
 }
 
 std::unique_ptr<engine::SimulatedNetwork> FilePlan::build(uint64_t seed) const {
