@@ -162,7 +162,7 @@ int main(void) {
     def test_a_connection_works_there(self):
         # Which device is the first depends on the kernel: libibverbs takes them in the order of readdir(3).
         pingpong = f"ibv_rc_pingpong -d rocemu0 -g 0 -p {free_port()}"
-        self.run_there("sh", "-c", f"{pingpong} & rocemu wait --listening {pingpong.split()[-1]} && "
+        self.run_there("sh", "-c", f"{pingpong} & {ROCEMU} wait --listening {pingpong.split()[-1]} && "
                        f"{pingpong} localhost && wait $!", options=["--mount-sysfs"])
 
 
