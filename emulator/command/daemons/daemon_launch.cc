@@ -247,33 +247,33 @@ PrivateDaemon::PrivateDaemon(std::string dir, pid_t pid, RunLifetime lifetime)
 
 PrivateDaemon PrivateDaemon::start(const DaemonStart& start) {
   require_limits();
-  for (int attempt = 1;; ++attempt) {
-    // Until there is a daemon, which removes directories when we are gone.
-    std::optional<HeldSignals> held(std::in_place);
-    const std::string base = private_base_dir();
-    const OpenBase open_base(base);
-    const std::string dir = check_dir(new_private_dir(base));
-    Pipe ready = make_pipe();
-    RunLifetimeEnds lifetime = make_run_lifetime();
-    const UniqueFd scenario = file_of(start.scenario);
-    Launch launch{.arguments = command_line(dir, start),
-                  .ready_fd = ready.write_end.get(),
-                  .lifetime_fd = lifetime.follower.fd(),
-                  .log_fd = -1,
-                  .capture_fd = start.capture_fd,
-                  .scenario_fd = scenario.get(),
-                  .executes = !may_continue_as_daemon(daemon_path())};
-    launch.arguments.insert(launch.arguments.end(), {"--lifetime-fd", std::to_string(kLifetimeFd),
-                                                     "--run-pid", std::to_string(getpid())});
-    PrivateDaemon daemon(dir, fork_daemon(launch), std::move(lifetime.run));
-    held.reset();
-    ready.write_end.reset();
-    lifetime.follower.forget();
-    const std::string why = wait_until_ready(ready.read_end.get());
-    if (why.empty()) return daemon;
+  // Until there is a daemon, which makes the directories, and removes them when we are gone.
+  std::optional<HeldSignals> held(std::in_place);
+  const std::string base = private_base_dir();
+  require_trust(base);
+  const std::string dir = check_dir(new_private_dir(base));
+  Pipe ready = make_pipe();
+  RunLifetimeEnds lifetime = make_run_lifetime();
+  const UniqueFd scenario = file_of(start.scenario);
+  Launch launch{.arguments = command_line(dir, start),
+                .ready_fd = ready.write_end.get(),
+                .lifetime_fd = lifetime.follower.fd(),
+                .log_fd = -1,
+                .capture_fd = start.capture_fd,
+                .scenario_fd = scenario.get(),
+                .executes = !may_continue_as_daemon(daemon_path())};
+  launch.arguments.insert(launch.arguments.end(), {"--lifetime-fd", std::to_string(kLifetimeFd),
+                                                   "--run-pid", std::to_string(getpid())});
+  PrivateDaemon daemon(dir, fork_daemon(launch), std::move(lifetime.run));
+  held.reset();
+  ready.write_end.reset();
+  lifetime.follower.forget();
+  if (const std::string why = wait_until_ready(ready.read_end.get()); !why.empty()) {
     daemon.stop();
-    if (!open_base.made_fail(dir, why, attempt)) throw_start_error(why, *daemon.wait_status_);
+    throw_start_error(why, *daemon.wait_status_);
   }
+  require_trust(base);  // another user may have made it since
+  return daemon;
 }
 
 PrivateDaemon::~PrivateDaemon() {

@@ -96,6 +96,11 @@ std::string distrust_of_base(const std::string& base) {
   return "";
 }
 
+void require_trust(const std::string& base) {
+  if (const std::string distrust = distrust_of_base(base); !distrust.empty())
+    throw Failure("the runtime directory cannot be used: " + distrust);
+}
+
 void create_base(const std::string& base) {
   if (mkdir(base.c_str(), 0700) == 0) {
     // The umask may have taken rights from us. A run that ends may have removed it by now: the
@@ -105,8 +110,7 @@ void create_base(const std::string& base) {
   } else if (errno != EEXIST) {
     fail_with_errno("cannot make the runtime directory " + base, errno);
   }
-  if (const std::string distrust = distrust_of_base(base); !distrust.empty())
-    throw Failure("the runtime directory cannot be used: " + distrust);
+  require_trust(base);
 }
 
 std::string shared_dir() {

@@ -17,6 +17,9 @@ std::string private_base_dir();
 /// about it; empty if it is fine or does not exist.
 std::string distrust_of_base(const std::string& base);
 
+/// Throws Failure if there is such a distrust.
+void require_trust(const std::string& base);
+
 /// Makes BASE if it is missing. Throws Failure if that fails or BASE is not to be trusted.
 void create_base(const std::string& base);
 

@@ -182,8 +182,7 @@ int down(const Arguments& arguments) {
   const bool as_json = parse_options("down", arguments, options_of_down())["json"].as<bool>();
   const std::string base = base_dir();
   const std::string dir = shared_dir();
-  if (const std::string distrust = distrust_of_base(base); !distrust.empty())
-    throw Failure("the runtime directory cannot be used: " + distrust);
+  require_trust(base);
   bool has_misuse = false;
   const auto remove_all = [&] {
     has_misuse = finish_shared_sanitizer();

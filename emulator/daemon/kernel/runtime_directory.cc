@@ -32,12 +32,19 @@ bool is_base(const std::string& path) {
          "/tmp/" + name == fmt::format("{}{}", abi::kBaseInTmp, geteuid());
 }
 
+/// Makes the directory, and the one around it if need be. Another daemon that ends may remove that
+/// one in between.
 void make_directory(const std::string& path) {
-  if (mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return;
-  if (errno == ENOENT && mkdir(parent_of(path).c_str(), 0700) == 0) {
-    if (mkdir(path.c_str(), 0700) == 0) return;
+  constexpr int kAttempts = 20;  // each time another daemon would have to end at the wrong moment
+  for (int attempt = 1; mkdir(path.c_str(), 0700) != 0 && errno != EEXIST; ++attempt) {
+    if (errno != ENOENT || attempt == kAttempts) fail_start("cannot create " + path, errno);
+    const std::string parent = parent_of(path);
+    if (mkdir(parent.c_str(), 0700) == 0) {
+      chmod(parent.c_str(), 0700);  // the umask may have taken rights from us
+    } else if (errno != EEXIST) {
+      fail_start("cannot create " + parent, errno);
+    }
   }
-  fail_start("cannot create " + path, errno);
 }
 
 struct CloseDir {
