@@ -116,7 +116,7 @@ class BrokenDoctor(CommandTest):
                        self.build("int f;", "libc.so", "-shared", "-nostdlib",
                                   "-Wl,-soname,libc.musl-x86_64.so.1"))
         self.assert_finding(self.doctor(), "provider", "problem", "libc.musl-x86_64.so.1", "built with musl",
-                            "use the rocemu that was built with this C library")
+                            "use a rocemu that was built with this C library")
 
     def test_a_provider_of_another_layout_class(self):
         # libibverbs of another release looks for the extended queue pair elsewhere, and finds none.
@@ -217,7 +217,7 @@ class BrokenDoctor(CommandTest):
         program = self.build("int main(void) { return 0; }", "asan", "-fsanitize=address")
         findings = self.doctor(program, env={"ASAN_OPTIONS": "verify_asan_link_order=1"})
         self.assert_finding(findings, "sanitizers", "problem", "verify_asan_link_order=1",
-                            "take verify_asan_link_order out of ASAN_OPTIONS")
+                            "remove verify_asan_link_order from ASAN_OPTIONS")
 
     def test_a_program_on_a_file_system_that_is_mounted_noexec(self):
         mounted = self.scratch / "mounted"
@@ -225,7 +225,7 @@ class BrokenDoctor(CommandTest):
         before = self.in_namespace(f'mount -t tmpfs -o noexec tmpfs "{mounted}"\n'
                                    f'cp {shutil.which("true")} "{mounted}/program"')
         self.assert_finding(self.doctor(mounted / "program", before=before), "program", "problem",
-                            "mounted noexec", "copy it to another")
+                            "mounted noexec", "copy the file to another")
 
 
 class Paths(CommandTest):

@@ -144,7 +144,7 @@ class TheCommandSees(CommandTest):
                              ("--lockstep", ["up", "--lockstep"]),
                              ("--lockstep", ["explore", "--output", self.scratch / "found", "--", "true"])):
             result = self.rocemu("run", outer, "--", ROCEMU, *inner)
-            self.assertIn("no other such run inside of it; use the real clock", result.stderr)
+            self.assertIn("cannot contain another run in lockstep; use the real clock", result.stderr)
             self.assertNotIn(result.returncode, (0, 123, 124))
         for outer, inner in (("--lockstep", "--private"), ("--private", "--lockstep")):
             result = self.rocemu("run", outer, "--", ROCEMU, "run", inner, "--", "ibv_devices")
@@ -342,7 +342,7 @@ class OneProcessor(CommandTest):
 
     def test_is_one_that_may_be_used_and_for_lockstep(self):
         self.assert_one_line(self.rocemu("run", "--lockstep", "--processor", "100000", "--", "true"),
-                             2, "none of those that may be used here")
+                             2, "not one of the processors that may be used here")
         self.assert_one_line(self.rocemu("run", "--processor", str(self.one), "--", "true"),
                              2, "--processor needs --lockstep")
 

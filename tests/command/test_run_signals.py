@@ -148,7 +148,7 @@ class EveryProgramEnds(CommandTest):
         pids = sleepers(mark)
         process.terminate()
         errors = process.communicate()[1]
-        self.assertIn("rocemu: programs that SIGTERM did not end are killed:\n", errors)
+        self.assertIn("rocemu: programs that SIGTERM did not end get SIGKILL:\n", errors)
         for pid in pids:
             self.assertIn(f"  pid {pid}: cat {mark}\n", errors)
 
@@ -197,7 +197,7 @@ class LeftInTheBackground(CommandTest):
                               f"\nuntil pgrep -fx 'cat {mark}' >/dev/null; do sleep 0.01; done; exit 3")
                     result = self.rocemu("run", *options, "--", "sh", "-c", script)
                     self.assertEqual((sleepers(mark), result.returncode), ([], 3), result.stderr)
-                    self.assertRegex(result.stderr, "the command has ended, and its NIC with it; .*\n"
+                    self.assertRegex(result.stderr, "the command and its NIC have ended; .*\n"
                                      rf"  pid \d+: cat {mark}\n\Z")
 
     def test_may_finish_what_it_does(self):

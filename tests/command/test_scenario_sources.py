@@ -149,7 +149,7 @@ class ScenarioSources(CommandTest):
         for words in (["inject", ""], ["inject", "rtu-lost", ""]):
             self.assert_one_line(self.rocemu(*words), 2, "no rule given; for example: rocemu inject")
         for command in ("check", "scenarios"):
-            self.assert_one_line(self.rocemu(command, ""), 1, "give a file, or a name that rocemu "
+            self.assert_one_line(self.rocemu(command, ""), 1, "give a file, or a name from rocemu "
                                                               "scenarios lists")
 
     def test_a_rule_without_keys_is_answered_with_what_a_rule_has(self):

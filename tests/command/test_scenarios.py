@@ -92,8 +92,8 @@ class Scenarios(CommandTest):
     def test_strict_with_a_scenario_without_rules_is_warned_of(self):
         result = self.rocemu("run", "--strict", "--scenario", self.write("none.yaml"), "--", "true")
         self.assertEqual(result.returncode, 0)
-        self.assertEqual(result.stderr, "rocemu: warning: --strict has no rule to check, since the scenario has "
-                                        "none\n")
+        self.assertEqual(result.stderr, "rocemu: warning: --strict checks nothing, since the scenario has no "
+                                        "rules\n")
         self.assertEqual(self.rocemu("run", "--strict", "--", "true").stderr, "")
 
     def test_strict_asks_for_a_nic_of_its_own(self):

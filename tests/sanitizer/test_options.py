@@ -70,7 +70,7 @@ class Options(unittest.TestCase):
             self.assert_usage(f"{option} needs --sanitize", option, "x.json")
 
     def test_a_report_needs_an_extension_that_is_known(self):
-        self.assert_usage("has no extension of a format", "--sanitize", "--sanitize-report",
+        self.assert_usage("has an unknown extension", "--sanitize", "--sanitize-report",
                           "report")
 
     def report(self, name, *command):
@@ -130,7 +130,7 @@ class Options(unittest.TestCase):
         self.assertEqual(len(reports), 1)
 
     def test_a_rule_of_the_nic_has_no_thread_to_trap(self):
-        self.assert_usage("the NIC finds cq-overrun", "--sanitize", "--sanitize-trap", "cq-overrun")
+        self.assert_usage("cq-overrun is detected by the NIC", "--sanitize", "--sanitize-trap", "cq-overrun")
 
     def test_what_man_pages_leave_undefined_is_a_pattern(self):
         plain = rocemu_run(program("bad_end"), "undefined").stdout.splitlines()

@@ -90,7 +90,7 @@ class Shared(unittest.TestCase):
         for words, *options in (
                 ("there is no rule 'cq-overun'; did you mean 'cq-overrun'?", "--sanitize=cq-overun"),
                 ("needs --sanitize", "--sanitize-report", "x.json"),
-                ("has no extension of a format", "--sanitize", "--sanitize-report", "x"),
+                ("has an unknown extension", "--sanitize", "--sanitize-report", "x"),
                 ("cannot write --sanitize-report", "--sanitize", "--sanitize-report",
                  self.scratch / "none" / "x.json"),
                 ("cannot read --sanitize-suppressions", "--sanitize", "--sanitize-suppressions",

@@ -85,7 +85,7 @@ class LiveCapture(unittest.TestCase):
     def test_a_fifo_that_nobody_reads_is_a_message_and_no_hang(self):
         result = run(ROCEMU, "run", "--capture", self.fifo, "--", "echo", "ran", timeout=60)
         self.assertEqual(result.returncode, 1)
-        self.assertRegex(result.stdout, rf"\Arocemu: waiting for a reader of the FIFO {self.fifo}\n"
+        self.assertRegex(result.stdout, rf"\Arocemu: waiting for a program to read the FIFO {self.fifo}\n"
                                         rf"rocemu: cannot write the capture {self.fifo}: nobody "
                                         r"reads this FIFO[^\n]+\n\Z")
         self.assertEqual(processes_of(str(self.fifo)), [])

@@ -126,7 +126,7 @@ class SanitizedPrograms(unittest.TestCase):
         level, message, remedy = self.doctor(self.programs["g++ asan"],
                                              ASAN_OPTIONS="a=1:verify_asan_link_order=1")
         self.assertEqual(level, "problem")
-        self.assertIn("take verify_asan_link_order out of ASAN_OPTIONS", remedy)
+        self.assertIn("remove verify_asan_link_order from ASAN_OPTIONS", remedy)
         self.assertEqual(self.doctor(self.programs["g++ tsan"])[0], "note")
         self.assertIsNone(self.doctor("/bin/true"))
 

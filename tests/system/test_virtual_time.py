@@ -130,7 +130,7 @@ class GoldenRuns(unittest.TestCase):
         self.assertEqual(same.returncode, 0, same.stdout)
         other = self.run_it(messages="11")
         self.assertEqual(other.returncode, 1, other.stdout)
-        self.assertIn("the recordings part at line", other.stdout)
+        self.assertIn("the recordings first differ at line", other.stdout)
         self.assertIn("--update", other.stdout)
         self.assertEqual(self.run_it("--update", messages="11").returncode, 0)
         self.assertEqual(self.run_it(messages="11").returncode, 0)

@@ -171,7 +171,7 @@ class InARun(HangTest):
         self.assert_has_the_recording(result)
 
     def assert_has_the_recording(self, result):
-        self.assertIn("rocemu: the run is kept in ", result.stdout)
+        self.assertIn("rocemu: the recording of this run is in ", result.stdout)
         self.assertEqual({one.name for one in (self.scratch / "failed").iterdir()},
                          {"journal", "events.jsonl", "trace.pcap"} |
                          {one.name for one in (self.scratch / "failed").glob("report.txt")})
