@@ -181,7 +181,7 @@ TEST_F(PcapStream, LeavesFramesOutInsteadOfWaitingForItsReader) {
 TEST_F(PcapStream, IsGivenUpAtTheEndIfItsReaderTakesNothing) {
   write_too_much();
   EXPECT_FALSE(writer->finish());
-  EXPECT_THAT(writer->error(), HasSubstr("live: its reader takes no more"));
+  EXPECT_THAT(writer->error(), HasSubstr("live: its reader has stopped reading"));
   writer.reset();  // nor does this wait
 }
 
@@ -190,7 +190,7 @@ TEST_F(PcapStream, SaysThatItsReaderHasGone) {
   std::signal(SIGPIPE, SIG_IGN);
   writer->write(at(0ns), std::vector<uint8_t>(60));
   EXPECT_FALSE(writer->finish());
-  EXPECT_THAT(writer->error(), HasSubstr("live: its reader has gone"));
+  EXPECT_THAT(writer->error(), HasSubstr("live: its reader has exited"));
   EXPECT_TRUE(writer->write(at(0ns), std::vector<uint8_t>(60))) << "it is told once";
 }
 
@@ -217,7 +217,7 @@ TEST(CaptureFile, AFifoWithoutAReaderIsRefused) {
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
   const CaptureFile file = open_capture_file(path, {}, std::chrono::seconds(0));
   EXPECT_FALSE(file.fd);
-  EXPECT_THAT(file.error, HasSubstr(path + ": nobody reads this FIFO"));
+  EXPECT_THAT(file.error, HasSubstr(path + ": no program reads this FIFO"));
 }
 
 TEST(CaptureFile, ANameOfADescriptorIsThatDescriptor) {

@@ -96,14 +96,14 @@ class LiveCapture(unittest.TestCase):
             fifo.read(PCAP_HEADER)
         out, err = self.finish(process)
         self.assertIn("5000 iters", out)
-        self.assertRegex(err, r"\Arocemud: error: the capture [^\n]+: its reader has gone\n\Z")
+        self.assertRegex(err, r"\Arocemud: error: the capture [^\n]+: its reader has exited\n\Z")
 
     def test_a_reader_that_never_reads_delays_nobody_and_is_told(self):
         process = self.start(*pingpong_pair(*FAR_TOO_MANY), capture=self.fifo)
         with open(self.fifo, "rb"):
             out, err = self.finish(process)
         self.assertIn("5000 iters", out)
-        self.assertIn("its reader takes no more", err)
+        self.assertIn("its reader has stopped reading", err)
         self.assertRegex(err, r"\d+ frames are not in the capture .*: its reader was too slow")
 
     def test_a_reader_that_is_slow_misses_whole_frames_only(self):
@@ -200,7 +200,7 @@ class LiveCapture(unittest.TestCase):
                                 stderr=subprocess.PIPE, text=True, check=False, timeout=TIMEOUT)
         os.close(slave)
         self.assertEqual(result.returncode, 1)
-        self.assertIn("it is a terminal; pipe it to a reader", result.stderr)
+        self.assertIn("it is a terminal; pipe it to a program", result.stderr)
 
     def test_what_cannot_be_written_is_said_at_once(self):
         for name, reason in ((self.directory, "Is a directory"),
