@@ -90,7 +90,7 @@ class Captures(CommandTest):
         cut.write_bytes(whole[:-7])
         shown = self.timeline(cut)
         self.assertIn("SEND", shown)
-        self.assertIn("shown is what comes before", shown)
+        self.assertIn("only the part before is shown", shown)
 
     def test_what_is_no_capture_is_an_error(self):
         text = self.scratch / "text"

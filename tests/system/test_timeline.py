@@ -87,7 +87,7 @@ class Recordings(unittest.TestCase):
             result = run(ROCEMU, "timeline", self.recording)
             self.assertEqual(result.returncode, 0, result.stdout)
             self.assertIn("create_qp", result.stdout)
-            self.assertIn("shown is what comes before", result.stdout)
+            self.assertIn("only the part before is shown", result.stdout)
 
     def test_of_a_recording_of_another_version_the_capture_is_shown(self):
         self.record("rnr-recovers")
@@ -178,7 +178,7 @@ class Recordings(unittest.TestCase):
     def test_two_runs_are_beside_each_other_up_to_the_first_difference_and_beyond(self):
         self.record("rnr-recovers")
         first, self.recording = self.recording, self.recording.with_name("second")
-        self.assertIn("in both runs the same happens", self.timeline(first, first))
+        self.assertIn("both runs are equal", self.timeline(first, first))
         self.record("ghost-ack")
         shown = " ".join(self.timeline(first, self.recording, "--around-error", "2").split())
         self.assertIn("first difference", shown)

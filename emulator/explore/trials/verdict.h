@@ -39,7 +39,7 @@ struct Judgement {
   /// The places of its threads: "server#1: wait < main". They contain only the parts that are equal
   /// in each run, and are empty without a tool for stacks.
   std::vector<std::string> stacks = {};
-  bool is_warning = false;  // a misuse that a report calls a warning
+  bool is_warning = false;  // a misuse that is only a warning
 };
 
 struct Baseline {
@@ -50,7 +50,7 @@ struct Baseline {
 };
 
 struct Limits {
-  double slow = 10;  // times the baseline's virtual time, and kLeastSlowNs later
+  double slow = 10;  // factor of the baseline's virtual time; kLeastSlowNs is the minimum
   /// If true, a status above 128 is that of a signal. In lockstep it is false: there the NIC
   /// reports each process that crashes, and a shell may exit with any status.
   bool status_tells_signal = false;
