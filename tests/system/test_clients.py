@@ -179,7 +179,7 @@ class Clients(SharedDaemon):
             channel.close()
         self.wait_until(lambda: self.rocemu("show").returncode == 0, "room")
         [log] = self.base.rglob("*.log")
-        self.assertEqual(log.read_text().count("descriptors are short"), 1, log.read_text())
+        self.assertEqual(log.read_text().count("few file descriptors are left"), 1, log.read_text())
 
     def test_a_connection_that_cannot_be_accepted_waits_and_keeps_nobody_busy(self):
         pid = self.daemon_pid()

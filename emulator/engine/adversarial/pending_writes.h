@@ -58,7 +58,7 @@ class PendingWrites {
   std::optional<Instant> next_due() const;
   /// Returns when the last byte of the stream will be written: `now` if none is pending.
   Instant end_of(const Stream& stream, Instant now) const;
-  /// The same for bytes for which a later WRITE waits.
+  /// Returns when the bytes for which a later WRITE waits will be written.
   Instant ordered_end_of(const Stream& stream, Instant now) const;
 
  private:
