@@ -46,8 +46,8 @@ void send_drep(ProtocolContext& context, Connection& connection, const wire::CmD
 void on_dreq(ProtocolContext& context, const Arrival& from, const wire::CmDreq& dreq) {
   Connection* connection = context.table().find(ConnectionId{dreq.remote_comm_id});
   if (connection == nullptr || connection->remote_id != dreq.local_comm_id) {
-    // The peer wants to end the connection, which does not exist. This answer tells it not to
-    // repeat its DREQ.
+    // The peer wants to end the connection, which does not exist. With this answer it stops
+    // repeating its DREQ.
     return context.send(from.back, {.transaction_id = from.transaction_id,
                                     .message = wire::CmDrep{.local_comm_id = dreq.remote_comm_id,
                                                             .remote_comm_id = dreq.local_comm_id}});
