@@ -137,7 +137,7 @@ class Profiles(unittest.TestCase):
                       self.error_of("qp:\n  max_inline_data: 5000\n"))
         self.assertIn("wrong.yaml:3:17: least_inline 60 is more than max_inline_data 16",
                       self.error_of("qp:\n  max_inline_data: 16\n  least_inline: 60\n"))
-        self.assertIn("need 2 entries of the GID table, and gid_tbl_len is 1",
+        self.assertIn("need 2 entries of the GID table, but gid_tbl_len is 1",
                       self.error_of("port:\n  gid_tbl_len: 1\ngids:\n  types: [RoCE v1, RoCE v2]\nqp:\n  types: [RC]\n"))
         self.assertIn("atomics can be posted although atomic_cap is NONE",
                       self.error_of("device:\n  atomic_cap: NONE\npost:\n  opcodes: [SEND, ATOMIC_FETCH_AND_ADD]\n"))

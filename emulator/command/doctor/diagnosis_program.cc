@@ -176,7 +176,7 @@ Findings check_file(const std::string& path, int depth) {
   findings.push_back(check_libraries(path, *elf));
   if (reads_cycle_counter(path))
     findings.push_back({Level::kNote, kProgram,
-                        path + " reads the processor's cycle counter, which has real time in "
+                        path + " reads the processor's cycle counter, which shows real time in "
                                "lockstep, too",
                         ""});
   if (has_text(path, "Go buildinf:"))
