@@ -79,7 +79,7 @@ void read_fail_on(const std::string& text, explore::Options& options) {
     const std::optional<Verdict> verdict = explore::verdict_named(word);
     if (!verdict)
       throw UsageError("explore: --fail-on: there is no result '" + word +
-                       "'; use hang, crash, wrong, misuse, leak, slow and none");
+                       "'; use hang, crash, wrong, misuse, leak, slow or none");
     options.fails_on.insert(*verdict);
   }
 }

@@ -35,7 +35,7 @@ struct Misuse {
   uint64_t count = 1;
 };
 
-/// Which of the reported waits count. Another thread of the process can still end a wait.
+/// The reported waits that count. Another thread of the process can still end a wait.
 enum class Waits {
   kAll,      // the run is over
   kOfEnded,  // only waits of processes that have ended
