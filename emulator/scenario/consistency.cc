@@ -191,7 +191,8 @@ void check_event(Reading in, const Node& node) {
     if (group.test(becomes) && is_within(from, group)) return;
   }
   in.reader.fail(node,
-                 "an event stays one about a QP, a CQ, an SRQ or the device; say which events "
+                 "a rule cannot turn an event of one kind of object (QP, CQ, SRQ, device) into one "
+                 "of another; say which events "
                  "must become this one: event: QP_FATAL, for example");
 }
 

@@ -394,9 +394,9 @@ TEST(ScenarioError, RefusesErrnosAndStatusesThatCannotBe) {
               testing::HasSubstr("librdmacm makes ADDRINFO_RESOLVED itself"));
   EXPECT_EQ(rule_error("on: event, event: QP_FATAL, do: {event: COMM_EST}"), "no error");
   EXPECT_THAT(rule_error("on: event, event: QP_FATAL, do: {event: CQ_ERR}"),
-              testing::HasSubstr("an event stays one about a QP"));
+              testing::HasSubstr("a rule cannot turn an event of one kind"));
   EXPECT_THAT(rule_error("on: event, do: {event: PORT_ERR}"),
-              testing::HasSubstr("an event stays one about a QP"));
+              testing::HasSubstr("a rule cannot turn an event of one kind"));
   EXPECT_THAT(rule_error("on: completion, queue: send, opcode: RECV, do: drop"),
               testing::HasSubstr("this queue has no such opcode"));
   EXPECT_THAT(rule_error("on: frame, from: a, between: [a, b], do: drop"),

@@ -214,7 +214,7 @@ int profile(const Arguments& arguments) {
     return record_profile({words.empty() ? "" : words[0], text("device"), sysfs});
   }
   throw UsageError(
-      "profile: give list, show NAME, diff NAME NAME or record [FILE]; rocemu help profile "
+      "profile: use list, show NAME, diff NAME NAME or record [FILE]; rocemu help profile "
       "explains them");
 }
 

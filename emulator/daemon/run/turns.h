@@ -82,8 +82,8 @@ class Turns {
   /// Returns whether there has been a program. Until then no thread waits, and nothing can hang.
   bool has_seen_programs() const { return !everybody_.processes().empty() || !looked_at_.empty(); }
 
-  /// Returns whether the process that the ancestor started, to which the run belongs, has ended as
-  /// of the latest round of turns.
+  /// Returns whether the command of the run, which the ancestor started, had ended at the latest
+  /// round of turns.
   bool has_command_ended() const { return participants_->has_command_ended(); }
   /// Returns the same, according to the kernel at this moment.
   bool look_whether_command_ended();

@@ -16,7 +16,8 @@
 
 namespace rocemu::engine::adversarial {
 
-/// The messages that a QP receives as a responder, or as a requester, which have an order
+/// A series of messages that have an order: those that a QP receives as a responder, or those that
+/// it receives as a requester
 struct Stream {
   QpNumber qp;
   bool is_requester = false;

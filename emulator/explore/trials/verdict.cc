@@ -109,7 +109,7 @@ std::optional<Judgement> wrong(const RunFacts& facts, const Baseline& baseline) 
   const auto make = [&](const std::string& what, const std::string& difference) {
     return Judgement{
         Verdict::kWrong, what + " differs after " + last_calls(facts),
-        fmt::format("exits with 0, but its {} is not the baseline's: {}", what, difference)};
+        fmt::format("exits with 0, but its {} differs from the baseline's: {}", what, difference)};
   };
   if (facts.oracle != 0)
     return Judgement{Verdict::kWrong, fmt::format("oracle after {}", last_calls(facts)),

@@ -78,8 +78,8 @@ bool kernel_tells_places() {
   return tells;
 }
 
-/// Returns whether we may ask where the process's threads sleep. In proc(5), this is as secret as
-/// the program.
+/// Returns whether we may read where the process's threads sleep. The kernel protects this like the
+/// program's memory (proc(5)).
 bool may_ask(pid_t process) {
   char program[1];
   return readlink((proc::directory_of(process) + "/exe").c_str(), program, sizeof program) >= 0 ||
