@@ -1,5 +1,5 @@
-// The engine by itself: what a message costs from the post to both completions, without rings,
-// without another process, and with memory that is a plain array.
+// Measures the engine alone: the cost of a message from its post to both completions, without
+// rings, without another process, and with memory that is a plain array.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Linux rdma_rxe's conversations, with our engine in the place of each end: does it say the same?
+// Replays conversations of Linux rdma_rxe with our engine in the place of each end, and checks that
+// it sends the same packets.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

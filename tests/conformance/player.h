@@ -1,5 +1,6 @@
-// Plays one end of a captured conversation with our engine: everything the other end sent comes at
-// its time, everything this end's application must have done is done in its place.
+// Plays one end of a captured conversation with our engine. The frames of the other end arrive at
+// their times, and the application's actions are done at the places where the captured application
+// must have done them.
 #pragma once
 
 #include <string>

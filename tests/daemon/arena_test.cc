@@ -1,4 +1,4 @@
-// The memory that a client shares with the daemon: pieces of few segments, however many they are.
+// Tests the memory that a client shares with the daemon: many pieces need few segments.
 #include "emulator/daemon/base/arena.h"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-// Event channels of librdmacm at the daemon, against an engine that says yes to everything: what
-// depends on which events the program has read.
+// Tests librdmacm's event channels in the daemon, against an engine that accepts every request: the
+// behavior that depends on the events that the program has read.
 #include "emulator/daemon/rdmacm/cm_session.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// The whole daemon with its engine, in a thread, spoken to as a provider does.
+// Tests the whole daemon with its engine, which runs in a thread. The test talks to it like a
+// provider.
 #include "emulator/daemon/daemon.h"
 
 #include <gmock/gmock.h>

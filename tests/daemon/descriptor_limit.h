@@ -1,4 +1,4 @@
-// A process that has no file descriptors left.
+// Puts the process into a state without free file descriptors.
 #pragma once
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// What we write, libpcap reads.
+// Tests that libpcap can read the files that we write.
 #include "emulator/capture/pcap_writer.h"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// An engine that does nothing but remember: the inputs as lines, requests answered by a function.
+// An engine that only records: it keeps the inputs as lines, and a function answers the requests.
 #pragma once
 
 #include <cstring>

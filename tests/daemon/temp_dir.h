@@ -1,4 +1,4 @@
-// A directory of the test's own that goes with it.
+// A directory for a test, which is removed with this object.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// A program of random inputs to one engine, made from a seed, and the invariants that hold whatever
-// it does. Run twice it has to give the same outputs, byte for byte.
+// A program of random inputs to one engine, made from a seed, and the invariants that must always
+// hold. Two runs must produce the same outputs, byte for byte.
 #pragma once
 
 #include <cstdint>

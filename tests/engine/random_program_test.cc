@@ -1,4 +1,4 @@
-// The engine is a function of its inputs, and keeps its promises whatever they are.
+// Tests that the engine is a function of its inputs, and that its invariants hold for all inputs.
 #include "tests/engine/random_program.h"
 
 #include <gtest/gtest.h>

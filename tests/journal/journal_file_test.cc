@@ -1,4 +1,4 @@
-// Journals as files: whole, cut off anywhere, damaged anywhere.
+// Tests journal files: complete, truncated at any place, and damaged at any place.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// A replay does what was done, and finds the first thing that it does otherwise.
+// Tests that a replay repeats the recorded actions, and finds its first difference from them.
 #include "emulator/journal/replay.h"
 
 #include <gmock/gmock.h>

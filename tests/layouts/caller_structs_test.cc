@@ -1,7 +1,7 @@
-// Every struct that a program passes to libibverbs, between guards, through the libibverbs and the
-// headers of this machine: the provider writes and reads as much of it as this version has, and
-// libibverbs finds what it looks for in the provider's objects. Calls each verb, and each function
-// of ibv_qp_ex and ibv_cq_ex. Run under `rocemu run`.
+// Tests every struct that a program passes to libibverbs, between guards, with the libibverbs and
+// the headers of this machine. The provider must write and read only the part that exists in this
+// version, and libibverbs must find its fields in the provider's objects. The tests call each verb,
+// and each function of ibv_qp_ex and ibv_cq_ex. Run under `rocemu run`.
 //
 // scripts/check-releases compiles this with the headers of other releases.
 #include <dlfcn.h>

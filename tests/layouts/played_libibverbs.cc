@@ -1,4 +1,4 @@
-// Plays libibverbs as rdma-core has it, of the version that the macros PLAYED_... describe.
+// Imitates rdma-core's libibverbs of the version that the macros PLAYED_... describe.
 #include "tests/layouts/played_libibverbs.h"
 
 #include <infiniband/verbs.h>

@@ -1,4 +1,4 @@
-// The reaction point of DCQCN by its rules: Zhu et al., SIGCOMM 2015, section 3.
+// Tests the reaction point of DCQCN against its rules: Zhu et al., SIGCOMM 2015, section 3.
 #include "emulator/network/dcqcn.h"
 
 #include <gtest/gtest.h>

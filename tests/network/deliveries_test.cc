@@ -1,5 +1,5 @@
-// Network::next_delivery(): a caller that advances only then misses nothing, and wakes for nothing
-// on an idle network.
+// Tests Network::next_delivery(): a caller that advances only at that time misses no delivery, and
+// does not wake up on an idle network.
 #include <gtest/gtest.h>
 
 #include "tests/network/harness.h"

@@ -1,4 +1,4 @@
-// Faults of links, switches and NICs, ECMP, TTL and ECN.
+// Tests faults of links, switches and NICs, ECMP, TTL and ECN.
 #include <gtest/gtest.h>
 
 #include <algorithm>

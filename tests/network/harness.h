@@ -1,4 +1,4 @@
-// Runs a Network by itself: a sink that remembers what happened, and senders that never pause.
+// Runs a Network alone: with a sink that records the events, and senders that never pause.
 #pragma once
 
 #include <map>

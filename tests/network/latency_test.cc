@@ -1,5 +1,5 @@
-// When frames arrive on an idle path. Expected times are the store-and-forward formula:
-// each of the path's links takes bytes * 8 / rate, and its delay.
+// Tests when frames arrive on an idle path. Expected times follow from the store-and-forward
+// formula: each link of the path takes bytes * 8 / rate, and its delay.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Files of `--fabric`: what they say, and what is wrong in them.
+// Tests files of `--fabric`: the networks that they describe, and the errors in wrong files.
 #include "emulator/network/file/network_file.h"
 
 #include <gmock/gmock.h>

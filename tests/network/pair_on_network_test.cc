@@ -1,4 +1,4 @@
-// The engine on a simulated network: times, marks, CNPs and rates of two connected QPs.
+// Tests the engine on a simulated network: times, marks, CNPs and rates of two connected QPs.
 #include <gtest/gtest.h>
 
 #include "emulator/network/file/file_plan.h"

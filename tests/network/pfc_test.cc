@@ -1,4 +1,5 @@
-// Priority flow control, IEEE 802.1Qbb: no loss with the computed headroom, loss one byte below.
+// Tests priority flow control, IEEE 802.1Qbb: no loss with the computed headroom, and loss with one
+// byte less.
 #include <gtest/gtest.h>
 
 #include "emulator/engine/base/random.h"

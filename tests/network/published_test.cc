@@ -1,4 +1,4 @@
-// Published behavior. Each test computes the figure that its source expects.
+// Tests published behavior. Each test computes the figure that its source expects.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Throughput and queue lengths against queueing theory.
+// Compares throughput and queue lengths with queueing theory.
 #include <gtest/gtest.h>
 
 #include <cmath>

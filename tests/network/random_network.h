@@ -1,4 +1,4 @@
-// Random networks, frames and faults, from one seed.
+// Random networks, frames and faults, made from one seed.
 #pragma once
 
 #include <cstdint>

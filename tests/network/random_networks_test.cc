@@ -1,4 +1,4 @@
-// Random networks, traffic and faults: what holds for all of them.
+// Tests invariants with random networks, traffic and faults.
 #include <gtest/gtest.h>
 
 #include <algorithm>

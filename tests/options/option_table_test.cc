@@ -1,4 +1,4 @@
-// The rows of the option table, and what the commands make of them.
+// Tests the rows of the option table, and how the commands use them.
 #include "emulator/options/option_table.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// The "#!" line as the kernel reads it: fs/binfmt_script.c, execve(2) "Interpreter scripts",
+// Tests the "#!" line as the kernel reads it: fs/binfmt_script.c, execve(2) "Interpreter scripts",
 // env(1).
 #include "emulator/os/programs/script_file.h"
 

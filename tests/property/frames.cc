@@ -1,4 +1,4 @@
-// UC and UD: what each frame that arrives means.
+// UC and UD: the effects of each frame that arrives.
 #include <algorithm>
 
 #include "tests/property/world.h"

@@ -1,5 +1,5 @@
-// What a side's memory has to hold: bytes that the model knows, and places where it leaves open
-// what is there, since an operation failed half-way.
+// The expected contents of a side's memory: bytes that the model knows, and places with unknown
+// contents, since an operation failed in the middle.
 #pragma once
 
 #include <algorithm>

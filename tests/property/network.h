@@ -1,5 +1,5 @@
-// The link between two engines: frames take time, get lost, come twice and overtake each other, as
-// its seed says.
+// The link between two engines. Its seed determines how long frames take, and which are lost,
+// duplicated and reordered.
 #pragma once
 
 #include <cstdint>

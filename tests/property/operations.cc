@@ -1,4 +1,4 @@
-// The operations of the applications, and the model's notes about them.
+// The operations of the applications, and how the model records them.
 #include <algorithm>
 #include <bit>
 

@@ -1,4 +1,4 @@
-// Random verb programs: what two connected applications do, and what their link does to them.
+// Random verbs programs: the actions of two connected applications, and the faults of their link.
 #pragma once
 
 #include <array>

@@ -1,5 +1,6 @@
-// Random programs of two connected applications, over RC, XRC, UC and UD and a link that loses,
-// doubles and reorders frames: memory and completions equal a simple model's.
+// Runs random programs of two connected applications, over RC, XRC, UC and UD and a link that
+// loses, duplicates and reorders frames. Their memory and completions must equal those of a simple
+// model.
 #include <fmt/format.h>
 #include <rapidcheck.h>
 

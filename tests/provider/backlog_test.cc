@@ -1,4 +1,4 @@
-// For how long a thread need not look for completions (docs/design/waiting.md).
+// Tests how long a thread need not check for completions (docs/design/waiting.md).
 #include "verbs_provider/context/backlog.h"
 
 #include <gtest/gtest.h>

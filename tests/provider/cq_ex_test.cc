@@ -1,4 +1,5 @@
-// The functions of an ibv_cq_ex, ibv_create_cq_ex(3), over a completion queue that the test fills.
+// Tests the functions of an ibv_cq_ex, ibv_create_cq_ex(3), with a completion queue that the test
+// fills.
 #include <gtest/gtest.h>
 
 #include <ctime>

@@ -1,4 +1,4 @@
-// Which mapped files the daemon may have to wait for.
+// Tests for which mapped files the daemon may have to wait.
 #include "verbs_provider/context/file_systems.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What /proc/self/maps says of memory that the test has made, in either way.
+// Tests what both ways to read /proc/self/maps report about memory that the test has created.
 #include "verbs_provider/context/memory_map.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// ibv_poll_cq(3) and ibv_req_notify_cq(3) over a completion queue that the test fills.
+// Tests ibv_poll_cq(3) and ibv_req_notify_cq(3) with a completion queue that the test fills.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,4 +1,4 @@
-// ibv_post_send(3) and ibv_post_recv(3) over work queues that the test looks into.
+// Tests ibv_post_send(3) and ibv_post_recv(3) with work queues that the test reads.
 #include <gtest/gtest.h>
 
 #include <cerrno>

@@ -1,4 +1,4 @@
-// Which process this is, as fork() sees it, and what must not be done in a child.
+// Tests how the provider recognizes its process after fork(), and what it must not do in a child.
 #include "verbs_provider/base/process.h"
 
 #include <gtest/gtest.h>

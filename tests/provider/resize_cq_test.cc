@@ -1,4 +1,4 @@
-// ibv_resize_cq(3) and ibv_modify_cq(3) as the daemon sees them.
+// Tests the requests of ibv_resize_cq(3) and ibv_modify_cq(3) to the daemon.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 

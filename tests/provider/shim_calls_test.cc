@@ -1,4 +1,4 @@
-// The replaced functions of libc, as the test program itself calls them.
+// Tests the replaced functions of libc, which the test program calls itself.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>

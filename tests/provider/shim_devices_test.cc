@@ -1,4 +1,4 @@
-// Devices: sockets that look like character devices, and requests over them.
+// Tests devices: sockets that look like character devices, and requests over them.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>

@@ -1,4 +1,4 @@
-// How long the empty polls of a thread may wait (docs/design/waiting.md).
+// Tests how long the empty polls of a thread may wait (docs/design/waiting.md).
 #include "verbs_provider/polling/wait_budget.h"
 
 #include <gtest/gtest.h>

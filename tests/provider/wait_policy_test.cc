@@ -1,4 +1,4 @@
-// How a thread waits that polls for completions (docs/design/waiting.md).
+// Tests how a thread waits that polls for completions (docs/design/waiting.md).
 #include "verbs_provider/polling/wait_policy.h"
 
 #include <gtest/gtest.h>

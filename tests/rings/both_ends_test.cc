@@ -1,6 +1,7 @@
-// A program's thread and the daemon's, each with its own functions, over the rings between them:
-// what one publishes the other sees whole, in order, and without a lost wake-up. The orders that
-// this needs are in docs/design/shared-memory-order.md; ThreadSanitizer checks them too.
+// Tests the rings between a program's thread and the daemon's thread, each with its own functions:
+// all that one publishes must reach the other completely, in order, and without a lost wake-up. The
+// memory orders that this needs are in docs/design/shared-memory-order.md; ThreadSanitizer checks
+// them too.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/eventfd.h>

@@ -1,4 +1,4 @@
-// Each row of the table of effects by itself: a rule with the effect, and the places where it is
+// Tests each row of the table of effects alone: a rule with the effect, and the places where it is
 // refused.
 #include "emulator/scenario/effects.h"
 

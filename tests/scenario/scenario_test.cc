@@ -1,4 +1,4 @@
-// Scenario files: what they mean, and what is said of wrong ones (docs/scenarios.md).
+// Tests the meaning of scenario files, and the messages for wrong ones (docs/scenarios.md).
 #include "emulator/scenario/scenario.h"
 
 #include <gmock/gmock.h>

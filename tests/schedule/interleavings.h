@@ -1,6 +1,6 @@
 // Runs programs that share atomic words through every interleaving of their accesses. A program is
-// a function that does the same each time it reads the same: so a step runs it anew from its
-// beginning, gives it the values that it has read before, and stops it after one access more.
+// a function that does the same whenever it reads the same values. So a step runs it again from its
+// start, gives it the values that it has read before, and stops it after one more access.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The figures follow from the constants of poll_time.h: a poll costs 50 ns.
+// The numbers follow from the constants of poll_time.h: a poll costs 50 ns.
 #include "emulator/schedule/poll_time.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Scripts about the cost of polling for something that is not there, and about threads that poll at
-// the same time. A poll costs 50 ns; the constants are those of emulator/schedule/poll_time.h and
+// Scripts about the time that polls without a result take, and about threads that poll at the same
+// time. A poll costs 50 ns; the constants are those of emulator/schedule/poll_time.h and
 // docs/design/time.md.
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Probabilistic concurrency testing: which thread is next, and where it is stopped. PCT is
+// Tests probabilistic concurrency testing: which thread runs next, and where it is stopped. PCT is
 // Burckhardt, Kothari, Musuvathi, Nagarakatte, "A randomized scheduler with probabilistic
 // guarantees of finding bugs", ASPLOS 2010.
 #include "emulator/schedule/priority_order.h"

@@ -1,5 +1,6 @@
-// Random threads that work, sleep, poll, and wait for each other and for the NIC: none that is
-// ready is forgotten, time passes no deadline, and the same threads have the same run each time.
+// Tests random threads that work, sleep, poll, and wait for each other and for the NIC: each ready
+// thread runs in the end, time passes no deadline, and the same threads have the same run each
+// time.
 #include <rapidcheck.h>
 
 #include <algorithm>

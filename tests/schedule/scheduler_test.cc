@@ -1,4 +1,4 @@
-// Which thread goes next, when time moves, when a run hangs and when it is over: scripts.
+// Scripts that test which thread runs next, when time advances, and when a run hangs or ends.
 #include "emulator/schedule/scheduler.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The scheduler step by step: also the steps that scripts leave out, and how long it waits.
+// Tests the scheduler step by step: also the steps that scripts omit, and how long it waits.
 #include <gtest/gtest.h>
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// A turn passes between daemon and thread by two words that both write. Every interleaving of their
-// accesses is run: no turn is lost, and none is had twice.
+// Tests how a turn passes between daemon and thread by two words that both write. The test runs
+// every interleaving of their accesses: no turn is lost, and no turn is taken twice.
 #include "emulator/abi/turn_handshake.h"
 
 #include <gmock/gmock.h>

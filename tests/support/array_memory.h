@@ -1,5 +1,5 @@
-// Application memory for the engine: arrays, one list of them per client, and what each client says
-// it has taken from its CQs. What lies outside every array is not mapped.
+// Application memory for the engine: each client has a list of arrays, and the number of entries
+// that it reports as taken from its CQs. All memory outside the arrays is unmapped.
 #pragma once
 
 #include <cstdint>

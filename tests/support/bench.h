@@ -1,4 +1,4 @@
-// An engine on the bench: its clock, its memory, and the verbs of its clients as plain calls.
+// An engine for tests, with its clock, its memory, and its clients' verbs as plain calls.
 #pragma once
 
 #include <chrono>

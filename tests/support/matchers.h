@@ -1,4 +1,4 @@
-// Outputs as text, and what a script may expect of one.
+// Outputs as text, and the expectations of scripts about them.
 #pragma once
 
 #include <functional>

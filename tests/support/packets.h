@@ -1,4 +1,4 @@
-// Short ways to say which packet: to deliver one, or to expect one.
+// Short functions to describe a packet that is delivered or expected.
 #pragma once
 
 #include <cstdint>

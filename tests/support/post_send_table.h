@@ -1,6 +1,6 @@
 // The table of ibv_post_send(3), "Each QP Transport Service Type supports a specific set of
-// opcodes", and where this device differs from it. The provider and the engine are both held
-// against it.
+// opcodes", and the differences of this device. The provider and the engine are both compared with
+// it.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Calls that a rule may make fail, each with all that it needs.
+// Calls that a rule can make fail, each with the objects that it needs.
 #pragma once
 
 #include <fcntl.h>

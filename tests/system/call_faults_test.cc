@@ -1,5 +1,5 @@
-// docs/faults.md, "Calls": every function of verbs.h and rdma_cma.h that can fail does so when the
-// page's rule for it is in force, with that errno, and only then. Which functions there are is
+// Tests docs/faults.md, "Calls": every function of verbs.h and rdma_cma.h that can fail does so
+// while the page's rule for it applies, with that errno, and only then. The list of functions is
 // taken from the headers, so that none can be missing.
 #include <map>
 #include <regex>

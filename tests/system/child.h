@@ -1,4 +1,5 @@
-// A child of fork() that says by a pipe what it finds wrong, and what it was at when it crashed.
+// A child of fork(). It reports over a pipe the errors that it finds and, if it crashes, its last
+// action.
 #pragma once
 
 #include <sys/syscall.h>

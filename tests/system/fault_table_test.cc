@@ -1,5 +1,5 @@
-// docs/statuses.md: every ibv_wc_status, ibv_event_type and rdma_cm_event_type is caused by the
-// rule that the page names for it, in this program of the public API. Which values there are is
+// Tests docs/statuses.md: every ibv_wc_status, ibv_event_type and rdma_cm_event_type is caused by
+// the rule that the page names for it, in this program of the public API. The list of values is
 // taken from the headers, so that none can be missing.
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>

@@ -1,5 +1,5 @@
-// docs/statuses.md and docs/faults.md as tests read them, and the daemon that they run under as
-// docs/control.md has it.
+// Reads docs/statuses.md and docs/faults.md for tests, and controls the daemon of the test's run as
+// docs/control.md describes.
 #pragma once
 
 #include <gtest/gtest.h>

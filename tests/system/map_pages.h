@@ -1,4 +1,4 @@
-// Memory a test may make holes in.
+// Memory in which a test may unmap pages.
 #pragma once
 
 #include <sys/mman.h>

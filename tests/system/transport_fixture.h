@@ -1,5 +1,5 @@
-// QPs of every transport service type, through the public libibverbs API only: made, brought to RTS
-// as ibv_modify_qp(3)'s tables say, and what can be posted to them.
+// QPs of every transport service type, through the public libibverbs API only: created, brought to
+// RTS as ibv_modify_qp(3)'s tables describe, and the requests that can be posted to them.
 #pragma once
 
 #include "tests/system/verbs_fixture.h"

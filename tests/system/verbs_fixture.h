@@ -1,5 +1,5 @@
 // Two RC QPs of one process, connected to each other on the first device, through the public
-// libibverbs API only: what the tests of man page sentences stand on. Run under `rocemu run`.
+// libibverbs API only. The tests of man page sentences use them. Run under `rocemu run`.
 #pragma once
 
 #include <gtest/gtest.h>

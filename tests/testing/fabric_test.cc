@@ -1,5 +1,5 @@
-// rocemu::testing::Fabric, in a process for which no variable was set: its own libibverbs calls
-// reach the NIC.
+// Tests rocemu::testing::Fabric in a process without environment variables for it: the process's
+// own libibverbs calls must reach the NIC.
 #include <unistd.h>
 
 #include <cerrno>

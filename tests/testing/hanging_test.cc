@@ -1,5 +1,5 @@
-// A test program with a Fabric that hangs: hanging_test WAY real|virtual|lockstep. README's form of
-// a test suite, without GoogleTest, since here the suite has to end badly.
+// A test program with a Fabric that hangs: hanging_test WAY real|virtual|lockstep. It has the form
+// of a test suite from README, but does not use GoogleTest, since the suite must fail here.
 #include <infiniband/verbs.h>
 #include <rocemu/testing.h>
 

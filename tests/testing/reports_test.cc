@@ -1,5 +1,5 @@
-// Fabric::reports(): of programs that the test starts, and of the test's own calls. It runs by
-// itself and in `rocemu run --lockstep --sanitize` (test_reports.py).
+// Tests Fabric::reports() for programs that the test starts, and for the test's own calls. It runs
+// alone and in `rocemu run --lockstep --sanitize` (test_reports.py).
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 #include <unistd.h>

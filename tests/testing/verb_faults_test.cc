@@ -1,4 +1,4 @@
-// Rules that make calls fail which a program does without the daemon as long as there is no rule.
+// Tests rules that make calls fail that a program makes without the daemon while there is no rule.
 #include <cerrno>
 
 #include "tests/testing/connection.h"

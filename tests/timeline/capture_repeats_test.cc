@@ -1,5 +1,5 @@
-// Repeated frames in a capture: they get a reason only where the capture shows one. The ACK timeout
-// is 4.096 us * 2^code (IBTA vol 1, 9.7.6.1.3), the RNR timers are those of table 45.
+// Tests repeated frames in a capture: they get a reason only if the capture shows one. The ACK
+// timeout is 4.096 us * 2^code (IBTA vol 1, 9.7.6.1.3), the RNR timers are those of table 45.
 #include "emulator/timeline/reading/capture_repeats.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,4 @@
-// Records what an engine on the bench does, as the daemon records it, and reads the recording as a
-// timeline.
+// Records the events of a test engine as the daemon does, and reads the recording as a timeline.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// Frames that are sent again, as a timeline of a recording explains them. Times are those of IBTA
+// Tests how a timeline of a recording explains frames that are sent again. Times are those of IBTA
 // vol 1: the ACK timeout of 9.7.6.1.3, 4.096 us * 2^timeout, and the RNR timers of table 45.
 #include <gmock/gmock.h>
 

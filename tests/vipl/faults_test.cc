@@ -1,5 +1,5 @@
-// Faults of the network and of the device as a VIPL program sees them. The NIC is this program's
-// own, in virtual time: retries are over at once.
+// Tests faults of the network and of the device in a VIPL program. The NIC belongs to this program
+// and is in virtual time, so that retries take no real time.
 #include <rocemu/testing.h>
 
 #include "tests/vipl/vipl_fixture.h"

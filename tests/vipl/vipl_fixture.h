@@ -1,4 +1,5 @@
-// A NIC with memory, descriptors and VIs, by VIPL's own calls only. Run under `rocemu run`.
+// A NIC with memory, descriptors and VIs, created with VIPL's own calls only. Run under `rocemu
+// run`.
 #pragma once
 
 #include <gtest/gtest.h>

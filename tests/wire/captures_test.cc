@@ -1,4 +1,4 @@
-// Every frame that Linux rdma_rxe put on a wire, against the whole codec.
+// Checks the whole codec with every frame of the captures of Linux rdma_rxe.
 #include "tests/wire/captures.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// The connection manager's messages: every one of rxe's captures both ways, every field at the
-// place where IBTA vol 1, 12.6 and 12.11 put it, and every refusal.
+// Tests the connection manager's messages: all those of rxe's captures in both directions, every
+// field at its place in IBTA vol 1, 12.6 and 12.11, and every refusal.
 #include "wire/cm/cm_messages.h"
 
 #include <gtest/gtest.h>

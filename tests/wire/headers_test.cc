@@ -1,4 +1,4 @@
-// Each header on its own: fixed bytes both ways, into a dirty buffer.
+// Tests each header alone: fixed bytes in both directions, into a buffer that is not zeroed.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Prints the place of each NIC, determined like in NCCL's net_ib.cc and Mooncake's topology.cpp,
+// Prints the location of each NIC, determined as in NCCL's net_ib.cc and Mooncake's topology.cpp,
 // and for each NUMA node the NICs that they would choose there.
 #include <infiniband/verbs.h>
 

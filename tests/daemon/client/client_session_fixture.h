@@ -1,4 +1,4 @@
-// A client's connection to a ClientSession, whose engine says yes to everything.
+// A client's connection to a ClientSession whose engine accepts every request.
 #pragma once
 
 #include <fcntl.h>

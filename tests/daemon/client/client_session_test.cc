@@ -1,4 +1,5 @@
-// The control protocol, spoken well and badly, against an engine that says yes to everything.
+// Tests the control protocol with correct and with wrong messages, against an engine that accepts
+// every request.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>

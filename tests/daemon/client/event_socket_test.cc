@@ -1,5 +1,5 @@
-// Completion channels and async fds: nothing is lost while the client does not read, and events of
-// a destroyed object are taken back.
+// Tests completion channels and async fds: no event is lost while the client does not read, and
+// events of a destroyed object are removed.
 #include "emulator/daemon/client/event_socket.h"
 
 #include <fcntl.h>

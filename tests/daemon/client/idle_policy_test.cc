@@ -1,4 +1,4 @@
-// How a thread of the daemon waits (docs/design/waiting.md).
+// Tests how a thread of the daemon waits (docs/design/waiting.md).
 #include "emulator/daemon/client/idle_policy.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// The pump between a client's memory, in which anything may stand, and an engine that only gets
-// what can be.
+// Tests the pump between a client's memory, which can contain anything, and the engine, which must
+// only get valid requests.
 #include "emulator/daemon/client/ring_pump.h"
 
 #include <gmock/gmock.h>

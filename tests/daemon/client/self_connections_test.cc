@@ -1,4 +1,5 @@
-// A QP that is connected to itself, though its program exchanged numbers with another.
+// Tests a QP that is connected to itself although its program exchanged QP numbers with another
+// program.
 #include "emulator/daemon/client/self_connections.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// The files that libibverbs and others were seen to need, and where the kernel has them.
+// Tests the files that libibverbs and other programs are known to read, at the paths where the
+// kernel has them.
 #include "emulator/daemon/kernel/sysfs_tree.h"
 
 #include <gtest/gtest.h>

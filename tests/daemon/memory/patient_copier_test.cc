@@ -1,4 +1,5 @@
-// Copies to and from a page that comes late, in both ways into a process: here our own.
+// Tests copies to and from a page that is provided late, by both ways to access a process's memory.
+// The process here is the test itself.
 #include "emulator/daemon/memory/patient_copier.h"
 
 #include <fcntl.h>

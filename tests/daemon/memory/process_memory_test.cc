@@ -1,4 +1,4 @@
-// Both ways into another process, with the ranges a client may name.
+// Tests both ways to access another process's memory, with the ranges that a client may name.
 #include "emulator/daemon/memory/process_memory.h"
 
 #include <fcntl.h>

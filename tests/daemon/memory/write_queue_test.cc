@@ -1,4 +1,4 @@
-// Short writes wait for one another, and programs cannot detect this.
+// Tests that short writes are collected, and that programs cannot detect this.
 #include "emulator/daemon/memory/write_queue.h"
 
 #include <gtest/gtest.h>

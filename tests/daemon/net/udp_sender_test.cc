@@ -1,4 +1,4 @@
-// In which system calls frames leave, and in which order (docs/design/udp.md).
+// Tests in which system calls frames are sent, and in which order (docs/design/udp.md).
 #include "emulator/daemon/net/udp_sender.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// When all threads of some processes are asleep.
+// Tests when all threads of some processes are asleep.
 #include "emulator/daemon/run/quiescence.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// What the classes of `--adversarial` may do and what they must keep (IBTA vol 1, 9.5 and o9-20;
-// ibv_reg_mr(3)), looked at after each step of many seeds.
+// Tests what the classes of `--adversarial` may do and which guarantees they must keep (IBTA vol 1,
+// 9.5 and o9-20; ibv_reg_mr(3)). The tests check this after each step, for many seeds.
 #include "emulator/engine/adversarial/adversary.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// A NIC that is paused and continues frame by frame (`rocemu pause`, `rocemu step`).
+// Tests a NIC that is paused and continues frame by frame (`rocemu pause`, `rocemu step`).
 #include <gtest/gtest.h>
 
 #include "tests/support/pair.h"

@@ -1,13 +1,14 @@
-// rxe's conversations, once in the place of each side: what the capture's peer sent is delivered
-// frame by frame, what the capture's own side sent has to come out, field by field.
+// Replays rxe's conversations, with our side in the place of each end: the frames of the capture's
+// peer are delivered one by one, and those of the capture's own side must be sent with the same
+// fields.
 //
-// What may differ, and is put right before the comparison:
+// Some fields may differ and are adjusted before the comparison:
 //   - communication IDs of this side (rxe's are byte-swapped counters, ours random)
-//   - transaction IDs that this side begins (an answer's has to be that of what it answers)
+//   - transaction IDs that this side begins (an answer must have the ID of its request)
 //   - the IPv4 identification (rxe counts, here it is 0), and with it checksum and ICRC
-//   - the BTH's PSN (each capture is the middle of rxe's count)
-// Everything that is the consumer's to choose (QP numbers, starting PSNs, private data ...) is
-// taken from the capture.
+//   - the BTH's PSN (each capture starts in the middle of rxe's count)
+// All values that the consumer chooses (QP numbers, starting PSNs, private data ...) are taken from
+// the capture.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Many connections: at once and half open, and one after the other.
+// Tests many connections: at once and half open, and one after the other.
 #include <gtest/gtest.h>
 #include <malloc.h>
 

@@ -1,5 +1,5 @@
-// Two connection managers and what is between them: two devices of one fabric, one device with
-// itself, and two fabrics joined by a link that loses, repeats and reorders.
+// Tests two connection managers with different paths between them: two devices of one fabric, one
+// device with itself, and two fabrics that are joined by a link that loses, repeats and reorders.
 #include <gtest/gtest.h>
 
 #include <map>

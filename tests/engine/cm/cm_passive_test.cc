@@ -1,4 +1,4 @@
-// The passive side of a connection's establishment (IBTA vol 1, 12.9), message by message.
+// Tests how the passive side establishes a connection (IBTA vol 1, 12.9), message by message.
 #include <gtest/gtest.h>
 
 #include "tests/support/cm_script.h"

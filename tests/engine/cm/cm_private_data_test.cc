@@ -1,5 +1,5 @@
-// Private data of every length in every command that carries some: as much as the message has room
-// for behind what the connection manager itself puts there, and not a byte more.
+// Tests private data of every length in every command that has some: the limit is the space of the
+// message after the connection manager's own part, to the byte.
 #include <gtest/gtest.h>
 
 #include <algorithm>

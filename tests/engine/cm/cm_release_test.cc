@@ -1,5 +1,5 @@
-// The end of a connection (IBTA vol 1, 12.9): DREQ, DREP, timewait; and what is asked of it that
-// RoCE does not have.
+// Tests the end of a connection (IBTA vol 1, 12.9): DREQ, DREP, timewait; and requests for features
+// that RoCE does not have.
 #include <gtest/gtest.h>
 
 #include "tests/support/cm_script.h"

@@ -1,6 +1,7 @@
-// A requester against a responder, and one fault: each frame of an exchange in turn is lost,
-// duplicated, delayed behind the next three of its direction, or corrupted. However much work is
-// outstanding, everything completes once, in order, with the right data, and one retry is enough.
+// Tests a requester and a responder with one fault: each frame of an exchange in turn is lost,
+// duplicated, delayed until after the next three of its direction, or corrupted. For any amount of
+// outstanding work, every request completes once, in order, with the right data, and one retry is
+// enough.
 #include <gtest/gtest.h>
 #include <malloc.h>
 

@@ -1,4 +1,4 @@
-// Which of the occurrences that agree a rule acts on.
+// Tests on which of the matching occurrences a rule acts.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// A device with a network beyond the fabric: what comes from there, and what it is taken for.
+// Tests a device with a network outside the fabric: which frames from there it accepts, and how it
+// treats them.
 #include <gtest/gtest.h>
 
 #include <algorithm>

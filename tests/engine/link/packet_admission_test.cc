@@ -1,4 +1,4 @@
-// Which frames reach a QP at all, and how the others are counted (IBTA vol 1, 9.6).
+// Tests which frames reach a QP, and how the others are counted (IBTA vol 1, 9.6).
 #include <gtest/gtest.h>
 
 #include "tests/support/script.h"

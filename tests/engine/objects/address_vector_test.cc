@@ -1,5 +1,5 @@
-// Address vectors: which are refused, and where the others lead (ibv_modify_qp(3) ah_attr,
-// ibv_create_ah(3); IBTA annex A17).
+// Tests which address vectors are refused, and to which destination the others lead
+// (ibv_modify_qp(3) ah_attr, ibv_create_ah(3); IBTA annex A17).
 #include <gtest/gtest.h>
 
 #include <cerrno>

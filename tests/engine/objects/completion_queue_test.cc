@@ -1,5 +1,5 @@
-// A completion queue's counts and its requests for notification (ibv_req_notify_cq(3); IBTA vol 1,
-// 11.4.2.2).
+// Tests a completion queue's counts and its requests for notification (ibv_req_notify_cq(3); IBTA
+// vol 1, 11.4.2.2).
 #include "emulator/engine/objects/completion_queue.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Changing a completion queue: ibv_resize_cq(3), ibv_modify_cq(3); and what a device says that it
-// has of memory (ibv_query_device_ex(3)).
+// Tests changes to a completion queue: ibv_resize_cq(3), ibv_modify_cq(3); and the amount of memory
+// that a device reports (ibv_query_device_ex(3)).
 #include <gtest/gtest.h>
 
 #include <cerrno>

@@ -1,4 +1,4 @@
-// A device that is pulled out while programs use it, and what its programs and peers see.
+// Tests what programs and their peers see if a device is removed while programs use it.
 #include <gtest/gtest.h>
 
 #include <cerrno>

@@ -1,4 +1,4 @@
-// Clients that are gone, with few objects or with very many.
+// Tests clients that end, with few objects or with very many.
 #include <gtest/gtest.h>
 
 #include <vector>

@@ -1,5 +1,5 @@
-// Every limit that a profile shows is met: what it allows is done, one more is refused with the
-// error of its driver.
+// Tests every limit that a profile reports: requests up to the limit succeed, and one more is
+// refused with the error of the NIC's driver.
 #include <gtest/gtest.h>
 
 #include <cerrno>

@@ -1,4 +1,5 @@
-// A client may leave any number of objects behind: no other client waits for its end.
+// Tests that other clients do not wait while the objects of a client that ended are removed,
+// however many they are.
 #include <gtest/gtest.h>
 
 #include <cerrno>

@@ -1,4 +1,4 @@
-// rdma_cm ids with link-local addresses, which are valid on one interface only.
+// Tests rdma_cm ids with link-local addresses, which are valid on one interface only.
 #include <gtest/gtest.h>
 
 #include <cerrno>

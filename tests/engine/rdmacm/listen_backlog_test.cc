@@ -1,5 +1,5 @@
-// rdma_listen(3): "backlog: backlog of incoming connection requests". As Linux's rdma_ucm counts:
-// requests whose event the program has not read.
+// rdma_listen(3): "backlog: backlog of incoming connection requests". Counts as Linux's rdma_ucm
+// does: the requests whose event the program has not read.
 #include <gtest/gtest.h>
 
 #include <cerrno>

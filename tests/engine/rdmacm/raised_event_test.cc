@@ -1,4 +1,4 @@
-// Events of rdma_cm ids that rules make up (docs/scenarios.md, raise_cm).
+// Tests events of rdma_cm ids that are caused by rules (docs/scenarios.md, raise_cm).
 #include <gtest/gtest.h>
 
 #include <cerrno>

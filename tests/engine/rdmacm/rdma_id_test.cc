@@ -1,4 +1,5 @@
-// rdma_cm ids as far as they need no peer: addresses, ports, options, groups, and what is refused.
+// Tests the operations on rdma_cm ids that need no peer: addresses, ports, options, groups, and
+// refused requests.
 #include <gtest/gtest.h>
 
 #include <cerrno>

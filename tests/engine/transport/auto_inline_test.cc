@@ -1,5 +1,5 @@
-// Short messages that a send WQE carries behind its list, or of which it names the slot: nothing is
-// read from the application, and nothing else differs.
+// Tests short messages that a send WQE contains after its list, or that are in a slot whose number
+// it contains. Nothing is read from the application's memory, and there is no other difference.
 #include <gtest/gtest.h>
 
 #include "tests/support/pair.h"

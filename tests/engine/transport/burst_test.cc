@@ -1,5 +1,5 @@
-// Frames that came from outside in one burst: one ACK for the requests of a QP among them (IBTA vol
-// 1, 9.7.5.1.2), or for as many as FabricConfig::ack_coalescing allows.
+// Tests frames that arrive from outside in one burst: one ACK acknowledges all requests of a QP in
+// the burst (IBTA vol 1, 9.7.5.1.2), or as many as FabricConfig::ack_coalescing allows.
 #include <gtest/gtest.h>
 
 #include "emulator/scenario/scenario.h"

@@ -1,5 +1,5 @@
-// Messages that are posted together, and one acknowledgement for all of them (IBTA vol
-// 1, 9.7.5.1.2; FabricConfig::ack_coalescing).
+// Tests that messages that are posted together get one acknowledgement (IBTA vol 1, 9.7.5.1.2;
+// FabricConfig::ack_coalescing).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Completions, completion events and overruns as the engine puts them out (ibv_poll_cq(3),
+// Tests completions, completion events and overruns in the engine's outputs (ibv_poll_cq(3),
 // ibv_get_cq_event(3), ibv_get_async_event(3)).
 #include <gtest/gtest.h>
 

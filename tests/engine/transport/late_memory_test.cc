@@ -1,5 +1,5 @@
-// Memory that has yet to be provided (MemoryResult::kNotYet): how requester and responder wait for
-// it.
+// Tests how requester and responder wait for memory that is not provided yet
+// (MemoryResult::kNotYet).
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// An engine that was not stepped for longer than an ACK timeout: what had been sent before, and its
-// answers, come before the timers that have run out meanwhile.
+// Tests an engine that was not stepped for longer than an ACK timeout. It must handle the frames
+// that were sent earlier, and their answers, before the timers that expired in the meantime.
 #include <gtest/gtest.h>
 
 #include "tests/support/pair.h"

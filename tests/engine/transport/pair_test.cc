@@ -1,5 +1,5 @@
-// Both sides of a connection at once: within a fabric, and over a link that loses, duplicates,
-// reorders and corrupts.
+// Tests both sides of a connection together: within a fabric, and over a link that loses,
+// duplicates, reorders and corrupts.
 #include <gtest/gtest.h>
 
 #include "emulator/engine/base/random.h"

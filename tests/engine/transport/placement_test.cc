@@ -1,4 +1,4 @@
-// ATOMIC WRITE and FLUSH (IBTA vol 1, annex A19: memory placement extensions).
+// Tests ATOMIC WRITE and FLUSH (IBTA vol 1, annex A19: memory placement extensions).
 #include <gtest/gtest.h>
 
 #include "tests/support/pair.h"

@@ -1,5 +1,5 @@
-// Which work requests the engine carries out for a QP of each type: those that the provider lets
-// through (tests/provider/post_test.cc), which is the table of ibv_post_send(3).
+// Tests which work requests the engine executes for a QP of each type. They must be those that the
+// provider accepts (tests/provider/post_test.cc): the table of ibv_post_send(3).
 #include "tests/support/post_send_table.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// RDMA WRITE, RDMA READ and atomics: both sides, over a link that behaves and one that does not.
+// Tests RDMA WRITE, RDMA READ and atomics on both sides, over a link without and with faults.
 #include <gtest/gtest.h>
 
 #include <bit>

@@ -1,4 +1,5 @@
-// Acknowledgements, loss, and how often the requester tries (IBTA vol 1, 9.7.5, 9.7.6).
+// Tests acknowledgements, loss, and the number of the requester's attempts (IBTA vol 1, 9.7.5,
+// 9.7.6).
 #include <gtest/gtest.h>
 
 #include "tests/support/script.h"

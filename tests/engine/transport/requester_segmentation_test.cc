@@ -1,4 +1,4 @@
-// How the requester cuts messages into packets (IBTA vol 1, 9.7.3, 9.2.1 to 9.2.8).
+// Tests how the requester divides messages into packets (IBTA vol 1, 9.7.3, 9.2.1 to 9.2.8).
 #include <gtest/gtest.h>
 
 #include <algorithm>

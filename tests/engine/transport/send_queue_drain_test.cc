@@ -1,4 +1,5 @@
-// SQD, the state in which the send queue drains (IBTA vol 1, 10.3.1.4), and leaving it.
+// Tests SQD, the state in which the send queue drains (IBTA vol 1, 10.3.1.4), and the ways out of
+// it.
 #include <gtest/gtest.h>
 
 #include "tests/support/script.h"

@@ -1,5 +1,5 @@
-// Unreliable connections (IBTA vol 1, 9.8.2): nothing is acknowledged, messages arrive whole or not
-// at all.
+// Tests unreliable connections (IBTA vol 1, 9.8.2): there are no acknowledgements, and each message
+// arrives completely or not at all.
 #include <gtest/gtest.h>
 
 #include <cerrno>

@@ -1,4 +1,4 @@
-// Datagrams and multicast (IBTA vol 1, 9.8.3 and 10.5; ibv_post_send(3), ibv_post_recv(3)).
+// Tests datagrams and multicast (IBTA vol 1, 9.8.3 and 10.5; ibv_post_send(3), ibv_post_recv(3)).
 #include <gtest/gtest.h>
 
 #include <algorithm>

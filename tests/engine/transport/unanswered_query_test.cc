@@ -1,5 +1,6 @@
-// The ACK of a duplicate and the READs and atomics behind it, whose responses may be lost as well:
-// scripts for the clause, and a model of the requester that loses data if the clause is not kept.
+// Tests the ACK of a duplicate if READs and atomics follow it, whose responses may also be lost.
+// The tests are scripts for the clause, and a model of a requester that loses data if a responder
+// breaks the clause.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// Memory windows at work: bind and local invalidate among other requests, SEND with invalidate, and
-// what a peer may do through a window (IBTA vol 1, 10.6.7, 10.8.3; ibv_bind_mw(3),
-// ibv_post_send(3)).
+// Tests the use of memory windows: bind and local invalidate among other requests, SEND with
+// invalidate, and which accesses a peer may make through a window (IBTA vol 1, 10.6.7, 10.8.3;
+// ibv_bind_mw(3), ibv_post_send(3)).
 #include <gtest/gtest.h>
 
 #include <cerrno>

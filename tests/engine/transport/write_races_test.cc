@@ -1,4 +1,5 @@
-// WRITEs of two QPs to the same bytes. IBTA vol 1, 9.5: the order of requests is that of one QP.
+// Tests WRITEs of two QPs to the same bytes. By IBTA vol 1, 9.5, only the requests of one QP are
+// ordered.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

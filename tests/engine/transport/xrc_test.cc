@@ -1,5 +1,5 @@
-// Extended reliable connections (IBTA vol 1, annex A14; ibv_open_xrcd(3), ibv_open_qp(3)): a sender
-// names by SRQ which of several processes its message is for.
+// Tests extended reliable connections (IBTA vol 1, annex A14; ibv_open_xrcd(3), ibv_open_qp(3)): a
+// sender names an SRQ, and thereby the one of several processes that gets its message.
 #include <gtest/gtest.h>
 
 #include <cerrno>

@@ -1,4 +1,4 @@
-// Tests how what an adversary did is shrunk to what a failure needs.
+// Tests how the adversary's actions are reduced to those that a failure needs.
 #include "emulator/explore/trials/adversarial_choice.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// From the log of a run to what people read.
+// Tests the text that people read, made from the log of a run.
 #include "emulator/command/sanitizer/finding_reader.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// What a process writes into the directory of the run stays small, however often it is wrong.
+// Tests that the log of a process in the run's directory stays small, however many errors it makes.
 #include "verbs_provider/sanitizer/log.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// A program as the checks see it, line by line.
+// A program from the view of the checks, line by line.
 #pragma once
 
 #include <map>

@@ -1,4 +1,5 @@
-// The checks of the rules, one program's calls line by line; silence is asserted, too.
+// Tests the checks of the rules with one program's calls, line by line. Also tests when they must
+// report nothing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

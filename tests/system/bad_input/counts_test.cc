@@ -1,4 +1,4 @@
-// Counts and lengths that are zero, negative or huge, in every verb that takes one.
+// Tests counts and lengths that are zero, negative or huge, in every verb that has one.
 #include <climits>
 
 #include "tests/system/transport_fixture.h"

@@ -1,4 +1,4 @@
-// Objects of another context, and handles that belong to another context or to none
+// Tests objects of another context, and handles that belong to another context or to none.
 #include <utility>
 
 #include "tests/system/transport_fixture.h"

@@ -1,4 +1,4 @@
-// A parent with objects of every kind, and what a child of fork() may do with them.
+// A parent with objects of every kind, and the calls that a child of fork() may make with them.
 #pragma once
 
 #include <fcntl.h>

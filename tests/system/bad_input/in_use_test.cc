@@ -1,4 +1,4 @@
-// Objects that others still use, and destruction in every wrong order.
+// Tests objects that are still in use, and destruction in every wrong order.
 #include <atomic>
 #include <thread>
 

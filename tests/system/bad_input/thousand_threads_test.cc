@@ -1,4 +1,5 @@
-// "a thousand threads on one QP and one CQ": each posts and each polls whatever comes.
+// Tests "a thousand threads on one QP and one CQ": each thread posts, and each polls any
+// completions.
 #include <atomic>
 #include <thread>
 

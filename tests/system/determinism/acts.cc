@@ -1,4 +1,4 @@
-// The acts of random programs that are not about completions alone.
+// The acts of random programs that involve more than completions.
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>

@@ -1,4 +1,4 @@
-// Programs that leave something behind when they end.
+// Programs that leave objects or processes behind when they end.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>

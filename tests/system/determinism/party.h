@@ -1,4 +1,4 @@
-// One thread of a random program at work.
+// One thread of a running random program.
 #pragma once
 
 #include <infiniband/verbs.h>

@@ -1,4 +1,4 @@
-// Threads that poll completion queues, and say when they find what.
+// Threads that poll completion queues, and print when they find which completion.
 #include <array>
 #include <string>
 

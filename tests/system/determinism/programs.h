@@ -1,5 +1,5 @@
-// The programs, by name. Each does nothing that is up to chance but for what the scheduler, the
-// clock and the NIC decide, and each succeeds whatever they decide.
+// The programs, by name. The behavior of each depends only on the decisions of the scheduler, the
+// clock and the NIC, and each succeeds for all such decisions.
 #pragma once
 
 #include <cstdint>

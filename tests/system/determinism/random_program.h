@@ -1,8 +1,8 @@
 // A random program of several processes and threads, made from a seed.
 //
 // It is a list of acts. Each thread does its part of each act in the order of the list, and waits
-// only for the other parts of the same act. So every program comes to its end whatever the order in
-// which threads run, and so does each from which acts are left out.
+// only for the other parts of the same act. So every program ends for any order of its threads,
+// also if acts are left out of it.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// A process that writes more than the buffers of a connection hold, and one that reads.
+// A process that writes more than the buffers of a connection can hold, and one that reads it.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>

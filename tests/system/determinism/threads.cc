@@ -1,4 +1,4 @@
-// Threads that create objects, connect, and wait for each other, side by side.
+// Threads that create objects, connect, and wait for each other at the same time.
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>

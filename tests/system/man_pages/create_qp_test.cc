@@ -1,5 +1,5 @@
-// ibv_create_qp(3) and ibv_create_qp_ex(3): what can be made, with which limits, and what is
-// refused how.
+// Tests ibv_create_qp(3) and ibv_create_qp_ex(3): which QPs can be created, with which limits, and
+// with which errors others are refused.
 #include "tests/system/transport_fixture.h"
 
 namespace rocemu::system_test {

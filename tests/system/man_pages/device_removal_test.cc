@@ -1,6 +1,6 @@
-// A device that is pulled out while a program waits for its completions: ibv_get_cq_event(3) and
-// ibv_create_comp_channel(3), and what Linux's uverbs does to a completion channel whose device is
-// gone: reading it fails with EIO, and poll(2) says POLLERR, from then on.
+// Tests the removal of a device while a program waits for its completions: ibv_get_cq_event(3) and
+// ibv_create_comp_channel(3), and the effect of Linux's uverbs on a completion channel whose device
+// was removed: from then on read(2) fails with EIO, and poll(2) returns POLLERR.
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
-// The unreliable datagram: ibv_create_ah(3), ibv_create_ah_from_wc(3), and what ibv_post_recv(3)
-// and ibv_poll_cq(3) say of it.
+// Tests the unreliable datagram: ibv_create_ah(3), ibv_create_ah_from_wc(3), and the sentences of
+// ibv_post_recv(3) and ibv_poll_cq(3) about it.
 #include <arpa/inet.h>
 
 #include "tests/system/transport_fixture.h"

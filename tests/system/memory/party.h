@@ -1,4 +1,5 @@
-// One context with a QP that is connected to itself, for tests of what requests do to memory.
+// One context with a QP that is connected to itself, for tests of the effects of requests on
+// memory.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// Registered memory is the program's own: whatever a program does with it, it behaves as memory
-// that was never registered, and so does the rest of the process.
+// Tests that registered memory behaves in all respects like memory that was never registered, and
+// that the rest of the process is unchanged too.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>

@@ -1,5 +1,5 @@
-// Short messages, whose payload a poll copies to the receive buffer: whatever a program or its peer
-// does between the message and the poll, they see what a NIC would have written.
+// Tests short messages, whose payload a poll copies to the receive buffer. Whatever a program or
+// its peer does between the message and the poll, both see what a NIC would have written.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>

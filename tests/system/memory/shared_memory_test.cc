@@ -1,7 +1,7 @@
-// Bytes that have several addresses: memory mapped twice, memory of several processes, and memory
-// that several contexts of a process have registered. Whatever address a request uses, it sees the
-// effects of earlier requests (IBTA vol 1, 9.5 and 10.8.3.3), and atomics of one device are atomic
-// (IBV_ATOMIC_HCA, ibv_query_device(3)).
+// Tests bytes with several addresses: memory that is mapped twice, memory of several processes, and
+// memory that several contexts of a process have registered. Through any of its addresses, a
+// request sees the effects of earlier requests (IBTA vol 1, 9.5 and 10.8.3.3), and atomics of one
+// device are atomic (IBV_ATOMIC_HCA, ibv_query_device(3)).
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// What the NIC writes to a program that has several threads, and so lends no pages: in the order in
-// which it was sent, whatever of it the NIC writes together.
+// Tests the NIC's writes to a program that has several threads, and therefore does not lend its
+// pages: they are done in the order in which they were sent, even if the NIC combines some of them.
 #include <sys/mman.h>
 
 #include <array>

@@ -1,5 +1,5 @@
-// Descriptors that one thread closes while another waits for them. In Linux the call that waits
-// keeps its file, and returns when something comes that way later. The argument is the call.
+// Closes descriptors in one thread while another waits for them. In Linux the waiting call keeps
+// its file, and returns when something arrives there later. The argument names the call.
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
-// Reads the processor's cycle counter in a way that the first argument names. Nothing of this
-// program but the counter and what it needs waits or reads a clock.
+// Reads the processor's cycle counter in the way that the first argument names. Apart from the
+// counter, this program neither waits nor reads a clock.
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-// Tests the rows of happenings, and where arrows end.
+// Tests the rows of events, and where arrows end.
 #include "emulator/timeline/arrange.h"
 
 #include <gmock/gmock.h>

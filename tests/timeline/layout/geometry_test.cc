@@ -1,4 +1,5 @@
-// Pictures by arithmetic: each arrow ends in the row of its arrival, and no text is cut.
+// Checks pictures by computation: each arrow ends in the row of its arrival, and no text is
+// truncated.
 #include "emulator/timeline/drawing/geometry.h"
 
 #include <fmt/format.h>

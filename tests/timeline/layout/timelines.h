@@ -1,4 +1,4 @@
-// Timelines for tests: written down step by step, or made by chance from a seed.
+// Timelines for tests: written step by step, or made at random from a seed.
 #pragma once
 
 #include <cstdint>

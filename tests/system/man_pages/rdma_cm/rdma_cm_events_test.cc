@@ -1,4 +1,4 @@
-// rdma_get_cm_event(3): the events that librdmacm itself makes of others.
+// Tests rdma_get_cm_event(3): the events that librdmacm itself makes from others.
 #include <infiniband/verbs.h>
 
 #include <vector>
