@@ -92,7 +92,7 @@ class Connected {
              left.qpn);
   }
 
-  /// The input, and all that follows from it.
+  /// Executes the input and all work that results from it.
   void step(const engine::Input& input) {
     engine::Engine& engine = bench_.engine();
     run(engine, input);

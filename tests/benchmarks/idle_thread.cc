@@ -12,7 +12,7 @@ void* sleep_for_ever(void*) {
   for (;;) pause();
 }
 
-/// The thread takes no signals: those are the program's.
+/// The thread blocks all signals, which are for the program.
 [[gnu::constructor]] void start_thread() {
   sigset_t all, before;
   sigfillset(&all);

@@ -9,7 +9,7 @@
 
 namespace rocemu::daemon {
 
-/// While it lives the process cannot have more than `more` descriptors beside those it has.
+/// While this object exists, the process can open at most `more` further descriptors.
 class DescriptorLimit {
  public:
   explicit DescriptorLimit(rlim_t more = 0) {

@@ -23,7 +23,7 @@ class RecordingEngine : public EnginePort {
   std::function<engine::CmReply(const engine::CmCommand&)> cm_answer =
       [](const engine::CmCommand&) { return engine::CmReply{}; };
   std::function<void()> on_submit = [] {};
-  /// How many inputs came in each batch.
+  /// The number of inputs in each batch.
   std::vector<size_t> batches;
   size_t most = 1;  // WQEs of an input
 

@@ -25,7 +25,7 @@ class EventSocketTest : public testing::Test {
         EventSocket::create(loop, sizeof(abi::CompletionEventRecord), [this] { socket.reset(); });
     socket = std::move(created.socket);
     client = std::move(created.client_end);
-    // So that a read in a test that fails does not wait.
+    // So that a read does not block if a test fails.
     fcntl(client.get(), F_SETFL, O_NONBLOCK);
   }
 

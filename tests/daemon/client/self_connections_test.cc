@@ -7,7 +7,7 @@
 namespace rocemu::daemon {
 namespace {
 
-/// IBV_QP_DEST_QPN, IBV_QP_AV and IBV_QP_RQ_PSN, which ibv_modify_qp(3) wants of a QP to RTR.
+/// IBV_QP_DEST_QPN, IBV_QP_AV and IBV_QP_RQ_PSN, which ibv_modify_qp(3) requires for RTR.
 abi::Request to_rtr(uint32_t qpn, uint32_t dest_qpn, uint32_t rq_psn) {
   abi::Request request{};
   request.body.modify_qp.qpn = qpn;

@@ -139,7 +139,8 @@ TEST(SysfsTree, DescribesThePort) {
   EXPECT_EQ(tree[port + "hw_counters/sent_pkts"].content, "0\n");
 }
 
-// Linux, drivers/infiniband/core/sysfs.c: the attributes of an empty entry are EINVAL.
+// Linux, drivers/infiniband/core/sysfs.c: reading the attributes of an empty entry fails with
+// EINVAL.
 TEST(SysfsTree, HasEveryEntryOfTheGidTable) {
   Tree tree = tree_of({});
   const std::string port = std::string(kFirst) + "/infiniband/rocemu0/ports/1/";

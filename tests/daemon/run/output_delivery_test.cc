@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A client with a CQ, whose memory the test maps as its program would.
+/// A client with a CQ, whose memory the test maps as the client's program would.
 class OutputDeliveryTest : public testing::Test {
  protected:
   OutputDeliveryTest() {

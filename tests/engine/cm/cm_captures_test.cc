@@ -48,8 +48,8 @@ std::vector<Step> conversation(const wire::Capture& capture, const wire::IpAddre
     step.packet = *packet;
     steps.push_back(std::move(step));
   }
-  // Two DREQs that crossed: this side sent its own before it got the other's, whichever the capture
-  // saw first.
+  // Two DREQs that crossed: this side sent its own before it received the other's, in whichever
+  // order the capture has them.
   for (size_t i = 0; i + 1 < steps.size(); ++i) {
     if (!steps[i].ours && steps[i + 1].ours &&
         std::holds_alternative<wire::CmDreq>(steps[i].mad.message) &&
@@ -171,7 +171,7 @@ class Side {
     compare_frames(frame, got, step);
   }
 
-  // This side's ID in a message of ours: remembered under rxe's, and replaced by it.
+  // Records this side's ID in a message of ours for rxe's ID, and replaces it by that one.
   template <class Message>
   void learn_ids(Message& got, const wire::CmMessage& captured) {
     const auto* rxe = std::get_if<Message>(&captured);
@@ -190,7 +190,8 @@ class Side {
     }
   }
 
-  // The whole frame, with the captured MAD in ours and what may differ taken from the capture.
+  // Compares the whole frame: with the captured MAD in ours, and the fields that may differ taken
+  // from the capture.
   void compare_frames(std::span<const uint8_t> frame, const CmMad& mad, const Step& step) {
     wire::Packet packet = *wire::parse_frame(frame);
     std::array<uint8_t, wire::kMadSize> payload;
@@ -204,7 +205,7 @@ class Side {
     EXPECT_EQ(bytes, step.frame) << wire::to_string(packet);
   }
 
-  // ---- The consumer, which does what rxe's did ----
+  // ---- The consumer, which repeats the actions of rxe's ----
 
   ConnectionId next_request() {
     EXPECT_FALSE(requests_.empty());
@@ -351,7 +352,7 @@ INSTANTIATE_TEST_SUITE_P(Captures, RxeConversation,
                            return name.substr(0, name.find('.'));
                          });
 
-// The other of its two requests was made by hand, not by rxe, so there is only one side to be.
+// The other of the two requests was made by hand, not by rxe, so only one side can be played.
 TEST(RxeConversation, AHandMadeRequestGetsRxesReply) {
   for (const wire::Capture& capture : wire::rxe_captures()) {
     if (capture.name != wire::kBadIcrcCapture) continue;
