@@ -87,8 +87,7 @@ void work(const Options& options, Shared& shared, size_t pair, size_t side) {
     } else {
       shared.count[index] = ask(party, options.time, shared.one_way_us[index]);
     }
-    pthread_barrier_wait(&shared.barrier);  // pthread_barrier_wait(&shared.barrier);  // messages
-                                            // in flight still need both
+    pthread_barrier_wait(&shared.barrier);  // messages in flight still need both
   };
   std::vector<std::thread> others;
   for (size_t i = 1; i < options.threads; ++i) others.emplace_back(thread_of, i);

@@ -23,7 +23,7 @@ TEST(RandomPrograms, GiveTheSameOutputsTwiceAndKeepTheInvariants) {
   }
   RecordProperty("completions", std::to_string(completions));
   RecordProperty("successes", std::to_string(successes));
-  // The programs are no good if they only make errors.
+  // The programs are useless if they only cause errors.
   EXPECT_GT(completions, kSeeds * kInputs / 10);
   EXPECT_GT(successes, completions / 10);
 }

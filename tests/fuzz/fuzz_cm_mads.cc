@@ -32,7 +32,7 @@ struct Manager {
     finish_step();
   }
 
-  // Both ends of the captures that the corpus is made of are this device.
+  // The corpus is made from captures. Both of their ends are this device.
   static engine::FabricConfig config() {
     engine::FabricConfig config = engine::default_fabric(1);
     config.devices[0].addresses = {wire::IpAddress::from_v4(10, 7, 0, 1),

@@ -7,7 +7,7 @@
 namespace rocemu::layouts {
 
 inline constexpr size_t kMostOperations = 96;
-/// Its own members of verbs_context have this in every byte.
+/// All bytes of its own members of verbs_context have this value.
 inline constexpr unsigned char kOwnBytes = 0x5a;
 
 struct PlayedLibibverbs {

@@ -105,7 +105,7 @@ TEST(CmRelease, ARepeatedDreqIsAnsweredAgainInTimewait) {
   s.expect_sent_mads({{.transaction_id = 99, .message = s.our_drep()}});
 }
 
-// What is not connected is what the peer wants.
+// Without a connection, the state is the one that the peer wants.
 TEST(CmRelease, ADreqForNoConnectionIsAnswered) {
   CmScript s;
   s.at(0ms).wire_delivers({.transaction_id = 5, .message = s.peer_dreq()});
@@ -180,7 +180,7 @@ TEST(CmRelease, ARejInsteadOfADrepEndsTheConnection) {
   s.at(kCmTimewait).expect_told({EventKind::kTimewaitExit});
 }
 
-// 34 s, however long the peer says that packets live.
+// 34 s, whatever packet lifetime the peer states.
 TEST(CmRelease, TimewaitHasAnEnd) {
   CmScript s;
   s.at(0ms).app_listens();

@@ -77,7 +77,7 @@ TEST_F(Limits, OfMemoryRegionsAndWindows) {
       [&] { return client.dealloc_mw(last); });
 }
 
-// More than their bytes: 4 of each.
+// The limit is their number; each has only 4 bytes.
 TEST_F(Limits, OfDeviceMemories) {
   expect_limit(
       engine::kMaxDms,

@@ -49,7 +49,7 @@ engine::FabricConfig fabric_of(const DeviceProfile& profile) {
   return fabric;
 }
 
-/// A request whose asked number is in the body.
+/// A request whose body contains the requested number.
 struct Limited {
   const char* name;
   Op op;

@@ -93,7 +93,7 @@ TEST_P(QpAttributesOfType, EveryTransitionNeedsAndAllowsWhatTheTableSays) {
       const auto from = static_cast<QpState>(f);
       const auto to = static_cast<QpState>(t);
       Row row{from, to, 0, 0};
-      // 10.3.1: from anywhere to Reset and Error.
+      // 10.3.1: every state can change to Reset and Error.
       bool exists = to == QpState::kReset || to == QpState::kErr;
       for (const Row& one : *GetParam().rows) {
         if (one.from == from && one.to == to) {

@@ -74,7 +74,7 @@ TEST_F(CarriedData, NeedsARangeThatIsRegistered) {
   EXPECT_EQ(only_status(pair_.take_left()), WcStatus::kLocProtErr);
 }
 
-// A client may say anything of the size: only the whole of a short message is believed.
+// A client may write any size. It is used only if it is that of the whole short message.
 TEST_F(CarriedData, OfAnotherSizeIsNotLookedAt) {
   for (const uint32_t lie : {1u, 63u, 65u, 176u}) {
     EXPECT_EQ(reads_of(send({pair_.left.send_sge(64)}, std::vector<uint8_t>(lie, 0xee))), 1u);

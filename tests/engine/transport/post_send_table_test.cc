@@ -13,8 +13,8 @@ namespace {
 using abi::QpType;
 using engine::VendorError;
 
-/// Posts one work request with that opcode. True unless the device says that the QP type has no
-/// such operation; whether the request succeeds is another matter.
+/// Posts one work request with that opcode. Returns false only if the device reports that the QP
+/// type has no such operation; the request itself may fail.
 bool carries_out(QpType type, uint32_t opcode) {
   Bench bench(engine::default_fabric(1));
   EndpointOptions options;

@@ -23,7 +23,7 @@ class WriteRacesTest : public ::testing::Test {
     pair.bench.engine().watch_write_races();
   }
 
-  /// `length` bytes to the right side's buffer.
+  /// Posts a request for `length` bytes of the right side's buffer.
   void post(uint32_t qp, uint64_t offset, uint32_t length, WrOpcode opcode = WrOpcode::kRdmaWrite) {
     pair.left.client.post_send(qp, {.opcode = opcode,
                                     .sges = {pair.left.send_sge(length)},

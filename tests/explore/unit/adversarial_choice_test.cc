@@ -30,7 +30,7 @@ TEST(AdversarialChoices, AreAnArgument) {
   EXPECT_EQ(adversarial_with("undefined", {}), "undefined");
 }
 
-/// A program that fails if all of `needed` are made, of `count`.
+/// A program that fails if all of the `needed` choices are made, of `count` choices.
 class FailingProgram {
  public:
   FailingProgram(uint64_t count, std::set<uint64_t> needed)
