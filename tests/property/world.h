@@ -33,7 +33,8 @@ class World {
   // Executes an operation of an application: operations.cc.
   void execute(const Op& op);
   void post_send(const Op& op);
-  /// Fills in what the act means, for the engine and for the model; false if it means nothing now.
+  /// Determines the effect of the act, for the engine and for the model. Returns false if it has
+  /// none now.
   bool prepare(const Op& op, Message& message, test::SendWr& wr);
   bool prepare_payload(const Op& op, Message& message, test::SendWr& wr);
   bool prepare_query(const Op& op, Message& message, test::SendWr& wr);

@@ -23,7 +23,7 @@ Rule rule(std::string_view text) {
   return parse_rule(text)->rules.at(0);
 }
 
-/// All that is said of the text, a line each, without the file's name and the text's lines.
+/// Returns all messages about the text, one per line, without the file's name and the text's lines.
 std::string error_of(std::string_view text) {
   try {
     parse_scenario(text, "f");
@@ -127,7 +127,7 @@ TEST(Scenario, ReadsEveryEffectOnFrames) {
   EXPECT_EQ(all.effects.inject[0].changes[2].value, 0x62u);
 }
 
-// ---- What is wrong, where, and what would be right ---------------------------------------------
+// ---- Messages: the error, its place, and what would be right -----------------------------------
 
 TEST(ScenarioError, NamesLineAndColumn) {
   EXPECT_EQ(error_of("rules:\n  - on: frame\n    do: dorp\n"),
@@ -346,7 +346,8 @@ TEST(Scenario, MayComeFromWindows) {
             "1:1: a scenario has no key 'nam'; did you mean 'name'?");
 }
 
-// YAML 1.1 has numbers and booleans that YAML 1.2 has not; nothing is taken for what it may not be.
+// YAML 1.1 has numbers and booleans that YAML 1.2 does not have; a value whose type is unclear is
+// refused.
 TEST(ScenarioError, TakesNoNumberForAnother) {
   for (const char* number :
        {"0777", "00", "0o17", "1_000", "1e3", "+5", "-1", "-0", "1.0", ".5", "0x",

@@ -13,7 +13,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr uint64_t kBusyPlace = 2;
-/// emulator/schedule/scheduler.cc, kBusyTurns: what a thread may do at one instant.
+/// emulator/schedule/scheduler.cc, kBusyTurns: the number of turns that a thread may have at one
+/// instant.
 constexpr int kTurns = 1000;
 
 TEST(BusyThread, DoesNotKeepTheNicFromWhatIsDue) {

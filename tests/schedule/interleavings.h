@@ -35,7 +35,7 @@ class Interleavings {
       expected = found;
       return found == wanted;
     }
-    /// Sleeps until `ready` returns true; it is called anew whenever a word has changed.
+    /// Sleeps until `ready` returns true; it is called again whenever a word has changed.
     template <class Ready>
     void await(Ready ready) {
       const size_t begin = position_;
@@ -91,7 +91,7 @@ class Interleavings {
     World world{.words = initial_, .minds = std::vector<Mind>(programs_.size())};
     return search(world, "");
   }
-  /// The number of different states that were seen.
+  /// Returns the number of different states so far.
   size_t states() const { return seen_.size(); }
 
  private:

@@ -42,7 +42,7 @@ void showValue(const Act& act, std::ostream& os) {
 
 constexpr uint32_t kFlags = 3;
 
-/// Threads whose acts the test does itself, a NIC that answers, and a clock.
+/// Threads whose acts the test executes itself, a NIC that answers, and a clock.
 class World {
  public:
   World(const std::vector<Program>& programs, uint64_t schedule)

@@ -14,7 +14,7 @@
 
 namespace rocemu::system_test {
 
-/// In the child.
+/// The child's side.
 class Report {
  public:
   explicit Report(int to) : to_(to) {}
@@ -38,8 +38,8 @@ class Report {
 /// not notified
 enum class Forking { kByLibrary, kBySystemCall };
 
-/// Runs `act` in a child: what it found wrong, or what it did when it crashed or hung. Empty if all
-/// is well.
+/// Runs `act` in a child, and returns the errors that it found, or its last action if it crashed or
+/// hung. Empty if there was no error.
 inline std::string in_child(const std::function<void(const Report&)>& act,
                             Forking forking = Forking::kByLibrary) {
   int ends[2];

@@ -16,7 +16,7 @@ ClockKind clock_called(const std::string& name) {
   return name == "lockstep" ? ClockKind::kLockstep : ClockKind::kReal;
 }
 
-/// An event of a device to which nothing happens.
+/// Waits for an event of a device that has none.
 void wait_for_ever() {
   ibv_device** devices = ibv_get_device_list(nullptr);
   ibv_context* context = ibv_open_device(devices[0]);

@@ -83,7 +83,7 @@ TEST_F(VerbFaults, ASharedReceiveQueueAndAnExtendedCq) {
   EXPECT_EQ(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 }
 
-/// ibv_wr_complete(3) posts what was built since ibv_wr_start, or nothing of it.
+/// ibv_wr_complete(3) posts all requests that were built since ibv_wr_start, or none.
 TEST_F(VerbFaults, WorkRequestsThatAreBuilt) {
   fabric->add_rule("{name: full, on: verb, verb: post_send, count: 1, do: {errno: ENOMEM}}");
   ibv_qp_init_attr_ex init{};

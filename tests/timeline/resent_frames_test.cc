@@ -49,8 +49,8 @@ TEST_F(ResentFrames, NameTheAckTimeoutThatExpired) {
                                      "psn +0: retransmission: no ACK within 67.109 ms"));
 }
 
-// The timer starts anew when an ACK comes: the reason names the timer, not the time since the
-// packet was sent.
+// The timer restarts when an ACK arrives: the reason names the timer, not the time since the packet
+// was sent.
 TEST_F(ResentFrames, NameTheTimerAndNotTheTimeSinceTheFrameWasSent) {
   send();
   send();

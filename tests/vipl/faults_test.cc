@@ -133,7 +133,7 @@ TEST_F(Faults, MemoryThatTheNicHasNotIsALackOfResources) {
   EXPECT_EQ(VipCreateVi(node.nic, &attributes, nullptr, nullptr, &a), VIP_SUCCESS);
 }
 
-// The VI has a QP again as soon as the NIC has one for it.
+// The VI gets a QP again as soon as the NIC has one.
 TEST_F(Faults, AViForWhichTheNicHasNoQpFailsUntilThereIsOne) {
   const char* const kNoQps = "{on: verb, verb: create_qp, do: {errno: ENOMEM}}";
   connect_pair();

@@ -39,13 +39,13 @@ class Machine {
  public:
   explicit Machine(const MachineConfig& config) : config_(config), processors_(config.processors) {}
 
-  /// `act` is asked each time that the thread has done what it said before. It begins on that
+  /// `act` is called whenever the thread has finished its last action. The thread starts on that
   /// processor.
   Thread& add(size_t processor, std::function<Action()> act);
   void run(Nanoseconds until);
 
   Nanoseconds now() const { return now_; }
-  /// Ends a sleep.
+  /// Ends the thread's sleep.
   void wake(Thread& thread);
 
  private:

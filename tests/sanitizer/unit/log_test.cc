@@ -63,7 +63,7 @@ TEST_F(LogTest, WaitsThatEndLeaveNothing) {
   EXPECT_THAT(findings(), IsEmpty());
 }
 
-// More than abi::kMaxSanitizerReports, which limits reports and not waits that have ended.
+// More waits than abi::kMaxSanitizerReports, which limits reports but not waits that have ended.
 TEST_F(LogTest, AWaitIsReportedAfterManyThatHaveEnded) {
   for (size_t i = 0; i <= abi::kMaxSanitizerReports; ++i)
     log_.withdraw(log_.write_wait(report("waits")));

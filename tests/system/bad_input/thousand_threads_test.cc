@@ -95,7 +95,7 @@ TEST_F(ThousandThreads, WriteEachToItsOwnPlace) {
 }
 
 TEST_F(ThousandThreads, SendAndReceive) {
-  // A receive for each message comes first, so that no thread waits for another waiting thread.
+  // A receive for each message is posted first, so that no thread waits for another waiting thread.
   run(2 * kAll, [&](uint64_t number) {
     static thread_local bool received = false;
     ibv_recv_wr recv{};

@@ -68,7 +68,7 @@ struct Thread {
   std::string device;
 };
 
-/// Messages from one thread to another one, or what one reads and writes of the other.
+/// Messages from one thread to another one, or one thread's RDMA accesses to the other's memory.
 struct Link {
   uint32_t from = 0, to = 0;
 };
@@ -83,7 +83,7 @@ struct RandomProgram {
   std::string describe() const;
 };
 
-/// Without these acts.
+/// The program without these acts.
 RandomProgram make_program(uint64_t seed, const std::set<uint32_t>& without);
 
 }  // namespace rocemu::determinism

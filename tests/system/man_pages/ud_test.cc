@@ -166,8 +166,8 @@ TEST_F(UdTest, AMessageIsOnePacket) {
   EXPECT_EQ(next_status(), IBV_WC_LOC_LEN_ERR);
 }
 
-// IBTA vol 1, 10.3.1.6: an error of the send queue of a UD QP takes it to SQE, from where
-// ibv_modify_qp(3) brings it back to RTS; meanwhile it receives.
+// IBTA vol 1, 10.3.1.6: an error of the send queue of a UD QP changes its state to SQE, from which
+// ibv_modify_qp(3) brings it back to RTS; in the meantime it receives.
 TEST_F(UdTest, ASendErrorStopsTheSendQueueOnly) {
   ASSERT_EQ(post(qp.get(), datagram(IBV_WR_SEND, mtu() + 1)), 0);
   EXPECT_EQ(next_status(), IBV_WC_LOC_LEN_ERR);
@@ -195,7 +195,8 @@ TEST_F(UdTest, QueryTellsTheQkey) {
   EXPECT_EQ(init.qp_type, IBV_QPT_UD);
 }
 
-// ibv_modify_qp(3): "rate_limit: Rate limit in kbps for packet pacing", which the device has not.
+// ibv_modify_qp(3): "rate_limit: Rate limit in kbps for packet pacing", which the device does not
+// have.
 TEST_F(UdTest, ThereIsNoPacketPacing) {
   ibv_qp_attr attr{};
   attr.rate_limit = 1000;

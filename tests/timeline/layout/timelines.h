@@ -8,7 +8,7 @@
 
 namespace rocemu::timeline {
 
-/// A timeline whose happenings are added in order.
+/// A timeline whose events are added in order.
 class Written {
  public:
   explicit Written(uint32_t lanes = 2);
@@ -28,8 +28,7 @@ class Written {
   int64_t now_us_ = 0;
 };
 
-/// A hundred happenings: bursts, frames that overtake others, losses, long texts, reasons, equal
-/// rows.
+/// A hundred events: bursts, frames that overtake others, losses, long texts, reasons, equal rows.
 Timeline by_chance(uint32_t seed);
 
 }  // namespace rocemu::timeline
