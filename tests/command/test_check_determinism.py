@@ -1,4 +1,4 @@
-"""`rocemu run --check-determinism N`: what it says of commands whose runs differ on purpose."""
+"""`rocemu run --check-determinism N`: its output for commands whose runs differ on purpose."""
 import os
 import signal
 import subprocess
@@ -62,7 +62,7 @@ class CheckDeterminism(CommandTest):
                             r"\n  unshare -rpf --mount-proc rocemu run --lockstep --record DIR -- COMMAND\n")
 
     def test_data_that_differ_in_frames_are_of_a_program(self):
-        """A process number, for example: the NIC does the same with it."""
+        """A process number, for example: the NIC's actions are the same."""
         script = self.scratch / "send_number.py"
         script.write_text(textwrap.dedent("""\
             import ctypes, os, socket, struct, time
@@ -116,7 +116,7 @@ class CheckDeterminism(CommandTest):
         self.assertIn('"device":"rocemu1"', events[1])
 
     def test_what_rocemu_says_is_no_difference(self):
-        """It names pids."""
+        """The messages contain process numbers, which differ."""
         rule = self.scratch / "rule.yaml"
         rule.write_text("rules:\n- {name: idle, on: frame, opcode: SEND, nth: 3, do: drop}\n")
         result = self.check("ibv_devices", options=("--scenario", rule))

@@ -54,7 +54,7 @@ class BrokenDoctor(CommandTest):
         return list(self.plugins.glob(PROVIDER_NAMES))
 
     def doctor(self, *arguments, status=1, before=(), env=None, **keywords):
-        """The findings that are no "ok", as {check: (level, text with remedy)}."""
+        """The findings other than "ok", as {check: (level, text with remedy)}."""
         result = subprocess.run([*before, self.prefix / "bin" / "rocemu", "doctor", "--json", *arguments],
                                 capture_output=True, text=True, timeout=TIMEOUT, check=False,
                                 env={**self.environment, **(env or {})}, **keywords)

@@ -1,4 +1,4 @@
-"""`rocemu run`: the command is as it would be without us, and nothing is left afterwards."""
+"""`rocemu run`: the command behaves as it does without rocemu, and nothing remains afterwards."""
 import json
 import os
 import pathlib
@@ -240,7 +240,7 @@ class TheNic(CommandTest):
         os.kill(program, signal.SIGKILL)
 
     def test_goes_when_rocemu_is_killed_while_it_starts_in_lockstep(self):
-        """The NIC may have any parent then: the machine's other processes do not count as its programs."""
+        """At this time the NIC may have any parent: the machine's other processes do not count as its programs."""
         def is_anything_left():
             # The names of the command and, later, of its NIC contain the directory.
             return os.path.exists(self.base) or any(

@@ -1,4 +1,4 @@
-"""`rocemu scenarios`, and names of scenarios in place of files."""
+"""`rocemu scenarios`, and names of scenarios instead of files."""
 import json
 import pathlib
 import re

@@ -1,4 +1,4 @@
-"""Help, and what is said about a wrong command line."""
+"""Help texts, and the messages about wrong command lines."""
 import re
 import unittest
 

@@ -1,4 +1,4 @@
-"""`rocemu wait`, and what other commands print with --json."""
+"""`rocemu wait`, and the output of other commands with --json."""
 import json
 import unittest
 

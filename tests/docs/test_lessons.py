@@ -1,7 +1,5 @@
-"""Runs every command of docs/learn and compares what it prints with what the lesson shows.
-
-With ROCEMU_UPDATE_LESSONS=1 the lessons get what is printed. Process numbers differ from run to run.
-"""
+"""Runs every command of docs/learn and compares its output with the output in the lesson. With ROCEMU_UPDATE_LESSONS=1,
+writes the actual output into the lessons. Process numbers differ from run to run."""
 import os
 import pathlib
 import re

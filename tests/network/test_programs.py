@@ -39,7 +39,7 @@ def path_ns(payload, links):
 
 
 def tshark(capture, *names):
-    """These fields of each frame of a capture."""
+    """Returns these fields of each frame of a capture."""
     command = ["tshark", "-r", str(capture), "-T", "fields"]
     for name in names:
         command += ["-e", name]
@@ -48,7 +48,7 @@ def tshark(capture, *names):
 
 
 def times_of(capture, opcode):
-    """When frames with that opcode began to leave the port, in nanoseconds."""
+    """Returns when frames with that opcode began to leave the port, in nanoseconds."""
     times = []
     for time, found in tshark(capture, "frame.time_epoch", "infiniband.bth.opcode"):
         seconds, fraction = time.split(".")
@@ -58,7 +58,7 @@ def times_of(capture, opcode):
 
 
 def raw_frames(capture):
-    """The bytes of each frame as a list with one hexadecimal text."""
+    """Returns the bytes of each frame, as a list with one hexadecimal text."""
     data = capture.read_bytes()
     at, rows = 24, []
     while at < len(data):
@@ -69,7 +69,7 @@ def raw_frames(capture):
 
 
 def icrc(frame):
-    """The ICRC of a RoCEv2 frame over IPv4: IBTA vol 1, annex A17.3.3."""
+    """Returns the ICRC of a RoCEv2 frame over IPv4: IBTA vol 1, annex A17.3.3."""
     packet = bytearray(frame[14:-4])
     packet[1] = packet[8] = 0xff  # type of service, TTL
     packet[10:12] = b"\xff\xff"  # header checksum
@@ -79,13 +79,13 @@ def icrc(frame):
 
 
 def pair(tool, *options, server=0, client=1):
-    """The command that runs both sides of perftest, on these hosts."""
+    """Returns the command that runs both sides of perftest, on these hosts."""
     common = [tool, "-F", "-p", str(free_port()), *options]
     return [*PAIR, common[3], *common, "-d", f"rocemu{server}", "--", *common, "-d", f"rocemu{client}", "localhost"]
 
 
 def together(commands):
-    """The command that runs all of these at once."""
+    """Returns the command that runs all of these at the same time."""
     begun = (" ".join(str(word) for word in command) + ' & jobs="$jobs $!";' for command in commands)
     return ["sh", "-c", " ".join(begun) + " for job in $jobs; do wait $job || exit 1; done"]
 
@@ -107,12 +107,12 @@ class Programs(unittest.TestCase):
         return str(file)
 
     def ports(self, *names):
-        """A capture for each of these ports, and the options for them."""
+        """Returns a capture file for each of these ports, and the options for them."""
         captures = [self.directory / (name.replace(":", "-") + ".pcap") for name in names]
         return captures, [f"--capture-port={name}={file}" for name, file in zip(names, captures)]
 
     def counters(self, recording, port):
-        """The lines of `rocemu timeline --fabric --csv` about one port."""
+        """Returns the lines of `rocemu timeline --fabric --csv` about one port."""
         result = subprocess.run([ROCEMU, "timeline", "--fabric", recording, "--csv", "-"], check=True,
                                 capture_output=True, text=True)
         return [row for row in csv.DictReader(io.StringIO(result.stdout)) if row["port"] == port]

@@ -73,7 +73,7 @@ class Pages(unittest.TestCase):
         return self.page("long", recording, "--kind", "frame", "--kind", "completion")
 
     def failed_expectation(self):
-        """The golden run of --expect, and the one that was not as it."""
+        """Returns the golden run of --expect, and the run that differed from it."""
         golden, failed = self.scratch / "golden", self.scratch / "failed"
         lockstep = ("--lockstep", "--expect", golden)
         command = COMMANDS["rnr-recovers"]()

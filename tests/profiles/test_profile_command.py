@@ -1,4 +1,4 @@
-"""`rocemu profile`, and what is said of profiles that are wrong."""
+"""`rocemu profile`, and the messages about wrong profiles."""
 import os
 import pathlib
 import subprocess
@@ -67,7 +67,7 @@ class Profiles(unittest.TestCase):
                     self.assertEqual(printed.get(line), value, f"{name}: {line}")
 
     def test_record_reads_sysfs_of_the_machine_too(self):
-        """The keys that `ibv_devinfo -v` has no lines for, on machines that rocemu makes up."""
+        """The keys that `ibv_devinfo -v` has no lines for, on machines that the test simulates."""
         for name in ("mlx5-cx6dx", "irdma-e810", "bnxt-re", "mlx4-cx3pro"):
             result = rocemu("run", "--private", "--profile", name, "--device", "nic7=127.0.0.1", "--", BIN / "rocemu",
                             "profile", "record", "--device", "nic7")
@@ -143,7 +143,7 @@ class Profiles(unittest.TestCase):
                       self.error_of("device:\n  atomic_cap: NONE\npost:\n  opcodes: [SEND, ATOMIC_FETCH_AND_ADD]\n"))
 
     def test_names_that_are_no_file_names_are_errors(self):
-        """They become files and links of sysfs."""
+        """The names become names of files and links in sysfs."""
         for name in ("../../x%d", "a/b%d", ".x%d", "a b%d", "x", "%d" + "y" * 60, "x%d\\n"):
             self.assertIn("is not a pattern for names such as mlx5_%d", self.error_of(f'identity:\n  name: "{name}"\n'))
         for key in ("driver", "module"):

@@ -1,4 +1,5 @@
-"""Stock programs on each profile that has RC: they work, or fail for what the NIC lacks (docs/compatibility.md)."""
+"""Stock programs on each profile that has RC: they work, or fail because of what the NIC lacks
+(docs/compatibility.md)."""
 import os
 import pathlib
 import socket

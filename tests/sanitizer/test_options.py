@@ -1,4 +1,4 @@
-"""The options of --sanitize, the exit status, and reports of programs that end badly."""
+"""The options of --sanitize, the exit status, and reports of programs that end abnormally."""
 import json
 import pathlib
 import re

@@ -1,4 +1,4 @@
-"""Stock programs get no report of severity error but those that docs/data/sanitizer-programs.md argues."""
+"""Stock programs get no report of severity error except those that docs/data/sanitizer-programs.md explains."""
 import os
 import pathlib
 import shutil
@@ -37,7 +37,7 @@ def both(program):
 
 
 def cm(port, program, client="-s 127.0.0.1"):
-    """Returns the command of a program of librdmacm, whose ports are its NIC's own."""
+    """Returns the command of a librdmacm program, whose ports belong to its NIC."""
     return [*CM_PAIR, str(port), *program.split(), "--", *program.split(), *client.split()]
 
 

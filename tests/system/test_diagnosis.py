@@ -70,7 +70,7 @@ class PortEvents(unittest.TestCase):
 
 
 def program_output(result):
-    """Without what rocemu says of a program that makes objects and posts nothing."""
+    """Returns the output without rocemu's message about a program that creates objects and posts nothing."""
     return re.sub(r"(?m)^rocemu: nothing was posted: .*\n", "", result.stdout)
 
 
@@ -221,7 +221,7 @@ class Rdma(unittest.TestCase):
         self.assertEqual([qp["lqpn"] for qp in found], [said["lqpn"]])
 
     def test_hundreds_of_resources_are_shown(self):
-        """More than fits into one datagram, or into a socket at once."""
+        """Their output is more than fits into one datagram, or into a socket at once."""
         program = ("import sys, subprocess\n"
                    "from pyverbs.device import Context\nfrom pyverbs.pd import PD\n"
                    "context = Context(name='rocemu0')\n"

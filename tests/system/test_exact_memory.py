@@ -1,5 +1,6 @@
-"""When a message is read: ibv_post_send(3) leaves the buffer to the NIC until the completion. With `--exact-memory` and in
-lockstep the NIC reads it when it sends it, so that a program that changes a message too early shows its mistake."""
+"""The time at which a message is read: by ibv_post_send(3) the buffer belongs to the NIC until the completion. With
+`--exact-memory` and in lockstep, the NIC reads it when it sends it, so that a program that changes a message too early
+shows its mistake."""
 import sys
 import unittest
 

@@ -1,4 +1,4 @@
-"""Scenarios with stock programs: what docs/scenarios.md promises, as a user meets it."""
+"""Scenarios with stock programs: the statements of docs/scenarios.md from the view of a user."""
 import json
 import pathlib
 import unittest

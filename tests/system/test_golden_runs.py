@@ -1,4 +1,4 @@
-"""`rocemu run --expect`: what is left of a run that was not as expected, and what else it can write."""
+"""`rocemu run --expect`: the files that remain of a run that was not as expected, and other files that it can write."""
 import json
 import pathlib
 import unittest
@@ -87,7 +87,7 @@ class GoldenRuns(unittest.TestCase):
 
 
 class TruncatedRecordings(unittest.TestCase):
-    """What was cut off is no difference between runs."""
+    """Missing ends of truncated recordings are not differences between runs."""
 
     def setUp(self):
         directory = temporary_directory()

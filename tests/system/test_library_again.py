@@ -1,5 +1,5 @@
-"""Each scenario that comes with rocemu in lockstep, again and again: the same run each time, half of
-them beside hogs of the processor. Where the CM chooses the PSNs, captures are the same to the byte."""
+"""Runs each scenario that comes with rocemu in lockstep repeatedly: each run is the same, half of them beside processes
+that use the processor. If the CM chooses the PSNs, captures are the same byte for byte."""
 import os
 import pathlib
 import re

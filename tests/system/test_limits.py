@@ -1,4 +1,4 @@
-"""As many objects as ibv_query_device(3) says, and a daemon that runs out of what they take.
+"""As many objects as ibv_query_device(3) reports, and a daemon that runs out of the resources for them.
 
 All of them: rocemu run --private -- build/dev/bin/object_limits (docs/limits.md)."""
 import json

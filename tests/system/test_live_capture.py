@@ -1,5 +1,5 @@
 """A capture that is read while it is written: a FIFO, a pipe, standard output. Whatever the reader does, the NIC
-continues, and nothing outlives the run."""
+continues, and nothing remains after the run."""
 import os
 import pathlib
 import signal
@@ -21,7 +21,7 @@ FAR_TOO_MANY = ("-n", "5000", "-s", "16384", "-m", "4096")
 
 
 def frames_of(data):
-    """How many frames tshark finds in a capture; it fails if there is anything else."""
+    """Returns the number of frames that tshark finds in a capture. Fails if there is anything else."""
     result = subprocess.run(["tshark", "-r", "-", "-T", "fields", "-e", "infiniband.bth.opcode"],
                             input=data, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     assert result.returncode == 0, result.stderr.decode()
@@ -51,7 +51,7 @@ class LiveCapture(unittest.TestCase):
         process.communicate()
 
     def finish(self, process, status=0):
-        """Its two outputs, as text."""
+        """Returns its two outputs as text."""
         out, err = process.communicate(timeout=TIMEOUT)
         self.assertEqual(process.returncode, status, err)
         self.assertEqual(processes_of(f"--capture {self.fifo}"), [], "the daemon outlives its run")

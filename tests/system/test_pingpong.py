@@ -1,4 +1,4 @@
-"""ibv_rc_pingpong as the distribution has it, two processes, with every option that matters."""
+"""The distribution's ibv_rc_pingpong, two processes, with every relevant option."""
 import unittest
 
 from rocemu import pingpong_pair, rocemu_run

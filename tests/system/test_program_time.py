@@ -1,4 +1,4 @@
-"""Virtual time for programs: what sleeps or waits for a time does not take it, and sees that it has passed."""
+"""Virtual time for programs: sleeps and waits take no real time, and programs see that the time has passed."""
 import re
 import time
 import unittest
@@ -12,7 +12,7 @@ CLOSE = 0.01  # seconds that the programs themselves and the NIC take
 
 class ProgramTime(unittest.TestCase):
     def soon(self, *command, status=0, options=()):
-        """Returns its output."""
+        """Returns its output, which must come soon."""
         begin = time.monotonic()
         result = rocemu_run(*command, options=("--timeout", "50", "--lockstep", *options))
         took = time.monotonic() - begin
@@ -32,7 +32,7 @@ class ProgramTime(unittest.TestCase):
             self.assertLess(at, wanted + 1, text)
 
     def polls(self, way, count, **keywords):
-        """Returns what the program says, and how long its polls took by its own clock."""
+        """Returns the program's output, and the duration of its polls by its own clock."""
         said = self.soon(BIN / "empty_polls", way, str(count), **keywords)
         took = re.search(r"^\d+ polls took ([\d.]+) s$", said, re.M)
         return said, float(took[1]) if took else None
@@ -91,7 +91,8 @@ class ProgramTime(unittest.TestCase):
             self.assertIn(int(times[-1]), (WAIT, WAIT + 1), (name, "time()"))
 
     def test_system_is_as_it_is_outside(self):
-        """system(3): the status is the shell's; SIGINT and SIGQUIT are ignored meanwhile, but not by the shell."""
+        """system(3): the status is the shell's; SIGINT and SIGQUIT are ignored in the meantime, but not by the
+        shell."""
         script = """if True:
             import os, signal
             print([os.system(command) for command in
@@ -246,7 +247,7 @@ class ProgramTime(unittest.TestCase):
         self.assertGreater(int(re.search(r"took (\d+) s", text)[1]), 10, text)
 
     def test_sleeping_between_messages(self):
-        """A server and a client as scripts start them."""
+        """A server and a client in the way in which scripts start them."""
         pingpong = f"ibv_rc_pingpong -g 0 -n 5 -p {free_port()}"
         script = f"{pingpong} & sleep 1; {pingpong} 127.0.0.1 && wait $! && sleep 100"
         text = self.soon("sh", "-c", script)

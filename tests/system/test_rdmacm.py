@@ -1,4 +1,4 @@
-"""librdmacm as the distribution has it, and the programs that come with it and use it."""
+"""The distribution's librdmacm, and its programs."""
 import contextlib
 import gzip
 import os

@@ -1,4 +1,4 @@
-"""A recording, a capture and rules for frames show the frames that there are without them."""
+"""A recording, a capture and rules for frames do not change which frames are sent."""
 import pathlib
 import struct
 import unittest
@@ -13,7 +13,7 @@ IDLE_RULE = "rules:\n- {on: frame, opcode: ACK, nth: 1000000, do: drop}\n"
 
 
 def frames_of(path):
-    """The frames of a pcap file with timestamps in nanoseconds, without the timestamps."""
+    """Returns the frames of a pcap file with timestamps in nanoseconds, without the timestamps."""
     contents = path.read_bytes()
     assert contents[:4] == b"\x4d\x3c\xb2\xa1", contents[:4]
     frames, at = [], 24

@@ -24,7 +24,7 @@ class ScenarioMads(unittest.TestCase):
         self.directory = pathlib.Path(directory.name)
 
     def faults(self, name, command, scenario, *options):
-        """Returns what rules acted on, and the result."""
+        """Returns the frames that rules acted on, and the result."""
         recording = self.directory / name
         result = rocemu_run(*command, options=(
             "--lockstep", "--scenario", scenario, "--record", recording, *options))

@@ -1,4 +1,4 @@
-"""`rocemu run --schedule N`: another order of threads and of the NIC, and preemption between two calls."""
+"""`rocemu run --schedule N`: another order of the threads and the NIC, and preemption between two calls."""
 import os
 import pathlib
 import unittest

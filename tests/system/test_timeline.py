@@ -113,8 +113,8 @@ class Recordings(unittest.TestCase):
         return run(ROCEMU, "timeline", *arguments, check=True).stdout
 
     def test_a_trace_is_as_its_format_says(self):
-        """The Trace Event Format: each event has a phase; slices have time, duration, process and
-        track; of each flow both ends are there, and the later is not before the earlier."""
+        """The Trace Event Format: each event has a phase; slices have time, duration, process and track; each flow has
+        both ends, and the later one is not before the earlier one."""
         self.record("rnr-recovers")
         trace = json.loads(self.timeline(self.recording, "--perfetto", "-"))
         self.assertEqual(trace["displayTimeUnit"], "ns")

@@ -1,5 +1,5 @@
-"""The frames that leave and reach a host, byte by byte: judged by tshark and scapy, and made of
-captures of another implementation."""
+"""The frames that leave and reach a host, byte by byte: checked with tshark and scapy, and made from captures of
+another implementation."""
 import os
 import pathlib
 import random
@@ -19,7 +19,7 @@ RXE = pathlib.Path(__file__).resolve().parent.parent / "data" / "rxe"
 
 
 class Capture(OnNetwork):
-    """tcpdump sees what leaves the host, with the IP header as it is on the wire."""
+    """tcpdump records the packets that leave the host, with the IP header as it is on the wire."""
 
     @classmethod
     def setUpClass(cls):
@@ -51,7 +51,7 @@ class Capture(OnNetwork):
 
     @staticmethod
     def frames_in(path):
-        """The whole records of a pcap file that is being written."""
+        """Returns the complete records of a pcap file that is being written."""
         data, at, count = path.read_bytes(), 24, 0
         while at + 16 <= len(data):
             at += 16 + struct.unpack_from("<I", data, at + 8)[0]
@@ -133,7 +133,7 @@ def pcap_frames(path):
 
 
 def icrc_over_ipv4(packet):
-    """Annex A17.3.3, as test_capture.icrc_over_ipv6."""
+    """Annex A17.3.3, like test_capture.icrc_over_ipv6."""
     import zlib
     masked = bytearray(packet[:-4])
     masked[1] = masked[8] = masked[10] = masked[11] = 0xff
@@ -165,7 +165,7 @@ class FromAnotherImplementation(OnNetwork):
     first_of_transport = 28
 
     def rxe_packets(self):
-        """IPv4 packets, one of each opcode, whose ICRC is right as captured."""
+        """Returns IPv4 packets, one for each opcode, with a correct ICRC as captured."""
         chosen = {}
         for path in sorted(RXE.glob("*.pcap")):
             for frame in pcap_frames(path):
@@ -178,8 +178,8 @@ class FromAnotherImplementation(OnNetwork):
         return list(chosen.values())
 
     def readdressed(self, packet):
-        """To the second host, from the third; the captures' addresses are not ours. The ICRC is
-        moved with them: what rxe computed is checked to be right before."""
+        """Returns the packet with the address of the second host, sent by the third; the captures' addresses differ.
+        The ICRC is adapted, after rxe's ICRC was checked."""
         changed = bytearray(packet)
         changed[12:20] = socket.inet_aton(self.hosts[2].ipv4) + socket.inet_aton(
             self.hosts[1].ipv4)
@@ -238,7 +238,7 @@ class FromAnotherImplementation(OnNetwork):
 
 
 class FromAnotherImplementationStrictly(FromAnotherImplementation):
-    """The same, checked with the IP header that came."""
+    """The same, checked with the IP header that arrived."""
     start_options = ("--strict-icrc",)
     covered = (4, 5, 20, 21)  # the identification as well
 

@@ -29,7 +29,7 @@ class VirtualClock(unittest.TestCase):
         self.assertLessEqual(int(found[2]), 4 * 8 * 8797)
 
     def check_sentences(self, sentences):
-        """Tests of man pages, which ctest runs on the real clock."""
+        """Runs tests of man pages, which ctest runs on the real clock."""
         result = rocemu_run(BIN / "man_page_tests", f"--gtest_filter={sentences}",
                             options=("--lockstep",))
         self.assertEqual(result.returncode, 0, result.stdout)
@@ -57,8 +57,8 @@ class Lockstep(unittest.TestCase):
         self.directory = pathlib.Path(directory.name)
 
     def record_again_and_again(self, *command):
-        """Half of the runs beside hogs of the processor; yields each recording but the first, which
-        it was compared with."""
+        """Half of the runs are beside processes that use the processor. Yields each recording except the first, with
+        which it was compared."""
         first = self.directory / "0"
         for number in range(RUNS):
             recording = self.directory / str(number)

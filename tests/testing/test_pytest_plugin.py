@@ -1,4 +1,4 @@
-"""The pytest plugin: a test that passes leaves nothing, one that fails its recording and timeline."""
+"""The pytest plugin: a passing test leaves no files, a failing one its recording and timeline."""
 import os
 import pathlib
 import subprocess

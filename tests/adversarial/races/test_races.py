@@ -1,4 +1,4 @@
-"""Programs with a planted race each (race.h): schedule 0 does not show it, and the right twin passes in every
+"""Programs with one planted race each (race.h): schedule 0 does not show it, and the correct twin passes in every
 schedule."""
 import os
 import pathlib

@@ -1,5 +1,5 @@
-"""`rocemu explore` finds the mistake of each program and says what provokes it, and has nothing
-against the corrected twin at the same points."""
+"""`rocemu explore` finds the bug of each program and reports what causes it, and reports nothing for the corrected twin
+at the same points."""
 import json
 import os
 import pathlib

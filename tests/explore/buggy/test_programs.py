@@ -1,5 +1,5 @@
-"""Programs with a mistake, and corrected: each does well without faults, and under its scenario
-what the comment at its top says."""
+"""Programs with a bug, and corrected ones: both succeed without faults, and under its scenario each does what the
+comment at its top says."""
 import os
 import pathlib
 import sys

@@ -1,4 +1,5 @@
-"""A program that waits for a dead peer hangs at once if each run has a separate network: no other program can connect."""
+"""A program that waits for a dead peer is detected as hanging at once, because each run has a separate network: no
+other program can connect."""
 import os
 import subprocess
 import unittest
@@ -46,7 +47,7 @@ class LostPeers(ExploreTest):
         self.hangs("open", fifo, "rendezvous#1 waits for another program to open a FIFO")
 
     def test_without_explore_a_server_waits(self):
-        """Without explore another program may connect: `rocemu run` ends nothing."""
+        """Without explore another program may connect, so `rocemu run` ends nothing."""
         done = subprocess.run([ROCEMU, "run", "--lockstep", "--timeout", "1s", "--", PROGRAM, "accept",
                                self.scratch / "socket"], env=self.environment, check=False,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=240)

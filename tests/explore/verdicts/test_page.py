@@ -1,4 +1,4 @@
-"""report.html on a narrow screen, in the dark, and its links, as a browser sees them."""
+"""report.html on a narrow screen, in dark mode, and its links, in a browser."""
 import re
 import shutil
 import subprocess

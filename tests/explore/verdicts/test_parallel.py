@@ -49,7 +49,7 @@ class TheSameReport(ExploreTest):
 
     @unittest.skipUnless(shutil.which("parallel"), "GNU parallel is not installed")
     def test_of_shards_on_hosts(self):
-        """The commands of the page, with hosts that are this machine."""
+        """Runs the commands of the page, with hosts that are this machine."""
         blocks = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
         [block] = [text for _, text in blocks if text.startswith("parallel ")]
         shards, merge = block.splitlines()

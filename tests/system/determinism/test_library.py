@@ -33,7 +33,7 @@ def cases():
 
 
 class Library(unittest.TestCase):
-    """Programs may fail: that is what most scenarios are for."""
+    """Programs may fail, since most scenarios make them fail."""
 
     def check(self, case):
         first = None
