@@ -57,7 +57,7 @@ class Programs(unittest.TestCase):
                         break
                 self.assertEqual(result.returncode, 1, result.stdout)
                 self.assertIn("failed: ", result.stdout)
-                # The seed repeats it.
+                # The same seed repeats the run.
                 again = run(source.stem, option, "--seed", str(seed))
                 self.assertEqual((again.returncode, again.stdout), (result.returncode, result.stdout))
 

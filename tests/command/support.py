@@ -110,7 +110,7 @@ class CommandTest(unittest.TestCase):
     """Each test has a separate runtime directory and must leave it empty, with no daemon."""
 
     def setUp(self):
-        # Short, for it is part of the names of sockets.
+        # Short, because it is part of the names of sockets.
         self.runtime = tempfile.mkdtemp(prefix="rc-")
         self.addCleanup(shutil.rmtree, self.runtime, ignore_errors=True)
         self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="rc-scratch-"))

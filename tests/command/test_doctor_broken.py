@@ -129,7 +129,7 @@ class BrokenDoctor(CommandTest):
         copy.parent.mkdir()
         data = pathlib.Path(real).resolve().read_bytes()
         self.assertEqual(data.count(b"ibv_qp_to_qp_ex\0"), 1)
-        # The same function by another name; the one of `other`, which is loaded with it, is found then.
+        # The same function under another name. It finds the function of `other`, which is loaded with it.
         copy.write_bytes(data.replace(b"ibv_qp_to_qp_ex\0", b"ibv_qp_to_qp_xx\0"))
         self.assert_finding(self.doctor(env={"LD_LIBRARY_PATH": str(copy.parent), "LD_PRELOAD": str(other)}),
                             "provider", "problem", f"{copy} is a libibverbs that rocemu", "does not know",
@@ -243,12 +243,12 @@ class Paths(CommandTest):
         listed = run("run", "--", "ibv_devices")
         self.assertEqual((listed.returncode, listed.stderr), (0, ""))
         self.assertIn("rocemu1", listed.stdout)
-        # In lockstep a second library is loaded; and inside another run nothing is loaded twice.
+        # In lockstep a second library is loaded; and inside another run no library is loaded twice.
         virtual = run("run", "--lockstep", "--", "sh", "-c",
                       f'"{prefix}/bin/rocemu" show >/dev/null; echo "$LD_PRELOAD"')
         self.assertEqual((virtual.returncode, virtual.stderr), (0, ""))
         self.assertEqual(virtual.stdout.count("librocemu"), 2)
-        # A daemon that was killed leaves its link, and the next takes it away.
+        # A killed daemon leaves its link, and the next daemon removes it.
         up = run("up")
         self.assertEqual(up.returncode, 0, up.stderr)
         self.assertEqual(run("run", "--", "true").returncode, 0)

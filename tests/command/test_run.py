@@ -123,10 +123,10 @@ class TheCommandSees(CommandTest):
         self.assertEqual(mode, oct(stat.S_IFDIR | 0o700))
 
     def test_the_shim_before_what_was_preloaded(self):
-        # A library that is there anyway, so that preloading it changes nothing.
+        # A library that is loaded anyway, so that preloading it changes nothing.
         code = "import os; print(os.environ['LD_PRELOAD'])"
         other = "libc.so.6"
-        # In a sanitizer build rocemu itself insists on its runtime being first; not so here.
+        # In a sanitizer build, rocemu itself requires its runtime to be first, which is not the case here.
         environment = {"LD_PRELOAD": other,
                        "ASAN_OPTIONS": "verify_asan_link_order=0:detect_leaks=0"}
         preload = self.run_python(code, env=environment).strip().split(":")

@@ -113,7 +113,7 @@ class Scenarios(CommandTest):
         try:
             given = self.rocemu("inject", mine, "rtu-lost", "{name: c, on: frame, do: duplicate}")
             cleared = self.rocemu("inject", "--clear", "a", "rule 2", "lost", "c")
-            # If one is wrong none is given.
+            # If one is wrong, none is used.
             wrong = self.rocemu("inject", mine, "rtu-losst")
             twice = self.rocemu("inject", "rtu-lost", "rep-lost")
             rules = self.rocemu("inject", "--list")

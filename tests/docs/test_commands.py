@@ -43,10 +43,10 @@ NOT_RUN = {
     "my_tests/build/my_test": "so this is not built",
     "PYTHONPATH=$HOME": "and this is not there",
 }
-# The exit status of what is to fail, by what is in it.
+# The exit status of commands that must fail, by a part of the command.
 STATUSES = {
 }
-# What does not end by itself: a page of it that names the devices.
+# Commands that do not end by themselves. The page that lists the devices has them.
 SERVERS = {"prometheus-node-exporter": "http://localhost:9100/metrics"}
 NEEDS = ("lstopo-no-graphics", "prometheus-node-exporter", "mpirun", "tshark")
 

@@ -56,7 +56,7 @@ class Picture(unittest.TestCase):
             subprocess.run(run, cwd=scratch, check=True, stdout=subprocess.DEVNULL, timeout=TIMEOUT)
             drawn = subprocess.run(draw, cwd=scratch, check=True, stdout=subprocess.PIPE, text=True,
                                    timeout=TIMEOUT).stdout
-        # All processes are called the same in it.
+        # In it, all processes have the same name.
         drawn = re.sub(r"send\.py\[\d+\]", "send.py", drawn)
         if os.environ.get("ROCEMU_UPDATE_LESSONS"):
             picture.write_text(drawn)

@@ -30,7 +30,7 @@ switch:
 links: {rate: 100Gbps, delay: 500ns}
 topology: {star: 16}
 """
-# perftest takes its times from the processor's cycle counter, which some machines do not let be virtual.
+# perftest measures time with the processor's cycle counter, for which some machines do not allow virtual time.
 HAS_VIRTUAL_CYCLES = has_virtual_cycles()
 
 
@@ -128,7 +128,7 @@ class Latency(Programs):
         forwarded, acknowledged = times_of(switch, opcode), times_of(server, ACKNOWLEDGE)
         self.assertEqual({after - before for before, after in zip(sent, forwarded, strict=True)},
                          {path_ns(headers + size, links=1)})
-        # The acknowledgement leaves when the message has arrived. Requests of the server go before it in its queue.
+        # The acknowledgement is sent when the message has arrived. Requests of the server are before it in its queue.
         answers = [after - before for before, after in zip(sent, acknowledged, strict=True)]
         self.assertEqual(min(answers), path_ns(headers + size, links=2))
         if not HAS_VIRTUAL_CYCLES:
@@ -150,7 +150,7 @@ class Latency(Programs):
         probe = pair("ib_send_lat", "-n", "100", "-s", "64", client=1)
         output = self.run_on("star-16", *together([bulk, probe]))
         longest = float(re.findall(r"^ 64 +100 +\S+ +(\S+)", output, re.MULTILINE)[0])
-        # PFC keeps the queue that the probe waits in below 512 KiB and what arrives after a pause.
+        # PFC limits the queue in which the probe waits to 512 KiB and the frames that arrive after a pause.
         self.assertGreaterEqual(1000 * longest, path_ns(64, links=2) - 5)
         self.assertLess(1000 * longest, path_ns(64, links=2) + 1.1 * 512 * 1024 * PS_PER_BYTE / 1000)
 

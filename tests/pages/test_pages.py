@@ -56,7 +56,7 @@ class Pages(unittest.TestCase):
         return path
 
     def node(self, script, *arguments):
-        # Modules are looked for beside the script.
+        # Modules are searched beside the script.
         (self.scratch / "node_modules").symlink_to(MODULES)
         shutil.copy(HERE / script, self.scratch)
         result = subprocess.run(["node", self.scratch / script, *arguments], cwd=self.scratch,

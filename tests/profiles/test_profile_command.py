@@ -75,7 +75,7 @@ class Profiles(unittest.TestCase):
             self.write("mine.yaml", result.stdout)
             compared = rocemu("profile", "diff", name, "mine.yaml", directory=self.folder).stdout
             for line in compared.splitlines():
-                # The name was given, and what create_qp and post accept is nowhere to be read.
+                # The name was an argument, and the behavior of create_qp and post cannot be read anywhere.
                 self.assertRegex(line, r"^(key|identity\.(name|node_desc)|qp\.|post\.|mr\.|verbs\.|summary|name|"
                                        r"gids\.link_local_first)", name)
 

@@ -12,7 +12,7 @@ BIN = pathlib.Path(os.environ["ROCEMU_BIN"])
 ACTION = pathlib.Path(__file__).resolve().parents[2] / "action.yml"
 WITH_RC = ("generic", "rxe", "mlx5-cx5", "mlx5-cx6dx", "mlx4-cx3pro", "irdma-e810", "bnxt-re", "qedr", "hns-hip09",
            "erdma", "mana")
-# Program -> {profile: what its failure says}. Programs that need RC run with the profiles that have it.
+# Program -> {profile: its failure message}. Programs that need RC run with the profiles that have it.
 FAILURES = {
     "inline_256": {
         "irdma-e810": "ibv_create_qp: asked for 256 bytes of inline data, the device has 101",

@@ -8,7 +8,7 @@ import unittest
 
 BIN = pathlib.Path(os.environ["ROCEMU_BIN"])
 WITH_RC = ("bnxt-re", "erdma", "hns-hip09", "irdma-e810", "mana", "mlx4-cx3pro", "mlx5-cx5", "mlx5-cx6dx", "qedr", "rxe")
-# Program -> {profile: what is logged}.
+# Program -> {profile: the logged message}.
 PROGRAMS = {
     "ib_write_bw -F -n 20": {},
     "ib_send_lat -F -n 20": {

@@ -15,8 +15,8 @@ ADDRESS = {
     "clang, shared": ["-fsanitize=address", "-shared-libasan"],
 }
 THREAD = {"gcc": ["-fsanitize=thread"], "clang": ["-fsanitize=thread"]}
-# libibverbs and what it needs were built without it, and so have memory of malloc() that it takes for
-# uninitialized before main() begins. The program says itself what is not.
+# libibverbs and its libraries were built without it, so before main() begins they have memory of malloc() that it
+# considers uninitialized. The program itself marks which memory is uninitialized.
 MEMORY = {"clang": ["-fsanitize=memory"]}
 NOT_FROM_MALLOC = {"MSAN_OPTIONS": "poison_in_malloc=0"}
 VALGRIND = ("valgrind", "--quiet", "--error-exitcode=99")

@@ -158,7 +158,7 @@ class BadEnds(unittest.TestCase):
         refusals, posts = 1000000, 2000
         result, reports = sanitized(program("bad_end"), "repeat", str(refusals), str(posts))
         counts = [(report["rule"], report["count"]) for report in reports]
-        # The first post comes before the next poll: the program may not know yet.
+        # The first post is before the next poll: the program may not know of the error yet.
         self.assertEqual(counts, [("protection-explained", 1), ("refused-limit", refusals),
                                   ("posted-after-error", posts - 1)], result.stdout)
         self.assertLess(len(result.stdout), 4000)

@@ -6,7 +6,7 @@ import re
 
 from rocemu import ROCEMU, run
 
-# What a NAK or a REJ says by itself comes behind what is said of the frame.
+# The meaning of a NAK or a REJ itself is printed after the reasons of the frame.
 SAYS_BY_ITSELF = re.compile(r"not ready for this message: the requester must wait and send it again|"
                             r"the responder expects psn [+-]?\d+( \(\d+\))?: the requester must go back|"
                             r"the responder refuses the request for good: the requester's QP fails|"

@@ -16,8 +16,8 @@ ROCEMU = str(BIN / "rocemu")
 PAIR = [sys.executable, str(HERE / "pair.py")]
 CM_PAIR = [sys.executable, str(HERE / "cm_pair.py")]
 TIMEOUT = 240  # seconds that nothing here comes near
-# perftest compares the processor's cycle counter with the clock before it reports, and gives up where
-# that jitters, as on a busy machine. Whatever the NIC did: such a run is made again.
+# perftest compares the processor's cycle counter with the clock before it reports, and stops if that varies, as on a
+# busy machine. This does not depend on the NIC, so such a run is repeated.
 NO_CLOCK = "Can't produce a report"
 
 

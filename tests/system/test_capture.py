@@ -95,7 +95,7 @@ class Capture(unittest.TestCase):
         self.record("-s", "1024", "-n", "20", client_device="rocemu1")
         frames = dissect(self.capture, "infiniband.bth.opcode", "ip.src", "ip.dst", "udp.dstport",
                          "infiniband.bth.psn")
-        # What is acknowledged later than ibv_rc_pingpong's 67 ms, on a busy machine, is sent again.
+        # Packets whose acknowledgement takes longer than ibv_rc_pingpong's 67 ms, on a busy machine, are sent again.
         frames = list(dict.fromkeys(frames))
         self.assertEqual([int(frame[0], 0) for frame in frames], [SEND_ONLY, ACKNOWLEDGE] * 40)
         self.assertEqual({frame[1:3] for frame in frames},

@@ -74,7 +74,8 @@ class CycleCounter(unittest.TestCase):
             self.assertEqual(said["default"], [1])
 
     def test_a_fault_in_a_handler_ends_the_program(self):
-        # sigaction(2): the signal is blocked while its handler runs; signal(7): the kernel ends what faults then.
+        # sigaction(2): the signal is blocked while its handler runs; signal(7): then the kernel ends the program at a
+        # fault.
         self.assertEqual(self.said_by(PROGRAM, "nested", status=128 + signal.SIGSEGV), {"handler": [1]})
 
     @unittest.skipIf("address" in os.environ.get("ROCEMU_SANITIZE", ""), "AddressSanitizer handles the fault")

@@ -191,7 +191,7 @@ class Rdma(unittest.TestCase):
         """
         result = rocemu_run("bash", "-c", script)
         (before, during, summary), text = documents_in(result.stdout, 3)
-        # A listener at the wildcard is one of each device, and of no port, as with the kernel.
+        # A listener at the wildcard address is shown for each device and without a port, as by the kernel.
         self.assertEqual([(each["ifname"], each["state"], each["ps"], each["src-addr"])
                           for each in before],
                          [(name, "LISTEN", "TCP", "0.0.0.0:7174") for name in ("rocemu0", "rocemu1")])

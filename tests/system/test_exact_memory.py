@@ -6,7 +6,7 @@ import unittest
 
 from rocemu import BIN, ROCEMU, rocemu_run
 
-# Beside what a WQE (176 bytes) and a slot (4 KiB) can carry.
+# Sizes that fit into a WQE (176 bytes), into a slot (4 KiB), and into neither.
 SIZES = (1, 64, 176, 177, 4096, 4097, 100_000)
 PROGRAM = BIN / "early_change"
 # The daemon is stopped between the post and the change: it cannot have read the message in between.

@@ -156,7 +156,7 @@ class Errors(Library):
             f"receive 3: {flushed}", f"receive 4: {flushed}", f"receive 5: {flushed}"])
 
     def test_post_send_enomem(self):
-        # The peer of the one that fails waits for its message, for ever.
+        # The peer of the failing side waits for its message for ever.
         self.run_with("post-send-enomem", status=DEADLOCK)
         self.assertIn("Couldn't post send", self.said)
 

@@ -12,7 +12,7 @@ import unittest
 from rocemu import ROCEMU, TIMEOUT, pingpong_pair, processes_of, run, temporary_directory
 
 PCAP_HEADER = 24
-# Much more than a pipe holds, and less than waits for a reader.
+# Much more than a pipe holds, and less than the limit of bytes that wait for a reader.
 MANY = ("-n", "5000", "-s", "1024")
 # Messages of one packet each: 80 frames with their acknowledgements.
 TWENTY = ("-n", "20", "-s", "1024")
@@ -75,7 +75,7 @@ class LiveCapture(unittest.TestCase):
                                    stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
         self.addCleanup(self.end, process)
         with open(self.fifo, "rb") as fifo:
-            # The program waits for us.
+            # The program waits for the test.
             self.assertGreater(len(fifo.read(PCAP_HEADER + 60)), PCAP_HEADER)
             self.assertIsNone(process.poll())
             process.stdin.close()

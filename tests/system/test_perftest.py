@@ -59,7 +59,7 @@ BANDWIDTH = COMMON + [
     Case("-t 1 -s 64", says=r"TX depth +: 1\b"),
     Case("-Q 1 -s 64", says=r"CQ Moderation +: 1\b"),
 ]
-# perftest knows the inline sizes of some vendors' devices only and says so of others; but it runs.
+# perftest knows the inline sizes of some vendors' devices only and prints that for others; but it runs.
 INLINE = [Case("-I 64 -s 64")]
 EVENTS = [Case("-e -s 64", everywhere=True), Case("-e -s 65536", transports=("RC", "UC", "XRC"))]
 RECEIVING = [

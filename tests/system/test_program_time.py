@@ -85,7 +85,7 @@ class ProgramTime(unittest.TestCase):
         for name, *times in lines:
             for clock, passed in zip(("monotonic", "real", "gettimeofday", "system call"), times):
                 self.assertGreaterEqual(float(passed), WAIT - CLOSE, (name, clock))
-                # A loop has steps that grow with the time for which it has lasted.
+                # A loop advances in steps that grow with its duration so far.
                 late = WAIT / 1000 if name.startswith("loop") else CLOSE
                 self.assertLess(float(passed), WAIT + late, (name, clock))
             self.assertIn(int(times[-1]), (WAIT, WAIT + 1), (name, "time()"))
@@ -243,7 +243,7 @@ class ProgramTime(unittest.TestCase):
                  "kill $!; echo took $(($(date +%s) - begin)) s"
         text = self.soon("sh", "-c", script, options=lost)
         self.assertIn("UNREACHABLE", text)
-        # The attempts of a minute (IBTA vol 1, 12.7.27: the response timeout of the request).
+        # The attempts take a minute (IBTA vol 1, 12.7.27: the response timeout of the request).
         self.assertGreater(int(re.search(r"took (\d+) s", text)[1]), 10, text)
 
     def test_sleeping_between_messages(self):

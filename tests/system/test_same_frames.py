@@ -8,7 +8,7 @@ from rocemu import PAIR, ROCEMU, free_port, rocemu_run, run, temporary_directory
 BTH_AT = 14 + 20 + 8  # behind Ethernet, IPv4 and UDP
 WRITE_ONLY, SEND_ONLY, ACKNOWLEDGE = 10, 4, 17
 
-# A rule that every frame is compared with, and that never acts.
+# A rule that is compared with every frame and never acts.
 IDLE_RULE = "rules:\n- {on: frame, opcode: ACK, nth: 1000000, do: drop}\n"
 
 

@@ -79,8 +79,8 @@ class ScenarioMads(unittest.TestCase):
         self.assertEqual(len(faults), 2)
 
 
-# What rping does not do: atomics, SRQs, PSNs near the wrap. What it does too little of: five
-# WRITEs, READs or atomics that one QP answers.
+# Features that rping does not use: atomics, SRQs, PSNs near the wrap. Features that it uses too little: five WRITEs,
+# READs or atomics that one QP answers.
 NOT_WITH_RPING = {"duplicate-atomic", "psn-wrap-loss"}
 
 

@@ -8,7 +8,7 @@ import unittest
 from rocemu import PAIR, AtOnce, free_port
 from shared_daemon import SharedDaemon
 
-# ROCEMU_STOP_ROUNDS=1000 asks for more.
+# ROCEMU_STOP_ROUNDS=1000 runs more.
 ROUNDS = int(os.environ.get("ROCEMU_STOP_ROUNDS", "50"))
 STOPPED, RUNNING = 0.1, 0.02  # seconds
 PROGRAMS = [

@@ -28,7 +28,7 @@ def drawn(recording, *options):
     text = re.sub(r"\[\d+\] *", "[PID]  ", result.stdout)
     text = re.sub(r" +$", "", text, flags=re.M)
     text = re.sub(r"0x[0-9a-f]{9,}", lambda number: "A" * len(number[0]), text)
-    # Starting PSNs are chosen by chance; beside them stand relative ones.
+    # Starting PSNs are random; the relative ones are next to them.
     text = re.sub(r"\((\d{3,})\)", lambda number: "(" + "P" * len(number[1]) + ")", text)
     lines = text.splitlines()
     left_out = len(lines) - 2 * ENDS

@@ -24,7 +24,7 @@ class Capture(OnNetwork):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        # So that a datagram of many frames is cut where it leaves, as on the way to another machine.
+        # So that a datagram of many frames is divided when it is sent, as on the way to another machine.
         for host in cls.hosts:
             host.run("ethtool", "-K", hosts.INTERFACE, "tx-udp-segmentation", "off")
 
@@ -114,7 +114,7 @@ class Capture(OnNetwork):
         hosts.end_of(tcpdump)
         fields = dissect(path, "ip.dsfield", "ip.ttl", "udp.srcport", "ip.flags.df")
         self.assertEqual({(one[0], one[1]) for one in fields}, {("0x68", "255")})
-        # tshark says 1, since version 4 "True".
+        # tshark prints 1, since version 4 "True".
         self.assertLessEqual({one[3] for one in fields}, {"1", "True"})
         ports = {int(one[2]) for one in fields}
         self.assertGreater(len(ports), 2)  # one for each flow, of those that the daemon has
@@ -232,7 +232,7 @@ class FromAnotherImplementation(OnNetwork):
         for at in range(0, len(flipped), 500):
             part = flipped[at:at + 500]
             change = self.after(part)
-            # What is not even a packet any more is called malformed rather than corrupt.
+            # A frame that is no packet any more is counted as malformed rather than corrupt.
             self.assertEqual(change["frames_in"], 0)
             self.assertEqual(change["dropped_bad_icrc"] + change["dropped_malformed"], len(part))
 
@@ -374,7 +374,7 @@ class Hostile(OnNetwork):
         after = second.counters()
         change = {name: after[name] - before[name] for name in after if after[name] != before[name]}
         refused = sum(value for name, value in change.items() if name.startswith("dropped_"))
-        # What the socket had no room for, the system counts in datagrams of many frames.
+        # The system counts the datagrams that did not fit into the socket's buffer; each can contain many frames.
         self.assertGreater(refused + 32 * change.get("udp_receive_overruns", 0), int(sent) // 4,
                            change)
         self.assertGreater(change["dropped_malformed"], 0, change)
@@ -400,7 +400,7 @@ class Hostile(OnNetwork):
         client = second.popen(*options, "-d", second.device, first.ipv4)
         seen = second.counters()["frames_in"]
         second.wait_for(lambda: second.counters()["frames_in"] > seen + 100, "traffic")
-        # Whatever the PSN is: each of them once, in frames that are right but for their sender.
+        # With any PSN: each of them once, in frames that are correct except for their sender.
         (queue_pair,) = second.show()["fabric"]["devices"][0]["qps"]
         packets = []
         for psn in range(queue_pair["expected_psn"], queue_pair["expected_psn"] + 2000):

@@ -9,7 +9,7 @@ import unittest
 from rocemu import (BIN, CM_PAIR, PAIR, ROCEMU, free_port, pingpong_pair, rocemu_run, run,
                     temporary_directory)
 
-# ROCEMU_LOCKSTEP_RUNS=50 asks for more.
+# ROCEMU_LOCKSTEP_RUNS=50 runs more.
 RUNS = int(os.environ.get("ROCEMU_LOCKSTEP_RUNS", "4"))
 
 
@@ -93,7 +93,7 @@ class Lockstep(unittest.TestCase):
             pass
 
     def test_a_program_is_gone_before_the_next_one_comes(self):
-        # The shell that starts the second computes before, for nothing or for long.
+        # The shell that starts the second program computes before that, for no time or for a long time.
         for name, count in (("at-once", 0), ("later", 100_000)):
             pause = f"i=0; while [ $i -lt {count} ]; do i=$((i+1)); done"
             result = rocemu_run("sh", "-c", f"ibv_devinfo; {pause}; ibv_devinfo",

@@ -17,7 +17,7 @@ WRITE_BW_SIZE, WRITE_BW_MESSAGES = 65536, 20000
 TRIAL = 200  # iterations
 LATENCY_S = 10  # at most, of ib_write_lat
 
-# perftest has one thread; with this before it, it has a second one that sleeps.
+# perftest has one thread. This gives it a second one, which sleeps.
 WITH_IDLE_THREAD = ["sh", "-c", f'LD_PRELOAD="$LD_PRELOAD:{BUILD}/lib/idle_thread.so" exec "$@"',
                     "sh"]
 
@@ -34,7 +34,7 @@ def _side(program, port, options, threads):
     return [*(WITH_IDLE_THREAD if threads == 2 else []), program, "-p", port, *options]
 
 
-# Before a command: the daemon has the last processor for itself, and the command the others.
+# Before a command: the daemon gets the last processor alone, and the command the others.
 DAEMON_ALONE = ["sh", "-c", f"""
 pid=$("{ROCEMU}" show --json | grep -m1 '"pid"' | tr -dc 0-9)
 taskset -acp "$1" "$pid" > /dev/null || exit

@@ -5,7 +5,7 @@ import re
 
 from .harness import BIN, ProcessorTime, both, free_port, run
 
-# TCP, and what shares memory: the two ways that a program has on one machine without a NIC.
+# TCP, and programs that share memory: the two ways that a program has on one machine without a NIC.
 UCX_WAYS = {"tcp": "tcp,self", "shared memory": "posix,sysv,cma,self"}
 
 

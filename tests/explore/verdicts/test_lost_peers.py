@@ -18,7 +18,7 @@ def has_own_networks():
 @unittest.skipUnless(has_own_networks(), "this machine gives no network namespaces")
 class LostPeers(ExploreTest):
     def hangs(self, way, place, words):
-        # Without the deadlock that is found each run would take 100 s, and the patient ones longer. Runs at the same
+        # If the deadlock were not detected, each run would take 100 s, and those with long waits more. Runs at the same
         # time would meet at the same path: the kernel pairs the reader of one run with the writer of another.
         report = self.report("--force", "--run-timeout", "100s", "--only", "verbs:alloc_pd",
                              "--process", "rendezvous#2", "--repeat", "1", "--jobs", "1", status=1,

@@ -7,7 +7,7 @@ import unittest
 from support import TIMEOUT, VICTIM, ExploreTest
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-# The page in a frame of that width, which then says how wide it is and what color it has.
+# The page in a frame of that width, which then reports its width and its color.
 FRAME = """<!DOCTYPE html><meta name="color-scheme" content="{scheme}"><body>
 <iframe src="report.html" style="border:0;width:{width}px;height:800px;color-scheme:{scheme}"
 onload="const page = contentDocument; for (const one of page.querySelectorAll('details')) one.open = true;

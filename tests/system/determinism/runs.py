@@ -15,9 +15,10 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from rocemu import ROCEMU, TIMEOUT, descendants, has_virtual_cycles, kill, temporary_directory  # noqa: E402
 
-# Load processes. Unless many runs are asked for, other tests run beside, some of them on the real clock.
+# The number of load processes. Unless many runs are requested, other tests run at the same time, some of them on the
+# real clock.
 LOAD = "4" if "ROCEMU_DETERMINISM_RUNS" in os.environ else "2"
-# Seconds that `rocemu run` gives a run: some go through thousands of connections.
+# The time limit of a run in seconds: some make thousands of connections.
 PATIENCE = "200" if "ROCEMU_DETERMINISM_RUNS" in os.environ else "60"
 PID = re.compile(rb'("pid":|\bpid |\bthread )\d+(, \d+)*')  # of recordings and reports; the system chooses
 

@@ -53,7 +53,7 @@ def run_all(rocemu, limit, texts, record=None):
         lines = directory / "results"
         scratch = directory / "scratch"  # what a test that is killed leaves in TMPDIR goes too
         scratch.mkdir()
-        # A test of address handles wants what hardware does without a GRH.
+        # A test of address handles expects the behavior of hardware without a GRH.
         subprocess.run(
             [rocemu, "run", "--private", "--require-grh", *options, "--", "/usr/bin/python3",
              HERE / "one_by_one.py", directory, lines, str(limit), *texts],
