@@ -171,8 +171,8 @@ struct Sge {
 };
 static_assert(sizeof(Sge) == 16);
 
-/// The bytes of a message that a send WQE without kSendInline can nevertheless carry: with them a
-/// WQE with one Sge takes 256 bytes.
+/// The maximum bytes of a message that a send WQE can contain without kSendInline: with them a WQE
+/// with one Sge takes 256 bytes.
 inline constexpr uint32_t kMaxCarried = 176;
 
 /// Space for longer messages to send, with their contents at the post. The client chooses a slot,

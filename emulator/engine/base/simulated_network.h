@@ -29,14 +29,14 @@ struct Injection {
 class NetworkEvents {
  public:
   virtual ~NetworkEvents() = default;
-  /// The frame's last bit has arrived. `is_marked`: a switch set CE.
+  /// Called when the frame's last bit has arrived. `is_marked`: a switch set CE.
   virtual void deliver(uint64_t token, Instant at, bool is_marked) = 0;
-  /// The network lost the frame.
+  /// Called when the network lost the frame.
   virtual void drop(uint64_t token) = 0;
-  /// can_inject() has become true for a priority of the device.
+  /// Called when can_inject() has become true for a priority of the device.
   virtual void resumed(DeviceIndex device) = 0;
-  /// A frame begins to leave a captured port. `capture` is the port's index among the captured
-  /// ports.
+  /// Called when a frame begins to leave a captured port. `capture` is the port's index among the
+  /// captured ports.
   virtual void capture(uint32_t capture, uint64_t token, Instant at, bool is_marked,
                        uint8_t ttl) = 0;
 };

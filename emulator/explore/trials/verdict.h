@@ -16,12 +16,12 @@ namespace rocemu::explore {
 enum class Verdict : uint8_t {
   kSurvived,
   kReported,    // a program failed in bounded virtual time, and its status shows it
-  kHang,        // all wait, and nothing is due; or it runs endlessly
+  kHang,        // all threads wait, and nothing is due; or the run does not end
   kCrash,       // a signal, a sanitizer, valgrind
   kWrong,       // all programs exit as in the baseline, but the output differs; or one fails
-                // although nothing went wrong
-  kLeak,        // the same, but objects are left that the baseline does not leave
-  kSlow,        // succeeded, after many times the baseline's time
+                // without a fault
+  kLeak,        // the same exits and output, but more objects are left than by the baseline
+  kSlow,        // success, after many times the baseline's time
   kMisuse,      // the verbs sanitizer reports a wrong use; and the program survived or failed
   kNotReached,  // the point did not occur, because the run differed before it
 };
