@@ -1,5 +1,5 @@
-// Compiled once for each private ABI of libibverbs, ROCEMU_PRIVATE_ABI: the plugins differ only in
-// their registration.
+// Registers the provider. This file is compiled once for each private ABI of libibverbs,
+// ROCEMU_PRIVATE_ABI: the plugins differ only in their registration.
 #include "verbs_provider/base/layout.h"
 #include "verbs_provider/base/private_abi.h"
 #include "verbs_provider/provider.h"

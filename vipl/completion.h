@@ -18,9 +18,9 @@ void flush(Vi& vi, WorkQueue& queue);
 /// notified.
 void break_connection(Vi& vi, VIP_ERROR_CODE code, VIP_DESCRIPTOR* descriptor = nullptr);
 
-/// Returns null with errno set if the CQ cannot be created.
+/// Creates a CQ. Returns null with errno set if that fails.
 std::shared_ptr<Cq> make_cq(const std::shared_ptr<Nic>& nic, uint32_t entries, bool visible);
-/// Does not wait for handlers.
+/// Closes the CQ. Does not wait for handlers.
 void close_cq(Cq& cq);
 /// Reads an event, if there is one.
 void take_event(Cq& cq);

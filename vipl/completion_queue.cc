@@ -14,7 +14,7 @@ namespace rocemu::vipl {
 
 Handles<Cq> cqs(3);
 
-// The channel outlives the ibv_cq: threads that still sleep on it are woken first.
+// The channel is destroyed after the ibv_cq: threads that still sleep on it are woken first.
 Cq::~Cq() {
   if (channel != nullptr) ibv_destroy_comp_channel(channel);
   if (kick_fd >= 0) ::close(kick_fd);

@@ -6,10 +6,10 @@
 
 namespace rocemu::vipl {
 
-/// Throws std::system_error.
+/// Starts the thread. Throws std::system_error.
 void start_handler_thread(Nic& nic);
 void call_later(Nic& nic, Job job);
-/// From now on the thread gets events of the CQ's channel, one at a time.
+/// Makes the thread get events of the CQ's channel, one at a time.
 void watch(Cq& cq, int operation);
 /// Waits until no handler of the object runs, unless it is called by such a handler.
 void wait_for_handler(Nic& nic, Lock& lock, const Object& owner);

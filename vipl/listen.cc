@@ -42,7 +42,7 @@ std::shared_ptr<Request> take_unclaimed(Nic& nic, const std::string& discriminat
   return nullptr;
 }
 
-/// No thread will wait for its requests again.
+/// Stops keeping requests for the discriminator, because no thread will wait for them again.
 void stop_serving(Nic& nic, const std::string& discriminator) {
   while (const auto request = take_unclaimed(nic, discriminator)) {
     refuse_connection(nic, *request->connection, Refusal::kNoMatch);

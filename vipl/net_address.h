@@ -12,8 +12,8 @@
 
 namespace rocemu::vipl {
 
-/// rdma_cm's private data has 56 bytes in a request, which contains two discriminators:
-/// cm_messages.h.
+/// The maximum length of a discriminator: a request's private data of 56 bytes contains two
+/// (cm_messages.h).
 inline constexpr size_t kMaxDiscriminator = 20;
 
 /// A discriminator has kPortsTried consecutive ports, below those that systems assign themselves.

@@ -43,7 +43,7 @@ class DeviceList {
   ibv_device** list_;
 };
 
-/// Parses "VINIC1", "nic1", "1", the names that VI providers gave their NICs.
+/// Parses "VINIC1", "nic1" or "1", the names that VI providers gave their NICs.
 std::optional<int> number_of(const char* name) {
   for (const char* prefix : {"VINIC", "nic"}) {
     const size_t length = std::strlen(prefix);

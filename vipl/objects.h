@@ -86,7 +86,7 @@ struct Cq : Object {
   std::deque<Handler> handlers;
   unsigned registrations = 0;  // handlers, including those of work queues without a CQ of VIPL
 
-  // One of the waiting threads sleeps on the channel, and the others on the condition.
+  // Whether one of the waiting threads sleeps on the channel; the others sleep on the condition.
   bool has_leader = false;
   int kick_fd = -1;  // wakes the leader for completions without an event
   std::condition_variable followers;

@@ -83,8 +83,8 @@ bool make_ready(Vi& vi, rdma_cm_id* id) {
   int mask = 0;
   attr.qp_state = IBV_QPS_RTR;
   if (rdma_init_qp_attr(id, &attr, &mask) != 0) return false;
-  // rdma_cm supports reliable connections only: for an unreliable one the other attributes have no
-  // meaning.
+  // rdma_cm supports reliable connections only; for an unreliable connection the other attributes
+  // have no meaning.
   if (!vi.reliable()) mask &= kUcRtr;
   if (ibv_modify_qp(vi.qp, &attr, mask) != 0) return false;
   attr = {};

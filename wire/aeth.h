@@ -21,7 +21,8 @@ enum class NakCode : uint8_t {
 // Linux rxe).
 inline constexpr uint8_t kCreditsInvalid = 0x1f;
 
-// Three bits of kind, five of detail: a credit code, an RNR timer code, or a NakCode.
+// Returns the kind of a syndrome, which has three bits of kind and five of detail: a credit code,
+// an RNR timer code, or a NakCode.
 constexpr AethKind aeth_kind(uint8_t syndrome) {
   switch (syndrome >> 5) {
     case 0:

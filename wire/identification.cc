@@ -29,7 +29,7 @@ constexpr Polynomial multiply(Polynomial a, Polynomial b) {
   return product;
 }
 
-// x^(2^i).
+// The values x^(2^i).
 constexpr auto kSquares = [] {
   std::array<Polynomial, 32> squares{};
   squares[0] = times_x(kOne);
@@ -47,7 +47,7 @@ constexpr Polynomial power_of_x(uint32_t exponent) {
   return power;
 }
 
-// P is primitive: x has the order 2^32 - 1, so that a division is a multiplication, too.
+// P is primitive: x has the order 2^32 - 1, so a division can be done as a multiplication.
 constexpr uint32_t kOrder = 0xffffffff;
 static_assert(power_of_x(kOrder) == kOne);
 static_assert(multiply(power_of_x(12345), power_of_x(kOrder - 12345)) == kOne);

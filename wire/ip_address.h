@@ -25,7 +25,7 @@ struct IpAddress {
     return words[0] == kPrefix[0] && words[1] == kPrefix[1] && words[2] == kPrefix[2];
   }
 
-  /// 224.0.0.0/4 and ff00::/8.
+  /// Returns whether the address is in 224.0.0.0/4 or ff00::/8.
   constexpr bool is_multicast() const { return is_v4() ? bytes[12] >> 4 == 0xe : bytes[0] == 0xff; }
 
   friend constexpr auto operator<=>(const IpAddress&, const IpAddress&) = default;

@@ -60,7 +60,7 @@ constexpr ParseError truncation_of(ExtendedHeader header) {
   return ParseError::kTruncatedIcrc;
 }
 
-// Returns the first of the headers that does not fit into `size` bytes.
+// Returns the error for the first of the headers that does not fit into `size` bytes.
 ParseError find_truncation(const HeaderList& headers, size_t size) {
   for (const ExtendedHeader header : headers) {
     if (size < header_size(header)) return truncation_of(header);
@@ -69,7 +69,7 @@ ParseError find_truncation(const HeaderList& headers, size_t size) {
   return ParseError::kTruncatedIcrc;
 }
 
-// `bytes` begins with the header and is long enough.
+// Reads a header into the packet. `bytes` begins with it and is long enough.
 void read_extended_header(ExtendedHeader header, Bytes bytes, Packet& packet) {
 #define ROCEMU_READ(header, Type, member, name)               \
   case ExtendedHeader::header:                                \
@@ -154,8 +154,8 @@ Shape shape_of(bool is_v4, Opcode opcode, size_t payload_size) {
 }
 
 Shape shape_of(const Packet& packet, size_t payload_size) {
-  // Addresses of different families are the caller's mistake; they become an IPv6 packet that every
-  // receiver refuses.
+  // Addresses of different families are a mistake of the caller. They become an IPv6 packet, which
+  // every receiver refuses.
   const bool is_v4 = packet.src_ip.is_v4() && packet.dst_ip.is_v4();
   return shape_of(is_v4, packet.bth.opcode, payload_size);
 }

@@ -49,7 +49,8 @@ struct Packet : ExtendedHeaders {
 Result<Packet> parse_frame(std::span<const uint8_t> ethernet_frame);
 Result<Packet> parse_datagram(std::span<const uint8_t> ip_packet);
 
-// Returns the offset in the frame that emit_headers makes, from the start of its Ethernet header.
+// Returns the offset of the payload in the frame that emit_headers writes, from the start of the
+// Ethernet header.
 size_t payload_offset(const Packet& packet);
 size_t payload_offset(bool is_v4, Opcode opcode);
 size_t frame_size(const Packet& packet, size_t payload_size);
@@ -60,12 +61,12 @@ size_t frame_size(const Packet& packet, size_t payload_size);
 // this).
 size_t emit_headers(const Packet& packet, size_t payload_size, std::span<uint8_t> frame);
 
-// `frame` extends from its Ethernet header to the end of its ICRC, which is computed from the other
-// bytes.
+// Writes the ICRC, computed from the other bytes. `frame` extends from its Ethernet header to the
+// end of the ICRC.
 void write_icrc(std::span<uint8_t> frame);
 
-// Also returns false for a frame that is too short to have an ICRC. Ethernet padding after the IP
-// packet is ignored.
+// Returns whether the ICRC is correct; false for a frame that is too short to have one. Ethernet
+// padding after the IP packet is ignored.
 bool check_icrc(std::span<const uint8_t> frame);
 bool check_datagram_icrc(std::span<const uint8_t> ip_packet);
 

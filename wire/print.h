@@ -1,4 +1,4 @@
-// Packets as one line of text, for logs and failing tests.
+// Prints packets as one line of text, for logs and failing tests.
 #pragma once
 
 #include <string>
@@ -8,10 +8,11 @@
 
 namespace rocemu::wire {
 
-// "10.7.0.1 > 10.7.0.2 RC SEND First qp=0x12 psn=256 len=1024"
+// Returns, for example, "10.7.0.1 > 10.7.0.2 RC SEND First qp=0x12 psn=256 len=1024".
 std::string to_string(const Packet& packet);
 
-// "ACK credits=31 msn=1", "RNR NAK timer=0.64ms msn=1", "NAK remote access error msn=1"
+// Returns, for example, "ACK credits=31 msn=1", "RNR NAK timer=0.64ms msn=1" or "NAK remote access
+// error msn=1".
 std::string to_string(const Aeth& aeth);
 
 // Returns "0x12", the form of QPNs in all texts.

@@ -26,8 +26,8 @@ struct Psn {
   uint32_t value_ = 0;
 };
 
-// Returns how far `to` is ahead of `from`: positive when later, negative when earlier, in [-2^23,
-// 2^23). from + distance == to, always.
+// Returns how far `to` is ahead of `from`: positive if it is later, negative if it is earlier, in
+// [-2^23, 2^23). from + distance == to always holds.
 constexpr int32_t psn_distance(Psn from, Psn to) {
   const uint32_t difference = (to.value() - from.value()) & kPsnMask;
   return difference < 0x800000 ? static_cast<int32_t>(difference)

@@ -1,5 +1,5 @@
-// The assertion that is always enabled: for conditions that only a mistake of rocemu can violate,
-// never a peer.
+// An assertion that is always enabled. It is for conditions that only a mistake of rocemu can
+// violate, and never a peer.
 #pragma once
 
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // Result<T, E>, a small std::expected (which is C++23), and ParseError, the reasons why bytes are
-// refused
+// refused.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@
 
 namespace rocemu::wire {
 
-// One flat list, so that a reason includes the place and a counter per reason is an array. The
-// truncation errors name the first header (or trailer) that is incomplete.
+// One flat list, so that a reason includes the place of the error, and an array can have a counter
+// for each reason. The truncation errors name the first header (or trailer) that is incomplete.
 enum class ParseError : uint8_t {
   kTruncatedEthernet,
   kTruncatedIpv4,
@@ -42,14 +42,14 @@ enum class ParseError : uint8_t {
 };
 inline constexpr size_t kParseErrorCount = static_cast<size_t>(ParseError::kBadIcrc) + 1;
 
-// "truncated_reth", "not_udp", ...
+// Returns "truncated_reth", "not_udp" and so on.
 std::string_view name(ParseError error);
 
 constexpr bool is_truncation(ParseError error) {
   return error <= ParseError::kTruncatedIcrc;
 }
 
-// Either a T or the reason why there is none. Accessing the wrong one aborts.
+// Either a T or the reason why there is none. Accessing the one that is absent aborts.
 template <class T, class E = ParseError>
 class [[nodiscard]] Result {
   static_assert(!std::is_same_v<T, E>);

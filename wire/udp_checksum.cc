@@ -33,7 +33,8 @@ std::optional<uint16_t> missing_udp_checksum(std::span<const uint8_t> frame) {
   }
   const UdpHeader udp = parse_udp(frame.subspan<kUdpAt, UdpHeader::kSize>());
   if (udp.checksum != 0 || udp.length > frame.size() - kUdpAt) return std::nullopt;
-  // RFC 8200, 8.1: over a pseudo-header of both addresses, length and protocol, and the packet.
+  // RFC 8200, 8.1: the checksum covers a pseudo-header of both addresses, length and protocol, and
+  // the packet.
   uint64_t sum = sum_of(frame.subspan(kAddressesAt, kAddressesSize)) + udp.length + kIpProtocolUdp +
                  sum_of(frame.subspan(kUdpAt, udp.length));
   while (sum > 0xffff) sum = (sum & 0xffff) + (sum >> 16);

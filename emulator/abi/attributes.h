@@ -158,7 +158,7 @@ struct PortAttr {
   uint16_t sm_lid;
 };
 
-/// ibv_port_attr::link_layer, IBV_LINK_LAYER_...
+/// The values of ibv_port_attr::link_layer, IBV_LINK_LAYER_...
 enum class LinkLayer : uint8_t { kUnspecified = 0, kInfiniBand = 1, kEthernet = 2 };
 
 /// An error in a reply with which a verb fails without changing errno.

@@ -20,7 +20,8 @@
 namespace rocemu::abi {
 
 inline constexpr uint32_t kMagic = 0x65636f72;  // "roce" in memory on a little-endian machine
-/// Both sides must speak the same version; there is no negotiation, since they are built together.
+/// The version of the protocol. Both sides must have the same; there is no negotiation, since they
+/// are built together.
 inline constexpr uint32_t kVersion = 9;
 
 struct Request {

@@ -4,7 +4,7 @@
 
 namespace rocemu::abi {
 
-/// Below DIR: an empty directory, which replaces the directories of the machine's own RDMA devices
+/// An empty directory below DIR, which replaces the directories of the machine's own RDMA devices
 /// for programs. With --keep-real-devices it does not exist.
 inline constexpr char kHiddenDir[] = "hidden";
 

@@ -46,7 +46,7 @@ struct DoorbellRing {
   /// them it may yield too, and gets the processor back as soon as they have polled once more.
   /// Other threads can keep it for a time slice.
   std::atomic<uint32_t> giving_way;
-  /// Not 0 if the client takes payload from PayloadSlots; written by the client.
+  /// Not 0 if the client takes payload from PayloadSlots. It is written by the client.
   std::atomic<uint32_t> takes_payload;
   /// The number of threads that wait on the futex `round`. The daemon wakes the futex only if there
   /// are any.
@@ -154,9 +154,9 @@ struct CqRing {
   /// Written before `waiting`: as long as more completions will follow, the daemon need not wake
   /// any thread before `producer` reaches this value, modulo 2^32.
   std::atomic<uint32_t> wake_at;
-  /// Completions ever taken; written by the client, and read when the CQ seems full. The space in
-  /// the CQ is thus determined at the last moment, as by a NIC that reads the consumer index from
-  /// memory.
+  /// The number of completions ever taken. It is written by the client, and read when the CQ seems
+  /// full. The space in the CQ is thus determined at the last moment, as by a NIC that reads the
+  /// consumer index from memory.
   alignas(64) std::atomic<uint32_t> consumer;
   alignas(64) Cqe entries[];
 };
@@ -171,8 +171,8 @@ struct Sge {
 };
 static_assert(sizeof(Sge) == 16);
 
-/// The bytes of a message that a send WQE without kSendInline can nevertheless carry: with them a
-/// WQE with one Sge takes 256 bytes.
+/// The maximum bytes of a message that a send WQE can contain without kSendInline: with them a WQE
+/// with one Sge takes 256 bytes.
 inline constexpr uint32_t kMaxCarried = 176;
 
 /// Space for longer messages to send, with their contents at the post. The client chooses a slot,

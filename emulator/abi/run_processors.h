@@ -4,8 +4,8 @@
 
 namespace rocemu::abi {
 
-/// N, a colon, and the processors that the programs would have otherwise, in the format of
-/// taskset(1): "1:0-3,8".
+/// The value is N, a colon, and the processors that the programs would have otherwise, in the
+/// format of taskset(1): "1:0-3,8".
 inline constexpr char kProcessorsVariable[] = "ROCEMU_PROCESSORS";
 
 }  // namespace rocemu::abi

@@ -25,15 +25,15 @@
 namespace rocemu::abi {
 
 inline constexpr char kDirVariable[] = "ROCEMU_DIR";
-/// Set by `rocemu run --host`: the only device that programs see, and the IPv4 address that they
-/// connect from unless they choose one.
+/// The variables of `rocemu run --host`: the only device that programs see, and the IPv4 address
+/// from which they connect unless they choose one.
 inline constexpr char kHostDeviceVariable[] = "ROCEMU_HOST_DEVICE";
 inline constexpr char kHostAddressVariable[] = "ROCEMU_HOST_ADDRESS";
-/// Set by `rocemu run --stacks`: the process that a program on a virtual clock notifies of its
-/// crash, by SIGURG with the thread's number, before it dies. The answer is a SIGCONT.
+/// The variable of `rocemu run --stacks`: the process to which a program on a virtual clock reports
+/// its crash, by SIGURG with the thread's number, before it dies. The answer is a SIGCONT.
 inline constexpr char kStacksVariable[] = "ROCEMU_STACKS";
-/// Set by `rocemu run --keep-on-failure`: the directory for the recordings, or links to the
-/// recordings, of runs inside this one, such as those of tests that have separate NICs.
+/// The variable of `rocemu run --keep-on-failure`: the directory for the recordings, or links to
+/// the recordings, of runs inside this one, such as those of tests that have separate NICs.
 inline constexpr char kKeepVariable[] = "ROCEMU_KEEP";
 inline constexpr char kBaseInRuntimeDir[] = "rocemu";  // below $XDG_RUNTIME_DIR
 inline constexpr char kBaseInTmp[] = "/tmp/rocemu-";   // followed by the uid

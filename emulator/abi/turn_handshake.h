@@ -40,7 +40,7 @@ inline void clear_slot(ThreadSlot& slot) {
 
 // ---- The thread's side ------------------------------------------------------------------------
 
-/// Returns the turn, or asks for the first one.
+/// Returns the turn, or requests the first one.
 template <class Slot>
 void release_turn(Slot& slot) {
   // The state is stored first: when the turn is returned, the daemon decides by the state what the

@@ -64,8 +64,8 @@ struct ThreadSlot {
   /// The system call, with its arguments, for which the thread waits, for reports.
   std::atomic<int64_t> call;
   std::atomic<uint64_t> arguments[4];
-  /// The key of what another thread of the process gives by a call, a condition for example, and
-  /// whether it has been given. Only the threads of the process use these two.
+  /// The key of an object on which another thread of the process can act, a condition for example,
+  /// and whether that has happened. Only the threads of the process use these two.
   std::atomic<uint64_t> key;
   std::atomic<uint32_t> given;
   std::atomic<uint32_t> queued;  // the place among those that wait for the same key

@@ -16,11 +16,12 @@
 namespace rocemu::capture {
 namespace {
 
-/// A reader comes as soon as that, or its absence is worth a word.
+/// The time in which a reader that is already starting opens the FIFO. After it, the user gets a
+/// message.
 constexpr std::chrono::seconds kAtOnce{2};
 constexpr std::chrono::milliseconds kReaderPoll{10};
 
-/// N of /dev/fd/N and what else names a descriptor.
+/// Returns the descriptor that the name means: N for /dev/fd/N, and those of the other names.
 std::optional<int> named_descriptor(std::string_view name) {
   if (name == "-" || name == "/dev/stdout") return STDOUT_FILENO;
   if (name == "/dev/stderr") return STDERR_FILENO;
@@ -39,7 +40,7 @@ bool is_fifo(const std::string& name) {
   return stat(name.c_str(), &status) == 0 && S_ISFIFO(status.st_mode);
 }
 
-/// Opened so that a FIFO without a reader is an error (ENXIO) and no wait.
+/// Opens the file so that a FIFO without a reader is an error (ENXIO) and does not block.
 UniqueFd open_now(const std::string& name) {
   return UniqueFd(
       open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666));
@@ -64,7 +65,7 @@ UniqueFd open_with_reader(const std::string& name, const std::function<void()>& 
 
 std::string reason(const CaptureFile& file, int error) {
   if (error != ENXIO || !is_fifo(file.name)) return std::strerror(error);
-  return "nobody reads this FIFO; start its reader first, for example tshark -i " + file.name;
+  return "no program reads this FIFO; start its reader first, for example tshark -i " + file.name;
 }
 
 }  // namespace
@@ -83,7 +84,7 @@ CaptureFile open_capture_file(const std::string& name, const std::function<void(
     file.error = cannot + reason(file, errno);
   } else if (isatty(file.fd.get())) {
     file.fd.reset();
-    file.error = cannot + "it is a terminal; pipe it to a reader, for example | tshark -r -";
+    file.error = cannot + "it is a terminal; pipe it to a program, for example | tshark -r -";
   }
   return file;
 }

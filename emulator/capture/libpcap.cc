@@ -12,7 +12,7 @@ namespace {
 
 void* load(const char* library) {
   if (void* const handle = dlopen(library, RTLD_NOW | RTLD_LOCAL)) return handle;
-  throw std::runtime_error(std::string("captures are read by libpcap, which cannot be loaded: ") +
+  throw std::runtime_error(std::string("libpcap, which reads captures, cannot be loaded: ") +
                            dlerror() + "; install libpcap");
 }
 
@@ -39,7 +39,7 @@ Libpcap load_functions() {
 #else
 namespace {
 
-/// A static libpcap is linked into this program and needs no other library.
+/// Returns the functions. A static libpcap is linked into this program and needs no other library.
 Libpcap load_functions() {
   return {.open_offline = pcap_open_offline_with_tstamp_precision,
           .close = pcap_close,

@@ -1,5 +1,5 @@
 // The functions of libpcap that read a file. libpcap is loaded when the first capture is read: it
-// needs eight more libraries, which every start of rocemu and rocemud would wait for.
+// needs eight more libraries, and loading them would delay every start of rocemu and rocemud.
 #pragma once
 
 #include <pcap/pcap.h>
@@ -15,7 +15,8 @@ struct Libpcap {
   decltype(&::pcap_geterr) geterr;
 };
 
-/// Throws std::runtime_error, which names the library, if it cannot be loaded.
+/// Returns the functions. Throws std::runtime_error, with the name of the library, if it cannot be
+/// loaded.
 const Libpcap& libpcap();
 
 }  // namespace rocemu::capture

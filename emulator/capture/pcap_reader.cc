@@ -10,7 +10,7 @@
 namespace rocemu::capture {
 namespace {
 
-/// What stands before the IP packet.
+/// Returns the IP packet in the frame, after the headers of the link.
 std::span<const uint8_t> ip_of(int link_type, std::span<const uint8_t> bytes) {
   const auto skip = [&](size_t count) {
     return count < bytes.size() ? bytes.subspan(count) : std::span<const uint8_t>();
@@ -64,7 +64,7 @@ std::string read_pcap(const std::string& path,
     const char* name = library.datalink_val_to_name(link_type);
     throw std::runtime_error(path + ": a capture of link type " +
                              (name != nullptr ? name : std::to_string(link_type)) +
-                             ", where there is no RoCEv2; capture at the Ethernet interface");
+                             ", which carries no RoCEv2; capture at the Ethernet interface");
   }
   pcap_pkthdr* header = nullptr;
   const u_char* bytes = nullptr;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kHandOver = 1 << 20;
 
-// pcap-savefile(5): numbers have the byte order of the machine that writes them.
+// pcap-savefile(5): numbers have the byte order of the machine that writes the file.
 struct FileHeader {
   uint32_t magic = 0xa1b23c4d;  // times in nanoseconds
   uint16_t major_version = 2, minor_version = 4;
@@ -53,7 +53,7 @@ PcapWriter::PcapWriter(CaptureFile opened, std::chrono::system_clock::time_point
   is_open_ = true;
   append(unwritten_,
          bytes_of(FileHeader{.snap_length = static_cast<uint32_t>(limits.snap_length)}));
-  flush();  // a full disk is known at once, and a reader finds a valid file
+  flush();  // reports a full disk at once, and gives readers a valid file
 }
 
 PcapWriter::~PcapWriter() {
@@ -82,7 +82,7 @@ bool PcapWriter::write(engine::Instant at, std::span<const uint8_t> frame) {
   return unwritten_.size() < kHandOver || flush();
 }
 
-// UDP checksums are left out where no reader sees them, as ICRCs are.
+// Adds the UDP checksum. Like ICRCs, UDP checksums are left out of frames that no program reads.
 void PcapWriter::complete(std::span<const uint8_t> frame, size_t kept) {
   const auto checksum = wire::missing_udp_checksum(frame);
   if (!checksum || kept < wire::kIpv6UdpChecksumAt + 2) return;
@@ -122,8 +122,8 @@ bool PcapWriter::finish() {
 }
 
 bool PcapWriter::fail(int error) {
-  const char* const reason = error == EPIPE       ? "its reader has gone"
-                             : error == ETIMEDOUT ? "its reader takes no more"
+  const char* const reason = error == EPIPE       ? "its reader has exited"
+                             : error == ETIMEDOUT ? "its reader has stopped reading"
                                                   : std::strerror(error);
   error_ = "cannot write the capture " + name_ + ": " + reason;
   is_open_ = false;

@@ -1,5 +1,5 @@
-// Writes frames into a pcap file that any Wireshark opens: Ethernet, nanosecond timestamps. libpcap
-// is not needed for that, and is loaded only to read captures (libpcap.h).
+// Writes frames to a pcap file for Wireshark: Ethernet, nanosecond timestamps. This does not need
+// libpcap, which is only loaded to read captures (libpcap.h).
 #pragma once
 
 #include <chrono>
@@ -16,19 +16,19 @@
 
 namespace rocemu::capture {
 
-/// What becomes of frames that the reader of a stream has no room for yet.
+/// The treatment of frames for which a stream has no room because its reader is slow.
 enum class SlowReader { kIsWaitedFor, kMissesFrames };
 
-/// What of the frames is kept.
+/// The limits on the frames that are kept.
 struct CaptureLimits {
-  size_t snap_length = 65535;  // bytes of each frame, from its beginning
-  uint64_t last_frames = 0;    // only so many, the latest, which are written at the end; 0: all
+  size_t snap_length = 65535;  // the first bytes of each frame that are kept
+  uint64_t last_frames = 0;    // the number of latest frames to keep, written at the end; 0: all
 };
 
 class PcapWriter {
  public:
-  /// `start` is the wall-clock time of Instant 0. If the file is not open, or cannot be written,
-  /// is_open() is false and error() names it and the reason.
+  /// `start` is the wall-clock time of Instant 0. If the file is not open or cannot be written,
+  /// is_open() is false, and error() has its name and the reason.
   PcapWriter(CaptureFile file, std::chrono::system_clock::time_point start,
              SlowReader slow_reader = SlowReader::kIsWaitedFor, CaptureLimits limits = {});
   PcapWriter(const std::string& path, std::chrono::system_clock::time_point start)
@@ -37,25 +37,25 @@ class PcapWriter {
   PcapWriter(const PcapWriter&) = delete;
   PcapWriter& operator=(const PcapWriter&) = delete;
 
-  /// Both are false when writing fails now; from then on nothing is written, is_open() is false and
-  /// both do nothing.
+  /// Writes a frame. Returns false if writing fails. After a failure, nothing more is written,
+  /// is_open() is false, and write() and finish() do nothing and return false.
   bool write(engine::Instant at, std::span<const uint8_t> frame);
   bool flush();
-  /// The same, and waits until all is in the file. A reader that may miss frames is not waited for
-  /// once it takes no more.
+  /// Waits until everything is in the file; returns false like write(). Does not wait for a reader
+  /// that may miss frames and has stopped reading.
   bool finish();
 
-  /// Frames that are not in the capture because its reader was too slow (kMissesFrames).
+  /// Returns the number of frames that are missing because the reader was too slow (kMissesFrames).
   uint64_t lost_frames() const { return lost_frames_; }
 
   bool is_open() const { return is_open_; }
-  /// Once something was false.
+  /// Returns the reason after a call returned false.
   const std::string& error() const { return error_; }
 
  private:
   /// Gives the frame that was just written the UDP checksum that it lacks.
   void complete(std::span<const uint8_t> frame, size_t kept);
-  /// The latest frames, where only those are wanted.
+  /// Writes the latest frames, if only those are wanted.
   bool write_ring();
   bool fail(int error);
 
@@ -63,8 +63,8 @@ class PcapWriter {
   SlowReader slow_reader_;
   CaptureLimits limits_;
   BackgroundFile disk_;
-  std::deque<std::vector<std::byte>> ring_;  // with last_frames: those so far
-  std::vector<std::byte> unwritten_;         // the header, or whole frames
+  std::deque<std::vector<std::byte>> ring_;  // with last_frames: the frames kept so far
+  std::vector<std::byte> unwritten_;         // the header, or complete frames
   uint64_t unwritten_frames_ = 0;
   uint64_t lost_frames_ = 0;
   std::chrono::nanoseconds start_;

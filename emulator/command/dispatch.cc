@@ -51,9 +51,9 @@ const Subcommand& require_subcommand(const std::string& name) {
   for (const Subcommand& subcommand : kSubcommands) names.push_back(subcommand.name);
   const std::string_view meant = nearest(name, names);
   if (!meant.empty())
-    throw UsageError("no command '" + name + "'; did you mean 'rocemu " + std::string(meant) +
-                     "'?");
-  throw UsageError("no command '" + name +
+    throw UsageError("there is no command '" + name + "'; did you mean 'rocemu " +
+                     std::string(meant) + "'?");
+  throw UsageError("there is no command '" + name +
                    "'; to run a program: rocemu run -- PROGRAM; all commands: rocemu --help");
 }
 
@@ -88,7 +88,7 @@ std::string general_help() {
   return text;
 }
 
-/// Wraps paragraphs at 80 columns. Leaves indented lines and those with "usage:" as they are.
+/// Wraps paragraphs at 80 columns. Leaves indented lines and lines with "usage:" unchanged.
 std::string in_columns(const std::string& help) {
   constexpr size_t kColumns = 80;
   std::string text, line;
@@ -139,7 +139,7 @@ int dispatch_or_throw(const Arguments& arguments) {
     return 0;
   }
   if (name == "help") {
-    if (rest.size() > 1) throw UsageError("help explains one command: rocemu help run");
+    if (rest.size() > 1) throw UsageError("help takes one command: rocemu help run");
     std::cout << in_columns(require_subcommand(rest[0]).help());
     return 0;
   }

@@ -25,7 +25,8 @@ namespace {
 
 using explore::Verdict;
 
-/// Scripts must distinguish it from kExitFailure, which means that there are findings.
+/// The exit status if nothing was explored. Scripts must distinguish it from kExitFailure, which
+/// means that there are findings.
 constexpr int kExitNotExplored = 3;
 
 std::vector<std::string> words(const std::string& text) {
@@ -62,9 +63,9 @@ void read_only(const std::string& text, explore::Options& options) {
         kKinds, [&](std::string_view kind) { return given == kind || given + "s" == kind; });
     if (!known) {
       const std::string_view near = nearest(given, kKinds);
-      throw UsageError("explore: --only knows no '" + word + "'" +
+      throw UsageError("explore: --only: there is no kind '" + word + "'" +
                        (near.empty() ? "." : "; did you mean " + std::string(near) + "?") +
-                       " There are verbs, work_requests, completions, frames, requests, cm, "
+                       " The kinds are verbs, work_requests, completions, frames, requests, cm, "
                        "cm_events, events");
     }
     options.only.push_back(word);
@@ -77,8 +78,8 @@ void read_fail_on(const std::string& text, explore::Options& options) {
     if (word == "none") continue;
     const std::optional<Verdict> verdict = explore::verdict_named(word);
     if (!verdict)
-      throw UsageError("explore: --fail-on knows no '" + word +
-                       "'; there are hang, crash, wrong, misuse, leak, slow and none");
+      throw UsageError("explore: --fail-on: there is no result '" + word +
+                       "'; use hang, crash, wrong, misuse, leak, slow or none");
     options.fails_on.insert(*verdict);
   }
 }
@@ -142,7 +143,7 @@ explore::Options read_options(const po::variables_map& values, const Arguments& 
   return options;
 }
 
-/// Each run looks for misuses as `rocemu run` does with the same options.
+/// Makes each run check for misuse like `rocemu run` with the same options.
 void add_sanitizer(const po::variables_map& values, explore::RunnerOptions& runs) {
   if (!read_sanitizer_options("explore", values)) return;
   runs.sanitizes = true;

@@ -31,7 +31,7 @@ namespace {
 /// something, after it was started and after it sees a frame's effects.
 constexpr std::chrono::milliseconds kStartTime{300}, kAnswerTime{50};
 
-/// Throws StartError.
+/// Returns the contents of the file. Throws StartError.
 std::string read_to_end(const UniqueFd& file) {
   std::string text;
   char buffer[65536];
@@ -212,7 +212,7 @@ ControlServer::Commands Daemon::control_commands() {
       devices_.remove(device);
     } else {
       throw ControlServer::Refusal(
-          R"("removed" can only be true: a device that was removed does not come back)");
+          R"("removed" can only be true: a removed device cannot be restored)");
     }
     return Json::object();
   };
@@ -236,7 +236,7 @@ ControlServer::Commands Daemon::control_commands() {
   };
   const auto sanitizer = [this](const Json&) {
     if (options_.sanitizer.empty())
-      throw ControlServer::Refusal("this NIC does not look for misuse; start it with --sanitize");
+      throw ControlServer::Refusal("this NIC does not check for misuse; start it with --sanitize");
     return Json{{"directory", options_.sanitizer}};
   };
   commands.insert({{"version", taking({}, version)},
@@ -307,7 +307,7 @@ void Daemon::run_on_virtual_clock() {
   for (bool done = false; !done;) {
     try {
       time.run(stopping_);
-      // The run can be over earlier; clients can query it until the daemon must stop.
+      // The run can end before the daemon must stop. Until then, clients can still query it.
       while (!stopping_) {
         pollfd ready[] = {{end_loop_.fd(), POLLIN, 0}, {control_loop_.fd(), POLLIN, 0}};
         poll(ready, 2, -1);
@@ -315,7 +315,7 @@ void Daemon::run_on_virtual_clock() {
         control_loop_.wait(engine::Duration(0));
       }
       done = true;
-    } catch (const std::bad_alloc&) {  // not caused by a client's request; tried again
+    } catch (const std::bad_alloc&) {  // not caused by a client's request, and tried again
       spdlog::error("out of memory");
     }
   }
@@ -332,7 +332,7 @@ Json Daemon::hang(const Json& request) {
   const auto serial = number_of(request, "serial", 0, UINT32_MAX);
   if (serial &&
       (virtual_time_ == nullptr || !virtual_time_->end_stuck(static_cast<uint32_t>(*serial)))) {
-    throw ControlServer::Refusal("programs have done something since then");
+    throw ControlServer::Refusal("programs have acted since then");
   }
   files_.flush();
   return hang_report(main_, virtual_time_ != nullptr ? virtual_time_->hangs_since() : clock_.now());
@@ -345,7 +345,8 @@ bool Daemon::run() {
     main_.run(stopping_, options_.busy_poll);
   }
   files_.finish();
-  // Before the sockets close, so that a client that sees its connection end finds no directory.
+  // The directory is removed before the sockets close, so that a client whose connection ends finds
+  // no directory.
   directory_.remove();
   return !files_.has_failed();
 }

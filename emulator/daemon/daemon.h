@@ -27,12 +27,12 @@ namespace rocemu::daemon {
 
 class Daemon {
  public:
-  /// When the constructor returns, everything is served. Throws StartError and UsageError, and then
-  /// leaves nothing.
+  /// Starts serving: when the constructor returns, all sockets are served. Throws StartError and
+  /// UsageError, and then leaves nothing behind.
   explicit Daemon(Options options);
 
-  /// Returns after stop(), when the runtime directory has been removed. Returns false if the daemon
-  /// ended by itself because the run could no longer be recorded.
+  /// Runs until stop(). Returns when the runtime directory has been removed. Returns false if the
+  /// daemon ended by itself because the run could no longer be recorded.
   bool run();
   void stop() { stopping_ = true; }
 
@@ -54,7 +54,7 @@ class Daemon {
   bool is_idle();
   void load_scenario();
   void make_turns();
-  /// See VirtualTime.
+  /// Runs the loop on a virtual clock (see VirtualTime).
   void run_on_virtual_clock();
   /// Sends SIGURG with the serial to the parent, which checks whether the programs hang and sends
   /// {"command":"hang"}.

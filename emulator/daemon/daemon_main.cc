@@ -78,7 +78,7 @@ void hold_back_sigchld() {
 class ReadySignal {
  public:
   explicit ReadySignal(int fd) : fd_(fd) {}
-  /// Returns whether a process received it.
+  /// Sends the line. Returns whether a process received it.
   bool say(const std::string& line) {
     if (!fd_) return false;
     const ssize_t size = write(fd_.get(), line.data(), line.size());
@@ -90,7 +90,7 @@ class ReadySignal {
   UniqueFd fd_;
 };
 
-/// Returns the exit status.
+/// Serves until the end, and returns the exit status.
 int serve(Options options, ReadySignal& ready) {
   RunFollower run{UniqueFd(options.lifetime_fd)};
   set_own_directory(options.dir);
@@ -112,7 +112,7 @@ int serve(Options options, ReadySignal& ready) {
       if (run_state != RunState::kAlive) daemon.stop();
     });
     if (!lifetime_watch) {
-      throw UsageError("--lifetime-fd: it is neither a pipe nor a socket");
+      throw UsageError("--lifetime-fd: the descriptor is neither a pipe nor a socket");
     }
   }
   ready.say("ready\n");
@@ -122,7 +122,8 @@ int serve(Options options, ReadySignal& ready) {
 }
 
 int fail(ReadySignal& ready, const std::exception& error, int status) {
-  // Reported once: to the process that started the daemon and waits for it, else to the terminal.
+  // The error is reported once: to the process that started the daemon and waits for it, else to
+  // the terminal.
   const std::string line = std::string("error: ") + error.what() + "\n";
   if (!ready.say(line)) std::fprintf(stderr, "rocemud: %s", line.c_str());
   return status;

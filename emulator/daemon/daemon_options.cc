@@ -72,8 +72,8 @@ Options options_of(options::FabricOptions checked) {
   Options options;
   engine::FabricConfig& fabric = options.fabric;
   fabric.devices = std::move(checked.devices);
-  // Peers remember connections, whose numbers are derived from the seed, for longer than a daemon
-  // may live.
+  // Connection numbers are derived from the seed, and peers may remember connections for longer
+  // than a daemon lives.
   fabric.seed = checked.seed.value_or(checked.udp ? random_seed() : 0);
   fabric.trace_frames = !checked.capture.empty() || !checked.record.empty();
   fabric.ack_coalescing = checked.ack_coalescing;
@@ -157,7 +157,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
   const auto text = [&](const char* option) {
     return given.count(option) == 0 ? std::string() : given[option].as<std::string>();
   };
-  if (text("dir").empty()) throw UsageError("--dir is required: the runtime directory to make");
+  if (text("dir").empty()) throw UsageError("--dir is required: the runtime directory to create");
   Options options;
   try {
     options = options_of(options::check_options(given));

@@ -52,8 +52,8 @@ struct Options {
   std::string sanitizer;    // the directory of abi/sanitizer_log.h; empty for none
   int ready_fd = -1;        // -1 for none
   int lifetime_fd = -1;     // -1 for none
-  /// `rocemu run`, whose descendants are the programs; 0 for none. When it dies, the daemon gets
-  /// another parent process.
+  /// The process of `rocemu run`, whose descendants are the programs; 0 for none. When it dies, the
+  /// daemon gets another parent process.
   pid_t run_pid = 0;
   spdlog::level::level_enum log_level = spdlog::level::warn;
 };

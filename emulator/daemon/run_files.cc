@@ -96,7 +96,7 @@ void RunFiles::flush() {
 void RunFiles::finish() {
   flush();
   for (const auto& capture : port_captures_) {
-    if (!capture->finish()) spdlog::error("a port's capture is not whole: {}", capture->error());
+    if (!capture->finish()) spdlog::error("a port's capture is incomplete: {}", capture->error());
   }
   finish_capture();
   check();

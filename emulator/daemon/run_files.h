@@ -21,7 +21,7 @@ class RunFiles {
   /// Opens the capture, if there is one. Throws StartError. `stop` ends the run.
   RunFiles(const Options& options, const Clock& clock, std::function<void()> stop);
 
-  /// Returns null if there is none.
+  /// Returns the capture, or null if there is none.
   capture::PcapWriter* capture() { return capture_.get(); }
   /// Returns the captures of ports of a simulated network.
   PortCaptures& port_captures() { return port_captures_; }
@@ -31,7 +31,7 @@ class RunFiles {
   void flush();
   /// Reports errors of the recording.
   void check();
-  /// Writes everything that is left, and reports what is missing.
+  /// Writes all buffered data, and reports frames that are missing from the captures.
   void finish();
   /// Makes all past events readable in the recording. Returns false if there is no recording.
   bool sync_recording();

@@ -65,7 +65,7 @@ void ServedDevices::set_port(engine::DeviceIndex index, const std::string& port)
   }
   if (!has_device(index)) {
     throw ControlServer::Refusal(
-        fmt::format("{} was removed, and has no port any more", devices_[index.value].name));
+        fmt::format("{} was removed, so it has no port", devices_[index.value].name));
   }
   wanted_down_[index.value] = port == "down";
   update_port(index);

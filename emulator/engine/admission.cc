@@ -15,7 +15,7 @@
 namespace rocemu::engine {
 namespace {
 
-/// IBTA vol 1, 10.5.1: the destination of packets to a multicast group.
+/// IBTA vol 1, 10.5.1: packets to a multicast group have this destination.
 constexpr uint32_t kMulticastQpn = 0xffffff;
 
 }  // namespace
@@ -86,8 +86,9 @@ void Admission::arrive(DeviceIndex index, std::span<const uint8_t> bytes,
   if (!count_arrival(index, bytes.size())) return;
   Counters& counters = counters_of(index);
   if (!packet) return counters.add(Counter::kDroppedMalformed);
-  // Frames between devices of one fabric never leave it, except multicast, of which the receivers
-  // here already have a copy: from outside such a frame is an echo or a forgery.
+  // Frames between devices of one fabric never leave it, except multicast frames, of which the
+  // receivers here already have a copy. Such a frame from outside is therefore an echo or a
+  // forgery.
   if (from_outside && context_.objects().devices[index].config.outside &&
       context_.objects().devices.with_address(packet->src_ip)) {
     return counters.add(Counter::kDroppedWrongSource);
@@ -163,7 +164,7 @@ void Admission::process(QueuePair& qp, const wire::Packet& packet, const wire::O
   }
   if (packet.bth.opcode == wire::Opcode::kCnp) return congestion::on_notification(context_, qp);
   congestion::on_packet(context_, qp, packet);
-  // Annex A14: an XRC QP has only one half.
+  // Annex A14: an XRC QP either sends or receives.
   const bool has_half =
       qp.type != (info.is_response ? abi::QpType::kXrcRecv : abi::QpType::kXrcSend);
   if (!has_half) return counters.add(Counter::kDroppedWrongTransport);

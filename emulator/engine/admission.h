@@ -1,6 +1,6 @@
-// The path from a frame that reached a device to the half of the QP for which it is: the checks
-// before any protocol state is used (IBTA vol 1, 9.6 "packet transport header validation"). Frames
-// that fail them are counted by reason and dropped without an answer.
+// The path of a frame from its arrival at a device to the sending or receiving half of its QP: the
+// checks before any protocol state is used (IBTA vol 1, 9.6 "packet transport header validation").
+// Frames that fail them are counted by reason and dropped without an answer.
 #pragma once
 
 #include <cstdint>
@@ -37,10 +37,10 @@ class Admission {
   void receive(const ReceivedFrame& received, bool disturbed);
   void arrive(DeviceIndex device, std::span<const uint8_t> bytes,
               const wire::Result<wire::Packet>& packet, bool from_outside);
-  /// The same for a frame of this fabric that carries its parsed packet.
+  /// Takes a frame of this fabric that carries its parsed packet.
   void arrive_parsed(DeviceIndex device, const Frame& frame);
   void drop_damaged(DeviceIndex device, std::span<const uint8_t> bytes);
-  /// Returns false if the port is down: then the frame is lost.
+  /// Counts a frame that arrives. Returns false if the port is down, so that the frame is lost.
   bool count_arrival(DeviceIndex device, size_t size);
   /// Passes the packet to its destination QPs. `frame` may be empty unless the packet is a
   /// datagram.

@@ -67,7 +67,7 @@ struct FabricConfig {
   bool same_keys = false;
   /// The enabled classes of `--adversarial`: the bits of an adversarial::Classes.
   uint32_t adversarial = 0;
-  /// If only some of the adversary's choices are made: each choice as its class and its number
+  /// The adversary's choices that are made, if not all are: each is its class and its number
   /// (adversarial/choices.h).
   std::vector<std::pair<uint8_t, uint64_t>> adversarial_choices = {};
   /// If true, the engine fills Outputs::choices.

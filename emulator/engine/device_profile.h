@@ -50,7 +50,8 @@ struct PciIdentity {
 /// The rules of the create verbs for a QP
 struct QpRules {
   uint32_t types = ~0u;  // bits of abi::QpType
-  // For the next two, 0 means NULL without a change of errno.
+  /// The error for a QP type that the device lacks. In this and the next member, 0 means that the
+  /// verb returns NULL without a change of errno.
   int32_t type_error = EOPNOTSUPP;
   /// The error for a capacity above the limit.
   int32_t limit_error = EINVAL;

@@ -43,7 +43,7 @@ struct Apply {
   void operator()(const PostSend& input) const {
     if (fabric.objects.has_lost_its_device(input.client)) return;  // the doorbell has no effect
     QueuePair* qp = fabric.objects.qp_of(input.client, input.qp);
-    if (qp == nullptr) return violation(input.client, "send doorbell for a QP not its own");
+    if (qp == nullptr) return violation(input.client, "send doorbell for a QP of another client");
     const size_t stride = qp->send.queue.stride();
     if (!are_wqes(input.wqes, stride)) {
       return violation(input.client, "send WQE of the wrong size");
@@ -62,7 +62,7 @@ struct Apply {
     if (fabric.objects.has_lost_its_device(input.client)) return;  // the doorbell has no effect
     QueuePair* qp = fabric.objects.qp_of(input.client, input.qp);
     if (qp == nullptr) {
-      return violation(input.client, "receive doorbell for a QP not its own");
+      return violation(input.client, "receive doorbell for a QP of another client");
     }
     const size_t stride = qp->recv.queue.stride();
     if (!are_wqes(input.wqes, stride)) {
@@ -80,7 +80,7 @@ struct Apply {
     if (fabric.objects.has_lost_its_device(input.client)) return;  // the doorbell has no effect
     SharedReceiveQueue* srq = fabric.objects.srq_of(input.client, input.srq);
     if (srq == nullptr) {
-      return violation(input.client, "receive doorbell for an SRQ not its own");
+      return violation(input.client, "receive doorbell for an SRQ of another client");
     }
     const size_t stride = srq->queue.stride();
     if (!are_wqes(input.wqes, stride)) {
@@ -136,8 +136,8 @@ struct Apply {
     fabric.faults.processes.forget(input.channel);
   }
   void operator()(const CmCommand& input) const {
-    // The rules for kGetEvent were asked when the event was created (EventOutput::emit); the event
-    // was read now.
+    // The rules for kGetEvent were checked when the event was created (EventOutput::emit); the
+    // program reads the event only now.
     if (fabric.faults.watches(faults::Where::kVerb) &&
         input.command != abi::ucma::Command::kGetEvent) [[unlikely]] {
       if (const int error = faults::verb_fault(fabric.faults, input)) {
@@ -158,9 +158,9 @@ struct Apply {
   }
 };
 
-/// These inputs only queue something, or turn something on: if they have no immediate effect, no
-/// frame waits for them. A client can send thousands of them at a time, so they do not count as a
-/// turn of the fabric.
+/// Returns whether the input only queues or enables something. Without an immediate effect, no
+/// frame waits for such inputs. A client can send thousands of them at a time, so they do not count
+/// as a turn of the fabric.
 bool moves_no_frame(const Input& input) {
   return std::holds_alternative<PostRecv>(input) || std::holds_alternative<PostSrqRecv>(input) ||
          std::holds_alternative<ArmCq>(input);
@@ -188,7 +188,7 @@ void Engine::step(Instant outer_now, const Input& input, Outputs& outputs) {
   do {
     fabric_->run();
   } while (rdma_cm_->handle_events() || remove_devices());
-  // A rule paused it.
+  // A rule paused the link.
   if (fabric_->link.paused()) clock_.pause(outer_now, true);
 }
 

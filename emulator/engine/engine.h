@@ -36,9 +36,10 @@ class Engine {
   /// Returns whether nothing is in flight and no request waits for an answer: only an input can
   /// cause something that programs see. Changes nothing.
   bool is_idle() const;
-  /// Counts frames inside the fabric; those that left to a network are not known.
+  /// Returns whether a frame is in flight inside the fabric. Frames that left to a network are not
+  /// known.
   bool has_frames_under_way() const;
-  /// Null without FabricConfig::network. For observers: it changes only in step().
+  /// Returns null without FabricConfig::network. Observers can use it: it changes only in step().
   SimulatedNetwork* simulated_network();
 
   /// Returns whether objects of clients that ended are still being destroyed.

@@ -58,7 +58,7 @@ struct PostSend {
   std::span<const std::byte> wqes;
 };
 
-/// The same for a receive queue: RecvWqe and its data.
+/// Receive WQEs of a receive queue: each is a RecvWqe and its data.
 struct PostRecv {
   ClientId client;
   QpNumber qp;
@@ -83,8 +83,8 @@ struct ArmCq {
 struct ReceivedFrame {
   DeviceIndex device;
   std::span<const uint8_t> bytes;
-  /// False if the frame's IPv4 identification is unknown, since a UDP socket does not report it:
-  /// then the ICRC may be correct with any identification (wire/identification.h).
+  /// Whether the frame's IPv4 identification is known. A UDP socket does not report it; then the
+  /// ICRC may be correct with any identification (wire/identification.h).
   bool identification_known = true;
 };
 
@@ -93,7 +93,7 @@ struct ReceivedFrames {
   std::span<const ReceivedFrame> frames;
 };
 
-/// The port's cable: a port that is down neither sends nor receives frames.
+/// The state of the port's cable: a port that is down neither sends nor receives frames.
 struct SetPort {
   DeviceIndex device;
   bool up;

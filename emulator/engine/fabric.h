@@ -53,7 +53,7 @@ class Fabric {
   bool is_idle() const;
   bool has_frames_under_way() const { return !link.empty() || !crossing.empty(); }
 
-  /// Continues with memory that was MemoryResult::kNotYet and may have been provided.
+  /// Continues requests whose memory was MemoryResult::kNotYet and may have been provided.
   void go_on_with_memory();
   void remove_device(DeviceIndex index);
   /// Delivers everything that `--adversarial` delays for the client.

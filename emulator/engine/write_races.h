@@ -1,7 +1,7 @@
-// Detects RDMA WRITEs of different QPs to the same bytes that nothing can have ordered, because the
-// second was posted before the first was executed at its target. The poster of the second WRITE
+// Detects RDMA WRITEs of different QPs to the same bytes whose order no program can know, because
+// the second was posted before the first was executed at its target. The poster of the second WRITE
 // then cannot have learned about the first, however programs communicate (IBTA vol 1, 9.5: no order
-// between QPs). WRITEs that may have been ordered are not reported, so each reported race is one.
+// between QPs). WRITEs that may have been ordered are not reported, so every report is a real race.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ namespace rocemu::engine {
 
 class WriteRaces {
  public:
-  /// Nothing is checked before this call.
+  /// Starts checking.
   void watch() { is_watching_ = true; }
   bool is_watching() const { return is_watching_; }
 
-  /// The QP's newest WQE was posted just now.
+  /// Notes that the QP's newest WQE was posted.
   void note_post(const TransportContext& context, const QueuePair& qp);
 
  private:

@@ -26,8 +26,7 @@ bool fails_by_itself(const RunFacts& facts) {
          !facts.timeout;
 }
 
-/// The command by which a user repeats the run without a fault, with the devices that the runs
-/// have.
+/// Returns the command by which a user repeats the run without a fault, with the same devices.
 std::string undisturbed_run(const RunnerOptions& runs) {
   std::vector<std::string> words = {"rocemu", "run"};
   if (runs.lockstep) words.emplace_back("--lockstep");
@@ -47,8 +46,8 @@ void require_success(const RunFacts& facts, const Options& options) {
     std::string waits;
     for (const std::string& wait : facts.waits) waits += "\n  " + wait;
     throw ExploreError(command +
-                       " hangs without any fault, so that nothing can be learnt from faults; "
-                       "look at it with: " +
+                       " hangs without any fault, so faults would show nothing; "
+                       "inspect it with: " +
                        undisturbed_run(options.runs) +
                        " (if it ends there, runs at the same time may disturb each other through a "
                        "file: --jobs 1)" +
@@ -62,8 +61,8 @@ void require_success(const RunFacts& facts, const Options& options) {
         command, options.runs.timeout.count() / 1000));
   if (facts.status != 0)
     throw ExploreError(fmt::format(
-        "{} fails without any fault, with status {}; look at it with: {}\n"
-        "its last words: {}\n(its standard input is /dev/null: it cannot have a terminal)",
+        "{} fails without any fault, with status {}; inspect it with: {}\n"
+        "its last output: {}\n(its standard input is /dev/null, and it cannot have a terminal)",
         command, facts.status, undisturbed_run(options.runs),
         tail_of(facts.errors.empty() ? facts.output : facts.errors)));
 }
@@ -98,7 +97,7 @@ BaselineRuns run_baseline(Runner& runner, const Options& options,
     jobs.push_back({.number = i, .scenario = "", .keep = kept / std::to_string(i + 1)});
   BaselineRuns runs;
   runs.facts.resize(kRuns + std::size(kLatencies));
-  // This run is alone: if it fails, the others need not run.
+  // The first run is made alone: if it fails, the others are unnecessary.
   const auto take = [&](const Job& job, const RunFacts& facts) {
     runs.facts[job.number] = facts;
     require_success(facts, options);
@@ -168,7 +167,7 @@ Baseline make_baseline(const std::vector<RunFacts>& facts) {
                     .errors = mask([](const RunFacts& one) { return one.errors; }),
                     .files = {},
                     .misuses = misuses_of(misuses)};
-  // It depends on timing whether the run observes the end of a program that outlives the command.
+  // Timing decides whether the run observes the end of a program that outlives the command.
   for (const RunFacts& one : facts)
     for (const auto& [process, statuses] : one.statuses)
       baseline.facts.statuses[process].insert(statuses.begin(), statuses.end());

@@ -1,4 +1,4 @@
-// The runs without a fault with which an exploration begins. They must succeed, and show what is
+// The runs without a fault at the beginning of an exploration. They must succeed, and show what is
 // equal in each run.
 #pragma once
 
@@ -15,7 +15,7 @@ struct BaselineRuns {
   std::vector<RunFacts> facts;  // of three runs, and then of runs with more latency
   uintmax_t events_bytes = 0, journal_bytes = 0;  // of the first run's recording
   std::string difference;             // where the three runs differ; empty if they are equal
-  bool needs_all_processors = false;  // it fails if it runs on one processor
+  bool needs_all_processors = false;  // the command fails if it runs on one processor
 };
 
 /// Makes the runs. Throws ExploreError with the reason if the command cannot be explored.

@@ -120,7 +120,7 @@ void Exploration::tell_of_baseline() const {
                               mask.masked_lines()));
   }
   if (baseline_runs_.needs_all_processors)
-    out << "on one processor the command fails: its runs use all of them\n";
+    out << "the command fails on one processor, so its runs use all processors\n";
   if (!runner_.obstacle().empty() && options_.runs.own_network)
     out << "runs execute one at a time, since this machine does not allow network namespaces (" +
                runner_.obstacle() + ")\n";
@@ -160,7 +160,7 @@ void Exploration::reserve_time(const Result& result) {
 
 void Exploration::require_room(const RunFacts& facts) const {
   if (facts.trouble.find("No space left") != std::string::npos)
-    throw ExploreError(facts.trouble + "\nWhat was found so far is kept in " + options_.folder +
+    throw ExploreError(facts.trouble + "\nThe findings so far are in " + options_.folder +
                        "; free some space, and continue with --resume");
 }
 

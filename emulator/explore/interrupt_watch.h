@@ -5,8 +5,9 @@
 
 namespace rocemu::explore {
 
-/// While it exists, the first SIGINT, SIGTERM or SIGHUP requests an orderly end, and the second one
-/// ends this process. Under nohup(1) a SIGHUP does neither. Only one can exist at a time.
+/// While an object of this class exists, the first SIGINT, SIGTERM or SIGHUP requests an orderly
+/// end, and the second one ends this process. Under nohup(1), SIGHUP does neither. Only one object
+/// can exist at a time.
 class InterruptWatch {
  public:
   InterruptWatch();

@@ -8,8 +8,8 @@
 
 namespace rocemu::journal {
 
-/// Calls `take` for each event. For a journal that is truncated, or that is still being written, up
-/// to that point. Throws JournalError for a damaged journal.
+/// Calls `take` for each event. If the journal is truncated or still being written, ends at that
+/// point. Throws JournalError for a damaged journal.
 void for_each_event(const std::string& path, const std::function<void(const Event&)>& take);
 
 }  // namespace rocemu::journal

@@ -18,8 +18,8 @@ namespace rocemu::journal {
 
 class Canonical {
  public:
-  /// With `with_times` the form includes times, which must be the program's own and not the
-  /// machine's: in lockstep.
+  /// `with_times` includes times in the form, which is only possible in lockstep: elsewhere they
+  /// depend on the machine.
   explicit Canonical(bool with_times) : with_times_(with_times) {}
 
   /// Returns an empty text if nothing of the event is the same in every run.
@@ -41,11 +41,11 @@ class Canonical {
 /// The lines of a journal, one by one.
 class CanonicalReader {
  public:
-  /// Throws JournalError, as next() does.
+  /// Opens the journal. Throws JournalError, as next() does.
   CanonicalReader(const std::string& path, bool with_times);
   std::optional<std::string> next();
   const Header& header() const { return journal_.header(); }
-  /// Called at the end; see JournalReader.
+  /// Must be called at the end; see JournalReader.
   void require_whole() const { journal_.require_whole(); }
 
  private:

@@ -21,8 +21,8 @@ std::vector<uint8_t> restored(const RecordedFrame& frame) {
   return bytes;
 }
 
-/// The QP whose numbers a PSN uses: for a response the requester, which receives it; for a datagram
-/// its sender.
+/// Adds the PSN, and the QP to whose numbers it belongs: for a response the requester, which
+/// receives it; for a datagram its sender.
 void add_psn(const wire::Packet& packet, const wire::OpcodeInfo& info, Event& event) {
   const uint32_t psn = packet.bth.psn.value();
   if (info.transport == wire::Transport::kUd) {

@@ -6,7 +6,7 @@
 
 namespace rocemu::journal {
 
-/// Leaves the event without a name if frames of that kind are not wanted.
+/// Describes the frame. Leaves the event without a name if frames of that kind are not wanted.
 void describe_frame(const RecordedFrame& frame, Frames wanted, Event& event);
 
 /// Adds the frame on which a rule acted, and the effect.

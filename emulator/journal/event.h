@@ -67,12 +67,12 @@ struct Event {
   const Field* find(std::string_view key) const;
 };
 
-/// Frames are in the capture; an event log has only those that are messages of the connection
-/// manager.
+/// The frames that are events. Frames are in the capture; an event log has only those that are
+/// messages of the connection manager.
 enum class Frames : uint8_t { kConnectionManager, kAll };
 
-/// Client numbers from here on belong to the daemon itself, which queries devices. No other reader
-/// needs these events.
+/// The first of the client numbers that belong to the daemon itself, which queries devices. No
+/// other reader needs their events.
 inline constexpr uint32_t kFirstOwnClient = 0x8000'0000;
 
 /// Appends the events of the step.

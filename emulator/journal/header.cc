@@ -52,7 +52,7 @@ std::shared_ptr<const engine::NetworkPlan> parse_network(const std::string& text
   try {
     return network::parse_plan(text, "its network", warnings);
   } catch (const network::NetworkFileError& error) {
-    throw std::runtime_error(std::string("its header has a network that is none: ") + error.what());
+    throw std::runtime_error(std::string("its header has an invalid network: ") + error.what());
   }
 }
 

@@ -10,7 +10,7 @@
 
 namespace rocemu::journal {
 
-/// The file begins with this, and the format's version as a u32.
+/// The first bytes of the file, followed by the format's version as a u32.
 inline constexpr char kMagic[8] = {'r', 'o', 'c', 'e', 'm', 'u', 'J', '\n'};
 /// Version of the records' layout. Each change increments it, so that other journals are refused
 /// and not misread.
@@ -28,7 +28,7 @@ struct Header {
 
 std::string to_json(const Header& header);
 
-/// Throws std::runtime_error with the name of the wrong field.
+/// Parses the header. Throws std::runtime_error with the name of the wrong field.
 Header parse_header(std::string_view json);
 
 }  // namespace rocemu::journal

@@ -31,7 +31,7 @@ class JournalReader {
   /// Throws JournalError if the file cannot be opened, is not a journal or has another format, and
   /// TruncatedJournal if it ends before its first record.
   explicit JournalReader(const std::string& path);
-  /// The same for bytes in memory.
+  /// Reads a journal in memory in the same way.
   JournalReader(std::string name, Bytes contents);
 
   const Header& header() const { return header_; }
@@ -47,7 +47,7 @@ class JournalReader {
   /// Returns the position in the file of the record that next() returned.
   uint64_t offset() const { return record_offset_; }
 
-  /// For a record whose body is invalid.
+  /// Throws JournalError for a record whose body is invalid.
   [[noreturn]] void fail(const std::string& what) const;
 
  private:

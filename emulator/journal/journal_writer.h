@@ -25,12 +25,13 @@ uint32_t record_crc(uint32_t length, Bytes body);
 
 class JournalWriter {
  public:
-  /// error() shows whether this succeeded.
+  /// Creates the file. error() shows whether this succeeded.
   JournalWriter(const std::string& path, const Header& header);
   /// Writes the rest.
   ~JournalWriter() { flush(); }
 
-  /// A record consists of the bytes appended to buffer() between these two calls.
+  /// Returns the buffer. A record consists of the bytes that are appended to it between these two
+  /// calls.
   std::vector<std::byte>& buffer() { return buffer_; }
   void begin_record();
   void end_record();

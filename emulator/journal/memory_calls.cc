@@ -192,13 +192,12 @@ std::string ReplayedMemory::difference() const {
 bool ReplayedMemory::expect(Bytes asked, const std::string& what) {
   if (!difference_.empty() || failed_) return false;
   if (calls_.at_end()) {
-    difference_ = "the engine now wants to " + what + ", which it did not when it was recorded";
+    difference_ = "the engine now wants to " + what + ", which is not in the recording";
     return false;
   }
   const Bytes recorded = calls_.raw(std::min(asked.size(), all_.size() - calls_.position()));
   if (std::ranges::equal(asked, recorded)) return true;
-  difference_ =
-      "the engine now wants to " + what + ", but wanted something else when it was recorded";
+  difference_ = "the engine now wants to " + what + ", but the recording has another access here";
   return false;
 }
 

@@ -40,7 +40,7 @@ class RecordingMemory : public engine::HostMemory {
 
   engine::MemoryResult read(engine::ClientId client, std::span<const engine::RemoteRange> from,
                             std::span<const std::span<uint8_t>> to) override;
-  /// Recorded as read().
+  /// Is recorded as read().
   engine::MemoryResult read_posted(engine::ClientId client, uint32_t slot, uint64_t offset,
                                    std::span<const engine::RemoteRange> from,
                                    std::span<const std::span<uint8_t>> to) override;

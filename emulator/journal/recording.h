@@ -33,21 +33,21 @@ class Recording {
   engine::HostMemory& memory() { return memory_; }
 
   void begin_step(engine::Instant now, const engine::Input& input);
-  /// The first `before` outputs belong to earlier steps.
+  /// Ends the step. The first `before` outputs belong to earlier steps.
   void end_step(const engine::Outputs& outputs, size_t before = 0);
   /// Adds the choices of the adversary in the step.
   void add_choices(const std::vector<engine::AdversarialChoice>& choices);
   /// Adds the process of a client, once it is attached.
   void name(const ClientName& client);
 
-  /// From now on nothing is recorded.
+  /// Ends the recording.
   void end();
   /// Passes everything to the files.
   void flush();
   /// Waits until everything that was recorded is in the files.
   void sync();
-  /// Returns an empty text, or once the reason why the recording ended: from then on nothing is
-  /// recorded.
+  /// Returns, once, the reason why the recording ended, after which nothing is recorded; otherwise
+  /// an empty text.
   std::string take_error();
 
  private:

@@ -50,8 +50,8 @@ void Replay::require(bool holds, const char* what) {
   if (!holds) journal_.fail(what);
 }
 
-/// Checks what the daemon guarantees. A journal that was tampered with must not give an engine
-/// inputs that it was never meant to survive.
+/// Checks what the daemon guarantees. A modified journal must not give an engine inputs that it was
+/// never meant to survive.
 void Replay::check(const Step& step) {
   const auto& devices = journal_.header().fabric.devices;
   const auto check_device = [&](engine::DeviceIndex device) {

@@ -55,7 +55,7 @@ class Replay {
 
   uint64_t steps() const { return steps_; }
   uint64_t frames() const { return frames_; }
-  /// Counted only with Until::event.
+  /// Returns the number of events, which are counted only with Until::event.
   uint64_t events() const { return events_; }
   engine::FabricSnapshot snapshot() const { return engine_.snapshot(); }
 

@@ -97,7 +97,7 @@ struct AppendInput {
     to.put(InputKind::kRemoveDevice);
     to.put(input.device);
   }
-  // Their text is enough.
+  // The text of the rules is enough.
   void operator()(const engine::AddRules& input) const {
     to.put(InputKind::kAddRules);
     to.text(input.rules->text);

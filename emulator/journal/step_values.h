@@ -9,7 +9,7 @@
 
 namespace rocemu::journal {
 
-/// Any value except 0 and 1 in a bool would be undefined.
+/// Takes a bool. Any value except 0 and 1 in it would be undefined.
 inline bool take_bool(Taker& from) {
   const auto value = from.take<uint8_t>();
   if (value > 1) from.fail();

@@ -7,7 +7,7 @@
 namespace rocemu::network {
 namespace {
 
-/// Which ports a frame may wait for after each port, by PortId.
+/// Returns, for each port, the ports for which a frame may wait next, by PortId.
 std::vector<std::vector<PortId>> dependencies_of(const Topology& topology,
                                                  const std::vector<PortInfo>& ports) {
   Routes routes(topology, ports);
@@ -15,7 +15,7 @@ std::vector<std::vector<PortId>> dependencies_of(const Topology& topology,
   std::vector<std::vector<PortId>> next(ports.size());
   std::vector<bool> is_done(topology.switches.size(), false);
   for (HostId host = 0; host < topology.hosts.size(); ++host) {
-    // Frames to hosts at the same switch take the same way there.
+    // Frames to hosts at the same switch take the same path there.
     const NodeRef at = ports[ports[host].peer].node;
     if (!at.is_switch || is_done[at.index]) continue;
     is_done[at.index] = true;

@@ -6,7 +6,7 @@
 namespace rocemu::network {
 namespace {
 
-/// Returns `rate` times a fraction of 31 bits.
+/// Returns `rate` times a 31-bit fraction.
 uint64_t scaled(uint64_t rate, uint64_t fraction) {
   constexpr uint64_t kLow = (uint64_t{1} << 31) - 1;
   return (rate >> 31) * fraction + ((rate & kLow) * fraction >> 31);
@@ -28,7 +28,7 @@ void Dcqcn::advance(engine::Instant now) {
   while (now - alpha_since_ >= parameters_.alpha_interval) {
     alpha_since_ += parameters_.alpha_interval;
     const uint64_t decayed = alpha_ - scaled(alpha_, g_);
-    if (decayed == alpha_) {  // as small as it becomes
+    if (decayed == alpha_) {  // the smallest value
       alpha_since_ = now;
       break;
     }
@@ -52,7 +52,7 @@ void Dcqcn::on_sent(uint32_t bytes, engine::Instant now) {
   }
 }
 
-// Equation (1) of the paper, and a new start of the increase.
+// Applies equation (1) of the paper, and restarts the increase.
 void Dcqcn::on_cnp(engine::Instant now) {
   advance(now);
   ++cnps_handled_;
@@ -67,8 +67,8 @@ void Dcqcn::on_cnp(engine::Instant now) {
   byte_steps_ = 0;
 }
 
-// Equations (3) and (4), and hyper increase of figure 7: by which of timer and byte counter have
-// expired more than fast_recovery_steps times.
+// Applies equations (3) and (4), or the hyper increase of figure 7, depending on whether the timer
+// and the byte counter have expired more than fast_recovery_steps times.
 void Dcqcn::increase() {
   const uint32_t most = std::max(timer_steps_, byte_steps_);
   const uint32_t least = std::min(timer_steps_, byte_steps_);

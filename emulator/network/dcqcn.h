@@ -11,7 +11,7 @@ using engine::RateController;
 
 class Dcqcn final : public RateController {
  public:
-  /// The flow begins at `start`, with the largest alpha.
+  /// Begins a flow at `start`, with the largest alpha.
   Dcqcn(const DcqcnParameters& parameters, uint64_t line_rate_bps, engine::Instant start = {});
 
   void advance(engine::Instant now) override;
@@ -27,8 +27,8 @@ class Dcqcn final : public RateController {
   uint64_t cnps_handled() const { return cnps_handled_; }
 
  private:
-  /// Fractions have 31 bits, and rates are whole bits per second: integers, so that the result is
-  /// the same on every processor and with every compiler.
+  /// Fractions have 31 bits, and rates are whole bits per second. Integers give the same result on
+  /// every processor and with every compiler.
   static constexpr uint64_t kOne = uint64_t{1} << 31;
 
   bool is_recovering() const { return current_ < line_rate_; }
@@ -36,12 +36,12 @@ class Dcqcn final : public RateController {
 
   DcqcnParameters parameters_;
   uint64_t g_;
-  uint64_t line_rate_;  // bits per second, as the two below
+  uint64_t line_rate_;  // bits per second, like the two below
   uint64_t current_;
   uint64_t target_;
   uint64_t alpha_ = kOne;
-  engine::Instant alpha_since_{};     // of the last update of alpha
-  engine::Instant increase_since_{};  // of the last expiry of the increase timer
+  engine::Instant alpha_since_{};     // the last update of alpha
+  engine::Instant increase_since_{};  // the last expiry of the increase timer
   uint64_t bytes_ = 0;                // since the byte counter last expired
   uint32_t timer_steps_ = 0;          // since the last decrease
   uint32_t byte_steps_ = 0;

@@ -9,20 +9,21 @@
 namespace rocemu::network {
 
 struct DcqcnParameters {
-  /// The notification point sends at most one CNP for a flow in this time.
+  /// The minimum time between two CNPs that the notification point sends for a flow.
   engine::Duration cnp_interval = std::chrono::microseconds(50);
   /// The gain of alpha.
   double g = 1.0 / 256;
-  /// Alpha decays once in this time without CNP.
+  /// The time without a CNP after which alpha decays.
   engine::Duration alpha_interval = std::chrono::microseconds(55);
-  /// The rate increases once in this time, and once each time that many bytes were sent.
+  /// The rate increases each time this timer expires, and each time this number of bytes was sent.
   engine::Duration increase_interval = std::chrono::microseconds(55);
   uint64_t byte_counter = 10'000'000;
-  /// Increases by either that are fast recovery, before additive increase.
+  /// The number of increases by the timer or by the byte counter that are fast recovery, before
+  /// additive increase begins.
   uint32_t fast_recovery_steps = 5;
   uint64_t additive_increase_bps = 40'000'000;
   uint64_t hyper_increase_bps = 400'000'000;
-  /// The rate does not fall below this.
+  /// The lower limit of the rate.
   uint64_t minimum_rate_bps = 10'000'000;
   /// The DSCP of CNPs.
   uint8_t cnp_dscp = 48;

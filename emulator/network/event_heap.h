@@ -1,4 +1,4 @@
-// The events of a simulated network in the order of their times, 16 bytes each.
+// The events of a simulated network, ordered by time, 16 bytes each.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@ namespace rocemu::network {
 
 struct NetworkEvent {
   uint64_t time_ps = 0;
-  uint32_t order = 0;  // decides between events of the same time
+  uint32_t order = 0;  // orders events of the same time
   uint32_t value = 0;
 
   bool before(const NetworkEvent& other) const {
@@ -17,8 +17,8 @@ struct NetworkEvent {
   }
 };
 
-/// A heap with four children to a node: half as many levels as with two, and the children are
-/// beside each other in one line of the cache.
+/// A heap in which each node has four children: half as many levels as with two children, and
+/// siblings share one cache line.
 class EventHeap {
  public:
   bool empty() const { return events_.empty(); }

@@ -1,5 +1,5 @@
 // The frames in a simulated network. A slot is reused when its frame has arrived or is lost, so
-// that memory grows with what is in flight.
+// memory depends only on the number of frames in flight.
 #pragma once
 
 #include <cstddef>
@@ -16,13 +16,13 @@ struct FrameSlot {
   uint32_t bytes = 0;
   uint32_t flow_hash = 0;
   uint32_t to = 0;
-  uint32_t next = kNoFrame;  // behind it in its queue
-  uint32_t ingress = 0;      // the port it came by, for the accounts of the switch's buffer
-  uint32_t link_epoch = 0;   // of the link that it is on
-  uint32_t at = 0;           // the port that it waits for, or to which its link leads
-  uint32_t generation = 0;   // counts the frames that the slot has held
+  uint32_t next = kNoFrame;  // the next frame in its queue
+  uint32_t ingress = 0;  // the port by which it arrived, for the accounting of the switch's buffer
+  uint32_t link_epoch = 0;  // the epoch of the link that it is on
+  uint32_t at = 0;          // the port for which it waits, or to which its link leads
+  uint32_t generation = 0;  // counts the frames that the slot has held
   uint64_t arrives_ps = kNotOnLink;
-  uint64_t queue_position = 0;  // the bytes that have entered its queue before it
+  uint64_t queue_position = 0;  // the bytes that entered its queue before it
   uint8_t priority = 0;
   uint8_t ttl = 0;
   bool can_be_marked = false;

@@ -1,5 +1,5 @@
-// The earliest times at which frames in a simulated network can arrive. What happens on the way
-// there is of no interest to the caller of Network::next_delivery().
+// Computes the earliest times at which frames in a simulated network can arrive. The caller of
+// Network::next_delivery() does not need the events before that.
 #pragma once
 
 #include <algorithm>
@@ -13,22 +13,24 @@ namespace rocemu::network {
 
 class Network::Model::Deliveries {
  public:
-  /// The model outlives this.
+  /// The model must outlive this object.
   explicit Deliveries(const Model& model) : model_(model) {}
 
   void add(uint32_t frame);
   void host_became_full(HostId host) { full_hosts_.push_back(host); }
   void host_has_room(HostId host) { std::erase(full_hosts_, host); }
-  /// Rates or routes have changed: frames may arrive earlier than expected.
+  /// Recomputes the bounds: rates or routes have changed, so frames may arrive earlier than
+  /// expected.
   void update();
   std::optional<Instant> next();
 
  private:
-  /// A frame that waits on its way arrives later: its bound is corrected when it has passed.
+  /// The earliest arrival of a frame. A frame that waits on its path arrives later; its bound is
+  /// corrected when that time has passed.
   struct Bound {
     uint64_t time_ps = 0;
     uint32_t frame = 0;
-    uint32_t generation = 0;  // FrameSlot::generation; another one there: the frame has left
+    uint32_t generation = 0;  // FrameSlot::generation; if the slot's differs, the frame has left
 
     bool operator>(const Bound& other) const {
       return time_ps != other.time_ps ? time_ps > other.time_ps : frame > other.frame;
@@ -42,7 +44,7 @@ class Network::Model::Deliveries {
   void pop();
 
   const Model& model_;
-  std::vector<Bound> bounds_;  // a heap, the earliest on top
+  std::vector<Bound> bounds_;  // a heap with the earliest at the top
   std::vector<HostId> full_hosts_;
 };
 

@@ -1,5 +1,5 @@
 // Faults of a simulated network: links that go down, are slow or corrupt frames, switches that
-// reboot, NICs that pause without end.
+// reboot, NICs that pause forever.
 #include <algorithm>
 #include <cmath>
 
@@ -20,7 +20,7 @@ bool Network::Model::link_should_be_up(LinkId link) const {
   });
 }
 
-/// Brings links up or down as they should be, and finds routes again if one changed.
+/// Takes links up or down as required, and recomputes routes if one changed.
 void Network::Model::update_links(Instant now) {
   const uint64_t time_ps = std::max(engine::nanoseconds_since_start(now) * 1000, now_ps_);
   bool has_changed = false;
@@ -33,7 +33,7 @@ void Network::Model::update_links(Instant now) {
       PortState& port = ports_[id];
       port.is_up = is_up;
       if (!is_up) ++port.link_epoch;
-      // A link that comes up is not paused; what has to be paused is said anew.
+      // A link that comes up is not paused; necessary pauses are sent again.
       port.paused = 0;
       port.sent_pause = 0;
       wake_up(id, time_ps);
@@ -73,7 +73,7 @@ void Network::Model::reboot_switch(SwitchId switch_id, Duration outage, Instant 
 
 void Network::Model::end_outage(SwitchId switch_id) {
   SwitchState& state = switches_[switch_id];
-  if (!state.is_down || state.outage_end_ps > now_ps_) return;  // it rebooted once more
+  if (!state.is_down || state.outage_end_ps > now_ps_) return;  // it has rebooted again
   state.is_down = false;
   update_links(Instant(Duration(static_cast<int64_t>(now_ps_ / 1000))));
 }

@@ -8,19 +8,19 @@
 namespace rocemu::network {
 namespace {
 
-constexpr uint32_t kPlaceBits = 29;  // of NetworkEvent::order; above them is the kind
+constexpr uint32_t kPlaceBits = 29;  // of NetworkEvent::order; the bits above are the kind
 constexpr uint8_t kEctMask = 3;
 
 uint64_t picoseconds(Instant instant) {
   return engine::nanoseconds_since_start(instant) * 1000;
 }
 
-/// The first nanosecond at which a time is over.
+/// Rounds a time up to the next nanosecond.
 Instant rounded_up(uint64_t time_ps) {
   return Instant(Duration(static_cast<int64_t>((time_ps + 999) / 1000)));
 }
 
-/// The end of MurmurHash3, which spreads every bit over all.
+/// The last step of MurmurHash3, which lets every bit affect all others.
 uint32_t mixed(uint32_t hash) {
   hash = (hash ^ hash >> 16) * 0x85ebca6bu;
   hash = (hash ^ hash >> 13) * 0xc2b2ae35u;
@@ -31,7 +31,7 @@ uint32_t mixed(uint32_t hash) {
 
 Shares::Shares(const PriorityParameters& parameters, uint32_t largest_frame_bytes)
     : strict(parameters.strict) {
-  // The smallest share is a frame, so that each turn sends one.
+  // The smallest share is one frame, so that each turn sends at least one.
   const uint32_t least = std::max(1u, *std::ranges::min_element(parameters.weights));
   for (size_t i = 0; i < kPriorities; ++i) {
     quantum_bytes[i] = uint64_t{largest_frame_bytes} * std::max(1u, parameters.weights[i]) / least;
@@ -213,7 +213,7 @@ void Network::Model::forward(PortId at, uint32_t frame) {
   serve(out);
 }
 
-/// Returns the port of the switch by which the frame continues; nothing without a path.
+/// Returns the port by which the frame leaves the switch; nothing if there is no path.
 std::optional<PortId> Network::Model::next_port(SwitchId from, const FrameSlot& frame) const {
   const auto choices = routes_.ports_to(from, frame.to);
   if (choices.empty()) return std::nullopt;
@@ -266,7 +266,7 @@ void Network::Model::send_pfc(PortId id) {
   port.busy_until_ps = now_ps_ + port.serializer.picoseconds(kPfcFrameBytes);
   push(port.busy_until_ps + port.delay_ps, Kind::kPfcArrival, port.info.peer,
        (port.link_epoch & 0xffffff) << 8 | port.sent_pause);
-  serve(id);  // what waits behind it
+  serve(id);  // the next frame that waits
 }
 
 void Network::Model::send_frame(PortId id, uint8_t candidates) {
@@ -296,8 +296,9 @@ void Network::Model::send_frame(PortId id, uint8_t candidates) {
     sink_->on_hop({id, sent.token, rounded_up(now_ps_), sent.is_marked, sent.ttl});
 }
 
-/// Marks on leaving, by the frames that stay behind: then the mark is as old as the link's delay,
-/// not as the queue (Zhu et al., "ECN or Delay", CoNEXT 2016, section 5.2).
+/// Returns whether to mark a frame that leaves, by the frames that stay in the queue. Then the mark
+/// is only as old as the link's delay, and not as the queue (Zhu et al., "ECN or Delay", CoNEXT
+/// 2016, section 5.2).
 bool Network::Model::SwitchState::is_marking(PortState& port, uint64_t queue_bytes) const {
   if (queue_bytes <= kmin) return false;
   if (queue_bytes >= kmax) return true;
@@ -305,7 +306,7 @@ bool Network::Model::SwitchState::is_marking(PortState& port, uint64_t queue_byt
   return port.random.next() >> 32 < probability;
 }
 
-/// The frame has left the port's queue: gives back its room.
+/// Frees the buffer space of a frame that has left the port's queue.
 void Network::Model::leave_buffer(PortId id, const FrameSlot& frame) {
   PortState& port = ports_[id];
   if (port.info.node.is_switch) {

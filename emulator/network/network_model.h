@@ -34,21 +34,21 @@ class Network::Model {
   friend class Network;
   class Deliveries;
 
-  /// In the order in which events of the same time happen.
+  /// The kinds of events. Events of the same time happen in this order.
   enum class Kind : uint8_t { kPfcArrival, kArrival, kWakeUp, kOutageEnd };
 
   struct SwitchState {
     SwitchBuffer buffer;
-    uint64_t kmin = UINT64_MAX;  // without ECN no queue is as long
+    uint64_t kmin = UINT64_MAX;  // without ECN: longer than any queue
     uint64_t kmax = UINT64_MAX;
-    uint64_t pmax = 0;  // in 2^-32
+    uint64_t pmax = 0;  // in units of 2^-32
     uint64_t queue_limit = UINT64_MAX;
-    uint32_t salt = 0;  // of ECMP
+    uint32_t salt = 0;  // for ECMP
     bool decrements_ttl = false;
     bool is_down = false;
     uint64_t outage_end_ps = 0;
 
-    /// Returns whether a frame that leaves those bytes behind in the port's queue is marked.
+    /// Returns whether a frame is marked if it leaves `queue_bytes` in the port's queue.
     bool is_marking(PortState& port, uint64_t queue_bytes) const;
   };
 
@@ -60,7 +60,7 @@ class Network::Model {
   std::optional<PortId> next_port(SwitchId from, const FrameSlot& frame) const;
   void end_outage(SwitchId switch_id);
 
-  /// Begins to send if the port is idle and has something to send.
+  /// Begins to send if the port is idle and has a frame to send.
   void serve(PortId port);
   void send_pfc(PortId port);
   void send_frame(PortId port, uint8_t candidates);
@@ -94,7 +94,7 @@ class Network::Model {
   uint64_t hops_ = 0;
   Sink* sink_ = nullptr;  // during advance()
   bool observes_hops_ = false;
-  std::unique_ptr<Deliveries> deliveries_;  // null unless they are tracked
+  std::unique_ptr<Deliveries> deliveries_;  // null unless deliveries are tracked
 };
 
 }  // namespace rocemu::network

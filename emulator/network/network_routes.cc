@@ -60,8 +60,8 @@ std::vector<uint32_t> Routes::distances_to(SwitchId target, const std::vector<bo
   return distance;
 }
 
-/// Ranks the switches by their distance from a root, the switch with most neighbors. A part of the
-/// network that the root does not reach has its own root.
+/// Ranks the switches by their distance from a root, which is the switch with the most neighbors. A
+/// part of the network that is not connected to the root has its own root.
 void Routes::order_switches(const std::vector<bool>& is_up) {
   rank_.assign(edges_.size(), kNone);
   std::vector<SwitchId> roots(edges_.size());
@@ -83,7 +83,7 @@ void Routes::order_switches(const std::vector<bool>& is_up) {
   }
 }
 
-/// Returns the length of the shortest path that only goes down, by switch.
+/// Returns, for each switch, the length of the shortest path that only goes down.
 std::vector<uint32_t> Routes::down_distances_to(SwitchId target,
                                                 const std::vector<bool>& is_up) const {
   std::vector<uint32_t> distance(edges_.size(), kNone);
@@ -105,7 +105,7 @@ void Routes::add_choices(uint32_t destination, const std::vector<uint32_t>& dist
   std::vector<SwitchId> order(edges_.size());
   for (SwitchId i = 0; i < order.size(); ++i) order[i] = i;
   std::vector<uint32_t> total = distance;
-  if (!down.empty()) {  // the length of the up-down path: those further up know theirs first
+  if (!down.empty()) {  // lengths of up-down paths, from the top down
     std::sort(order.begin(), order.end(),
               [&](SwitchId a, SwitchId b) { return rank_[a] < rank_[b]; });
     total = down;
@@ -116,7 +116,8 @@ void Routes::add_choices(uint32_t destination, const std::vector<uint32_t>& dist
     const auto length_by = [&](const Edge& edge) {
       if (!is_up[edge.link]) return kNone;
       if (must_go_up) return rank_[edge.to] < rank_[from] ? total[edge.to] : kNone;
-      // Down-only from here on: a neighbor above would be a way up behind a way down.
+      // The path can only go down from here: going up to a neighbor after going down is not
+      // allowed.
       if (!down.empty() && rank_[edge.to] < rank_[from]) return kNone;
       return down.empty() ? distance[edge.to] : down[edge.to];
     };

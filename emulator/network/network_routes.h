@@ -1,4 +1,4 @@
-// Which ports of a switch lead to a host: all shortest paths, or up-down paths.
+// Finds the ports of a switch that lead to a host: by all shortest paths, or by up-down paths.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@ namespace rocemu::network {
 
 class Routes {
  public:
-  /// Both outlive this.
+  /// Both arguments must outlive this object.
   Routes(const Topology& topology, const std::vector<PortInfo>& ports);
 
-  /// Finds the paths again over the links that are up, by LinkId.
+  /// Computes the paths again, over the links that are up, by LinkId.
   void compute(const std::vector<bool>& is_up);
   /// Returns the ports towards the host, in ascending order; none if there is no path.
   std::span<const PortId> ports_to(SwitchId from, HostId host) const {
@@ -32,15 +32,15 @@ class Routes {
   /// The place at which a host is connected.
   struct Attachment {
     SwitchId switch_id = kNone;
-    uint32_t destination = kNone;  // the place of its switch in destinations_
-    PortId port = 0;               // of that switch
+    uint32_t destination = kNone;  // the index of its switch in destinations_
+    PortId port = 0;               // the port of that switch
     bool is_up = true;
   };
   struct Choice {
-    uint32_t first = 0;  // in ports_
+    uint32_t first = 0;  // index into ports_
     uint32_t count = 0;
   };
-  /// A way from a switch to a neighbor.
+  /// A link from a switch to a neighbor.
   struct Edge {
     PortId port = 0;
     SwitchId to = 0;
@@ -61,7 +61,7 @@ class Routes {
   std::vector<SwitchId> destinations_;    // switches that have hosts
   std::vector<Choice> choices_;           // by switch and destination
   std::vector<PortId> ports_;
-  std::vector<uint32_t> rank_;  // by switch, for up-down: smaller is further up
+  std::vector<uint32_t> rank_;  // by switch, for up-down: a smaller rank is higher up
 };
 
 }  // namespace rocemu::network

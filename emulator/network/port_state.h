@@ -1,5 +1,5 @@
-// A port's queues, and which of them is served next: strict priorities first, then deficit weighted
-// round robin (Shreedhar and Varghese, SIGCOMM 1995).
+// The queues of a port, and the choice of the next queue to serve: strict priorities first, then
+// deficit weighted round robin (Shreedhar and Varghese, SIGCOMM 1995).
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace rocemu::network {
 
-/// The shares of a port under DWRR, computed from PriorityParameters.
+/// The DWRR shares of a port, computed from PriorityParameters.
 struct Shares {
   uint8_t strict = 0;
   std::array<uint64_t, kPriorities> quantum_bytes{};
@@ -38,7 +38,7 @@ class PortQueues {
     filled_ |= static_cast<uint8_t>(1u << slot.priority);
   }
 
-  /// Takes the first frame of the queue, which has one.
+  /// Takes the first frame of the queue, which must not be empty.
   uint32_t pop(FrameSlots& frames, uint8_t priority) {
     Queue& queue = queues_[priority];
     const uint32_t frame = queue.head;
@@ -53,12 +53,11 @@ class PortQueues {
     return frame;
   }
 
-  /// Chooses one of the queues that have frames, `candidates` of them as bits, and charges it for
-  /// its first frame.
+  /// Chooses one of `candidates`, the non-empty queues as bits, and charges it for its first frame.
   uint8_t choose(FrameSlots& frames, uint8_t candidates, const Shares& shares) {
     const auto strict = static_cast<uint8_t>(candidates & shares.strict);
     if (strict != 0) return static_cast<uint8_t>(std::bit_width(strict) - 1);
-    // Alone, a queue has no need of its share and saves none.
+    // A queue that is alone neither uses nor saves its share.
     if ((candidates & (candidates - 1)) == 0)
       return static_cast<uint8_t>(std::countr_zero(candidates));
     while (true) {
@@ -75,10 +74,10 @@ class PortQueues {
     }
   }
 
-  /// The priorities of which frames wait, as bits.
+  /// Returns the priorities that have frames, as bits.
   uint8_t filled() const { return filled_; }
   uint64_t bytes(uint8_t priority) const { return queues_[priority].bytes; }
-  /// Returns the bytes that wait before the frame, which is in a queue.
+  /// Returns the bytes in front of the frame, which must be in a queue.
   uint64_t bytes_before(const FrameSlot& frame) const {
     return frame.queue_position - queues_[frame.priority].taken;
   }
@@ -88,7 +87,7 @@ class PortQueues {
     uint32_t head = kNoFrame;
     uint32_t tail = kNoFrame;
     uint64_t bytes = 0;
-    uint64_t taken = 0;  // bytes that have left it, ever
+    uint64_t taken = 0;  // the total bytes that have left it
     uint64_t deficit = 0;
   };
 
@@ -97,8 +96,8 @@ class PortQueues {
   uint8_t turn_ = 0;
 };
 
-/// The exact time that bytes take at a rate. What is left of a picosecond is carried from frame to
-/// frame while the port does not rest.
+/// Computes the exact time that bytes take at a rate. Carries fractions of a picosecond from frame
+/// to frame while the port is busy.
 class Serializer {
  public:
   void set_rate(uint64_t bps) {
@@ -107,7 +106,7 @@ class Serializer {
     remainder_ = 0;
   }
   uint64_t rate_bps() const { return rate_bps_; }
-  /// Returns a time that the bytes need at least.
+  /// Returns a lower bound of the time that the bytes take.
   uint64_t picoseconds_at_least(uint64_t bytes) const {
     if (ps_per_byte_ != 0) return bytes * ps_per_byte_;
     constexpr uint64_t kMost = UINT64_MAX / kPsBits;
@@ -122,10 +121,11 @@ class Serializer {
   }
 
  private:
-  static constexpr uint64_t kPsBits = 8'000'000'000'000;  // picoseconds in a second, bits in a byte
+  static constexpr uint64_t kPsBits =
+      8'000'000'000'000;  // picoseconds per second times bits per byte
 
   uint64_t rate_bps_ = 1;
-  uint64_t ps_per_byte_ = 0;  // 0: not a whole number
+  uint64_t ps_per_byte_ = 0;  // 0: not an integer
   uint64_t remainder_ = 0;
 };
 
@@ -135,14 +135,14 @@ struct PortState {
   PortInfo info;
   uint64_t delay_ps = 0;
   uint64_t busy_until_ps = 0;
-  uint32_t link_epoch = 0;  // counts how often the link went down
+  uint32_t link_epoch = 0;  // counts how often the link has gone down
   bool is_up = true;
-  bool has_wake_up = false;  // an event will look at the queues
-  uint8_t paused = 0;        // priorities that the peer stops, as bits
-  uint8_t wanted_pause = 0;  // priorities in which this port stops its peer
-  uint8_t sent_pause = 0;    // what it last said of them
-  uint8_t full = 0;          // priorities of a host for which can_inject() was false
-  uint32_t corruption = 0;   // of arrivals: probability, in 2^-32
+  bool has_wake_up = false;  // an event will serve the queues
+  uint8_t paused = 0;        // priorities that the peer has paused, as bits
+  uint8_t wanted_pause = 0;  // priorities for which this port wants to pause its peer
+  uint8_t sent_pause = 0;    // priorities for which it last sent a pause
+  uint8_t full = 0;          // priorities of a host for which can_inject() returned false
+  uint32_t corruption = 0;   // probability for arriving frames, in units of 2^-32
   IngressAccount ingress;
   engine::Random random{0};
   std::array<uint64_t, kPriorities> paused_since_ps{};

@@ -1,5 +1,5 @@
-// The accounts of a switch's shared buffer: what ingress ports have in it, and when PFC has to stop
-// their senders. A frame counts from the arrival of its last bit until it begins to leave.
+// The accounting of a switch's shared buffer: the bytes from each ingress port, and when PFC must
+// stop their senders. A frame counts from the arrival of its last bit until it begins to leave.
 #pragma once
 
 #include <array>
@@ -9,18 +9,18 @@
 
 namespace rocemu::network {
 
-/// The bytes in the buffer that came by one port, by priority.
+/// The bytes in the buffer that arrived by one port, by priority.
 struct IngressAccount {
   std::array<uint64_t, kPriorities> shared{};
   std::array<uint64_t, kPriorities> headroom{};
-  uint64_t headroom_limit = 0;  // of each lossless priority
+  uint64_t headroom_limit = 0;  // for each lossless priority
 };
 
 enum class Admission : uint8_t { kShared, kHeadroom, kNoHeadroom, kBufferFull };
 
 class SwitchBuffer {
  public:
-  /// `reserved` is the headroom of all ports together.
+  /// `reserved` is the total headroom of all ports.
   void configure(const SwitchParameters& parameters, uint8_t lossless, uint64_t reserved) {
     if (parameters.pfc) {
       xoff_ = parameters.pfc->xoff_bytes;
@@ -48,8 +48,8 @@ class SwitchBuffer {
     return Admission::kHeadroom;
   }
 
-  /// A frame leaves. Headroom is free first, whatever frame leaves, so that it is there for the
-  /// next pause.
+  /// Removes a frame that leaves. Frees headroom first, regardless of which frame used it, so that
+  /// it is available for the next pause.
   void release(IngressAccount& account, uint8_t priority, uint32_t bytes) {
     const uint64_t of_headroom =
         account.headroom[priority] < bytes ? account.headroom[priority] : bytes;

@@ -36,7 +36,7 @@ void Timely::update(double round_trip_ns) {
     ++increases_;
     rate_ += (increases_ >= parameters_.hyper_increase_threshold ? 5 : 1) * step;
   } else {
-    // The gradient is normalized by the round trip, and a decrease never turns the rate negative.
+    // The gradient is normalized by the round-trip time. A decrease never makes the rate negative.
     rate_ *= 1 - std::min(parameters_.beta * gradient, parameters_.beta);
     increases_ = 0;
   }

@@ -1,4 +1,4 @@
-// TIMELY, which follows the delay and needs no help from switches: Mittal et al., "TIMELY:
+// TIMELY, which reacts to delay and needs no support from switches: Mittal et al., "TIMELY:
 // RTT-based Congestion Control for the Datacenter", SIGCOMM 2015, algorithm 1.
 #pragma once
 
@@ -8,16 +8,16 @@ namespace rocemu::network {
 
 using engine::RateController;
 
-/// The defaults are those of the paper, section 4.4 and of its evaluation.
+/// The parameters. The defaults are those of the paper's section 4.4 and of its evaluation.
 struct TimelyParameters {
-  double ewma_weight = 0.875;  // of the new difference of round trips
-  double beta = 0.8;           // of the multiplicative decrease
+  double ewma_weight = 0.875;  // weight of the new difference of round-trip times
+  double beta = 0.8;           // factor of the multiplicative decrease
   uint64_t additive_increase_bps = 10'000'000;
   engine::Duration low = std::chrono::microseconds(50);
   engine::Duration high = std::chrono::microseconds(500);
   engine::Duration minimum_round_trip = std::chrono::microseconds(20);
   uint32_t hyper_increase_threshold = 5;
-  /// The bytes to acknowledge between two changes of the rate.
+  /// The number of acknowledged bytes between two changes of the rate.
   uint32_t segment_bytes = 16384;
   uint64_t minimum_rate_bps = 10'000'000;
 };
@@ -40,10 +40,10 @@ class Timely final : public RateController {
   TimelyParameters parameters_;
   double line_rate_;
   double rate_;
-  double previous_ns_ = 0;  // 0: no round trip yet
+  double previous_ns_ = 0;  // 0: no round-trip time yet
   double difference_ns_ = 0;
   uint32_t bytes_ = 0;
-  uint32_t increases_ = 0;  // in a row with a gradient that is not positive
+  uint32_t increases_ = 0;  // consecutive increases with a gradient that is not positive
 };
 
 }  // namespace rocemu::network

@@ -39,7 +39,7 @@ class TopologyCheck {
   void fail(Subject subject, uint32_t index, std::string message) {
     problems_.push_back({subject, index, std::move(message), false});
   }
-  /// All switches have the same parameters in most files: says the same once.
+  /// Reports an error only once: in most files, all switches have the same parameters.
   void fail_once(Subject subject, uint32_t index, std::string message) {
     if (said_.insert(message).second) fail(subject, index, std::move(message));
   }
@@ -55,14 +55,15 @@ class TopologyCheck {
   void check_nodes() {
     if (topology_.hosts.size() < 2)
       fail(Subject::kTopology, 0,
-           fmt::format("a network needs two hosts at least, here are {}", topology_.hosts.size()));
+           fmt::format("a network needs at least two hosts, but this one has {}",
+                       topology_.hosts.size()));
     if (topology_.hosts.size() + 2 * topology_.links.size() > kMostPorts)
       fail(Subject::kTopology, 0, fmt::format("at most {} ports are possible", kMostPorts));
     std::set<std::string> names;
     const auto check_name = [&](const std::string& text) {
       if (text.empty() || text.find_first_of("-: ") != std::string::npos)
         fail(Subject::kNode, 0,
-             fmt::format("'{}' is no name of a node; use letters, digits and dots", text));
+             fmt::format("'{}' is not a valid name of a node; use letters, digits and dots", text));
       if (!names.insert(text).second)
         fail(Subject::kNode, 0, fmt::format("two nodes are named '{}'; rename one", text));
     };
@@ -78,7 +79,7 @@ class TopologyCheck {
         return node.index < (node.is_switch ? topology_.switches.size() : topology_.hosts.size());
       };
       if (!exists(link.a) || !exists(link.b)) {
-        fail(Subject::kLink, i, "the link leads to a node that is not there");
+        fail(Subject::kLink, i, "the link leads to a node that does not exist");
         continue;
       }
       if (link.a == link.b)
@@ -175,7 +176,8 @@ class TopologyCheck {
           fmt::format("xon ({} bytes) is above xoff ({} bytes)", pfc.xon_bytes, pfc.xoff_bytes));
     }
     if (pfc.xoff_bytes == 0)
-      fail_once(Subject::kPfc, id, "xoff is 0, which pauses for good; use the size of some frames");
+      fail_once(Subject::kPfc, id,
+                "xoff is 0, which pauses forever; use the size of several frames");
     if (topology_.priorities.lossless == 0) {
       warn_once(Subject::kPfc, id,
                 "no priority is lossless, so PFC does nothing; name some, such as "
@@ -200,14 +202,15 @@ class TopologyCheck {
       }
     }
     if (reserved >= at.buffer_bytes) {
-      fail_once(Subject::kBuffer, id,
-                fmt::format("the headroom of all ports is {} bytes, and the buffer of {} has {}: "
-                            "nothing is left; enlarge the buffer or have fewer lossless priorities",
-                            reserved, topology_.switches[id].name, at.buffer_bytes));
+      fail_once(
+          Subject::kBuffer, id,
+          fmt::format("the headroom of all ports is {} bytes, but the buffer of {} has only {}: "
+                      "no room is left; enlarge the buffer or use fewer lossless priorities",
+                      reserved, topology_.switches[id].name, at.buffer_bytes));
     } else if (pfc.xoff_bytes > at.buffer_bytes - reserved) {
       fail_once(
           Subject::kPfc, id,
-          fmt::format("xoff ({} bytes) cannot be reached: beside the headroom of all ports "
+          fmt::format("xoff ({} bytes) cannot be reached: besides the headroom of all ports, "
                       "the buffer of {} has {} bytes; lower xoff or enlarge the buffer",
                       pfc.xoff_bytes, topology_.switches[id].name, at.buffer_bytes - reserved));
     }
@@ -224,9 +227,10 @@ class TopologyCheck {
     if (at.ecn) check_ecn(id, at);
     if (at.pfc) check_pfc(id, at);
     if (!at.ecn && topology_.nic.dcqcn) {
-      warn_once(Subject::kEcn, id,
-                "NICs have DCQCN, and switches do not mark; add ecn: {kmin: 100KiB, kmax: 400KiB, "
-                "pmax: 0.2} to the switch");
+      warn_once(
+          Subject::kEcn, id,
+          "NICs have DCQCN, but no switch marks frames; add ecn: {kmin: 100KiB, kmax: 400KiB, "
+          "pmax: 0.2} to the switch");
     }
   }
 

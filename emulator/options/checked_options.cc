@@ -547,7 +547,7 @@ FabricOptions check_options(const po::variables_map& values) {
     options.log_level = given.text("log-level");
     if (std::ranges::find(kLogLevels, options.log_level) == std::end(kLogLevels)) {
       throw OptionError("--log-level '" + options.log_level +
-                        "' is none of trace, debug, info, warn, error and off");
+                        "' is not one of trace, debug, info, warn, error and off");
     }
   }
   return options;

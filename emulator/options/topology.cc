@@ -144,7 +144,7 @@ Topology read_document(const Reader& reader, const YAML::Node& document) {
   for (const auto& node : reader.list_of(document, "nodes")) {
     topology.nodes.push_back(read_node(reader, node));
     if (!numbers.insert(topology.nodes.back().number).second) {
-      reader.fail(node, fmt::format("two nodes are number {}", topology.nodes.back().number));
+      reader.fail(node, fmt::format("two nodes have the number {}", topology.nodes.back().number));
     }
   }
   if (topology.rails().size() > kMaxTopologyDevices) {

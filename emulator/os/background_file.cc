@@ -14,13 +14,13 @@
 namespace rocemu {
 namespace {
 
-/// Up to this size, data is written at once if nothing waits, because that is cheaper than waking
-/// the thread.
+/// The size up to which data is written immediately if nothing waits, because that is cheaper than
+/// waking the thread.
 constexpr size_t kLittle = size_t{64} << 10;
 constexpr size_t kMaxWaiting = 64 << 20;
 constexpr size_t kSpares = 8;
 
-/// Limits at the end for the reader of a stream: for a pause in its reading, and in total.
+/// The limits, at the end, for the reader of a stream: for a pause in its reading, and in total.
 constexpr std::chrono::seconds kPatience{2};
 constexpr std::chrono::seconds kMaxPatience{20};
 
@@ -127,7 +127,8 @@ void BackgroundFile::work() {
   }
 }
 
-/// Called by the thread, or by the caller while the thread has nothing to do. Returns errno or 0.
+/// Writes the bytes. Called by the thread, or by the caller while the thread has nothing to do.
+/// Returns errno or 0.
 int BackgroundFile::write_now(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const size_t size = is_stream_ ? wait_for_reader(bytes.size()) : bytes.size();
@@ -143,8 +144,8 @@ int BackgroundFile::write_now(std::span<const std::byte> bytes) {
   return 0;
 }
 
-/// Waits until more than nothing of `size` can be written without waiting, and returns how much; 0
-/// at the end. The file may be the parent's standard output, which must not be made non-blocking.
+/// Waits until a part of `size` bytes can be written without waiting, and returns its size; 0 at
+/// the end. The file may be the parent's standard output, which must not be made non-blocking.
 size_t BackgroundFile::wait_for_reader(size_t size) const {
   pollfd entries[] = {{fd_.get(), POLLOUT, 0}, {ended_.get(), POLLIN, 0}};
   while (poll(entries, 2, -1) < 0) {

@@ -1,6 +1,6 @@
 // A file that a separate thread writes when there is much to write, so that its user does not wait
-// for the disk; or a stream (a pipe, a FIFO, a socket), whose reader may be slow or never read, so
-// that its user need not wait at all.
+// for the disk. Also a stream (a pipe, a FIFO, a socket), whose reader may be slow or never read,
+// so that its user need not wait at all.
 #pragma once
 
 #include <atomic>
@@ -38,8 +38,8 @@ class BackgroundFile {
   /// behind.
   bool has_room();
 
-  /// How long sync() waits for the reader of a stream: as long as it takes something from time to
-  /// time, or forever.
+  /// The time for which sync() waits for the reader of a stream: as long as it reads something from
+  /// time to time, or forever.
   enum class Patience { kLimited, kEndless };
 
   /// Waits until everything is written. Returns false as write() does. If the patience ends, the

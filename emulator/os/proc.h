@@ -11,12 +11,13 @@
 
 namespace rocemu::proc {
 
-/// Returns an empty text if the file cannot be read: the thread has ended, or may not be examined.
+/// Returns the contents of the file; empty if it cannot be read, because the thread has ended or
+/// may not be examined.
 std::string contents_of(const std::string& path);
 /// Returns the names in a directory that are numbers, in numeric order.
 std::vector<pid_t> numbers_in(const std::string& directory);
-/// Sorts numbers of processes or threads by the order of their assignment, of which `first` was the
-/// first: after the largest number the kernel continues with small ones.
+/// Sorts numbers of processes or threads by their age. `first` is the number of the oldest. After
+/// the largest number, the kernel continues with small ones.
 void sort_by_age(std::vector<pid_t>& numbers, pid_t first);
 /// Returns whether the numbers in /proc are those of our PID namespace.
 bool is_of_this_namespace();
@@ -26,7 +27,7 @@ std::string directory_of(pid_t process);
 std::string descriptor_path(pid_t process, int descriptor);
 /// Returns the target of a symbolic link; empty if it cannot be read.
 std::string link_at(const std::string& path);
-/// Returns 0 if the process has ended.
+/// Returns the parent; 0 if the process has ended.
 pid_t parent_of(pid_t process);
 /// Returns the kernel's name of the process's program, truncated to 15 bytes; "?" if the process
 /// has ended.

@@ -7,9 +7,9 @@ namespace {
 /// about 30 itself, and a dozen for each program; `rocemu` uses about a dozen, under the soft
 /// limit.
 constexpr rlim_t kMinHardFiles = 64, kMinSoftFiles = 24;
-/// rocemu does not start with a smaller stack.
+/// The smallest stack. rocemu does not start with less.
 constexpr rlim_t kMinStack = rlim_t{32} << 10;
-/// A limit of 64 KiB is too small to open a context.
+/// The smallest limit of file sizes. 64 KiB would be too small to open a context.
 constexpr rlim_t kMinFileSize = rlim_t{96} << 10;
 
 std::string text_of(rlim_t limit) {

@@ -52,7 +52,7 @@ bool set_process_title(const std::vector<std::string>& arguments) {
   if (!map) return false;
   std::string joined;
   for (const std::string& argument : arguments) joined.append(argument).push_back('\0');
-  // The kernel reads it as long as the process lives.
+  // This is static because the kernel reads it as long as the process lives.
   static std::string shown;
   std::string before = std::exchange(shown, std::move(joined));
   map->arg_start = reinterpret_cast<uintptr_t>(shown.data());

@@ -9,8 +9,8 @@
 
 namespace rocemu {
 
-/// The run's end. If it is closed without a message, as by the kernel for a killed process, the run
-/// was killed.
+/// The run's end of the connection. If it is closed without a message, as by the kernel for a
+/// killed process, the run was killed.
 class RunLifetime {
  public:
   RunLifetime() = default;  // of no run
@@ -18,7 +18,7 @@ class RunLifetime {
   /// Reports that the run has ended by itself, and closes the end.
   void end();
   explicit operator bool() const { return static_cast<bool>(fd_); }
-  /// For a child of the run, which must not keep it alive.
+  /// Closes the end in a child of the run, which must not keep the run alive.
   void forget() { fd_.reset(); }
 
  private:
@@ -30,11 +30,11 @@ enum class RunState { kAlive, kEnded, kKilled };
 class RunFollower {
  public:
   explicit RunFollower(UniqueFd fd) : fd_(std::move(fd)) {}
-  /// For the run, after it has started the process.
+  /// Closes the follower's end in the run, after it has started the process.
   void forget() { fd_.reset(); }
   int fd() const { return fd_.get(); }  // readable when there is something to read; -1 for no run
-  /// Returns kKilled also if the descriptor cannot be read. Waits if there is nothing to read and
-  /// the descriptor blocks.
+  /// Returns the state of the run. Returns kKilled also if the descriptor cannot be read. Waits if
+  /// there is nothing to read and the descriptor blocks.
   RunState read();
 
  private:

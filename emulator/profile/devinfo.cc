@@ -177,7 +177,7 @@ std::string flags_yaml(uint64_t bits, std::span<const FieldName> names) {
   return fmt::format("[{}]", fmt::join(words, ", "));
 }
 
-/// Returns the pattern for a name: "mlx5_%d" for "mlx5_0".
+/// Returns the pattern for a name, such as "mlx5_%d" for "mlx5_0".
 std::string pattern_of(std::string_view name) {
   size_t end = name.size();
   while (end > 0 && std::isdigit(static_cast<unsigned char>(name[end - 1]))) --end;

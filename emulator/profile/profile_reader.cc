@@ -246,11 +246,11 @@ void check_profile(const NodeReader& reader, const Reader& fields, const DeviceP
   require(static_cast<uint32_t>(p.active_mtu) <= p.port.max_mtu, "port", "active_mtu",
           "active_mtu is larger than max_mtu");
   require(p.port.gid_tbl_len >= p.gid_types.size(), "port", "gid_tbl_len",
-          fmt::format("the types of 'gids' need {} entries of the GID table, and gid_tbl_len is {}",
+          fmt::format("the types of 'gids' need {} entries of the GID table, but gid_tbl_len is {}",
                       p.gid_types.size(), p.port.gid_tbl_len));
   require(p.port.max_msg_sz >= 1, "port", "max_msg_sz", "max_msg_sz must be at least 1");
   require((p.sends.late_failures & ~p.sends.opcodes) == 0, "post", "late_failures",
-          "what fails late can be posted: add it to 'opcodes'");
+          "opcodes in 'late_failures' can be posted: add them to 'opcodes'");
   const bool lists_opcodes = fields.has("post", "opcodes");
   require(p.attr.atomic_cap != 0 || !lists_opcodes || (p.sends.opcodes & kAtomics) == 0, "post",
           "opcodes", "atomics can be posted although atomic_cap is NONE");

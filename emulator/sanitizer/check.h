@@ -70,7 +70,7 @@ struct DroppedCompletion {
   uint64_t wr_id;
 };
 
-/// A successful ibv_modify_qp() with IBV_QP_STATE, before the queues are emptied.
+/// The event of a successful ibv_modify_qp() with IBV_QP_STATE, before the queues are emptied.
 struct StateChange {
   Qp& qp;
   abi::QpState from, to;

@@ -31,8 +31,8 @@ struct Request {
   std::vector<abi::Sge> sges;
   Place posted;
   std::optional<uint64_t> checksum;  // of the bytes, when it was posted
-  /// For the compiler's sanitizer of the program, if it has one: the bytes that belong to the NIC
-  /// until the completion, and an address that represents the completion.
+  /// The bytes that belong to the NIC until the completion, and an address that represents the
+  /// completion, for the program's compiler sanitizer if there is one.
   std::vector<MemoryRange> memory;
   std::unique_ptr<uint64_t> completion_point;
 };
@@ -54,7 +54,7 @@ class Requests {
     request.is_finished = false;
     return request;
   }
-  /// `number` must be from finished() + 1 to posted().
+  /// Returns a request; `number` must be from finished() + 1 to posted().
   Request& at(uint64_t number) { return ring_[(number - 1) % ring_.size()]; }
   const Request& at(uint64_t number) const { return ring_[(number - 1) % ring_.size()]; }
 
@@ -64,7 +64,7 @@ class Requests {
   /// Restarts after this number, as if all requests up to it were finished.
   void begin_at(uint64_t number) { posted_ = finished_ = number; }
   void finish_all() { finished_ = posted_; }
-  /// None of the requests after this number was posted.
+  /// Removes the requests after this number, which were not posted.
   void take_back(uint64_t number) {
     if (number >= finished_ && number < posted_) posted_ = number;
   }

@@ -12,7 +12,8 @@
 
 namespace rocemu::sanitizer {
 
-/// Guarded by its user: used by one thread at a time.
+/// The checks of a program. One thread at a time may use them; the user of this class must
+/// guarantee that.
 class Sanitizer {
  public:
   Sanitizer(const Selection& selection, Host& host) {

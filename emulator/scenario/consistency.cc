@@ -140,8 +140,8 @@ void check_cm_status(Reading in, const Node& node) {
                                    *effects.cm_status));
 }
 
-// librdmacm uses the contents of these two events: it would follow the pointer in one, and query
-// the services that the other names.
+// Checks a CM event. librdmacm uses the contents of these two events: it would follow the pointer
+// in one, and query the services that the other one names.
 void check_cm_event(Reading in, const Node& node) {
   using abi::ucma::EventType;
   const Effects& effects = in.rule.effects;
@@ -151,8 +151,9 @@ void check_cm_event(Reading in, const Node& node) {
                    fmt::format("librdmacm makes {} itself: a rule cannot", abi::name_of(*event)));
 }
 
-// A verb whose errno is not documented may fail with any errno. It is documented for
-// ibv_advise_mr(3). ibv_start_poll(3) and ibv_next_poll(3) have one errno that is not a failure.
+// Checks an errno. A verb whose errno is not documented may fail with any errno. It is documented
+// for ibv_advise_mr(3). ibv_start_poll(3) and ibv_next_poll(3) have one errno that is not a
+// failure.
 void check_errno(Reading in, const Node& node) {
   constexpr int kOfAdviseMr[] = {EOPNOTSUPP, EINVAL, EFAULT, ENOENT, ENOMEM, ENOSYS, EPERM};
   const int error = in.rule.effects.error;
@@ -170,8 +171,8 @@ void check_errno(Reading in, const Node& node) {
   }
 }
 
-// With an event, libibverbs gives the program a pointer to the QP, CQ or SRQ of the event, or a
-// port. So a rule must not change an event into one about another kind of object
+// Checks an event. With an event, libibverbs gives the program a pointer to the QP, CQ or SRQ of
+// the event, or a port. So a rule must not change an event into one about another kind of object
 // (ibv_get_async_event(3)).
 void check_event(Reading in, const Node& node) {
   using abi::EventType;
@@ -190,7 +191,8 @@ void check_event(Reading in, const Node& node) {
     if (group.test(becomes) && is_within(from, group)) return;
   }
   in.reader.fail(node,
-                 "an event stays one about a QP, a CQ, an SRQ or the device; say which events "
+                 "a rule cannot turn an event of one kind of object (QP, CQ, SRQ, device) into one "
+                 "of another; say which events "
                  "must become this one: event: QP_FATAL, for example");
 }
 

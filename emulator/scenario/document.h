@@ -10,7 +10,8 @@
 
 namespace rocemu::scenario {
 
-/// A place in characters, from 1; line 0 means no particular place.
+/// A place in a text: line and column, counted from 1, the column in characters. Line 0 means no
+/// particular place.
 struct Place {
   int line = 0;
   int column = 0;

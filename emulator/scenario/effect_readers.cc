@@ -141,8 +141,8 @@ MadeUpFrame read_frame(Reading in, const Node& node) {
   return frame;
 }
 
-/// "status" is 0, a negative errno, or for REJECTED the reason of the REJ (rdma_get_cm_event(3)).
-/// For UNREACHABLE it may be the status of the peer's SIDR_REP.
+/// Reads "status": 0, a negative errno, or for REJECTED the reason of the REJ
+/// (rdma_get_cm_event(3)). For UNREACHABLE it may be the status of the peer's SIDR_REP.
 void read_cm_status(Reading in, const Node& value) {
   const std::string word = in.reader.text(value, "a status");
   const bool negative = word.starts_with('-');

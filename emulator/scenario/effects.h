@@ -26,7 +26,7 @@ struct Effect {
   Key key;
   Manner manner;
   bool (*is_in)(const engine::faults::Effects& effects);
-  /// Returns the words of a log for what the rule does; null if another row has them.
+  /// Returns the log's description of the effect. The pointer is null if another row describes it.
   std::string (*words)(const engine::faults::Effects& effects);
   bool may_stand_alone;  // as in `do: drop`
   /// Returns the JSON schema of the effect's value.

@@ -190,7 +190,8 @@ constexpr Name kCmVerbs[] = {
     {"rdma_write_cm_event", verb_kind(CmCommand::kWriteCmEvent)},
 };
 
-/// Functions that request the same from the NIC are one verb, which has all of their names.
+/// Returns the verbs' names. Functions that request the same from the NIC are one verb, which has
+/// all of their names.
 std::vector<Name> make_verb_names() {
   std::vector<Name> names;
   for (const abi::OperationInfo& operation : abi::kOperations) {

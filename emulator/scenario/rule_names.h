@@ -59,7 +59,7 @@ std::optional<uint8_t> find_opcode(std::string_view text);
 /// Returns the text in upper case, with '_' for '-' and ' '.
 std::string normalized(std::string_view text);
 
-/// Returns the one that `text` was probably meant to be, or nothing.
+/// Returns the candidate that `text` was probably meant to be, or nothing.
 std::string_view nearest(std::string_view text, std::span<const std::string_view> candidates);
 
 }  // namespace rocemu::scenario

@@ -258,7 +258,7 @@ Scenario combine(std::span<const Source> sources) {
     rules->text += fmt::format("{} {}\n{}", source.text.size(), source.label, source.text);
   }
   if (rules->rules.size() > kMaxRules) {
-    throw ScenarioError(fmt::format("all scenarios have more than {} rules", kMaxRules));
+    throw ScenarioError(fmt::format("the scenarios together have more than {} rules", kMaxRules));
   }
   all.rules = std::move(rules);
   return all;

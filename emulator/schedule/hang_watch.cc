@@ -10,12 +10,12 @@ using namespace std::chrono_literals;
 
 /// The interval of reports, in real time
 constexpr Duration kReportInterval = 100ms;
-/// Longer than it takes, in real time, to detect that programs wait, or poll for nothing
-/// (emulator/command/hangs/hang.cc).
+/// The time for a verdict, longer than it takes, in real time, to detect that programs wait, or
+/// poll for nothing (emulator/command/hangs/hang.cc).
 constexpr Duration kUntilVerdict = 15s;
-/// After this number of moves of time, and kManyJumpsOfEach more for each QP and CM id, during
-/// which no QP made progress, retries with an end are over (7 of each kind, IBTA vol 1, 9.7.5.2.8
-/// and 9.7.6.1.3; 15 of a connection's messages).
+/// The number of moves of time, plus kManyJumpsOfEach for each QP and CM id, after which all
+/// retries that end have ended if no QP made progress (7 of each kind, IBTA vol 1, 9.7.5.2.8 and
+/// 9.7.6.1.3; 15 of a connection's messages).
 constexpr uint64_t kManyJumps = 1000, kManyJumpsOfEach = 64;
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace rocemu::schedule {
 
 class HangWatch {
  public:
-  /// `activity` changes each time that programs act.
+  /// Notes the activity, which changes each time that programs act.
   void see(uint32_t activity);
   uint32_t activity() const { return activity_; }
 
@@ -22,12 +22,12 @@ class HangWatch {
   bool wants_progress() const;
   /// `progress` is the progress of the QPs. Returns whether only endless retries happen.
   bool sees_progress(std::vector<uint32_t> progress, bool may_repeat);
-  /// The same without a check of the QPs.
+  /// Notes whether only retries happen, without a check of the QPs.
   void repeats(bool repeats) { repeats_ = repeats; }
   bool repeats() const { return repeats_; }
 
-  /// Nothing can happen any more, or only repetitions. Returns whether to report this now, which
-  /// happens every 100 ms of real time.
+  /// Notes that nothing can happen any more, or only repetitions. Returns whether to report this
+  /// now, which happens every 100 ms of real time.
   bool report(Instant real_now);
   bool is_stuck() const { return is_stuck_; }
 
@@ -40,7 +40,7 @@ class HangWatch {
   bool is_stuck_ = false;
   bool repeats_ = false;
   Instant stuck_since_{}, reported_{};  // in real time
-  // Since programs acted, how often time moved; and the same at the latest check of the QPs:
+  // How often time has moved since programs acted, and how often at the latest check of the QPs:
   uint64_t jumps_ = 0, looked_at_jump_ = 0;
   std::vector<uint32_t> progress_;
 };

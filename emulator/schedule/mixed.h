@@ -5,7 +5,8 @@
 
 namespace rocemu::schedule {
 
-/// Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014: mix64variant13.
+/// Returns mix64variant13 of Steele, Lea, Flood, "Fast splittable pseudorandom number generators",
+/// 2014.
 constexpr uint64_t mixed(uint64_t value) {
   value += 0x9e37'79b9'7f4a'7c15;
   value = (value ^ (value >> 30)) * 0xbf58'476d'1ce4'e5b9;

@@ -54,7 +54,8 @@ PollGrant grant_polls(const Idleness& idleness, const Polling& polling) {
   const Duration left = idleness.next == kNever ? Duration::max() : idleness.next - idleness.now;
   const bool waits_for_time = idleness.next != kNever || idleness.reads_clock;
   const auto [exact, turn] = growth_of(polling);
-  // However long a thread has polled, it gets no lead over a thread that has just found something.
+  // However long a thread has polled, it may not be further ahead than a thread that has just found
+  // something.
   const Duration in_vain = idleness.now - std::max(polling.since, idleness.since);
   const uint64_t streak = std::min(polling.streak, static_cast<uint64_t>(in_vain / kIs.poll));
   if (waits_for_time && streak >= exact) {

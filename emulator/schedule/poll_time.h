@@ -12,21 +12,21 @@ namespace rocemu::schedule {
 struct PollConstants {
   /// The approximate time of an empty poll with a NIC, which is a load and a compare.
   Duration poll{50};
-  /// This number of consecutive polls, while nothing happens anywhere, cost exactly that each; the
-  /// number is larger if the polling thread reads a clock, but makes a thousand polls or more
-  /// between two readings. Only after that the price grows, up to a maximum.
+  /// The number of consecutive polls, while nothing happens anywhere, that cost exactly this time
+  /// each. The number is larger if the polling thread reads a clock, but makes a thousand polls or
+  /// more between two readings. After that the price grows, up to a maximum.
   uint32_t exact = 65'536, exact_of_rare_clocks = 1U << 20;
   Duration max_poll = std::chrono::seconds(1);
   /// A polling thread may be ahead of other polling threads by this number of polls, and by a
   /// fraction of the time since one of them found something.
   uint32_t min_lead = 32;
   uint32_t lead_part = 8;
-  /// The limit for one turn, which takes less than a millisecond of real time if a poll takes 100
-  /// ns.
+  /// The limit of polls for one turn, which takes less than a millisecond of real time if a poll
+  /// takes 100 ns.
   uint32_t max_lead = 8192;
-  /// After this number of consecutive actions of the NIC that no program sees, such as receiving
-  /// packets in the middle of a message, polling threads may see the NIC's actions later, by the
-  /// fraction above: thousands of frames may be due within a microsecond.
+  /// The number of consecutive actions of the NIC that no program sees, such as receiving packets
+  /// in the middle of a message, after which polling threads may see the NIC's actions later, by
+  /// the fraction above. Thousands of frames may be due within a microsecond.
   uint32_t crowd = 16;
   /// The number of polls in a turn when the price grows. A thread that reads a clock between polls
   /// has turns that last from one reading to the next, at least the second number.
@@ -49,7 +49,7 @@ struct PollGrant {
 
 /// The situation when a turn begins
 struct Idleness {
-  /// Since the latest event each thread has had a turn without success.
+  /// Whether each thread has had a turn without success since the latest event.
   bool is_quiet = false;
   Instant now, next = kNever;  // the next event, except polls
   bool reads_clock = false;    // some polling thread reads a clock in between

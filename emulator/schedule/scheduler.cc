@@ -9,17 +9,17 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// After this number of rounds without an event, a thread that first empties its CQs and then does
-/// something else has done it.
+/// The number of rounds without an event after which a thread that first empties its CQs, and then
+/// does something else, has done it.
 constexpr uint32_t kPollersTurn = 3;
 /// How long to wait for an external event, in real time.
 constexpr Duration kMinWait = 1ms, kMaxWait = 20ms;
-/// While the clock is stopped polling threads continue without waiting, and for this number of
-/// rounds there is no wait in between.
+/// The number of rounds in which polling threads continue without a wait while the clock is
+/// stopped.
 constexpr uint32_t kManyPolls = 2000;
-/// After this number of turns with progress at one instant, time moves to the next due event, or by
-/// this much: about the time that the turns would have taken. A thread that never waits must not
-/// keep the NIC, sleepers and polling threads from their events.
+/// The number of turns with progress at one instant after which time moves, to the next due event
+/// or by this duration: about the time that the turns would have taken. A thread that never waits
+/// must not keep the NIC, sleepers and polling threads from their events.
 constexpr uint32_t kBusyTurns = 1000;
 constexpr Duration kBusyTime = 1ms;
 
@@ -89,7 +89,7 @@ void Scheduler::begin_round() {
   place_ = {};
 }
 
-/// An event happened that threads may see.
+/// Notes that an event happened that threads may see.
 void Scheduler::happened() {
   is_quiet_ = false;
   looked_.clear();
@@ -106,12 +106,13 @@ void Scheduler::heard_news(bool any) {
   round_.progressed = false;
 }
 
-/// Polling threads do not wait for time when it does not move.
+/// Returns whether time does not move; then polling threads do not wait for it.
 bool Scheduler::stands_still(const Facts& facts) const {
   return facts.is_paused || facts.is_held || is_ending_ || hang_.repeats();
 }
 
-/// Threads that neither poll nor are preempted may check their condition in each round.
+/// Returns when a thread may have its turn. Threads that neither poll nor are preempted may check
+/// their condition in each round.
 Instant Scheduler::ready_at(const Thread& thread, const Facts& facts) const {
   if (stands_still(facts)) return Instant::min();
   const Instant ready =
@@ -180,7 +181,7 @@ void Scheduler::turn_ended(const Turn& turn) {
 }
 
 Step Scheduler::give_turn_by_priority(const Facts& facts) {
-  // The number of rounds that passed before a program came does not matter.
+  // The number of rounds without a program does not matter.
   if (priorities_->see(facts.threads, facts.now)) happened();
   const Thread* const next = priorities_->first(facts.threads, [&](const Thread& thread) {
     return priorities_->may_look(thread) && ready_at(thread, facts) <= facts.now;
@@ -247,7 +248,7 @@ void Scheduler::control_served(bool has_answered, bool has_acted) {
   }
 }
 
-/// A run ends when its command has ended, all programs wait, and no frame is in flight: later
+/// Ends the run if its command has ended, all programs wait, and no frame is in flight: later
 /// events, such as retries and timers, do not belong to the run.
 Step Scheduler::when_idle(const Facts& facts) {
   if (facts.has_command_ended && (is_ending_ || !facts.has_frames_under_way))
@@ -317,8 +318,9 @@ bool Scheduler::is_busy(const Facts& facts) const {
          std::min(next_of_programs(facts), facts.device) != kNever;
 }
 
-/// The threads that keep the instant busy have their next turns at once. A polling thread polls
-/// when something is due: a poll for each 50 ns would take thousands of turns for each microsecond.
+/// Moves time although threads keep the instant busy. These threads have their next turns
+/// immediately. A polling thread polls when something is due: a poll for each 50 ns would take
+/// thousands of turns for each microsecond.
 Step Scheduler::move_time_of_busy(const Facts& facts) {
   next_of_sleepers_ = next_of_sleepers(facts);
   Instant due = std::min(next_of_sleepers_, facts.device);
@@ -361,7 +363,7 @@ Step Scheduler::after_move(const Facts& facts) {
   return report_repeats(facts);
 }
 
-/// If threads continue to poll for something that never comes, they hang.
+/// Reports threads that hang, because they continue to poll for something that never comes.
 Step Scheduler::report_pollers(const Facts& facts) {
   begin(is_seen_);
   const bool is_long = facts.now - idle_since_ >= kPollConstants.busy * kPollConstants.poll;
@@ -381,7 +383,7 @@ Step Scheduler::report_repeats(const Facts& facts) {
   return {Step::Kind::kContinue};
 }
 
-/// For some rounds there has been nothing to do. If nothing can happen any more, this is reported.
+/// Reports that nothing can happen any more. There has been nothing to do for some rounds.
 Step Scheduler::report_idle(const Facts& facts) {
   phase_ = Phase::kWaits;
   hang_.see(activity(facts.inputs));
@@ -392,8 +394,8 @@ Step Scheduler::report_idle(const Facts& facts) {
   return wait();
 }
 
-/// When nothing happens, programs may be woken from outside, for which this polls less and less
-/// often. Polling threads continue by themselves.
+/// Waits because nothing happens. Programs may be woken from outside, for which this polls less and
+/// less often. Polling threads continue by themselves.
 Step Scheduler::wait() {
   begin(true);
   if (priorities_) priorities_->happened();

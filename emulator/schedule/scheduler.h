@@ -25,8 +25,8 @@
 namespace rocemu::schedule {
 
 struct Options {
-  /// Without a choice threads run in start order, round by round, and have turns until they wait.
-  /// Otherwise see PriorityOrder.
+  /// The order of threads. Without a choice, threads run in start order, round by round, and have
+  /// turns until they wait. Otherwise see PriorityOrder.
   ScheduleChoice schedule = {};
   bool reports_hangs = false;
 };
@@ -101,7 +101,8 @@ class Scheduler {
   void advanced(Instant now, bool is_seen, bool has_happened);
   void saw_qps(std::vector<uint32_t> progress, bool may_repeat);
 
-  /// A number that changes each time that programs act; `inputs` is the NIC's.
+  /// Returns a number that changes each time that programs act. `inputs` is the NIC's number of
+  /// inputs (Facts::inputs).
   uint32_t activity(uint32_t inputs) const { return inputs + rounds_; }
   /// The activity at the latest check
   uint32_t seen_activity() const { return hang_.activity(); }
@@ -112,7 +113,7 @@ class Scheduler {
     return any_polls_ && !hang_.repeats() ? idle_since_ : now;
   }
 
-  /// The run hangs and is being ended: the clock stops from now on.
+  /// Stops the clock, because the run hangs and is being ended.
   void end() { is_ending_ = true; }
 
  private:
@@ -177,7 +178,7 @@ class Scheduler {
   uint32_t waits_of_pollers_ = 0;
   bool is_for_askers_ = false;  // this round, because of requests at the control socket
   bool is_ending_ = false;      // as a hang
-  // Before time moved:
+  // The times that were computed before time moved:
   Instant next_of_programs_ = kNever, next_of_sleepers_ = kNever;
   bool was_nic_due_ = false;
 };

@@ -14,8 +14,8 @@ namespace {
 
 constexpr size_t kNone = SIZE_MAX;
 
-/// A row of one run: a happening, or only arrivals. The list of each run has the mark of the first
-/// difference.
+/// A row of one run: a happening, or only arrivals. The first difference between two runs is marked
+/// in the list of each run.
 struct Item {
   size_t happening = kNone;
   std::vector<size_t> arrivals;  // happenings whose arrows end here
@@ -141,7 +141,7 @@ class Rows {
     for (const size_t arrow : item.arrivals) result_.places[arrow].end = row_;
   }
 
-  /// Call it once the row is complete.
+  /// Must be called when the row is complete.
   void note_fold() {
     if (result_.rows == 0) return;
     const bool folds = may_fold_ && !row_kind_.empty();

@@ -48,7 +48,7 @@ std::string lane_title(const Timeline& timeline, uint32_t lane) {
   return title(place);
 }
 
-/// Lists the fields in which two happenings differ; one of them may be missing.
+/// Returns the fields in which two happenings differ; one of them may be missing.
 std::vector<Difference> differences_between(const Timeline& first, const Timeline& second,
                                             const Happening* a, const Happening* b) {
   std::vector<Difference> found;
@@ -132,7 +132,7 @@ Timeline beside(Timeline first, Timeline second) {
   for (const Timeline* one : {&first, &second}) {
     for (const std::string& note : one->notes) both.notes.push_back(one->source + ": " + note);
   }
-  if (is_same) both.notes.push_back("in both runs the same happens");
+  if (is_same) both.notes.push_back("both runs are equal");
   return both;
 }
 

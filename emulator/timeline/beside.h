@@ -7,12 +7,12 @@
 
 namespace rocemu::timeline {
 
-/// Returns the lanes of the first and then those of the second, with happenings of each
-/// alternately, and a mark at the first difference. Only what happens is compared, and not the
-/// time, process numbers or absolute PSNs.
+/// Returns the lanes of the first run, then those of the second. Happenings of the two runs
+/// alternate, and the first difference has a mark. Only the happenings are compared, and not times,
+/// process numbers or absolute PSNs.
 Timeline beside(Timeline first, Timeline second);
 
-/// Returns whether a happening is that mark.
+/// Returns whether a happening is the mark of the first difference.
 bool is_first_difference(const Happening& one);
 
 }  // namespace rocemu::timeline

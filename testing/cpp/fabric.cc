@@ -65,9 +65,9 @@ ClockReading reading_of(const Json& reply) {
   return reading;
 }
 
-/// Returns the NIC's directory of the `rocemu run` that this process is in, if the process takes
-/// turns there. Such a process cannot have a second virtual clock, and with an additional real
-/// clock the runs would differ.
+/// Returns the directory of the NIC of the `rocemu run` in which this process runs, if the process
+/// takes turns there. Such a process cannot have a second virtual clock, and with an additional
+/// real clock the runs would differ.
 std::optional<std::string> nic_of_run() {
   const char* const dir = std::getenv(kDirVariable);
   if (dir == nullptr || dlsym(RTLD_DEFAULT, "rocemu_turns_on_crash") == nullptr)

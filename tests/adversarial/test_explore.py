@@ -1,4 +1,5 @@
-"""`rocemu explore --adversarial`: wrong programs are found, and each finding names what the NIC did to it."""
+"""`rocemu explore --adversarial`: wrong programs are found, and each finding names the NIC's action that caused the
+failure."""
 import json
 import pathlib
 import re

@@ -1,7 +1,8 @@
-"""Programs that rely on what the specification leaves open, and their right twins (programs/CLASS/NAME.c).
+"""Programs that rely on behavior that the specification does not define, and their correct twins
+(programs/CLASS/NAME.c).
 
-A wrong one passes by default, and fails with `--adversarial=CLASS` within 20 seeds. A right one passes with all classes
-on. ROCEMU_ADVERSARIAL_SEEDS says with how many seeds each right program runs (default 12)."""
+A wrong one passes by default, and fails with `--adversarial=CLASS` within 20 seeds. A correct one passes with all
+classes on. ROCEMU_ADVERSARIAL_SEEDS sets the number of seeds for each correct program (default 12)."""
 import concurrent.futures
 import os
 import pathlib
@@ -56,7 +57,7 @@ class Programs(unittest.TestCase):
                         break
                 self.assertEqual(result.returncode, 1, result.stdout)
                 self.assertIn("failed: ", result.stdout)
-                # The seed repeats it.
+                # The same seed repeats the run.
                 again = run(source.stem, option, "--seed", str(seed))
                 self.assertEqual((again.returncode, again.stdout), (result.returncode, result.stdout))
 

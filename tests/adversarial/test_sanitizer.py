@@ -1,4 +1,5 @@
-"""`--adversarial --sanitize`: the sanitizer names the cause of what the NIC shows, and blames no right program."""
+"""`--adversarial --sanitize`: the sanitizer reports the cause of the failures that the NIC causes, and reports nothing
+for correct programs."""
 import re
 import unittest
 
@@ -14,7 +15,7 @@ def judged(program, seed):
 
 class Sanitizer(unittest.TestCase):
     def assert_named(self, program, rule):
-        """A run with one of the seeds has the rule's report."""
+        """A run with one of the seeds reports the rule."""
         for seed in range(SEEDS):
             output = judged(program, seed)
             if f"error [{rule}]" in output:

@@ -32,7 +32,7 @@ def free_port():
 
 
 def pair(server, client=None, before=""):
-    """Both sides, in one shell. PORT is a free port. The client starts a second of virtual time later."""
+    """Runs both sides in one shell. PORT is a free port. The client starts a second of virtual time later."""
     client = client or server + " localhost"
     return (f"{before}{server} >/dev/null & server=$!; sleep 1; {client} >/dev/null; status=$?; "
             "[ $status = 0 ] || { kill $server; exit $status; }; wait $server")

@@ -1,4 +1,4 @@
-// The wire codec: a frame of each size made, checked and taken apart.
+// Measures the wire codec: it makes, checks and parses a frame of each size.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>

@@ -54,7 +54,7 @@ void copy_process_vm_writev(benchmark::State& state) {
   copy_between_processes(state, process_vm_writev);
 }
 
-/// Out of one process and into another, in pieces of as many bytes as the daemon moves at a time.
+/// From one process to another, in pieces of the size that the daemon moves at a time.
 void copy_between_two(benchmark::State& state) {
   constexpr size_t kPiece = 65536;
   static rocemu::benchmarks::OtherProcess from(kLargest), to(kLargest);

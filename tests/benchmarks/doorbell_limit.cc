@@ -25,7 +25,7 @@ namespace {
 
 using namespace rocemu;
 
-// As perftest has them.
+// The values of perftest.
 constexpr uint32_t kMessageSize = 64, kSendDepth = 128, kRecvDepth = 512, kPollBatch = 16;
 constexpr uint32_t kCqEntries = 512;
 
@@ -85,7 +85,7 @@ class Program {
     ring(abi::DoorbellKind::kRecv, ++posted_);
   }
 
-  /// How many completions it took; gives way if there was none.
+  /// Takes completions and returns their number; yields if there is none.
   uint32_t poll() {
     const uint32_t ready = rings_.cq->producer.load(std::memory_order_acquire) - consumed_;
     const uint32_t count = std::min(ready, kPollBatch);
@@ -120,8 +120,8 @@ class Program {
 
 enum class Direction { kOneWay, kToAndFro };
 
-/// Serves two programs, the first of which sends, or both. To and fro there are no completions of
-/// sends.
+/// Serves two programs: either only the first sends, or both in turn. If both send, sends have no
+/// completions.
 class Daemon {
  public:
   Daemon(const Rings& first, const Rings& second, Direction direction)

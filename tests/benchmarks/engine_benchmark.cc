@@ -1,5 +1,5 @@
-// The engine by itself: what a message costs from the post to both completions, without rings,
-// without another process, and with memory that is a plain array.
+// Measures the engine alone: the cost of a message from its post to both completions, without
+// rings, without another process, and with memory that is a plain array.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
@@ -92,7 +92,7 @@ class Connected {
              left.qpn);
   }
 
-  /// The input, and all that follows from it.
+  /// Executes the input and all work that results from it.
   void step(const engine::Input& input) {
     engine::Engine& engine = bench_.engine();
     run(engine, input);

@@ -1,5 +1,5 @@
-// A program of GoogleTest with one test that makes 40 calls of verbs: what `rocemu explore` is
-// measured by (scripts/bench --only explore).
+// A GoogleTest program with one test that makes 40 verbs calls. scripts/bench --only explore
+// measures `rocemu explore` with it.
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
 

@@ -1,5 +1,6 @@
-// Preloaded into a program that has one thread, gives it a second one that sleeps until the end, as
-// nearly every program has some. scripts/bench measures perftest with and without it.
+// A library for LD_PRELOAD. It gives a program with one thread a second thread, which sleeps until
+// the end; nearly every program has such a thread. scripts/bench measures perftest with and without
+// it.
 #include <pthread.h>
 #include <unistd.h>
 
@@ -11,7 +12,7 @@ void* sleep_for_ever(void*) {
   for (;;) pause();
 }
 
-/// The thread takes no signals: those are the program's.
+/// The thread blocks all signals, which are for the program.
 [[gnu::constructor]] void start_thread() {
   sigset_t all, before;
   sigfillset(&all);

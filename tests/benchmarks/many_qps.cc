@@ -99,7 +99,7 @@ class Bench {
     if (ibv_query_gid(context_, 1, 0, &gid_) != 0) fail("ibv_query_gid");
   }
 
-  /// QPs are connected in pairs, each to the one made beside it.
+  /// QPs are connected in pairs of consecutive QPs.
   void grow_to(uint32_t count) {
     while (qps_.size() < count) {
       ibv_qp* pair[2];
@@ -121,12 +121,13 @@ class Bench {
     }
   }
 
-  /// Every QP in turn sends to its peer. Nanoseconds a message.
+  /// Every QP in turn sends to its peer. Returns the nanoseconds per message.
   double run() {
     const auto start = std::chrono::steady_clock::now();
     uint32_t sent = 0, done = 0;  // `done` counts both ends of each message
     while (done < 2 * kMessages) {
-      // No two in flight to one QP, so that few QPs have as little to wait for as many.
+      // A QP has at most one message in flight to it, so that with few QPs as few messages wait as
+      // with many.
       const auto window = std::min<uint32_t>(kInFlight, static_cast<uint32_t>(qps_.size()));
       while (sent < kMessages && 2 * sent - done < 2 * window) post(sent++);
       ibv_wc wc[32];

@@ -1,4 +1,4 @@
-// A process whose memory others reach without its help, as the daemon does with programs.
+// A process whose memory others access without its help, as the daemon does with programs.
 #pragma once
 
 #include <sys/prctl.h>

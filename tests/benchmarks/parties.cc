@@ -47,7 +47,7 @@ void answer(Party& party) {
   }
 }
 
-/// As perftest, half of each round trip, in microseconds.
+/// Half of each round trip, in microseconds, as in perftest.
 template <class Party>
 size_t ask(Party& party, std::chrono::duration<double> time,
            std::array<float, kMaxSamples>& one_way_us) {
@@ -87,7 +87,7 @@ void work(const Options& options, Shared& shared, size_t pair, size_t side) {
     } else {
       shared.count[index] = ask(party, options.time, shared.one_way_us[index]);
     }
-    pthread_barrier_wait(&shared.barrier);  // what is under way still needs both
+    pthread_barrier_wait(&shared.barrier);  // messages in flight still need both
   };
   std::vector<std::thread> others;
   for (size_t i = 1; i < options.threads; ++i) others.emplace_back(thread_of, i);
@@ -107,7 +107,7 @@ void work_as_told(const Options& options, Shared& shared, size_t pair, size_t si
   }
 }
 
-/// A process that ends with us.
+/// A process that ends with this one.
 template <class Work>
 pid_t start_process(Work work) {
   const pid_t parent = getpid();

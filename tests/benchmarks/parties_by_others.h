@@ -17,7 +17,8 @@
 
 namespace rocemu::benchmarks {
 
-/// Uses UDP over loopback. It polls its socket and yields when there is nothing, or blocks.
+/// Uses UDP over loopback. It either polls its socket and yields when nothing has arrived, or
+/// blocks.
 class UdpParty {
  public:
   struct Process {};
@@ -72,8 +73,8 @@ class UdpParty {
   std::array<uint32_t, kSize / sizeof(uint32_t)> message_{};
 };
 
-/// It looks at memory in a loop, as ib_write_lat does, and another process, which sleeps until it
-/// is rung for, brings the messages: what a daemon does at least.
+/// It reads memory in a loop, like ib_write_lat. Another process, which sleeps until it is woken,
+/// delivers the messages: the minimum work of a daemon.
 class RelayedParty {
  public:
   struct Process {};
@@ -101,7 +102,7 @@ class RelayedParty {
   int relay_rung_;
 };
 
-/// That other process, until it is killed.
+/// The other process, which runs until it is killed.
 [[noreturn]] inline void relay(Shared& shared, size_t threads) {
   for (;;) {
     uint64_t rings;

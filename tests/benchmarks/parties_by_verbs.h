@@ -13,8 +13,8 @@
 
 namespace rocemu::benchmarks {
 
-/// The buffer that the peer's messages go to, and the one that ours are in. Each begins with the
-/// number of the message.
+/// The buffer for the peer's messages, and the buffer for ours. Each begins with the number of the
+/// message.
 struct Buffers {
   alignas(64) std::array<uint32_t, kSize / sizeof(uint32_t)> in{};
   alignas(64) std::array<uint32_t, kSize / sizeof(uint32_t)> out{};
@@ -122,7 +122,7 @@ class VerbsParty {
     while (sends_ != 0) reap();
   }
 
-  /// The number of the message that has come after `before`.
+  /// Waits for the message after `before`, and returns its number.
   uint32_t receive(uint32_t before) {
     if (how_ == How::kMemory) {
       const volatile uint32_t* number = buffers_.in.data();
@@ -153,7 +153,7 @@ class VerbsParty {
     check(ibv_post_recv(qp_, &wr, &bad) == 0, "ibv_post_recv");
   }
 
-  /// False if there was no completion.
+  /// Returns false if there was no completion.
   bool reap() {
     bool found = false;
     for (ibv_cq* cq : cqs_) {

@@ -51,7 +51,7 @@ struct Shared {
   std::array<std::array<float, kMaxSamples>, kMaxThreads> one_way_us;
 };
 
-/// Which end of which pair of threads.
+/// A thread's place: which end of which pair it is.
 struct Place {
   Shared& shared;
   size_t index, side;

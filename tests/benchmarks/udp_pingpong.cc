@@ -144,7 +144,7 @@ Mailboxes& share_mailboxes() {
   return *new (memory) Mailboxes;
 }
 
-/// Without one of them the others would wait for ever. It has said why.
+/// The others would wait for ever for a child that failed. That child has printed the error.
 void end_if_a_child_failed(int) {
   const int saved = errno;
   int status;

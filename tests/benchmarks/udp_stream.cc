@@ -64,7 +64,7 @@ void give_to(const Owner& owner, std::vector<char>& data, size_t size) {
   if (process_vm_writev(owner->pid(), &from, 1, &to, 1, 0) < 0) fail("process_vm_writev");
 }
 
-/// One datagram, which the system may cut into segments.
+/// Sends one datagram, which the system may divide into segments.
 void send_one(int fd, const std::vector<char>& data, size_t segment) {
   iovec part{const_cast<char*>(data.data()), data.size()};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(uint16_t))> control{};
@@ -102,7 +102,7 @@ void send_writes_until(int fd, size_t segment, size_t pieces, const Owner& owner
   }
 }
 
-/// Prints how many megabytes a second came until nothing more does.
+/// Prints the received megabytes per second until nothing more arrives.
 void receive(int fd, const Owner& owner) {
   std::vector<char> data(kBuffer);
   uint64_t bytes = 0;

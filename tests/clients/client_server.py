@@ -19,8 +19,8 @@ needs_ucx_with_verbs = unittest.skipUnless(
 
 
 def run_pair(server, client, *, port=None, port_option="-p", after="", options=(), **keywords):
-    """The result of running both under one NIC: 0 if both sides ended so. What the server says
-    comes after what the client says. `after` is a command that runs before the NIC goes."""
+    """Runs both under one NIC, and returns the result: 0 if both had status 0. The server's output follows the
+    client's. `after` is a command that runs before the NIC ends."""
     if port is None:
         port = free_port()
         server, client = [*server, port_option, port], [*client, port_option, port]

@@ -36,7 +36,7 @@ def cover(directory):
 
 
 def show(machine, target, into=()):
-    """Fills the directory `target` with what `machine` has. The directories of `into` can be written to."""
+    """Fills the directory `target` with the contents of `machine`. The directories of `into` can be written to."""
     for entry in sorted(os.scandir(machine), key=lambda one: one.name):
         place = os.path.join(target, entry.name)
         if entry.is_symlink():
@@ -93,7 +93,7 @@ def add_device(index, name, address, vendor, device, driver, state):
 
 
 def add_node(path, major, minor):
-    """The file of a device; where this user may make none, a file that no verbs call works on."""
+    """Creates the file of a device. If this user may not create one, creates a file on which no verbs call works."""
     try:
         os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(major, minor))
     except PermissionError:

@@ -1,5 +1,5 @@
-// The filter of refuse_netlink.h, run by an interpreter of the instructions that it has (Linux,
-// Documentation/networking/filter.rst).
+// Tests the filter of refuse_netlink.h with an interpreter for the instructions that it uses
+// (Linux, Documentation/networking/filter.rst).
 #include "emulator/command/programs/refuse_netlink.h"
 
 #include <gtest/gtest.h>

@@ -75,7 +75,7 @@ class Terminal:
         os.write(self.fd, keys)
 
     def read(self):
-        """False at the end."""
+        """Returns False at the end."""
         try:
             data = os.read(self.fd, 4096)
         except OSError:  # EIO: no program has the terminal any more
@@ -110,7 +110,7 @@ class CommandTest(unittest.TestCase):
     """Each test has a separate runtime directory and must leave it empty, with no daemon."""
 
     def setUp(self):
-        # Short, for it is part of the names of sockets.
+        # Short, because it is part of the names of sockets.
         self.runtime = tempfile.mkdtemp(prefix="rc-")
         self.addCleanup(shutil.rmtree, self.runtime, ignore_errors=True)
         self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="rc-scratch-"))
@@ -150,7 +150,7 @@ class CommandTest(unittest.TestCase):
                               check=False, **keywords)
 
     def start(self, *arguments, env=None, **keywords):
-        """The same in the background."""
+        """Starts the same in the background."""
         keywords.setdefault("stdin", subprocess.DEVNULL)
         process = subprocess.Popen([ROCEMU, *map(str, arguments)], stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, text=True,
@@ -165,13 +165,13 @@ class CommandTest(unittest.TestCase):
         process.communicate()
 
     def run_python(self, code, *options, **keywords):
-        """`rocemu run` of a Python program; the text is its standard output."""
+        """Runs `rocemu run` with a Python program; the text is its standard output."""
         result = self.rocemu("run", *options, "--", *PYTHON, code, **keywords)
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         return result.stdout
 
     def assert_one_line(self, result, status, *parts):
-        """It failed with this status and one line of ours on standard error that has the parts."""
+        """The command failed with this status, and standard error has one line of ours that contains the parts."""
         self.assertEqual(result.returncode, status, result.stderr)
         self.assertEqual(result.stdout, "")
         self.assertRegex(result.stderr, r"\Arocemu: [^\n]+\n\Z")

@@ -1,4 +1,4 @@
-"""scripts/check_classes.py counts the methods of a class, and finds files and classes of one name."""
+"""scripts/check_classes.py counts the methods of a class, and finds files and classes with the same name."""
 import pathlib
 import subprocess
 import sys

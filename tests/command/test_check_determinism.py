@@ -1,4 +1,4 @@
-"""`rocemu run --check-determinism N`: what it says of commands whose runs differ on purpose."""
+"""`rocemu run --check-determinism N`: its output for commands whose runs differ on purpose."""
 import os
 import signal
 import subprocess
@@ -25,8 +25,8 @@ class CheckDeterminism(CommandTest):
         result = self.check("ibv_devices; echo to stderr >&2", runs=4)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(result.stdout.count("rocemu0"), 1)  # one run's output is shown
-        self.assertRegex(result.stderr, r"\Ato stderr\nrocemu: 4 runs, 2 of them beside a load, "
-                                        r"were the same: \d+ events and frames, and the outputs\n\Z")
+        self.assertRegex(result.stderr, r"\Ato stderr\nrocemu: 4 runs, 2 of them under load, "
+                                        r"were identical: \d+ events and frames, and all output\n\Z")
         self.assertEqual(os.listdir(self.scratch), [])
 
     def test_it_runs_as_often_as_told(self):
@@ -38,10 +38,10 @@ class CheckDeterminism(CommandTest):
 
     def test_another_output_is_shown(self):
         result = self.check(COUNT + "echo first; echo run $n")
-        self.assert_differs(result, r"of 2 runs, run 2 \(beside a load\) is not as run 1\n",
+        self.assert_differs(result, r"of 2 runs, run 2 \(under load\) differs from run 1\n",
                             r"standard output differs in line 2:\nrun 1: run 1\n"
-                            r"run 2 \(beside a load\): run 2\n",
-                            "both recordings are the same: process ids")
+                            r"run 2 \(under load\): run 2\n",
+                            "both recordings are the same. Examples are process IDs")
 
     def test_an_output_that_ends_early_is_shown(self):
         self.assert_differs(self.check(COUNT + "[ $n = 1 ] || echo more"),
@@ -51,18 +51,18 @@ class CheckDeterminism(CommandTest):
 
     def test_another_exit_status_is_shown(self):
         self.assert_differs(self.check(COUNT + "exit $n"),
-                            r"exit status: run 1: 1, run 2 \(beside a load\): 2\n")
+                            r"exit status: run 1: 1, run 2 \(under load\): 2\n")
 
     def test_a_call_that_only_one_run_makes_is_named_with_its_process(self):
         result = self.check(COUNT + "ibv_devinfo > /dev/null; "
                             "[ $n != 3 ] || ibv_devinfo -d rocemu0 > /dev/null", runs=3)
-        self.assert_differs(result, r"of 3 runs, run 3 \(on one processor\) is not as run 1\n",
+        self.assert_differs(result, r"of 3 runs, run 3 \(on one processor\) differs from run 1\n",
                             r"run 1: \(no more\)\n", r"run 3 .*: client \d \(ibv_devinfo\): attach",
                             r"cause: client \d \(ibv_devinfo\) called attach in one run, and not",
                             r"\n  unshare -rpf --mount-proc rocemu run --lockstep --record DIR -- COMMAND\n")
 
     def test_data_that_differ_in_frames_are_of_a_program(self):
-        """A process number, for example: the NIC does the same with it."""
+        """A process number, for example: the NIC's actions are the same."""
         script = self.scratch / "send_number.py"
         script.write_text(textwrap.dedent("""\
             import ctypes, os, socket, struct, time
@@ -86,7 +86,7 @@ class CheckDeterminism(CommandTest):
         result = self.check(f"/usr/bin/python3 {script}")
         self.assert_differs(result, r"their captures differ from frame \d+ on\n"
                                     r"cause: a program sends other data, since the NIC does the same in both\n",
-                            r"process numbers: these are the same in each run of\n  unshare -rpf")
+                            r"process IDs: they are the same in each run of\n  unshare -rpf")
 
     @unittest.skipUnless(subprocess.run(["unshare", "-rpf", "--mount-proc", "true"], check=False).returncode == 0,
                          "this machine gives no PID namespaces")
@@ -100,7 +100,7 @@ class CheckDeterminism(CommandTest):
 
     def test_a_call_with_another_argument_is_named(self):
         result = self.check(COUNT + "ibv_devinfo -d rocemu$((n - 1)) > /dev/null")
-        self.assert_differs(result, "part at line 1 of events.jsonl", "attach device=rocemu0", "device=rocemu1",
+        self.assert_differs(result, "first differ at line 1 of events.jsonl", "attach device=rocemu0", "device=rocemu1",
                             "made the same call, attach, with another device")
 
     def test_runs_that_differ_are_kept_where_told(self):
@@ -116,7 +116,7 @@ class CheckDeterminism(CommandTest):
         self.assertIn('"device":"rocemu1"', events[1])
 
     def test_what_rocemu_says_is_no_difference(self):
-        """It names pids."""
+        """The messages contain process numbers, which differ."""
         rule = self.scratch / "rule.yaml"
         rule.write_text("rules:\n- {name: idle, on: frame, opcode: SEND, nth: 3, do: drop}\n")
         result = self.check("ibv_devices", options=("--scenario", rule))

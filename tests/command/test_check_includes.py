@@ -1,4 +1,4 @@
-"""scripts/check_includes.py finds what breaks the rules and nothing else."""
+"""scripts/check_includes.py finds violations of the rules and nothing else."""
 import pathlib
 import shutil
 import subprocess
@@ -12,7 +12,7 @@ SCRIPT = SOURCE / "scripts" / "check_includes.py"
 
 class CheckIncludes(unittest.TestCase):
     def check(self, files):
-        """The lines it prints about a tree of these files, without the summary."""
+        """Returns the lines that it prints about a tree of these files, without the summary."""
         with tempfile.TemporaryDirectory() as root:
             for name, text in files.items():
                 path = pathlib.Path(root, name)

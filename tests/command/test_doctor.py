@@ -12,7 +12,7 @@ from support import BIN, TIMEOUT, CommandTest, give_away
 
 class Doctor(CommandTest):
     def doctor(self, *arguments, **keywords):
-        """The findings as {check: (level, message, remedy)}; of several the worst."""
+        """The findings as {check: (level, message, remedy)}; if a check has several, the worst."""
         result = self.rocemu("doctor", "--json", *arguments, **keywords)
         report = json.loads(result.stdout)
         levels = [check["level"] for check in report["checks"]]

@@ -54,7 +54,7 @@ class BrokenDoctor(CommandTest):
         return list(self.plugins.glob(PROVIDER_NAMES))
 
     def doctor(self, *arguments, status=1, before=(), env=None, **keywords):
-        """The findings that are no "ok", as {check: (level, text with remedy)}."""
+        """The findings other than "ok", as {check: (level, text with remedy)}."""
         result = subprocess.run([*before, self.prefix / "bin" / "rocemu", "doctor", "--json", *arguments],
                                 capture_output=True, text=True, timeout=TIMEOUT, check=False,
                                 env={**self.environment, **(env or {})}, **keywords)
@@ -116,7 +116,7 @@ class BrokenDoctor(CommandTest):
                        self.build("int f;", "libc.so", "-shared", "-nostdlib",
                                   "-Wl,-soname,libc.musl-x86_64.so.1"))
         self.assert_finding(self.doctor(), "provider", "problem", "libc.musl-x86_64.so.1", "built with musl",
-                            "use the rocemu that was built with this C library")
+                            "use a rocemu that was built with this C library")
 
     def test_a_provider_of_another_layout_class(self):
         # libibverbs of another release looks for the extended queue pair elsewhere, and finds none.
@@ -129,7 +129,7 @@ class BrokenDoctor(CommandTest):
         copy.parent.mkdir()
         data = pathlib.Path(real).resolve().read_bytes()
         self.assertEqual(data.count(b"ibv_qp_to_qp_ex\0"), 1)
-        # The same function by another name; the one of `other`, which is loaded with it, is found then.
+        # The same function under another name. It finds the function of `other`, which is loaded with it.
         copy.write_bytes(data.replace(b"ibv_qp_to_qp_ex\0", b"ibv_qp_to_qp_xx\0"))
         self.assert_finding(self.doctor(env={"LD_LIBRARY_PATH": str(copy.parent), "LD_PRELOAD": str(other)}),
                             "provider", "problem", f"{copy} is a libibverbs that rocemu", "does not know",
@@ -217,7 +217,7 @@ class BrokenDoctor(CommandTest):
         program = self.build("int main(void) { return 0; }", "asan", "-fsanitize=address")
         findings = self.doctor(program, env={"ASAN_OPTIONS": "verify_asan_link_order=1"})
         self.assert_finding(findings, "sanitizers", "problem", "verify_asan_link_order=1",
-                            "take verify_asan_link_order out of ASAN_OPTIONS")
+                            "remove verify_asan_link_order from ASAN_OPTIONS")
 
     def test_a_program_on_a_file_system_that_is_mounted_noexec(self):
         mounted = self.scratch / "mounted"
@@ -225,7 +225,7 @@ class BrokenDoctor(CommandTest):
         before = self.in_namespace(f'mount -t tmpfs -o noexec tmpfs "{mounted}"\n'
                                    f'cp {shutil.which("true")} "{mounted}/program"')
         self.assert_finding(self.doctor(mounted / "program", before=before), "program", "problem",
-                            "mounted noexec", "copy it to another")
+                            "mounted noexec", "copy the file to another")
 
 
 class Paths(CommandTest):
@@ -243,12 +243,12 @@ class Paths(CommandTest):
         listed = run("run", "--", "ibv_devices")
         self.assertEqual((listed.returncode, listed.stderr), (0, ""))
         self.assertIn("rocemu1", listed.stdout)
-        # In lockstep a second library is loaded; and inside another run nothing is loaded twice.
+        # In lockstep a second library is loaded; and inside another run no library is loaded twice.
         virtual = run("run", "--lockstep", "--", "sh", "-c",
                       f'"{prefix}/bin/rocemu" show >/dev/null; echo "$LD_PRELOAD"')
         self.assertEqual((virtual.returncode, virtual.stderr), (0, ""))
         self.assertEqual(virtual.stdout.count("librocemu"), 2)
-        # A daemon that was killed leaves its link, and the next takes it away.
+        # A killed daemon leaves its link, and the next daemon removes it.
         up = run("up")
         self.assertEqual(up.returncode, 0, up.stderr)
         self.assertEqual(run("run", "--", "true").returncode, 0)

@@ -1,4 +1,4 @@
-"""`rocemu explain` knows every status, event and rejection there is."""
+"""`rocemu explain` knows all statuses, events and rejections."""
 import json
 import pathlib
 import re

@@ -79,7 +79,7 @@ class Fabric(CommandTest):
             result = self.rocemu("check", str(file))
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertEqual(result.stdout, f"{file}: a network of 16 hosts, 20 switches and 48 links\n")
-            self.assertIn("switches do not mark; add ecn", result.stderr)
+            self.assertIn("no switch marks frames; add ecn", result.stderr)
             file.write_text("topology: {fat-tree: 3}\n")
             result = self.rocemu("check", "--json", str(file))
             self.assertEqual(result.returncode, 1)

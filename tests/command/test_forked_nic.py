@@ -39,7 +39,7 @@ LOOK = """if True:
 
 class ForkedNic(CommandTest):
     def look(self, rocemu=ROCEMU, env=None):
-        """What /proc shows of the NIC, if its parent ignores a signal and has a descriptor more than usual."""
+        """Returns what /proc shows of the NIC if its parent ignores a signal and has one more descriptor than usual."""
         read_end, write_end = os.pipe()
         try:
             result = subprocess.run(["sh", "-c", 'trap "" USR1; exec "$@"', "sh", rocemu, "run", "--", *PYTHON, LOOK,

@@ -1,4 +1,4 @@
-"""`cmake --install`: what is installed works from there, also through a link."""
+"""`cmake --install`: the installed files work in their place, also through a link."""
 import json
 import os
 import pathlib

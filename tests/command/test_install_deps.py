@@ -1,4 +1,4 @@
-"""scripts/install-deps with the package managers of other distributions, which stand-ins play."""
+"""Tests scripts/install-deps with scripts in the place of the package managers of other distributions."""
 import os
 import pathlib
 import shutil

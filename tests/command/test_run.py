@@ -1,4 +1,4 @@
-"""`rocemu run`: the command is as it would be without us, and nothing is left afterwards."""
+"""`rocemu run`: the command behaves as it does without rocemu, and nothing remains afterwards."""
 import json
 import os
 import pathlib
@@ -123,10 +123,10 @@ class TheCommandSees(CommandTest):
         self.assertEqual(mode, oct(stat.S_IFDIR | 0o700))
 
     def test_the_shim_before_what_was_preloaded(self):
-        # A library that is there anyway, so that preloading it changes nothing.
+        # A library that is loaded anyway, so that preloading it changes nothing.
         code = "import os; print(os.environ['LD_PRELOAD'])"
         other = "libc.so.6"
-        # In a sanitizer build rocemu itself insists on its runtime being first; not so here.
+        # In a sanitizer build, rocemu itself requires its runtime to be first, which is not the case here.
         environment = {"LD_PRELOAD": other,
                        "ASAN_OPTIONS": "verify_asan_link_order=0:detect_leaks=0"}
         preload = self.run_python(code, env=environment).strip().split(":")
@@ -144,7 +144,7 @@ class TheCommandSees(CommandTest):
                              ("--lockstep", ["up", "--lockstep"]),
                              ("--lockstep", ["explore", "--output", self.scratch / "found", "--", "true"])):
             result = self.rocemu("run", outer, "--", ROCEMU, *inner)
-            self.assertIn("no other such run inside of it; use the real clock", result.stderr)
+            self.assertIn("cannot contain another run in lockstep; use the real clock", result.stderr)
             self.assertNotIn(result.returncode, (0, 123, 124))
         for outer, inner in (("--lockstep", "--private"), ("--private", "--lockstep")):
             result = self.rocemu("run", outer, "--", ROCEMU, "run", inner, "--", "ibv_devices")
@@ -240,7 +240,7 @@ class TheNic(CommandTest):
         os.kill(program, signal.SIGKILL)
 
     def test_goes_when_rocemu_is_killed_while_it_starts_in_lockstep(self):
-        """The NIC may have any parent then: the machine's other processes do not count as its programs."""
+        """At this time the NIC may have any parent: the machine's other processes do not count as its programs."""
         def is_anything_left():
             # The names of the command and, later, of its NIC contain the directory.
             return os.path.exists(self.base) or any(
@@ -342,7 +342,7 @@ class OneProcessor(CommandTest):
 
     def test_is_one_that_may_be_used_and_for_lockstep(self):
         self.assert_one_line(self.rocemu("run", "--lockstep", "--processor", "100000", "--", "true"),
-                             2, "none of those that may be used here")
+                             2, "not one of the processors that may be used here")
         self.assert_one_line(self.rocemu("run", "--processor", str(self.one), "--", "true"),
                              2, "--processor needs --lockstep")
 

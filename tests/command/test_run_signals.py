@@ -8,8 +8,8 @@ import unittest
 from support import (PYTHON, ROCEMU, TIMEOUT, CommandTest, Terminal, processes_naming, sleepers,
                      wait_for)
 
-# Says when it is ready, then which signal it got, then whether its NIC is still there. Not by print,
-# which cannot be interrupted by itself.
+# Reports when it is ready, then which signal it got, then whether its NIC still exists. It does not use print, which
+# must not be interrupted by another print.
 PROGRAM = """if True:
     import os, signal, subprocess, sys, time
     def report(number, frame):
@@ -60,7 +60,7 @@ class Signals(CommandTest):
         self.assertEqual(process.returncode, 130)
 
     def test_term_before_the_command_starts_ends_it_all(self):
-        # At whatever moment it comes: while the NIC starts, before or after the command does.
+        # At any time: while the NIC starts, and before or after the command starts.
         for delay_ms in range(0, 40, 2):
             process = self.start("run", "--", "sleep", "60")
             time.sleep(delay_ms / 1000)
@@ -89,7 +89,7 @@ class Signals(CommandTest):
         os.kill(int(other.stdout), signal.SIGKILL)
 
 
-# Programs that are hard to reach; SLEEP is a program that only a signal ends, with any clock.
+# Programs that signals reach only indirectly; SLEEP is a program that only a signal ends, with any clock.
 STOPPED = "a stopped one"
 HARD_TO_REACH = {
     "a command behind a shell": "SLEEP; true",
@@ -133,7 +133,7 @@ class EveryProgramEnds(CommandTest):
                 self.assert_ends(signal.SIGTERM, name, script, "--lockstep")
 
     def test_at_once_if_they_can(self):
-        # Only programs that do not end make rocemu wait for the grace.
+        # rocemu waits for the grace period only if programs do not end.
         for options in ((), ("--lockstep",)):
             process, mark = self.start_sleepers("timeout 0 SLEEP & SLEEP; true", *options)
             start = time.monotonic()
@@ -148,7 +148,7 @@ class EveryProgramEnds(CommandTest):
         pids = sleepers(mark)
         process.terminate()
         errors = process.communicate()[1]
-        self.assertIn("rocemu: programs that SIGTERM did not end are killed:\n", errors)
+        self.assertIn("rocemu: programs that SIGTERM did not end get SIGKILL:\n", errors)
         for pid in pids:
             self.assertIn(f"  pid {pid}: cat {mark}\n", errors)
 
@@ -197,7 +197,7 @@ class LeftInTheBackground(CommandTest):
                               f"\nuntil pgrep -fx 'cat {mark}' >/dev/null; do sleep 0.01; done; exit 3")
                     result = self.rocemu("run", *options, "--", "sh", "-c", script)
                     self.assertEqual((sleepers(mark), result.returncode), ([], 3), result.stderr)
-                    self.assertRegex(result.stderr, "the command has ended, and its NIC with it; .*\n"
+                    self.assertRegex(result.stderr, "the command and its NIC have ended; .*\n"
                                      rf"  pid \d+: cat {mark}\n\Z")
 
     def test_may_finish_what_it_does(self):

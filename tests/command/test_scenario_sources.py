@@ -1,4 +1,4 @@
-"""Where a scenario may come from: pipes and descriptors too, which `rocemu` reads, and once."""
+"""The sources of a scenario: also pipes and descriptors, which `rocemu` reads exactly once."""
 import contextlib
 import os
 import socket
@@ -33,7 +33,7 @@ class ScenarioSources(CommandTest):
 
     @contextlib.contextmanager
     def fed(self, name):
-        """Makes a FIFO of that name, into which another process writes the rules once."""
+        """Creates a FIFO of that name. Another process writes the rules into it once."""
         path = self.scratch / name
         os.mkfifo(path)
         writer = threading.Thread(target=path.write_text, args=[RULES])
@@ -149,7 +149,7 @@ class ScenarioSources(CommandTest):
         for words in (["inject", ""], ["inject", "rtu-lost", ""]):
             self.assert_one_line(self.rocemu(*words), 2, "no rule given; for example: rocemu inject")
         for command in ("check", "scenarios"):
-            self.assert_one_line(self.rocemu(command, ""), 1, "give a file, or a name that rocemu "
+            self.assert_one_line(self.rocemu(command, ""), 1, "give a file, or a name from rocemu "
                                                               "scenarios lists")
 
     def test_a_rule_without_keys_is_answered_with_what_a_rule_has(self):

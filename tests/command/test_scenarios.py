@@ -1,4 +1,4 @@
-"""`rocemu scenarios`, and names of scenarios in place of files."""
+"""`rocemu scenarios`, and names of scenarios instead of files."""
 import json
 import pathlib
 import re
@@ -92,8 +92,8 @@ class Scenarios(CommandTest):
     def test_strict_with_a_scenario_without_rules_is_warned_of(self):
         result = self.rocemu("run", "--strict", "--scenario", self.write("none.yaml"), "--", "true")
         self.assertEqual(result.returncode, 0)
-        self.assertEqual(result.stderr, "rocemu: warning: --strict has no rule to check, since the scenario has "
-                                        "none\n")
+        self.assertEqual(result.stderr, "rocemu: warning: --strict checks nothing, since the scenario has no "
+                                        "rules\n")
         self.assertEqual(self.rocemu("run", "--strict", "--", "true").stderr, "")
 
     def test_strict_asks_for_a_nic_of_its_own(self):
@@ -113,7 +113,7 @@ class Scenarios(CommandTest):
         try:
             given = self.rocemu("inject", mine, "rtu-lost", "{name: c, on: frame, do: duplicate}")
             cleared = self.rocemu("inject", "--clear", "a", "rule 2", "lost", "c")
-            # If one is wrong none is given.
+            # If one is wrong, none is used.
             wrong = self.rocemu("inject", mine, "rtu-losst")
             twice = self.rocemu("inject", "rtu-lost", "rep-lost")
             rules = self.rocemu("inject", "--list")

@@ -1,4 +1,4 @@
-"""The JSON schema of scenario files, and the parser: what the one takes the other does."""
+"""The JSON schema of scenario files and the parser accept the same files."""
 import json
 import os
 import pathlib
@@ -66,7 +66,7 @@ class Schema(CommandTest):
             raise unittest.SkipTest(f"{error}: apt-get install python3-jsonschema python3-yaml") from error
 
         class Loader(yaml.SafeLoader):
-            """YAML 1.2's booleans, as editors have: `on` is a text."""
+            """Reads YAML 1.2's booleans, as editors do: `on` is a text."""
 
         Loader.yaml_implicit_resolvers = {
             first: [(tag, expression) for tag, expression in resolvers if not tag.endswith(":bool")]

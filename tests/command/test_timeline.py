@@ -1,4 +1,4 @@
-"""`rocemu timeline` of captures and of what cannot be read. tests/system/test_timeline.py draws recordings."""
+"""`rocemu timeline` of captures and of unreadable files. tests/system/test_timeline.py draws recordings."""
 import pathlib
 import struct
 import unittest
@@ -9,7 +9,7 @@ CAPTURES = pathlib.Path(__file__).resolve().parents[1] / "data" / "rxe"
 
 
 def pcap(*packets, link_type=1, snap=65535):
-    """A capture file's bytes."""
+    """Returns the bytes of a capture file."""
     head = struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0, 0, snap, link_type)
     return head + b"".join(
         struct.pack("<IIII", 1, number, len(packet[:snap]), len(packet)) + packet[:snap]
@@ -90,7 +90,7 @@ class Captures(CommandTest):
         cut.write_bytes(whole[:-7])
         shown = self.timeline(cut)
         self.assertIn("SEND", shown)
-        self.assertIn("shown is what comes before", shown)
+        self.assertIn("only the part before is shown", shown)
 
     def test_what_is_no_capture_is_an_error(self):
         text = self.scratch / "text"

@@ -1,4 +1,4 @@
-"""Help, and what is said about a wrong command line."""
+"""Help texts, and the messages about wrong command lines."""
 import re
 import unittest
 
@@ -65,7 +65,7 @@ class WrongUsage(CommandTest):
         self.check(["run", "--", ""], "no command")
         self.check(["run", "ls", "-l"], "rocemu run -- ls")
         self.check(["run", "--timeout", "5s", "./test"], "rocemu run --timeout 5s -- ./test")
-        self.check(["run", "first", "--", "true"], "too many arguments, from 'first' on")
+        self.check(["run", "first", "--", "true"], "unexpected argument 'first'")
 
     def test_of_options(self):
         self.check(["run", "--devcies", "3", "--", "true"], "did you mean '--devices'")
@@ -93,7 +93,7 @@ class WrongUsage(CommandTest):
 
     def test_of_set(self):
         self.check(["set"], "no device", "rocemu set rocemu0 port down")
-        self.check(["set", "rocemu0"], "rocemu0 is followed by neither", "rocemu set rocemu0 port down")
+        self.check(["set", "rocemu0"], "rocemu0 must be followed by", "rocemu set rocemu0 port down")
         self.check(["set", "rocemu0", "prot", "up"], "no 'prot'", "rocemu set rocemu0 port down")
         self.check(["set", "rocemu0", "port"], "up or down", "rocemu set rocemu0 port down")
         self.check(["set", "rocemu0", "port", "left"], "not 'left'")

@@ -1,4 +1,4 @@
-"""`rocemu wait`, and what other commands print with --json."""
+"""`rocemu wait`, and the output of other commands with --json."""
 import json
 import unittest
 
@@ -142,7 +142,7 @@ class Files(CommandTest):
         self.assertIn("--record-limit", result.stderr)
         self.assertLess((place / "journal").stat().st_size, 100_000)
         self.assertIn("cut off", self.rocemu("replay", place).stdout)
-        # The limit may be reached before the program has begun, or only then.
+        # The limit may be reached before the program has begun, or later.
         for program in ("ibv_devinfo; exec sleep 600", *5 * ["exec sleep 600"]):
             stopped = self.rocemu("run", "--record", place, "--record-limit", "1k", "--record-policy", "stop",
                                   "--", "sh", "-c", program)

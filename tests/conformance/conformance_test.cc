@@ -1,4 +1,5 @@
-// Linux rdma_rxe's conversations, with our engine in the place of each end: does it say the same?
+// Replays conversations of Linux rdma_rxe with our engine in the place of each end, and checks that
+// it sends the same packets.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -49,7 +50,7 @@ struct Comparison {
   std::vector<std::string> extra;    // we said it, rxe did not
 };
 
-/// Along a longest common subsequence.
+/// Compares along a longest common subsequence.
 Comparison compare(std::span<const std::string> theirs, std::span<const std::string> ours) {
   std::vector<std::vector<size_t>> common(theirs.size() + 1,
                                           std::vector<size_t>(ours.size() + 1, 0));
@@ -75,7 +76,7 @@ Comparison compare(std::span<const std::string> theirs, std::span<const std::str
 
 class Conformance : public testing::TestWithParam<Case> {};
 
-/// Takes what is intended off the list; what stays is reported.
+/// Removes the intended differences from the list and reports the others.
 void check(const char* direction, const std::string& where, std::vector<std::string> found,
            std::span<const IntendedDifference> intended) {
   for (const IntendedDifference& difference : intended) {

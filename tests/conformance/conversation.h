@@ -29,7 +29,7 @@ struct Conversation {
   wire::Transport transport = wire::Transport::kRc;
   End ends[2];
   std::vector<CapturedFrame> frames;
-  /// Bytes of the path MTU, as its longest messages show.
+  /// The path MTU in bytes, derived from the longest messages.
   uint32_t mtu = 1024;
 
   bool is_from(const CapturedFrame& frame, int end) const {
@@ -37,7 +37,7 @@ struct Conversation {
   }
 };
 
-/// All conversations of all captures of Linux rdma_rxe, but for those of the connection manager and
+/// All conversations of all captures of Linux rdma_rxe, except those of the connection manager and
 /// of multicast groups.
 std::vector<Conversation> read_conversations();
 

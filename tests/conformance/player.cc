@@ -30,7 +30,7 @@ uint32_t hash_of(std::span<const uint8_t> bytes) {
   return hash;
 }
 
-/// Everything of a frame that its sender's protocol decides.
+/// Describes all fields of a frame that its sender's protocol determines.
 std::string describe(const wire::Packet& packet, const Setting& setting) {
   const wire::OpcodeInfo& info = *wire::find_opcode(packet.bth.opcode);
   // A READ that is retransmitted for the rest of its answer begins a new answer in rocemu, as in
@@ -148,7 +148,7 @@ class Player {
                          .max_send_sge = 1,
                          .max_recv_sge = 1,
                          .max_inline_data = 0};
-    // QPNs are given out in order.
+    // QPNs are assigned in order.
     do {
       qpn_ =
           client_.create_qp({.pd = pd, .send_cq = cq, .recv_cq = cq, .type = type(), .cap = cap});
@@ -194,7 +194,7 @@ class Player {
     return 0;
   }
 
-  /// A reliable end that answers nothing has no QP any more.
+  /// A reliable end that does not answer any more has no QP any more.
   bool is_gone() const {
     return type() == abi::QpType::kRc &&
            std::ranges::none_of(talk_.frames,
@@ -223,8 +223,7 @@ class Player {
     return first.value_or(wire::Psn()).value();
   }
 
-  /// For each R_Key of the peer's requests a region over all that they name with it, under their
-  /// addresses.
+  /// For each R_Key in the peer's requests: a region that contains all addresses used with it.
   void share_memory(uint32_t pd) {
     for (const CapturedFrame& frame : talk_.frames) {
       if (talk_.is_from(frame, end_)) continue;
@@ -293,7 +292,7 @@ class Player {
     return messages;
   }
 
-  /// Everything whose first packet is not behind that PSN.
+  /// Posts all messages whose first packet is not after that PSN.
   void post_up_to(wire::Psn psn) {
     for (; posted_ < messages_.size(); ++posted_) {
       const Message& message = messages_[posted_];
@@ -343,7 +342,7 @@ class Player {
     client_.post_send(qpn_, wr);
   }
 
-  /// What the application has done when the peer's request comes.
+  /// Does what the application must have done before the peer's request arrives.
   void prepare_for(size_t index) {
     const CapturedFrame& frame = talk_.frames[index];
     if (frame.info().operation == Operation::kReadRequest) return fill_for_read(frame);
@@ -377,7 +376,7 @@ class Player {
     return bench_.memory.at(client_.id(), region.place + (va - region.begin), size);
   }
 
-  /// What the application had written there by then, as the answers show.
+  /// Writes the data that the application had written there by then. The responses show it.
   void fill_for_read(const CapturedFrame& request) {
     for (const CapturedFrame& frame : talk_.frames) {
       if (!talk_.is_from(frame, end_) || frame.info().operation != Operation::kReadResponse) {
@@ -393,7 +392,7 @@ class Player {
     }
   }
 
-  /// Only the first: what later atomics find, the earlier ones have left there.
+  /// Only for the first atomic: later ones find the result of the earlier ones.
   void fill_for_atomic(const CapturedFrame& request) {
     if (setting_.bad_rkey || !filled_.insert(request.packet.atomic.va).second) return;
     for (const CapturedFrame& frame : talk_.frames) {
@@ -408,7 +407,7 @@ class Player {
     }
   }
 
-  /// The frame as it was, with our R_Key in it.
+  /// Delivers the captured frame with our R_Key.
   void deliver(const CapturedFrame& frame) {
     wire::Packet packet = frame.packet;
     if (frame.info().has(ExtendedHeader::kReth)) {

@@ -1,5 +1,6 @@
-// Plays one end of a captured conversation with our engine: everything the other end sent comes at
-// its time, everything this end's application must have done is done in its place.
+// Plays one end of a captured conversation with our engine. The frames of the other end arrive at
+// their times, and the application's actions are done at the places where the captured application
+// must have done them.
 #pragma once
 
 #include <string>
@@ -9,7 +10,7 @@
 
 namespace rocemu::conformance {
 
-/// What a capture does not show of its programs.
+/// Facts about the programs that a capture does not show.
 struct Setting {
   uint8_t timeout = 14;
   uint8_t retry_cnt = 7;
@@ -21,8 +22,8 @@ struct Setting {
   uint32_t receive_size = 64 * 1024;  // bytes of each receive buffer
   uint64_t region_end = 0;  // not 0: the region ends so many bytes behind what a request names
   bool bad_rkey = false;    // the R_Keys of the requests name nothing
-  /// Frames were lost or overtook each other where the capture does not show it: what was sent
-  /// again, and when, cannot be known.
+  /// Frames were lost or reordered outside the captured part of the network, so the retransmissions
+  /// and their times cannot be known.
   bool disturbed = false;
   bool udp_port_is_known = true;  // not with rdma_cm, which makes it of TCP ports
 };

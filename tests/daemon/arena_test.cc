@@ -1,4 +1,4 @@
-// The memory that a client shares with the daemon: pieces of few segments, however many they are.
+// Tests the memory that a client shares with the daemon: many pieces need few segments.
 #include "emulator/daemon/base/arena.h"
 
 #include <fcntl.h>
@@ -126,7 +126,7 @@ TEST_F(ArenaTest, ASegmentCanNeitherShrinkNorGrowNorBeUnsealed) {
   EXPECT_EQ(fcntl(file, F_GET_SEALS) & kSeals, kSeals);
   EXPECT_NE(ftruncate(file, static_cast<off_t>(kPageSize)), 0);
   EXPECT_NE(ftruncate(file, 1 << 30), 0);
-  // A hole can be made in it, and is filled with zeroes when it is touched.
+  // A hole can be made in the memory, and reads as zeros when it is accessed.
   piece.data()[0] = std::byte{1};
   EXPECT_EQ(
       fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(kPageSize)),

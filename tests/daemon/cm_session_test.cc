@@ -1,5 +1,5 @@
-// Event channels of librdmacm at the daemon, against an engine that says yes to everything: what
-// depends on which events the program has read.
+// Tests librdmacm's event channels in the daemon, against an engine that accepts every request: the
+// behavior that depends on the events that the program has read.
 #include "emulator/daemon/rdmacm/cm_session.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ class Owner : public CmSessionOwner {
   int ends = 0;
 };
 
-/// A channel with both its ends.
+/// A channel with both of its ends.
 class Channel {
  public:
   Channel(RecordingEngine& engine, EventLoop& loop, Owner& owner, uint32_t number) : loop_(loop) {
@@ -73,7 +73,7 @@ class Channel {
     if (recv(reply.get(), &answer, sizeof answer, MSG_DONTWAIT) < 0) return {};
     return {answer.header.error, answer.events_reported};
   }
-  /// Number of the event's id; 0 if there is none.
+  /// Returns the number of the event's id; 0 if there is no event.
   uint32_t read_event() const {
     EventResponse event{};
     return recv(program.get(), &event, sizeof event, MSG_DONTWAIT) == sizeof event ? event.id : 0;
@@ -185,7 +185,7 @@ TEST_F(CmSessions, UnreadConnectRequestsOfAListenerGoWithIt) {
   channel.session->deliver(event_of(21, EventType::kConnectRequest, 7));
   EXPECT_EQ(channel.read_event(), 20u);
   EXPECT_EQ(channel.ask(Command::kDestroyId, abi::ucma::DestroyId{0, 7, 0}).events_reported, 1u);
-  // These are the listener, and the id that no program will ever know.
+  // These are the listener, and an id whose number no program will ever learn.
   EXPECT_EQ(recorder.cm_commands, (std::vector{Command::kDestroyId, Command::kDestroyId}));
 }
 

@@ -1,4 +1,4 @@
-// One JSON object per line, whatever comes in.
+// Tests that the answer to any input is one JSON object per line.
 #include "emulator/daemon/control/control_server.h"
 
 #include <gmock/gmock.h>

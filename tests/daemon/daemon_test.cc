@@ -1,4 +1,5 @@
-// The whole daemon with its engine, in a thread, spoken to as a provider does.
+// Tests the whole daemon with its engine, which runs in a thread. The test talks to it like a
+// provider.
 #include "emulator/daemon/daemon.h"
 
 #include <gmock/gmock.h>
@@ -214,8 +215,9 @@ TEST(Daemon, ShowsNoMoreCompletionsThanACqHolds) {
   EXPECT_EQ(daemon.command("show")["fabric"]["devices"][0]["cqs"][0]["waiting"], 16);
 }
 
-// Nothing is lost by the posts to a QP in RESET, and their WQEs are the client's own: it can post
-// as many as it likes. What others ask is answered long before all of them were looked at.
+// Posts to a QP in RESET lose nothing, and their WQEs belong to the client, which can post any
+// number of them. Requests of other clients are answered long before the daemon has read all of
+// them.
 TEST(Daemon, ReceiveDoorbellsOfOneClientDoNotKeepTheOthersWaiting) {
   constexpr uint32_t kSlots = 1 << 20, kBells = 64;
   const TempDir temp;
@@ -236,8 +238,8 @@ TEST(Daemon, ReceiveDoorbellsOfOneClientDoNotKeepTheOthersWaiting) {
   EXPECT_LT(greedy.client.doorbells().consumer.load(), kBells);
 }
 
-/// A TCP connection with more data under way than the other end has room for: close(2) of its last
-/// descriptor waits for that end, SO_LINGER seconds at most.
+/// A TCP connection with more data in flight than the other end can buffer: close(2) of its last
+/// descriptor waits for that end, for at most SO_LINGER seconds.
 class LingeringSocket {
  public:
   explicit LingeringSocket(int seconds) {
@@ -266,7 +268,7 @@ class LingeringSocket {
 TEST(Daemon, ADescriptorWhoseCloseWaitsKeepsNobodyWaiting) {
   const TempDir temp;
   UniqueFd sender, peer;
-  // Before the daemon looks at anything, so that it has the last descriptor.
+  // Runs before the daemon reads anything, so that the daemon has the last descriptor.
   RunningDaemon daemon(temp / "nic", "", [&](const std::string& device) {
     LingeringSocket socket(20);
     peer = std::move(socket.peer);
@@ -297,7 +299,7 @@ TEST(Daemon, AClientThatLeavesTakesItsObjectsWithIt) {
   const TempDir temp;
   RunningDaemon daemon(temp / "nic");
   { Endpoint gone(daemon.device(0)); }
-  // The answer comes from the same thread, but maybe before it has seen the end of the connection.
+  // The same thread answers, but maybe before it has noticed the end of the connection.
   nlohmann::json state = daemon.command("show");
   while (!state["clients"].empty()) state = daemon.command("show");
   EXPECT_TRUE(state["fabric"]["devices"][0]["qps"].empty());

@@ -1,4 +1,4 @@
-// A process that has no file descriptors left.
+// Puts the process into a state without free file descriptors.
 #pragma once
 
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 
 namespace rocemu::daemon {
 
-/// While it lives the process cannot have more than `more` descriptors beside those it has.
+/// While this object exists, the process can open at most `more` further descriptors.
 class DescriptorLimit {
  public:
   explicit DescriptorLimit(rlim_t more = 0) {

@@ -1,4 +1,4 @@
-// The command line: defaults, names and addresses, and one clear line for what is wrong.
+// Tests the command line: defaults, names and addresses, and one clear line for each error.
 #include "emulator/daemon/daemon_options.h"
 
 #include <gmock/gmock.h>

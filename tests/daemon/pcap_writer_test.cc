@@ -1,4 +1,4 @@
-// What we write, libpcap reads.
+// Tests that libpcap can read the files that we write.
 #include "emulator/capture/pcap_writer.h"
 
 #include <fcntl.h>
@@ -161,7 +161,7 @@ class PcapStream : public testing::Test {
     writer = std::make_unique<PcapWriter>(CaptureFile{"live", UniqueFd(ends[1]), -1, ""}, kStart,
                                           SlowReader::kMissesFrames);
   }
-  /// Far more than a pipe holds, and than may wait for its reader.
+  /// Writes far more than a pipe holds and than may wait for its reader.
   void write_too_much() {
     const std::vector<uint8_t> frame(4096);
     for (int i = 0; i < 20'000; ++i) EXPECT_TRUE(writer->write(at(0ns), frame));
@@ -181,7 +181,7 @@ TEST_F(PcapStream, LeavesFramesOutInsteadOfWaitingForItsReader) {
 TEST_F(PcapStream, IsGivenUpAtTheEndIfItsReaderTakesNothing) {
   write_too_much();
   EXPECT_FALSE(writer->finish());
-  EXPECT_THAT(writer->error(), HasSubstr("live: its reader takes no more"));
+  EXPECT_THAT(writer->error(), HasSubstr("live: its reader has stopped reading"));
   writer.reset();  // nor does this wait
 }
 
@@ -190,7 +190,7 @@ TEST_F(PcapStream, SaysThatItsReaderHasGone) {
   std::signal(SIGPIPE, SIG_IGN);
   writer->write(at(0ns), std::vector<uint8_t>(60));
   EXPECT_FALSE(writer->finish());
-  EXPECT_THAT(writer->error(), HasSubstr("live: its reader has gone"));
+  EXPECT_THAT(writer->error(), HasSubstr("live: its reader has exited"));
   EXPECT_TRUE(writer->write(at(0ns), std::vector<uint8_t>(60))) << "it is told once";
 }
 
@@ -217,7 +217,7 @@ TEST(CaptureFile, AFifoWithoutAReaderIsRefused) {
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
   const CaptureFile file = open_capture_file(path, {}, std::chrono::seconds(0));
   EXPECT_FALSE(file.fd);
-  EXPECT_THAT(file.error, HasSubstr(path + ": nobody reads this FIFO"));
+  EXPECT_THAT(file.error, HasSubstr(path + ": no program reads this FIFO"));
 }
 
 TEST(CaptureFile, ANameOfADescriptorIsThatDescriptor) {

@@ -1,4 +1,4 @@
-// An engine that does nothing but remember: the inputs as lines, requests answered by a function.
+// An engine that only records: it keeps the inputs as lines, and a function answers the requests.
 #pragma once
 
 #include <cstring>
@@ -23,7 +23,7 @@ class RecordingEngine : public EnginePort {
   std::function<engine::CmReply(const engine::CmCommand&)> cm_answer =
       [](const engine::CmCommand&) { return engine::CmReply{}; };
   std::function<void()> on_submit = [] {};
-  /// How many inputs came in each batch.
+  /// The number of inputs in each batch.
   std::vector<size_t> batches;
   size_t most = 1;  // WQEs of an input
 

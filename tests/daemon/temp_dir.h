@@ -1,4 +1,4 @@
-// A directory of the test's own that goes with it.
+// A directory for a test, which is removed with this object.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace rocemu::daemon {
 class TempDir {
  public:
   TempDir() {
-    // Short, since socket paths below it have 107 bytes.
+    // Short, since paths of sockets in it are limited to 107 bytes.
     std::string name = std::filesystem::temp_directory_path() / "rocemu-test-XXXXXX";
     if (mkdtemp(name.data()) == nullptr) ADD_FAILURE() << "mkdtemp failed";
     path_ = name;

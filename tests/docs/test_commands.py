@@ -43,10 +43,10 @@ NOT_RUN = {
     "my_tests/build/my_test": "so this is not built",
     "PYTHONPATH=$HOME": "and this is not there",
 }
-# The exit status of what is to fail, by what is in it.
+# The exit status of commands that must fail, by a part of the command.
 STATUSES = {
 }
-# What does not end by itself: a page of it that names the devices.
+# Commands that do not end by themselves. The page that lists the devices has them.
 SERVERS = {"prometheus-node-exporter": "http://localhost:9100/metrics"}
 NEEDS = ("lstopo-no-graphics", "prometheus-node-exporter", "mpirun", "tshark")
 
@@ -71,7 +71,8 @@ def commands_of(page):
 
 
 class Session:
-    """Commands one after the other, as in a terminal: the directory that one goes to is the next one's."""
+    """Runs commands one after the other, as in a terminal: each starts in the directory to which the previous one
+    changed."""
 
     def __init__(self, scratch):
         self.scratch = self.directory = pathlib.Path(scratch)
@@ -99,7 +100,7 @@ class Session:
         return self.background[-1]
 
     def run(self, command):
-        """Its exit status and output."""
+        """Returns its exit status and output."""
         place = self.scratch / "directory"
         result = subprocess.run(
             ["bash", "-c", f"{command}\nstatus=$?; pwd >{place}; exit $status"], cwd=self.directory,
@@ -145,13 +146,13 @@ class Commands(unittest.TestCase):
             page.write_text(text)
 
     def prepare(self, page, session):
-        """The files that the page shows by `cat`."""
+        """Creates the files that the page shows with `cat`."""
         for command in commands_of(page):
             if name := re.fullmatch(r"cat (\w+\.yaml)", command.text):
                 (session.scratch / name[1]).write_text(command.output + "\n")
 
     def page_of(self, process, address):
-        """Returns what the server says as soon as it answers."""
+        """Returns the answer of the server as soon as there is one."""
         deadline = time.monotonic() + TIMEOUT
         while process.poll() is None and time.monotonic() < deadline:
             try:
@@ -192,7 +193,7 @@ for _page in PAGES:
 
 
 class Words(unittest.TestCase):
-    """Commands of rocemu wherever a page has them, in blocks and in the text: all their options exist."""
+    """All options of rocemu commands exist, in blocks and in the text of any page."""
 
     def options(self, command, cache={}):
         if command not in cache:

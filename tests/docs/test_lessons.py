@@ -1,7 +1,5 @@
-"""Runs every command of docs/learn and compares what it prints with what the lesson shows.
-
-With ROCEMU_UPDATE_LESSONS=1 the lessons get what is printed. Process numbers differ from run to run.
-"""
+"""Runs every command of docs/learn and compares its output with the output in the lesson. With ROCEMU_UPDATE_LESSONS=1,
+writes the actual output into the lessons. Process numbers differ from run to run."""
 import os
 import pathlib
 import re
@@ -58,7 +56,7 @@ class Picture(unittest.TestCase):
             subprocess.run(run, cwd=scratch, check=True, stdout=subprocess.DEVNULL, timeout=TIMEOUT)
             drawn = subprocess.run(draw, cwd=scratch, check=True, stdout=subprocess.PIPE, text=True,
                                    timeout=TIMEOUT).stdout
-        # All processes are called the same in it.
+        # In it, all processes have the same name.
         drawn = re.sub(r"send\.py\[\d+\]", "send.py", drawn)
         if os.environ.get("ROCEMU_UPDATE_LESSONS"):
             picture.write_text(drawn)

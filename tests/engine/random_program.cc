@@ -192,7 +192,7 @@ RandomProgram::Peer RandomProgram::peer_of(size_t app, size_t qp) {
   return kPeers[app][qp];
 }
 
-// Both ends, or the one end of a QP whose peer is outside.
+// Connects both ends, or only one end of a QP whose peer is outside.
 void RandomProgram::connect(App& app, Qp& qp) {
   const auto index = static_cast<size_t>(&qp - app.qps.data());
   const Peer peer = peer_of(static_cast<size_t>(&app - apps_.data()), index);
@@ -273,7 +273,7 @@ void RandomProgram::deliver_frames() {
   step(engine::ReceivedFrames{burst});
 }
 
-/// Makes a frame from outside, which follows `before` others of its burst.
+/// Makes a frame from outside, which follows `before` other frames of its burst.
 std::vector<uint8_t> RandomProgram::make_frame(const App& app, uint32_t before) {
   const Qp& qp = app.qps[one_in(10) ? random(kQpsPerApp) : kOutsideIndex];
   uint32_t expected = 0, unacked = 0;
@@ -356,7 +356,7 @@ void RandomProgram::consume_or_arm(App& app) {
   memory_.taken[{app.id, engine::CqId{cq.handle}}] = cq.consumed;
 }
 
-/// Its memory has yet to be provided, or is there again.
+/// Makes the program's memory late, or available again.
 void RandomProgram::be_late(const App& app) {
   if (memory_.not_yet.insert(app.id).second) return;
   memory_.not_yet.erase(app.id);
@@ -373,12 +373,12 @@ void RandomProgram::advance() {
   step(engine::Tick{});
 }
 
-// Anything at all in the body; handles are small, so that some are real.
+// A command with random bytes as its body. Handles are small, so that some exist.
 void RandomProgram::garbage_command(App& app) {
   abi::Request::Body body{};
   for (uint8_t& byte : body.raw) byte = static_cast<uint8_t>(one_in(3) ? random(24) : 0);
   auto op = static_cast<Op>(random(20));
-  // These would take what the program itself works with.
+  // These commands would destroy objects that the program itself uses.
   if (op == Op::kDestroyQp || op == Op::kModifyQp || op == Op::kDeregMr || op == Op::kDestroyCq) {
     op = Op::kQueryQp;
   }

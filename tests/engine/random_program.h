@@ -1,5 +1,5 @@
-// A program of random inputs to one engine, made from a seed, and the invariants that hold whatever
-// it does. Run twice it has to give the same outputs, byte for byte.
+// A program of random inputs to one engine, made from a seed, and the invariants that must always
+// hold. Two runs must produce the same outputs, byte for byte.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +17,16 @@ namespace rocemu::test {
 
 class RandomProgram {
  public:
-  /// Recorded if a directory is given.
+  /// Records the program if a directory is given.
   explicit RandomProgram(uint64_t seed, const std::string& record_dir = "");
 
   void run(uint32_t inputs);
 
-  /// Every output, in order, as text; frames as hexadecimal bytes.
+  /// Returns all outputs, in order, as text; frames as hexadecimal bytes.
   const std::string& transcript() const { return transcript_; }
   /// Returns the violation of an invariant; empty if there is none.
   const std::string& broken() const { return broken_; }
-  /// That the program reached what it is for.
+  /// These numbers show that the program tested what it should.
   uint64_t completions() const { return completions_; }
   uint64_t successes() const { return successes_; }
 

@@ -1,4 +1,4 @@
-// The engine is a function of its inputs, and keeps its promises whatever they are.
+// Tests that the engine is a function of its inputs, and that its invariants hold for all inputs.
 #include "tests/engine/random_program.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ TEST(RandomPrograms, GiveTheSameOutputsTwiceAndKeepTheInvariants) {
   }
   RecordProperty("completions", std::to_string(completions));
   RecordProperty("successes", std::to_string(successes));
-  // The programs are no good if they only make errors.
+  // The programs are useless if they only cause errors.
   EXPECT_GT(completions, kSeeds * kInputs / 10);
   EXPECT_GT(successes, completions / 10);
 }

@@ -1,4 +1,4 @@
-// The scripts themselves: what they must not let slip by.
+// Tests the scripts themselves: which differences must make them fail.
 #include "tests/support/script.h"
 
 #include <gtest/gtest-spi.h>

@@ -1,11 +1,11 @@
-// A connection manager, what its consumers ask of it and what MADs its network brings, one record
-// after the other:
-//   0x00..0x7f   a call (the number modulo kCalls), for the latest connection there was
-//   0x80..0xff   the next 256 bytes as a MAD; with bit 0 that connection's ID is in its second
-//   word,
-//                with bit 1 in its first, so that a mutation need not guess it
-// Beyond that nothing crashes: what parses is emitted as what parses as the same, and when all is
-// destroyed, time removes all of it.
+// A connection manager with calls of its consumers and MADs from its network. The input is a
+// sequence
+// of records:
+//   0x00..0x7f   a call (the number modulo kCalls), for the latest connection
+//   0x80..0xff   the next 256 bytes as a MAD; bit 0 puts that connection's ID into its second word,
+//                bit 1 into its first, so that a mutation need not guess it
+// Apart from crashes it checks two properties: a MAD that is parsed and emitted again parses as the
+// same, and after all connections are destroyed, time removes all their state.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -32,7 +32,7 @@ struct Manager {
     finish_step();
   }
 
-  // Both ends of the captures that the corpus is made of are this device.
+  // The corpus is made from captures. Both of their ends are this device.
   static engine::FabricConfig config() {
     engine::FabricConfig config = engine::default_fabric(1);
     config.devices[0].addresses = {wire::IpAddress::from_v4(10, 7, 0, 1),

@@ -1,5 +1,5 @@
-// A QP of each type in each state (the first byte says which) and the frames that its network
-// brings: the rest, each behind two bytes of length, whose upper three bits are Flags.
+// A QP of each type in each state (selected by the first byte), and frames from its network: the
+// rest of the input, each frame after two bytes with its length, whose upper three bits are Flags.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Journals of any content: a replay comes to its end, to a difference or to an error that names the
-// place. Checksums are put right first, or hardly anything would get behind them.
+// Journals with any contents: a replay must reach its end, a difference, or an error that names the
+// place. Checksums are corrected first, since otherwise they would reject nearly all inputs.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>

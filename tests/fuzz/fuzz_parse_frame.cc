@@ -1,4 +1,5 @@
-// Any bytes as a frame: refused with a reason, or parsed into what emits and parses as the same.
+// Parses any bytes as a frame. A frame is refused with a reason; or it is parsed, and the emitted
+// result parses as the same.
 #include <cstdint>
 #include <cstdlib>
 #include <vector>

@@ -1,5 +1,5 @@
-// Scenario text of any content: it is rules, or an error that names the place; and what rules are
-// read are the same when they are read again.
+// Scenario text with any contents: the result is rules or an error that names the place. If the
+// rules are read again, they must be the same.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

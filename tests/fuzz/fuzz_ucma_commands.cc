@@ -1,11 +1,12 @@
-// Commands of librdmacm as programs might write them, on two event channels of one fabric, one
-// record after the other:
-//   0x00..0x7f   a command (the number modulo kNumbers, so that some do not exist); a byte of its
+// Commands of librdmacm as programs might write them, on two event channels of one fabric. The
+// input
+// is a sequence of records:
+//   0x00..0x7f   a command (the number modulo kNumbers, so that some do not exist); a byte for its
 //                size, a byte of Flags, and its bytes
-//   0x80..0xff   time passes, to the next deadline; with bit 0 the first device is removed, with
+//   0x80..0xff   time advances to the next deadline; with bit 0 the first device is removed, with
 //                bit 1 the second channel is closed and another one opened
-// Beyond that nothing crashes: a refused command has no response, none is longer than the room for
-// it, and when the channels are closed, time removes all that was there.
+// Apart from crashes it checks these properties: a refused command has no response, no response is
+// longer than its space, and after the channels are closed, time removes all state.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

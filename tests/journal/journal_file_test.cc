@@ -1,4 +1,4 @@
-// Journals as files: whole, cut off anywhere, damaged anywhere.
+// Tests journal files: complete, truncated at any place, and damaged at any place.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,8 @@ Header small_header() {
   return header;
 }
 
-/// Replays as far as it goes; the steps done, or nothing if the journal was refused.
+/// Replays as far as possible. Returns the number of executed steps, or nothing if the journal was
+/// refused.
 struct Outcome {
   uint64_t steps = 0;
   bool torn = false;
@@ -40,7 +41,7 @@ Outcome replay(Bytes contents) {
   return outcome;
 }
 
-/// The same without an engine, which is faster: whether all steps can be read.
+/// Does the same without an engine, which is faster. Returns whether all steps can be read.
 Outcome read(Bytes contents) {
   Outcome outcome;
   try {
@@ -57,7 +58,7 @@ Outcome read(Bytes contents) {
   return outcome;
 }
 
-/// One file in kReplayEach is also replayed by an engine.
+/// An engine also replays one file of kReplayEach.
 constexpr size_t kReplayEach = 499;
 
 TEST(JournalFile, GivesBackTheRecordsAndTheirPlaces) {

@@ -1,4 +1,4 @@
-// A replay does what was done, and finds the first thing that it does otherwise.
+// Tests that a replay repeats the recorded actions, and finds its first difference from them.
 #include "emulator/journal/replay.h"
 
 #include <gmock/gmock.h>
@@ -57,7 +57,7 @@ TEST(Replay, StopsBehindAFrameOrAnEvent) {
   }
 }
 
-/// The journal with another output in the record of step `index`.
+/// Returns the journal with another output in the record of step `index`.
 std::vector<std::byte> with_changed_completion(const Recorded& recorded, uint64_t* offset) {
   const daemon::TempDir dir;
   *offset = 0;
@@ -73,7 +73,7 @@ std::vector<std::byte> with_changed_completion(const Recorded& recorded, uint64_
         OutputReader outputs(step.outputs);
         for (size_t at = 0; auto output = outputs.next(); at = outputs.position()) {
           if (!std::holds_alternative<engine::Completion>(*output)) continue;
-          // Behind the kind, the client and the CQ: the wr_id.
+          // The wr_id is after the kind, the client and the CQ.
           const auto place = static_cast<size_t>(step.outputs.data() - body->data()) + at + 9;
           writer.buffer()[begin + place] ^= std::byte{1};
           *offset = reader.offset();

@@ -1,7 +1,7 @@
-// Every struct that a program passes to libibverbs, between guards, through the libibverbs and the
-// headers of this machine: the provider writes and reads as much of it as this version has, and
-// libibverbs finds what it looks for in the provider's objects. Calls each verb, and each function
-// of ibv_qp_ex and ibv_cq_ex. Run under `rocemu run`.
+// Tests every struct that a program passes to libibverbs, between guards, with the libibverbs and
+// the headers of this machine. The provider must write and read only the part that exists in this
+// version, and libibverbs must find its fields in the provider's objects. The tests call each verb,
+// and each function of ibv_qp_ex and ibv_cq_ex. Run under `rocemu run`.
 //
 // scripts/check-releases compiles this with the headers of other releases.
 #include <dlfcn.h>
@@ -67,7 +67,7 @@ TEST_F(CallerStructs, Queries) {
   Guarded<ibv_port_attr> port;
   ASSERT_EQ(ibv_query_port(context.get(), 1, port.get()), 0);
   EXPECT_EQ(port->state, IBV_PORT_ACTIVE);
-  // Programs that were compiled with old headers call the function itself, with 48 bytes.
+  // Programs that were compiled with old headers call the function directly, with 48 bytes.
   Guarded<std::array<unsigned char, 48>> old_port;
   ASSERT_EQ(
       (ibv_query_port)(context.get(), 1, reinterpret_cast<_compat_ibv_port_attr*>(old_port.get())),
@@ -271,7 +271,7 @@ TEST_F(CallerStructs, EventsAndCompletionQueues) {
   Guarded<std::array<ibv_wc, 2>> completions;
   EXPECT_EQ(ibv_poll_cq(polled.get(), 2, completions->data()), 1);
 
-  // An association error of a QP is an event.
+  // An association error of a QP causes an event.
   const ibv_qp* const failing = b.get();
   ASSERT_NO_FATAL_FAILURE(to_error(b.get()));
   const SrqPtr srq = [&] {
@@ -596,7 +596,7 @@ TEST_F(Builder, ReliableConnection) {
     expect_completed(kFlushDone, [&](ibv_qp_ex* with) { wr_flush(with, rkey, address(1), 8); });
   EXPECT_EQ(poll_for(cq.get(), 4).size(), 4u);  // the peer's receives
 
-  // TSO is of raw packet QPs: there are none.
+  // TSO is only for raw packet QPs, which do not exist here.
   EXPECT_EQ(create(IBV_QPT_RC, IBV_QP_EX_WITH_TSO), nullptr);
 }
 

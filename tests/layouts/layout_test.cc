@@ -180,7 +180,7 @@ class LayoutQp : public Layout {
     return OP(create_qp_ex)(context_, &wanted);
   }
 
-  /// To itself.
+  /// Connects the QP to itself.
   void connect() {
     ibv_qp_attr attr{};
     attr.qp_state = IBV_QPS_INIT;

@@ -1,4 +1,4 @@
-// Plays libibverbs as rdma-core has it, of the version that the macros PLAYED_... describe.
+// Imitates rdma-core's libibverbs of the version that the macros PLAYED_... describe.
 #include "tests/layouts/played_libibverbs.h"
 
 #include <infiniband/verbs.h>
@@ -17,7 +17,7 @@ PlayedLibibverbs played{.newest_public = PLAYED_NEWEST,
                         .port_attr_size = PLAYED_PORT_ATTR,
                         .operations = PLAYED_OPERATIONS};
 
-/// Bytes of ibv_qp_ex before its functions.
+/// The bytes of ibv_qp_ex before its functions.
 constexpr size_t kQpExHead = offsetof(ibv_qp_ex, wr_atomic_cmp_swp);
 constexpr size_t kContextHead = PLAYED_HEAD;
 
@@ -33,7 +33,7 @@ EXPORTED PlayedLibibverbs* played_libibverbs() {
   return &played;
 }
 
-/// There is such a function in the newest version of public symbols, or that would not exist.
+/// The newest version of public symbols needs a function, or the version would not exist.
 EXPORTED void played_newest() {}
 
 EXPORTED void NUMBERED(verbs_register_driver_, PLAYED_PRIVATE)(const void* driver) {

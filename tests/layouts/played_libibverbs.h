@@ -1,5 +1,5 @@
-// A libibverbs played by the test, of any of the versions that rocemu works with: what it has
-// learned of the plugin that was loaded beside it.
+// An imitation of libibverbs by the test, of any version that rocemu supports, and what it knows
+// about the plugin that was loaded together with it.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 namespace rocemu::layouts {
 
 inline constexpr size_t kMostOperations = 96;
-/// Its own members of verbs_context have this in every byte.
+/// All bytes of its own members of verbs_context have this value.
 inline constexpr unsigned char kOwnBytes = 0x5a;
 
 struct PlayedLibibverbs {

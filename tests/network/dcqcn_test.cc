@@ -1,4 +1,4 @@
-// The reaction point of DCQCN by its rules: Zhu et al., SIGCOMM 2015, section 3.
+// Tests the reaction point of DCQCN against its rules: Zhu et al., SIGCOMM 2015, section 3.
 #include "emulator/network/dcqcn.h"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ TEST(Dcqcn, DecaysAlphaWithoutCnps) {
   EXPECT_NEAR(flow.alpha(), std::pow(255.0 / 256, 10), 1e-6);
 }
 
-// Equation (3): five steps of fast recovery, each half of the way to the target.
+// Equation (3): five steps of fast recovery, each halfway to the target.
 TEST(Dcqcn, RecoversHalfOfTheWayInEachOfFiveSteps) {
   Dcqcn flow({.alpha_interval = 1s}, kLine);
   flow.on_cnp(at(0us));
@@ -115,13 +115,13 @@ TEST(Pacer, KeepsARateOverManyFrames) {
   // 1000 bytes at 7 Gbit/s take 1142.857 ns.
   for (int i = 0; i < 7000; ++i) pacer.sent(1000, 7'000'000'000, pacer.ready_at());
   EXPECT_NEAR(static_cast<double>(pacer.ready_at().time_since_epoch().count()), 8e6, 10);
-  // Idle time is not saved for later.
+  // Idle time cannot be used later.
   pacer.sent(1000, 1'000'000'000, at(1s));
   EXPECT_EQ(pacer.ready_at(), at(1s + 8us));
 }
 
-// Algorithm 1 of TIMELY: below T_low the rate grows, above T_high it falls by
-// beta * (1 - T_high / rtt), and between them by the gradient.
+// Algorithm 1 of TIMELY: below T_low the rate increases, above T_high it decreases by beta * (1 -
+// T_high / rtt), and between them it follows the gradient.
 TEST(Timely, FollowsTheRoundTrip) {
   Timely flow({}, kLine);
   flow.on_acknowledged(16384, 1000us, at(0us));

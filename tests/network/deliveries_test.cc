@@ -1,5 +1,5 @@
-// Network::next_delivery(): a caller that advances only then misses nothing, and wakes for nothing
-// on an idle network.
+// Tests Network::next_delivery(): a caller that advances only at that time misses no delivery, and
+// does not wake up on an idle network.
 #include <gtest/gtest.h>
 
 #include "tests/network/harness.h"
@@ -10,7 +10,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Advances whenever something may be seen, until `end`. Returns how often that was.
+/// Advances to each possible delivery, until `end`. Returns the number of these steps.
 int run_by_deliveries(Network& network, Log& log, Instant end) {
   int wakes = 0;
   while (const std::optional<Instant> next = network.next_delivery()) {
@@ -65,7 +65,8 @@ TEST(NextDelivery, IsNoneForAFrameThatIsPausedForGood) {
   EXPECT_EQ(log.deliveries.size(), 1u);
 }
 
-// The same networks, traffic and faults, advanced event by event and delivery by delivery.
+// The same networks, traffic and faults, advanced once event by event and once delivery by
+// delivery.
 TEST(NextDelivery, MissesNothingInRandomNetworks) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     Log logs[2];

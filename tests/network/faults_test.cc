@@ -1,4 +1,4 @@
-// Faults of links, switches and NICs, ECMP, TTL and ECN.
+// Tests faults of links, switches and NICs, ECMP, TTL and ECN.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -93,8 +93,8 @@ TEST(SwitchReboot, LosesItsFramesAndComesBack) {
 }
 
 TEST(PauseStorm, StopsTheInnocentToo) {
-  // Hosts 0 and 1 at s1 send to hosts 2 and 3 at s2; host 3 pauses. What waits for it fills s2's
-  // account of the trunk, and then s1 may not send to host 2 either.
+  // Hosts 0 and 1 at s1 send to hosts 2 and 3 at s2; host 3 pauses. The frames that wait for it use
+  // up s2's buffer for the trunk, and then s1 may not send to host 2 either.
   Patterns patterns;
   patterns.switches.pfc = {.xoff_bytes = 50'000, .xon_bytes = 30'000};
   Network network(dumbbell(2, 2, patterns), 1);
@@ -163,12 +163,12 @@ TEST(Ecn, MarksByTheQueueThatStaysBehind) {
   }
   run(network, log);
   ASSERT_EQ(log.deliveries.size(), 40u);
-  // Pair k comes k serializations after the first one, and a frame begins to leave at each of
-  // these times: until frame 20 leaves the queue grows by one frame each time. Marks begin when
-  // more than 5 frames stay behind, and end when as few do at the end.
+  // Pair k arrives k serializations after the first one, and at each of these times a frame begins
+  // to leave: until frame 20 leaves, the queue grows by one frame each time. Frames are marked
+  // while more than 5 frames are behind them, and at the end the queue becomes that short again.
   for (size_t i = 0; i < 40; ++i) {
     const uint64_t token = log.deliveries[i].token;
-    // The first of a pair begins to leave before the second one is there.
+    // The first frame of a pair begins to leave before the second one has arrived.
     const size_t arrived = std::min<size_t>(2 * i + 1, 40);
     const size_t behind = arrived - (i + 1);
     EXPECT_EQ(log.deliveries[i].is_marked, behind > 5 && token % 4 < 2) << i;
@@ -183,7 +183,8 @@ TEST(Ecn, MarksInProportionBetweenTheThresholds) {
   topology.nic.queue_bytes = 1u << 30;
   Network network(topology, 3);
   Log log;
-  // Host 1 fills the queue by 101 frames beside host 0's, which then keep it as long as it is.
+  // Host 1 fills the queue with 101 frames in addition to host 0's, which then keep its length
+  // constant.
   for (uint64_t i = 0; i < 101; ++i) network.inject(frame(100'000, 1, 2), at_ns(0));
   for (uint64_t i = 0; i < 20'000; ++i) {
     Packet packet = frame(i, 0, 2);

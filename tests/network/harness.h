@@ -1,4 +1,4 @@
-// Runs a Network by itself: a sink that remembers what happened, and senders that never pause.
+// Runs a Network alone: with a sink that records the events, and senders that never pause.
 #pragma once
 
 #include <map>
@@ -32,7 +32,7 @@ struct Loss {
   bool operator==(const Loss&) const = default;
 };
 
-/// Remembers everything.
+/// Records all events.
 class Log : public Sink {
  public:
   void deliver(uint64_t token, HostId host, Instant at, bool is_marked) override {
@@ -91,7 +91,7 @@ class Saturation : public Sink {
     now_ = end;
     network_.advance(end, *this);
   }
-  /// Forgets what was delivered so far.
+  /// Forgets all deliveries so far.
   void forget() {
     for (Flow& flow : flows)
       flow.delivered_bytes = flow.delivered_frames = flow.marked_frames = flow.lost_frames = 0;
@@ -130,7 +130,7 @@ class Saturation : public Sink {
   bool has_room_ = true;
 };
 
-/// Advances event by event until nothing is left to do, or `end`.
+/// Advances event by event until no work remains, or until `end`.
 inline void run(Network& network, Sink& sink, Instant end = at_ns(1'000'000'000'000)) {
   while (const std::optional<Instant> next = network.next_event()) {
     if (*next > end) break;

@@ -1,5 +1,5 @@
-// When frames arrive on an idle path. Expected times are the store-and-forward formula:
-// each of the path's links takes bytes * 8 / rate, and its delay.
+// Tests when frames arrive on an idle path. Expected times follow from the store-and-forward
+// formula: each link of the path takes bytes * 8 / rate, and its delay.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -55,8 +55,8 @@ TEST(Latency, CarriesFractionsOfPicosecondsFromFrameToFrame) {
     network.inject({.token = i, .from = 0, .to = 1, .bytes_on_wire = 1500}, at_ns(0));
   run(network, log);
   ASSERT_EQ(log.deliveries.size(), kFrames);
-  // The last one leaves the NIC after all have, and the switch once more after that. Rounding each
-  // frame to a picosecond would be off by up to 50 ns.
+  // The last frame leaves the NIC after all others, and then needs the time of one frame more at
+  // the switch. Rounding each frame to a picosecond would be wrong by up to 50 ns.
   const long double ns_of_one = 1500.0L * 8e9L / 7'000'000'007.0L;
   const auto expected = static_cast<int64_t>(std::ceil(ns_of_one * (kFrames + 1)));
   EXPECT_NEAR(static_cast<double>(log.deliveries.back().at.time_since_epoch().count()),
@@ -78,8 +78,8 @@ TEST(Latency, OfTwoHostsAtOneCableIsOneSerialization) {
 TEST(Latency, OfASmallFrameBehindABulkFlowIsTheQueueBeforeIt) {
   Network network(star(3), 1);
   Log log;
-  // Ten frames of host 0 and one of host 2 to host 1. The small frame comes to the switch before
-  // the first large one does, and leaves first.
+  // Ten frames of host 0 and one of host 2 to host 1. The small frame arrives at the switch before
+  // the first large one, and leaves first.
   for (uint64_t i = 0; i < 10; ++i)
     network.inject({.token = i, .from = 0, .to = 1, .bytes_on_wire = 4200}, at_ns(0));
   network.inject({.token = 99, .from = 2, .to = 1, .bytes_on_wire = 84}, at_ns(0));
@@ -88,7 +88,7 @@ TEST(Latency, OfASmallFrameBehindABulkFlowIsTheQueueBeforeIt) {
   ASSERT_EQ(log.deliveries.size(), 12u);
   EXPECT_EQ(log.deliveries[0].token, 99u);
   EXPECT_EQ(log.deliveries[0].at, at_ns(ceil_ns(2 * (84 * 80 + 500'000))));
-  // Frame 100 comes 84 bytes later than the first of host 0, which the port then is sending.
+  // Frame 100 arrives 84 bytes later than the first of host 0, which the port is sending then.
   EXPECT_EQ(log.deliveries[1].token, 0u);
   EXPECT_EQ(log.deliveries[1].at, at_ns(ceil_ns(2 * (4200 * 80 + 500'000))));
   EXPECT_EQ(log.deliveries[2].token, 100u);

@@ -1,4 +1,4 @@
-// Files of `--fabric`: what they say, and what is wrong in them.
+// Tests files of `--fabric`: the networks that they describe, and the errors in wrong files.
 #include "emulator/network/file/network_file.h"
 
 #include <gmock/gmock.h>
@@ -177,7 +177,7 @@ TEST(NetworkFileWarning, NamesTheHeadroomThatTheCableNeeds) {
 
 TEST(NetworkFileWarning, NamesWhatProbablyIsNotMeant) {
   EXPECT_THAT(warning_of("topology: {star: 4}\nnics: {dcqcn: default}\n"),
-              HasSubstr("switches do not mark; add ecn"));
+              HasSubstr("no switch marks frames; add ecn"));
   EXPECT_THAT(warning_of("topology: {star: 4}\nswitch: {ecn: {kmin: 200KB, kmax: 400KB, pmax: 1}, "
                          "pfc: {xoff: 100KB}}\n"),
               HasSubstr("before ECN marks"));

@@ -1,4 +1,4 @@
-// The engine on a simulated network: times, marks, CNPs and rates of two connected QPs.
+// Tests the engine on a simulated network: times, marks, CNPs and rates of two connected QPs.
 #include <gtest/gtest.h>
 
 #include "emulator/network/file/file_plan.h"
@@ -14,7 +14,7 @@ std::shared_ptr<const engine::NetworkPlan> plan(const std::string& yaml) {
   return network::parse_plan(yaml, "test", warnings);
 }
 
-/// Two hosts at a switch: 100 Gbit/s, so that a byte takes 80 ps, and 500 ns.
+/// Two hosts at a switch: 100 Gbit/s, so that a byte takes 80 ps, and a delay of 500 ns.
 PairOptions on_star(const std::string& more = "") {
   PairOptions options;
   options.network = plan("topology: {star: 2}\nlinks: {rate: 100Gbps, delay: 500ns}\n" + more);

@@ -1,4 +1,5 @@
-// Priority flow control, IEEE 802.1Qbb: no loss with the computed headroom, loss one byte below.
+// Tests priority flow control, IEEE 802.1Qbb: no loss with the computed headroom, and loss with one
+// byte less.
 #include <gtest/gtest.h>
 
 #include "emulator/engine/base/random.h"
@@ -33,7 +34,8 @@ Outcome fill_paused_port(const Topology& topology, bool is_reverse_busy = false)
   network.set_pause_storm(1, 3, true, at_ns(0));
   run(network, quiet);
   std::vector<Flow> flows = {{.from = 0, .to = 1, .bytes = kFrame}};
-  // To host 0 by another priority, so that each PFC frame to it waits for a large one.
+  // These frames to host 0 have another priority, so that each PFC frame to it waits for a large
+  // one.
   if (is_reverse_busy) flows.push_back({.from = 1, .to = 0, .bytes = kFrame, .dscp = 48});
   Saturation load(network, flows);
   load.run_until(at_ns(3'000'000));
@@ -79,7 +81,7 @@ TEST(Pfc, LosesNothingWithTheHeadroomForTheCable) {
   }
 }
 
-// needed_headroom() is an upper bound for frames of all sizes, whatever the moment.
+// needed_headroom() is an upper bound for frames of all sizes, at any time.
 TEST(Pfc, LosesNothingWhateverTheSizesAndTimesAre) {
   engine::Random random(7);
   for (int round = 0; round < 200; ++round) {
@@ -128,10 +130,10 @@ TEST(Pfc, OffDropsWhatDoesNotFitInTheBuffer) {
         {.token = i, .from = static_cast<HostId>(i % 2), .to = 2, .bytes_on_wire = kFrame},
         at_ns(0));
   run(network, log);
-  // Frames arrive in pairs, pair k at k serializations, and one leaves at each of these times,
-  // before the pair of the same time comes to... the buffer counts a frame until it begins to
-  // leave: when pair k is there, 2k arrived and k began to leave. It is full after 20 pairs; of
-  // each of the remaining 30 pairs one fits.
+  // Frames arrive in pairs, pair k after k serializations. At each of these times a frame begins to
+  // leave, before the pair of that time arrives. The buffer counts a frame until it begins to
+  // leave: when pair k has arrived, 2k frames have arrived and k have begun to leave. So it is full
+  // after 20 pairs, and of each of the remaining 30 pairs one frame fits.
   EXPECT_EQ(log.losses.size(), 30u);
   for (const Loss& loss : log.losses) EXPECT_EQ(loss.why, DropReason::kBufferFull);
   EXPECT_EQ(log.deliveries.size(), 70u);

@@ -1,4 +1,4 @@
-// Published behavior. Each test computes the figure that its source expects.
+// Tests published behavior. Each test computes the figure that its source expects.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -84,7 +84,7 @@ TEST(Published, DcqcnComesToRestAtItsFixedPoint) {
 }
 
 // Zhu et al., CoNEXT 2016, section 4 (theorem 2), and SIGCOMM 2015, figure 13: flows converge to
-// the same rate, whatever they begin with.
+// the same rate, from any initial rates.
 TEST(Published, TwoDcqcnFlowsConvergeToAFairShare) {
   Patterns patterns;
   patterns.hosts.rate_bps = kRate;
@@ -103,7 +103,7 @@ TEST(Published, TwoDcqcnFlowsConvergeToAFairShare) {
   EXPECT_GT((a + b) * 8 / 0.4, 0.95 * kRate * 1024 / (1024 + kFrameOverhead));
 }
 
-/// The mean rate of each flow on the wire, in Gbit/s, from 20 to 100 ms.
+/// Returns the mean rate of each flow on the wire, in Gbit/s, from 20 to 100 ms.
 std::vector<double> rates(const Topology& topology, RateScheme scheme,
                           const std::vector<FlowSpec>& flows) {
   FlowRun run(topology, 1, {.scheme = scheme, .payload_bytes = 1024});
@@ -122,7 +122,8 @@ std::vector<double> rates(const Topology& topology, RateScheme scheme,
 }
 
 // SIGCOMM 2015, section 2.2 and figure 3, the parking lot: H1 to H3 share a link to the receiver's
-// switch, and H4 is at that switch. PFC shares by port: H4 gets half, each other a sixth.
+// switch, and H4 is at that switch. PFC divides the rate by ports: H4 gets half, each other host a
+// sixth.
 TEST(Published, PfcAloneIsUnfairAndDcqcnIsNot) {
   Patterns patterns;
   patterns.hosts.rate_bps = patterns.trunks.rate_bps = kRate;
@@ -140,9 +141,9 @@ TEST(Published, PfcAloneIsUnfairAndDcqcnIsNot) {
   for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(controlled[i], 40.0 / 4, 40.0 / 4 * 0.2) << i;
 }
 
-// SIGCOMM 2015, section 2.2 and figure 4, the victim flow: H0 to H3 send to a receiver, and the
-// victim to another host, whose link is idle, over the same trunk. PFC stops the trunk, and the
-// victim gets what each of the others gets.
+// SIGCOMM 2015, section 2.2 and figure 4, the victim flow: H0 to H3 send to a receiver. The victim
+// sends over the same trunk to another host, whose link is idle. PFC stops the trunk, and the
+// victim gets only the same rate as each of the others.
 TEST(Published, PfcAloneHurtsAVictimAndDcqcnSparesIt) {
   Patterns patterns;
   patterns.hosts.rate_bps = kRate;
@@ -156,9 +157,9 @@ TEST(Published, PfcAloneHurtsAVictimAndDcqcnSparesIt) {
   EXPECT_GT(rates(topology, RateScheme::kDcqcn, flows)[0], 40.0 * 0.95);
 }
 
-// A ring of five switches, each host sending to the second next one: each buffer waits for the next
-// (Hu et al., "Deadlocks in Datacenter Networks: Why Do They Form, and How to Avoid Them", HotNets
-// 2016). Up-down routing has no cycle (Schroeder et al., Autonet, 1991).
+// A ring of five switches, in which each host sends to the second next one, so that each buffer
+// waits for the next (Hu et al., "Deadlocks in Datacenter Networks: Why Do They Form, and How to
+// Avoid Them", HotNets 2016). Up-down routing has no cycle (Schroeder et al., Autonet, 1991).
 TEST(Published, PfcDeadlocksInARingAndNotWithUpDownRouting) {
   Patterns patterns;
   patterns.switches.pfc = kPausing;
@@ -188,8 +189,8 @@ TEST(Published, PfcDeadlocksInARingAndNotWithUpDownRouting) {
   EXPECT_EQ(total(network, &PriorityCounters::drops), 0u);
 }
 
-// The interface holds a scheme that follows delays: TIMELY keeps a queue between T_low and T_high,
-// 50 and 500 us (SIGCOMM 2015, section 4.3), where flows without it fill the buffer.
+// The interface also allows a scheme that uses delays: TIMELY keeps a queue between T_low and
+// T_high, 50 and 500 us (SIGCOMM 2015, section 4.3), where flows without it fill the buffer.
 TEST(Published, TimelyKeepsTheDelayInItsBounds) {
   Patterns patterns;
   patterns.hosts.rate_bps = 10'000'000'000;

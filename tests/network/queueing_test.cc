@@ -1,4 +1,4 @@
-// Throughput and queue lengths against queueing theory.
+// Compares throughput and queue lengths with queueing theory.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -48,8 +48,8 @@ TEST(Incast, GivesEachOfEqualSendersTheSameShare) {
     EXPECT_NEAR(static_cast<double>(flow.delivered_bytes), 250'000'000.0 / 4, 250'000'000.0 / 40);
 }
 
-/// Mean time in the queue of a port that Poisson traffic of fixed-size frames comes to from many
-/// fast links.
+/// Measures the mean time in the queue of a port that gets Poisson traffic of fixed-size frames
+/// from many fast links.
 class PoissonLoad : public Sink {
  public:
   PoissonLoad(double load, uint64_t seed) : load_(load), random_(seed) {}
@@ -103,8 +103,8 @@ class PoissonLoad : public Sink {
   std::vector<Instant> injected_ = std::vector<Instant>(100'000);
 };
 
-// Pollaczek and Khinchine: of Poisson arrivals at a server that takes the same time for each,
-// rho^2 / (2 (1 - rho)) wait on average (Kleinrock, Queueing Systems, volume 1, 5.6).
+// Pollaczek and Khinchine: of Poisson arrivals at a server that needs the same time for each, rho^2
+// / (2 (1 - rho)) wait on average (Kleinrock, Queueing Systems, volume 1, 5.6).
 TEST(Queue, OfPoissonTrafficHasTheLengthOfMD1) {
   for (const double rho : {0.5, 0.7, 0.8}) {
     const double wait = PoissonLoad(rho, 42).mean_wait_ns();

@@ -1,4 +1,4 @@
-// Random networks, traffic and faults: what holds for all of them.
+// Tests invariants with random networks, traffic and faults.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ struct Recorded {
   uint64_t left = 0;
 };
 
-/// Some 2,000 frames, and faults among them. All links are up at the end, and no host pauses.
+/// About 2,000 frames, with faults. All links are up at the end, and no host pauses.
 Recorded play(uint64_t seed, bool with_faults) {
   RandomNetwork random(seed);
   const Topology topology = random.topology();
@@ -96,8 +96,8 @@ TEST(RandomNetworks, AreTheSameHoweverOftenTheyAreAdvanced) {
 }
 
 TEST(RandomNetworks, NeedRoomForWhatIsInFlightOnly) {
-  // A million frames one after another: never more than the two that the NIC's queue has room for,
-  // what is on links, and what waits in the switch.
+  // A million frames one after another. At any time there are at most the two in the NIC's queue,
+  // those on links, and those that wait in the switch.
   Network network(star(2), 1);
   Saturation load(network, {{.from = 0, .to = 1, .bytes = 84, .frames = 100'000}});
   size_t most = 0;

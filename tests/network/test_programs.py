@@ -30,7 +30,7 @@ switch:
 links: {rate: 100Gbps, delay: 500ns}
 topology: {star: 16}
 """
-# perftest takes its times from the processor's cycle counter, which some machines do not let be virtual.
+# perftest measures time with the processor's cycle counter, for which some machines do not allow virtual time.
 HAS_VIRTUAL_CYCLES = has_virtual_cycles()
 
 
@@ -39,7 +39,7 @@ def path_ns(payload, links):
 
 
 def tshark(capture, *names):
-    """These fields of each frame of a capture."""
+    """Returns these fields of each frame of a capture."""
     command = ["tshark", "-r", str(capture), "-T", "fields"]
     for name in names:
         command += ["-e", name]
@@ -48,7 +48,7 @@ def tshark(capture, *names):
 
 
 def times_of(capture, opcode):
-    """When frames with that opcode began to leave the port, in nanoseconds."""
+    """Returns when frames with that opcode began to leave the port, in nanoseconds."""
     times = []
     for time, found in tshark(capture, "frame.time_epoch", "infiniband.bth.opcode"):
         seconds, fraction = time.split(".")
@@ -58,7 +58,7 @@ def times_of(capture, opcode):
 
 
 def raw_frames(capture):
-    """The bytes of each frame as a list with one hexadecimal text."""
+    """Returns the bytes of each frame, as a list with one hexadecimal text."""
     data = capture.read_bytes()
     at, rows = 24, []
     while at < len(data):
@@ -69,7 +69,7 @@ def raw_frames(capture):
 
 
 def icrc(frame):
-    """The ICRC of a RoCEv2 frame over IPv4: IBTA vol 1, annex A17.3.3."""
+    """Returns the ICRC of a RoCEv2 frame over IPv4: IBTA vol 1, annex A17.3.3."""
     packet = bytearray(frame[14:-4])
     packet[1] = packet[8] = 0xff  # type of service, TTL
     packet[10:12] = b"\xff\xff"  # header checksum
@@ -79,13 +79,13 @@ def icrc(frame):
 
 
 def pair(tool, *options, server=0, client=1):
-    """The command that runs both sides of perftest, on these hosts."""
+    """Returns the command that runs both sides of perftest, on these hosts."""
     common = [tool, "-F", "-p", str(free_port()), *options]
     return [*PAIR, common[3], *common, "-d", f"rocemu{server}", "--", *common, "-d", f"rocemu{client}", "localhost"]
 
 
 def together(commands):
-    """The command that runs all of these at once."""
+    """Returns the command that runs all of these at the same time."""
     begun = (" ".join(str(word) for word in command) + ' & jobs="$jobs $!";' for command in commands)
     return ["sh", "-c", " ".join(begun) + " for job in $jobs; do wait $job || exit 1; done"]
 
@@ -107,12 +107,12 @@ class Programs(unittest.TestCase):
         return str(file)
 
     def ports(self, *names):
-        """A capture for each of these ports, and the options for them."""
+        """Returns a capture file for each of these ports, and the options for them."""
         captures = [self.directory / (name.replace(":", "-") + ".pcap") for name in names]
         return captures, [f"--capture-port={name}={file}" for name, file in zip(names, captures)]
 
     def counters(self, recording, port):
-        """The lines of `rocemu timeline --fabric --csv` about one port."""
+        """Returns the lines of `rocemu timeline --fabric --csv` about one port."""
         result = subprocess.run([ROCEMU, "timeline", "--fabric", recording, "--csv", "-"], check=True,
                                 capture_output=True, text=True)
         return [row for row in csv.DictReader(io.StringIO(result.stdout)) if row["port"] == port]
@@ -128,7 +128,7 @@ class Latency(Programs):
         forwarded, acknowledged = times_of(switch, opcode), times_of(server, ACKNOWLEDGE)
         self.assertEqual({after - before for before, after in zip(sent, forwarded, strict=True)},
                          {path_ns(headers + size, links=1)})
-        # The acknowledgement leaves when the message has arrived. Requests of the server go before it in its queue.
+        # The acknowledgement is sent when the message has arrived. Requests of the server are before it in its queue.
         answers = [after - before for before, after in zip(sent, acknowledged, strict=True)]
         self.assertEqual(min(answers), path_ns(headers + size, links=2))
         if not HAS_VIRTUAL_CYCLES:
@@ -150,7 +150,7 @@ class Latency(Programs):
         probe = pair("ib_send_lat", "-n", "100", "-s", "64", client=1)
         output = self.run_on("star-16", *together([bulk, probe]))
         longest = float(re.findall(r"^ 64 +100 +\S+ +(\S+)", output, re.MULTILINE)[0])
-        # PFC keeps the queue that the probe waits in below 512 KiB and what arrives after a pause.
+        # PFC limits the queue in which the probe waits to 512 KiB and the frames that arrive after a pause.
         self.assertGreaterEqual(1000 * longest, path_ns(64, links=2) - 5)
         self.assertLess(1000 * longest, path_ns(64, links=2) + 1.1 * 512 * 1024 * PS_PER_BYTE / 1000)
 

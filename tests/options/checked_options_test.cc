@@ -1,4 +1,4 @@
-// The options of a fabric, checked: limits, sizes, and what goes together.
+// Tests the checks of a fabric's options: limits, sizes, and valid combinations.
 #include "emulator/options/checked_options.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// The rows of the option table, and what the commands make of them.
+// Tests the rows of the option table, and how the commands use them.
 #include "emulator/options/option_table.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ std::set<std::string> options_in(const std::string& help) {
   return found;
 }
 
-/// Only --adversarial means another thing in another command: `rocemu explore` tries N seeds.
+/// Only --adversarial has a different meaning in another command: `rocemu explore` tries N seeds.
 TEST(OptionTable, HasOneRowForEachOption) {
   std::set<std::string> names;
   for (const Option& option : option_table()) {

@@ -38,7 +38,7 @@ void expect_refusal(const std::string& path, int error, const std::string& why) 
   ASSERT_TRUE(refusal) << path;
   EXPECT_EQ(refusal->error, error);
   EXPECT_THAT(refusal->why, HasSubstr(why));
-  // The kernel agrees. (What env(1) does not find, it reports itself.)
+  // The kernel's result is the same. (If env(1) does not find a program, it reports that itself.)
   if (refusal->why.find("looks for") == std::string::npos) {
     const char* const argv[] = {path.c_str(), nullptr};
     EXPECT_EQ(execv(path.c_str(), const_cast<char* const*>(argv)), -1);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kUnsupported = 2;
 
-/// Returns the status of a child that takes this title and then exits with `check()`.
+/// Returns the status of a child that sets this title and then exits with `check()`.
 template <class Check>
 int with_title(const std::vector<std::string>& arguments, Check check) {
   const pid_t child = fork();

@@ -1,4 +1,4 @@
-// The "#!" line as the kernel reads it: fs/binfmt_script.c, execve(2) "Interpreter scripts",
+// Tests the "#!" line as the kernel reads it: fs/binfmt_script.c, execve(2) "Interpreter scripts",
 // env(1).
 #include "emulator/os/programs/script_file.h"
 
@@ -57,9 +57,9 @@ TEST(ScriptFile, NamesTheProgramThatEnvIsToFind) {
       {"#!/usr/bin/env python3\n", "python3", true},
       {"#!/usr/bin/env -S python3 -u\n", "python3", true},
       {"#!/usr/bin/env\n", "", false},
-      // env searches "python3 -u", and reports that itself.
+      // env searches for "python3 -u", and reports that itself.
       {"#!/usr/bin/env python3 -u\n", "python3", false},
-      // The variable may be PATH, and an option's argument is no program.
+      // The variable may be PATH, and the argument of an option is not a program.
       {"#!/usr/bin/env -S PATH=/opt python3\n", "python3", false},
       {"#!/usr/bin/env -S -u HOME python3\n", "HOME", false},
   };

@@ -1,4 +1,4 @@
-// Tests which peer a socket without one waits for.
+// Tests for which peer a socket waits if it has none.
 #include "emulator/os/threads/socket_peers.h"
 
 #include <arpa/inet.h>

@@ -36,7 +36,7 @@ bool is_found(pid_t pid, int looks) {
   SpinningThreads threads;
   return is_found(threads, pid, looks);
 }
-/// Enough on the busiest machine.
+/// Enough checks on the busiest machine.
 constexpr int kManyLooks = 30'000;
 
 /// A compiler may remove a loop that has no effect ([intro.progress] of C++20). So this loop has an
@@ -65,7 +65,7 @@ class Shared {
   T* value_;
 };
 
-/// True once it is so.
+/// Waits until the condition is true.
 bool comes(const std::function<bool()>& condition) {
   const auto deadline = std::chrono::steady_clock::now() + 60s;
   while (!condition()) {
@@ -198,7 +198,7 @@ TEST(SpinningThreads, OneThatSleepsDoesNotSpin) {
 }
 
 #if defined(__x86_64__)
-/// epoll_wait(2) in a child, and what became of it.
+/// Calls epoll_wait(2) in a child, and reports its result.
 class WaitingChild {
  public:
   bool is_asleep() const {

@@ -56,7 +56,7 @@ class Pages(unittest.TestCase):
         return path
 
     def node(self, script, *arguments):
-        # Modules are looked for beside the script.
+        # Modules are searched beside the script.
         (self.scratch / "node_modules").symlink_to(MODULES)
         shutil.copy(HERE / script, self.scratch)
         result = subprocess.run(["node", self.scratch / script, *arguments], cwd=self.scratch,
@@ -73,7 +73,7 @@ class Pages(unittest.TestCase):
         return self.page("long", recording, "--kind", "frame", "--kind", "completion")
 
     def failed_expectation(self):
-        """The golden run of --expect, and the one that was not as it."""
+        """Returns the golden run of --expect, and the run that differed from it."""
         golden, failed = self.scratch / "golden", self.scratch / "failed"
         lockstep = ("--lockstep", "--expect", golden)
         command = COMMANDS["rnr-recovers"]()

@@ -11,7 +11,7 @@
 
 enum { ROOM = 4096 };
 
-// Prints what the program says of itself, and ends it with status 1.
+// Prints the program's message, and ends it with status 1.
 static inline void fail(const char* what, int error) {
   fprintf(stderr, "failed: %s: %s\n", what, strerror(error));
   exit(1);

@@ -111,7 +111,7 @@ THUNDERBOLT = {
     "port_lid": "1", "port_lmc": "0x00", "active_width": "8X (4)", "active_speed": "10.0 Gbps (4)",
 }
 
-# ibstat of openucx/ucx#11048; of it what ibv_devinfo has a line for.
+# ibstat of openucx/ucx#11048; only the values for which ibv_devinfo has a line.
 BNXT_RE = {"transport": "InfiniBand (0)", "fw_ver": "231.0.154.0", "port_cap_flags": "0x001d0000", "sm_lid": "0",
            "port_lid": "0", "port_lmc": "0x00"}
 

@@ -1,4 +1,4 @@
-"""`rocemu profile`, and what is said of profiles that are wrong."""
+"""`rocemu profile`, and the messages about wrong profiles."""
 import os
 import pathlib
 import subprocess
@@ -67,7 +67,7 @@ class Profiles(unittest.TestCase):
                     self.assertEqual(printed.get(line), value, f"{name}: {line}")
 
     def test_record_reads_sysfs_of_the_machine_too(self):
-        """The keys that `ibv_devinfo -v` has no lines for, on machines that rocemu makes up."""
+        """The keys that `ibv_devinfo -v` has no lines for, on machines that the test simulates."""
         for name in ("mlx5-cx6dx", "irdma-e810", "bnxt-re", "mlx4-cx3pro"):
             result = rocemu("run", "--private", "--profile", name, "--device", "nic7=127.0.0.1", "--", BIN / "rocemu",
                             "profile", "record", "--device", "nic7")
@@ -75,7 +75,7 @@ class Profiles(unittest.TestCase):
             self.write("mine.yaml", result.stdout)
             compared = rocemu("profile", "diff", name, "mine.yaml", directory=self.folder).stdout
             for line in compared.splitlines():
-                # The name was given, and what create_qp and post accept is nowhere to be read.
+                # The name was an argument, and the behavior of create_qp and post cannot be read anywhere.
                 self.assertRegex(line, r"^(key|identity\.(name|node_desc)|qp\.|post\.|mr\.|verbs\.|summary|name|"
                                        r"gids\.link_local_first)", name)
 
@@ -137,13 +137,13 @@ class Profiles(unittest.TestCase):
                       self.error_of("qp:\n  max_inline_data: 5000\n"))
         self.assertIn("wrong.yaml:3:17: least_inline 60 is more than max_inline_data 16",
                       self.error_of("qp:\n  max_inline_data: 16\n  least_inline: 60\n"))
-        self.assertIn("need 2 entries of the GID table, and gid_tbl_len is 1",
+        self.assertIn("need 2 entries of the GID table, but gid_tbl_len is 1",
                       self.error_of("port:\n  gid_tbl_len: 1\ngids:\n  types: [RoCE v1, RoCE v2]\nqp:\n  types: [RC]\n"))
         self.assertIn("atomics can be posted although atomic_cap is NONE",
                       self.error_of("device:\n  atomic_cap: NONE\npost:\n  opcodes: [SEND, ATOMIC_FETCH_AND_ADD]\n"))
 
     def test_names_that_are_no_file_names_are_errors(self):
-        """They become files and links of sysfs."""
+        """The names become names of files and links in sysfs."""
         for name in ("../../x%d", "a/b%d", ".x%d", "a b%d", "x", "%d" + "y" * 60, "x%d\\n"):
             self.assertIn("is not a pattern for names such as mlx5_%d", self.error_of(f'identity:\n  name: "{name}"\n'))
         for key in ("driver", "module"):

@@ -12,7 +12,7 @@ BIN = pathlib.Path(os.environ["ROCEMU_BIN"])
 ACTION = pathlib.Path(__file__).resolve().parents[2] / "action.yml"
 WITH_RC = ("generic", "rxe", "mlx5-cx5", "mlx5-cx6dx", "mlx4-cx3pro", "irdma-e810", "bnxt-re", "qedr", "hns-hip09",
            "erdma", "mana")
-# Program -> {profile: what its failure says}. Programs that need RC run with the profiles that have it.
+# Program -> {profile: its failure message}. Programs that need RC run with the profiles that have it.
 FAILURES = {
     "inline_256": {
         "irdma-e810": "ibv_create_qp: asked for 256 bytes of inline data, the device has 101",
@@ -94,12 +94,12 @@ class Programs(unittest.TestCase):
 
 
 class NothingPosted(unittest.TestCase):
-    MESSAGE = "rocemu: nothing was posted: the command made CQs or QPs on"
+    MESSAGE = "rocemu: nothing was posted: the command created CQs or QPs on"
 
     def test_is_reported_of_a_program_that_falls_back_to_tcp(self):
         result = run("tcp_instead", "irdma-e810")
         self.assertEqual(result.returncode, 0, result.stdout)
-        self.assertIn(self.MESSAGE + " irdma0 and ended without one work request", result.stdout)
+        self.assertIn(self.MESSAGE + " irdma0 and ended without a work request", result.stdout)
         self.assertNotIn(self.MESSAGE, run("tcp_instead_portable", "irdma-e810").stdout)
 
     def test_fails_with_strict(self):
@@ -157,7 +157,7 @@ class AllProfiles(unittest.TestCase):
     def test_refuse_files_of_one_run(self):
         result = run("inline_256", "all", "--record", "somewhere")
         self.assertEqual(result.returncode, 2)
-        self.assertIn("with --profile all there are many runs; leave out --record", result.stdout)
+        self.assertIn("--profile all makes several runs; leave out --record", result.stdout)
 
 
 class Action(unittest.TestCase):

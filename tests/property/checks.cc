@@ -21,7 +21,7 @@ std::string describe(uint32_t side, uint32_t connection, const abi::Cqe& cqe) {
 
 }  // namespace
 
-/// The QP that sends, or the one that receives, is in ERR; but for XRC it is the same.
+/// Puts the QP that sends, or the one that receives, into ERR. Except for XRC these are the same.
 void World::fail_qp(Half& half, bool sender) {
   const bool both = half.kind != Kind::kXrc;
   half.send_failed |= sender || both;
@@ -44,7 +44,7 @@ void World::on_completion(uint32_t side, const abi::Cqe& cqe) {
 void World::on_send_completion(uint32_t side, uint32_t connection, const abi::Cqe& cqe) {
   Half& half = sides_[side].halves[connection];
   const Half& peer = sides_[1 - side].halves[connection];
-  // A completion stands for all unsignalled ones before it, which succeeded.
+  // A completion also stands for all unsignaled requests before it, which succeeded.
   while (!half.sends.empty() && half.sends.front().wr_id != cqe.wr_id) {
     const Message skipped = std::move(half.sends.front());
     half.sends.pop_front();
@@ -130,7 +130,7 @@ void World::on_receive_completion(uint32_t number, uint32_t connection, const ab
   const std::string what = describe(number, connection, cqe);
   const auto found = std::ranges::find(posted, cqe.wr_id, &Receive::address);
   if (found == posted.end()) return fail(what + ", which is not posted");
-  // Before it there are only those that messages to other QPs are filling.
+  // The receives before it are only those that messages to other QPs are filling.
   if (found - posted.begin() >= half.receives->users) return fail(what + ", out of order");
   const Receive receive = *found;
   posted.erase(found);
@@ -194,7 +194,7 @@ void World::on_message(uint32_t number, uint32_t connection, const Receive& rece
 // ---- Events ---------------------------------------------------------------------------------
 
 void World::on_srq_limit(ReceiveQueue& queue) {
-  // Some of those that are posted may be in use.
+  // Some of the posted receives may be in use.
   if (queue.limit == 0 || queue.posted.size() >= queue.limit + queue.users) {
     fail("an event of a limit that is not reached");
   }
@@ -245,7 +245,7 @@ void World::check_end_of(uint32_t i, uint32_t c) {
   while (!half.sends.empty()) {
     const Message left = std::move(half.sends.front());
     half.sends.pop_front();
-    // Unsignalled ones at the end have succeeded in silence.
+    // Unsignaled requests at the end have succeeded without a completion.
     if (left.signalled || left.fate != WcStatus::kSuccess) {
       return wrong(fmt::format("no completion of {:#x}", left.wr_id));
     }

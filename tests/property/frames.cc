@@ -1,4 +1,4 @@
-// UC and UD: what each frame that arrives means.
+// UC and UD: the effects of each frame that arrives.
 #include <algorithm>
 
 #include "tests/property/world.h"
@@ -15,7 +15,7 @@ Half* receiver_of(Side& side, uint32_t qpn) {
 
 }  // namespace
 
-/// A frame leaves: the next packet of what was posted has its PSN.
+/// A frame is sent: it has the PSN of the next packet of the posted messages.
 void World::on_sent(uint32_t side, std::span<const uint8_t> frame) {
   const auto packet = wire::parse_frame(frame);
   Half* receiver = receiver_of(sides_[1 - side], packet->bth.dest_qpn);
@@ -71,7 +71,7 @@ void World::on_connection_packet(Side& side, Half& half, uint32_t psn) {
                       has_imm ? std::optional(message.imm) : std::nullopt});
 }
 
-// Annex A17.4.5.2: behind 20 bytes that mean nothing, the IPv4 header; then the message.
+// Annex A17.4.5.2: 20 undefined bytes, then the IPv4 header, then the message.
 void World::on_datagram(Side& side, Half& half, const Message& message,
                         std::span<const uint8_t> frame) {
   constexpr size_t kIpv4 = 20;

@@ -1,5 +1,5 @@
-// What a side's memory has to hold: bytes that the model knows, and places where it leaves open
-// what is there, since an operation failed half-way.
+// The expected contents of a side's memory: bytes that the model knows, and places with unknown
+// contents, since an operation failed in the middle.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ class Image {
   }
   void leave_open(uint64_t address, size_t size) { open_.emplace_back(address, size); }
 
-  /// The first address at which the memory is not as it has to be. `memory` may be the beginning.
+  /// Returns the first address with a wrong byte. `memory` may be only the beginning.
   std::optional<uint64_t> first_difference(std::span<const uint8_t> memory) {
     for (const auto& [address, size] : open_) set(address, memory.subspan(address - base_, size));
     const auto end = bytes_.begin() + static_cast<ptrdiff_t>(memory.size());

@@ -1,5 +1,5 @@
-// The link between two engines: frames take time, get lost, come twice and overtake each other, as
-// its seed says.
+// The link between two engines. Its seed determines how long frames take, and which are lost,
+// duplicated and reordered.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ class Network {
   /// The frame that arrives at next().
   Arrival take();
 
-  // So far.
+  // The counts so far.
   uint64_t frames = 0, lost = 0;
 
  private:
@@ -41,8 +41,8 @@ class Network {
   Link link_;
   engine::Random random_;
   std::multimap<engine::Instant, Arrival> under_way_;
-  /// What is sent again and again comes through in the end, or retry_cnt would run out
-  /// where nothing is wrong.
+  /// A frame that is sent again and again must arrive in the end, or retry_cnt would be exceeded
+  /// without an error.
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> losses_;  // by destination and PSN
 };
 

@@ -1,4 +1,4 @@
-// The operations of the applications, and the model's notes about them.
+// The operations of the applications, and how the model records them.
 #include <algorithm>
 #include <bit>
 
@@ -180,8 +180,8 @@ bool World::prepare_query(const Op& op, Message& message, test::SendWr& wr) {
   return true;
 }
 
-// Windows of type 2. Their owner binds them and takes them back when the peer does nothing with
-// them; the peer writes to them and may take them from the owner as well.
+// Windows of type 2. Their owner binds them, and invalidates them while the peer does not use them.
+// The peer writes to them and may also invalidate them.
 bool World::prepare_window(const Op& op, Message& message, test::SendWr& wr) {
   Side& side = sides_[op.side];
   Half& half = side.halves[op.connection];

@@ -1,4 +1,4 @@
-// Random verb programs: what two connected applications do, and what their link does to them.
+// Random verbs programs: the actions of two connected applications, and the faults of their link.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ enum class Kind : uint8_t {
 inline bool is_reliable(Kind kind) {
   return kind != Kind::kUc && kind != Kind::kUd;
 }
-/// Its receives are in a queue that others use as well.
+/// Its receives are in a queue that others also use.
 inline bool is_shared(Kind kind) {
   return kind == Kind::kRcShared || kind == Kind::kXrc;
 }

@@ -1,5 +1,6 @@
-// Random programs of two connected applications, over RC, XRC, UC and UD and a link that loses,
-// doubles and reorders frames: memory and completions equal a simple model's.
+// Runs random programs of two connected applications, over RC, XRC, UC and UD and a link that
+// loses, duplicates and reorders frames. Their memory and completions must equal those of a simple
+// model.
 #include <fmt/format.h>
 #include <rapidcheck.h>
 
@@ -19,7 +20,7 @@ using rocemu::property::Link;
 using rocemu::property::Op;
 using rocemu::property::Program;
 
-/// Around the multiples of the MTU, where mistakes are.
+/// Sizes near the multiples of the MTU, where errors are likely.
 Gen<uint32_t> sizes() {
   return gen::map(gen::pair(gen::inRange(0, 6), gen::inRange(-1, 2)), [](std::pair<int, int> p) {
     return static_cast<uint32_t>(

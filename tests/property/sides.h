@@ -81,14 +81,14 @@ struct Fragment {
   uint32_t number = 0;
   bool last = false;
 };
-/// A completion that is due.
+/// A completion that must still arrive.
 struct Due {
   uint64_t wr_id = 0;
   uint32_t byte_len = 0;
   std::optional<uint32_t> imm;
 };
 
-/// A connection as one side has it.
+/// One side's view of a connection.
 struct Half {
   Kind kind{};
   uint32_t send_qpn = 0, recv_qpn = 0;  // the same but for XRC
@@ -109,7 +109,8 @@ struct Half {
   bool stopped = false;                           // in SQE
   bool told_last_wqe = false;
   std::optional<uint64_t> refused;  // the peer's message that no receive was long enough for
-  // UC and UD: what is sent, what the network may bring, and how far a message has come.
+  // UC and UD: packets to send, packets that the network may deliver, and the received part of a
+  // message.
   std::deque<Fragment> to_send;
   std::map<uint32_t, Fragment> by_psn;
   bool in_message = false;
@@ -133,10 +134,9 @@ struct Side {
   std::span<uint8_t> memory(uint64_t address, size_t size) {
     return bench->memory.at(client->id(), address, size);
   }
-  /// A piece of memory that nothing else uses, with a gap behind it, so that a byte too many is
-  /// seen.
+  /// Returns memory that nothing else uses. A gap after it shows if a byte too many is written.
   uint64_t take_memory(size_t size);
-  /// SRQs are of the first PD.
+  /// SRQs belong to the first PD.
   const test::Mr& mr_of_sends(const Half& half) const { return mrs[half.pd]; }
   const test::Mr& mr_of_receives(const Half& half) const {
     return mrs[is_shared(half.kind) ? 0 : half.pd];
@@ -159,10 +159,10 @@ constexpr uint64_t handle_of(uint32_t connection) {
 }
 inline constexpr uint64_t kSrqHandle = 1, kXrcSrqHandle = 2;
 
-/// Makes everything and connects it; false if something was refused.
+/// Creates and connects everything. Returns false if something was refused.
 bool set_up(const Program& program, Sides& sides);
 
-/// Bytes that a READ of `side`'s constant part brings.
+/// The bytes that a READ of `side`'s constant part returns.
 std::vector<uint8_t> constant_of(uint32_t side);
 
 }  // namespace rocemu::property

@@ -1,10 +1,10 @@
-// Runs a program on two engines, and beside it on a model that knows what each operation means. The
-// model is simple because no two operations of a program touch the same bytes, but for those of one
-// connection whose order the specification fixes.
+// Runs a program on two engines, and in parallel on a model that knows the effects of each
+// operation. The model is simple because no two operations of a program access the same bytes,
+// except operations of one connection whose order is defined by the specification.
 //
-// Over a reliable connection every message arrives once, and a mistake ends the connection. Of UC
-// and UD the model follows the frames that the network brings: a message is there when, and as
-// often as, all its packets came in a row and a receive was posted for it.
+// Over a reliable connection every message arrives once, and an error ends the connection. For UC
+// and UD the model follows the frames that the network delivers: a message is received as often as
+// all its packets arrived consecutively while a receive was posted for it.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,8 @@ class World {
   // Executes an operation of an application: operations.cc.
   void execute(const Op& op);
   void post_send(const Op& op);
-  /// Fills in what the act means, for the engine and for the model; false if it means nothing now.
+  /// Determines the effect of the act, for the engine and for the model. Returns false if it has
+  /// none now.
   bool prepare(const Op& op, Message& message, test::SendWr& wr);
   bool prepare_payload(const Op& op, Message& message, test::SendWr& wr);
   bool prepare_query(const Op& op, Message& message, test::SendWr& wr);

@@ -36,7 +36,7 @@ class Carry : public testing::Test {
   static ibv_sge sge(const void* address, uint32_t length) {
     return {reinterpret_cast<uint64_t>(address), length, kLkey};
   }
-  /// Returns the bytes that follow the list of the WQE that this posts.
+  /// Posts the request, and returns the bytes that follow the list of its WQE.
   std::string carried_by(ibv_send_wr wr) {
     ibv_send_wr* bad;
     const auto index = static_cast<uint32_t>(queues_.qp->send.posted);
@@ -86,7 +86,7 @@ TEST_F(Carry, NothingOfAnEmptyMessage) {
   EXPECT_EQ(carried_by(wr_), "");
 }
 
-// IBTA vol 1, 10.8.3.3: the READ before it may still be placing the data.
+// IBTA vol 1, 10.8.3.3: the READ before it may still be writing the data.
 TEST_F(Carry, NothingBehindAFence) {
   wr_.send_flags = IBV_SEND_FENCE;
   EXPECT_EQ(carried_by(wr_), "");
@@ -97,7 +97,7 @@ TEST_F(Carry, NothingThatIsToBeReceived) {
   EXPECT_EQ(carried_by(wr_), "");
 }
 
-// What the key allows is for the daemon to say, which completes in error what it does not.
+// The daemon checks the key's rights, and completes a request that exceeds them with an error.
 TEST_F(Carry, NothingOutsideOfARegion) {
   sge_.addr = reinterpret_cast<uint64_t>(memory_) - 1;
   EXPECT_EQ(carried_by(wr_), "");
@@ -157,7 +157,7 @@ class CarryInASlot : public Carry {
 
   CarryInASlot() { sge_ = sge(memory_ + 3, kLength); }
 
-  /// The slot that the WQE names which this posts; 0 for none.
+  /// Posts the request, and returns the slot that its WQE names; 0 for none.
   uint32_t slot_of(ibv_send_wr wr) {
     ibv_send_wr* bad;
     const auto index = static_cast<uint32_t>(queue().posted);
@@ -239,8 +239,8 @@ TEST_F(CarryInASlot, NotOfMemoryThatIsNotThere) {
   munmap(pages, kPageSize);
 }
 
-// The daemon gives the memory of a QP's queue to another before the QP is gone here, and a bind has
-// the number of its window in the place of a slot's.
+// The daemon gives the memory of a QP's queue to another QP before this process has removed the QP,
+// and a bind has its window's number where other requests have the slot's.
 TEST_F(CarryInASlot, IsKnownWithoutALookAtTheQueue) {
   const uint32_t slot = slot_of(wr_);
   slot_of(wr_);

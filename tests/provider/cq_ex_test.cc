@@ -1,4 +1,5 @@
-// The functions of an ibv_cq_ex, ibv_create_cq_ex(3), over a completion queue that the test fills.
+// Tests the functions of an ibv_cq_ex, ibv_create_cq_ex(3), with a completion queue that the test
+// fills.
 #include <gtest/gtest.h>
 
 #include <ctime>
@@ -68,8 +69,8 @@ TEST_F(CqEx, NextGoesThroughTheCompletionsUntilThereAreNoMore) {
   EXPECT_EQ(queues_.qp->send.released, 4u);
 }
 
-// A thread that posts into the place of the first while the second is looked at: the completion of
-// that must find room.
+// A thread posts into the slot of the first request while the second completion is being read: its
+// completion must find room.
 TEST_F(CqEx, ThereIsRoomForACompletionAsSoonAsForItsWorkRequest) {
   for (uint32_t i = 1; i <= 2; ++i) queues_.complete(queues_.completion(i, i));
   ASSERT_EQ(start(), 0);

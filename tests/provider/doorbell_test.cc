@@ -35,7 +35,7 @@ class Doorbells : public testing::Test {
     close(connection_[1]);
     connection_[1] = -1;
   }
-  /// How often the daemon was woken since the last call.
+  /// Returns how often the daemon was woken since the last call.
   uint64_t wake_ups() const {
     uint64_t count = 0;
     return read(wake_fd_, &count, sizeof(count)) == sizeof(count) ? count : 0;

@@ -1,4 +1,4 @@
-// A context of the provider that is connected to a daemon played by the test, without libibverbs.
+// A context of the provider without libibverbs. It is connected to a daemon that the test imitates.
 #pragma once
 
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-// A runtime directory with a socket for device 0, answered by a thread as the test says.
+// A runtime directory with a socket for device 0, which a thread answers as the test specifies.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// A context, a CQ, a QP and an SRQ as the provider has them, over memory that the test can look
-// into and without a daemon: the test plays it.
+// A context, a CQ, a QP and an SRQ of the provider without a daemon, in memory that the test can
+// read. The test takes the daemon's place.
 #pragma once
 
 #include <sys/eventfd.h>

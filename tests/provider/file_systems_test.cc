@@ -1,4 +1,4 @@
-// Which mapped files the daemon may have to wait for.
+// Tests for which mapped files the daemon may have to wait.
 #include "verbs_provider/context/file_systems.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ TEST(FileSystems, DisksAndMemoryAreLocal) {
   }
 }
 
-/// A page of memory that is unmapped again.
+/// A page of memory that is unmapped at the end.
 class Page {
  public:
   explicit Page(int flags, int file = -1)
@@ -81,7 +81,7 @@ TEST(FileSystems, NobodyWaitsForAMemoryFile) {
   close(file);
 }
 
-// /proc/self/maps cannot be opened then.
+// Then /proc/self/maps cannot be opened.
 TEST(FileSystems, NobodyWaitsForMemoryWithoutDescriptorsLeft) {
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);

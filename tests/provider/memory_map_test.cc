@@ -1,4 +1,4 @@
-// What /proc/self/maps says of memory that the test has made, in either way.
+// Tests what both ways to read /proc/self/maps report about memory that the test has created.
 #include "verbs_provider/context/memory_map.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ struct Way {
   friend void PrintTo(const Way& way, std::ostream* to) { *to << way.name; }
 };
 
-/// Five pages: own, read-only, nothing, a file's shared, a file's private.
+/// Five pages: private, read-only, unmapped, shared mapping of a file, private mapping of a file.
 class MemoryMap : public testing::TestWithParam<Way> {
  protected:
   MemoryMap() : file_(memfd_create("test", MFD_CLOEXEC)) {
@@ -140,7 +140,7 @@ TEST_P(MemoryMap, ReadsLongMaps) {
   munmap(many, kPages * kPageSize);
 }
 
-// The first falls back to the second where the kernel is too old for it.
+// The first way uses the second on kernels that are too old for it.
 INSTANTIATE_TEST_SUITE_P(By, MemoryMap,
                          testing::Values(Way{"Query", for_each_mapped},
                                          Way{"Text", for_each_mapped_by_text}),

@@ -1,4 +1,4 @@
-// ibv_poll_cq(3) and ibv_req_notify_cq(3) over a completion queue that the test fills.
+// Tests ibv_poll_cq(3) and ibv_req_notify_cq(3) with a completion queue that the test fills.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -145,8 +145,8 @@ int64_t now_ns() {
 TEST_F(PollCq, WhoIsFarAheadSaysWhenToWakeIt) {
   in_new_thread([this] {
     for (int i = 0; i < 65; ++i) note_poll(queues_.cq.get());
-    // A completion every 20 us; later than now, so that the time the test takes makes no
-    // difference.
+    // A completion every 20 us, at times in the future, so that the duration of the test has no
+    // influence.
     const int64_t begin = now_ns() + 60'000'000'000;
     for (int64_t at = begin; at < begin + 10'000'000; at += 20'000) {
       backlog().completions_to_await(at);
@@ -159,13 +159,13 @@ TEST_F(PollCq, WhoIsFarAheadSaysWhenToWakeIt) {
   });
 }
 
-/// This thread's yields take a time slice each.
+/// The yields of this thread take a time slice each.
 void find_a_crowd() {
   for (uint32_t i = 0; i < kWaitConstants.long_turns; ++i) wait_policy().gave_way(4'000'000);
   wait_policy().finds();
 }
 
-// It polls until nothing is there, asks for the next event, and polls once more; then it blocks.
+// It polls until the CQ is empty, requests the next event, and polls once more; then it blocks.
 TEST_F(PollCq, InACrowdAProgramThatWaitsForEventsIsNotHeldUp) {
   in_new_thread([this] {
     find_a_crowd();
@@ -190,7 +190,7 @@ TEST_F(PollCq, InACrowdTheNextCompletionWakes) {
   });
 }
 
-/// How many of these polls, none of which may find anything, announce a sleep to the daemon.
+/// Returns how many of these polls, which must find nothing, announce a sleep to the daemon.
 int sleeps_in(abi::CqRing& ring, int polls, const std::function<int()>& poll, int nothing) {
   int sleeps = 0;
   for (int i = 0; i < polls; ++i) {
@@ -200,12 +200,12 @@ int sleeps_in(abi::CqRing& ring, int polls, const std::function<int()>& poll, in
   return sleeps;
 }
 
-// Each earns 1 us, and a sleep costs 850 us. Any number of sleeps would be possible without that:
-// a million polls of 1 ms each take a quarter of an hour.
+// Each poll earns 1 us, and a sleep costs 850 us. Without this limit the number of sleeps would be
+// unlimited: a million polls of 1 ms each take a quarter of an hour.
 TEST_F(PollCq, InACrowdFewPollsSleep) {
   in_new_thread([this] {
     find_a_crowd();
-    // The rounds before it looks as if this were its only CQ sleep for 100 us.
+    // The rounds before it appears to poll only this CQ sleep for 100 us.
     const int sleeps = sleeps_in(
         *queues_.cq->ring, 20'000, [this] { return poll(); }, 0);
     EXPECT_GT(sleeps, 1);

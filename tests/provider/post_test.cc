@@ -1,4 +1,4 @@
-// ibv_post_send(3) and ibv_post_recv(3) over work queues that the test looks into.
+// Tests ibv_post_send(3) and ibv_post_recv(3) with work queues that the test reads.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -130,7 +130,7 @@ TEST_F(PostBind, WritesWhatToBindToWhat) {
   EXPECT_EQ(wqe.bind.access, static_cast<uint32_t>(IBV_ACCESS_REMOTE_WRITE));
 }
 
-// As with mlx5, irdma and rxe: the low 8 bits are the program's, the others the window's.
+// As with mlx5, irdma and rxe: the low 8 bits belong to the program, the others to the window.
 TEST_F(PostBind, GivesTheWindowItsNewKeyAtOnce) {
   wr_.bind_mw.rkey = 0xabcdef55;
   ASSERT_EQ(send(&wr_), 0);
@@ -244,7 +244,8 @@ TEST_F(Post, RefusesTooManySges) {
   expect_refused(EINVAL);
 }
 
-// What is posted is what the engine carries out (tests/engine/transport/post_send_table_test.cc).
+// The provider accepts the requests that the engine executes
+// (tests/engine/transport/post_send_table_test.cc).
 TEST(PostSendTable, IsWhatCanBePosted) {
   for (const ibv_qp_type type :
        {IBV_QPT_UD, IBV_QPT_UC, IBV_QPT_RC, IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV}) {
@@ -258,7 +259,7 @@ TEST(PostSendTable, IsWhatCanBePosted) {
       std::memcpy(&wr.opcode, &opcode, sizeof opcode);
       if (type == IBV_QPT_UD) wr.wr.ud.ah = &ah;
       if (opcode == IBV_WR_BIND_MW) wr.bind_mw = {&window, 1, {&mr, 0, 0, 0}};
-      // FLUSH has a builder only: ibv_send_wr has no place for what it needs.
+      // FLUSH can only be posted with a builder: ibv_send_wr has no fields for its parameters.
       const bool can_be_posted = test::device_supports(static_cast<abi::QpType>(type), opcode) &&
                                  opcode != static_cast<uint32_t>(abi::WrOpcode::kFlush);
       ibv_send_wr* bad = nullptr;

@@ -1,4 +1,4 @@
-// Which process this is, as fork() sees it, and what must not be done in a child.
+// Tests how the provider recognizes its process after fork(), and what it must not do in a child.
 #include "verbs_provider/base/process.h"
 
 #include <gtest/gtest.h>
@@ -48,13 +48,14 @@ TEST(Process, IsAnotherAfterACloneThatTheCLibraryDoesNotKnowOf) {
   EXPECT_EQ(status, 0);
 }
 
-/// A memory file of one page, as the daemon's.
+/// Creates a memory file of one page, like the daemon's.
 int page_of_a_file() {
   const int file = memfd_create("test", MFD_CLOEXEC);
   return ftruncate(file, 4096) == 0 ? file : -1;
 }
 
-// The parent's mapping is not in the child, but something else may be.
+// The parent's mapping does not exist in the child, but the child may have mapped other memory
+// there.
 TEST(SharedMemory, IsUnmappedOnlyWhereItWasMapped) {
   const int file = page_of_a_file();
   SharedMemory memory;
@@ -73,7 +74,7 @@ TEST(SharedMemory, IsUnmappedOnlyWhereItWasMapped) {
   EXPECT_EQ(msync(place, 4096, MS_ASYNC), -1) << "it is still mapped";
 }
 
-// What ContextOps has is what the application calls.
+// The application calls the functions of ContextOps.
 TEST(Verb, ReturnsItsErrorInErrnoToo) {
   FakeQueues queues;
   queues.daemon_dies();

@@ -1,4 +1,4 @@
-// ibv_resize_cq(3) and ibv_modify_cq(3) as the daemon sees them.
+// Tests the requests of ibv_resize_cq(3) and ibv_modify_cq(3) to the daemon.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -16,7 +16,7 @@ namespace {
 
 using test::Answer;
 
-/// Memory of a CQ, as the daemon makes it: here all of a segment.
+/// Memory of a CQ as the daemon creates it; here it is a whole segment.
 struct CqMemory {
   explicit CqMemory(uint32_t entries)
       : size(sizeof(abi::CqRing) + entries * sizeof(abi::Cqe)),
@@ -51,7 +51,8 @@ class ResizeCq : public testing::Test {
   }
   ~ResizeCq() override { EXPECT_EQ(destroy_cq(cq_), 0); }
 
-  // The daemon is a thread, and ThreadSanitizer does not see that its socket orders the two.
+  // The daemon is a thread, and ThreadSanitizer does not see that its socket orders the two
+  // threads.
   void set_refusal(int error) {
     const std::scoped_lock lock(mutex_);
     refuse_ = error;
@@ -118,7 +119,7 @@ TEST_F(ResizeCq, OfNoEntriesIsRefused) {
   EXPECT_NE(last().op, abi::Op::kResizeCq);
 }
 
-// The daemon has moved the completions to where we cannot look.
+// The daemon has moved the completions to memory that we cannot read.
 TEST_F(ResizeCq, WhoseMemoryCannotBeUsedEndsTheCq) {
   too_small_ = true;
   EXPECT_EQ(resize_cq(cq_, 5), EIO);

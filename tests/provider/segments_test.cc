@@ -1,4 +1,4 @@
-// The memory that the daemon shares with a context.
+// Tests the memory that the daemon shares with a context.
 #include "verbs_provider/base/segments.h"
 
 #include <gtest/gtest.h>

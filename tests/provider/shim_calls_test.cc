@@ -1,4 +1,4 @@
-// The replaced functions of libc, as the test program itself calls them.
+// Tests the replaced functions of libc, which the test program calls itself.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -133,7 +133,7 @@ TEST_F(ShimCalls, ASuccessfulCallLeavesErrnoAlone) {
   EXPECT_EQ(errno, 77);
 }
 
-/// A socket that connections wait at.
+/// A socket at which connections wait.
 class Listener {
  public:
   explicit Listener(const std::string& path)
@@ -154,7 +154,7 @@ class Listener {
   int fd_;
 };
 
-/// Takes one connection to an event channel and grants its first command, the question whether it
+/// Accepts one connection to an event channel and grants its first command, the question whether it
 /// may be opened.
 void grant_event_channel(const Listener& listener) {
   const int connection = accept(listener.fd(), nullptr, nullptr);
@@ -178,8 +178,8 @@ void grant_event_channel(const Listener& listener) {
   close(connection);
 }
 
-/// Paths that are none: null, small, in memory that cannot be read, beyond what can be mapped, and
-/// one that begins like a served name and has no end.
+/// Invalid paths: null, small numbers, memory that cannot be read, addresses that cannot be mapped,
+/// and a path that begins like a served name and has no end.
 class BadPaths {
  public:
   BadPaths()
@@ -201,8 +201,8 @@ class BadPaths {
   char* pages_;
 };
 
-/// The shim's replacement of a function, without what its declaration promises of the arguments and
-/// without a sanitizer's own replacement, which would look at them first.
+/// The shim's replacement of a function, without the attributes that its declaration gives its
+/// arguments, and without a sanitizer's own replacement, which would read them first.
 template <class Function>
 Function* of_shim(const char* name, Function*) {
   static void* const shim = dlopen("librocemu.so", RTLD_LAZY | RTLD_NOLOAD);
@@ -469,7 +469,7 @@ TEST_F(ShimCalls, OtherNetlinkIsNotRefused) {
   close(fd);
 }
 
-/// libibverbs' request for an imported context's async event file.
+/// libibverbs' request for the async event file of an imported context.
 struct AsyncFdRequest {
   AsyncFdRequest() {
     memset(bytes, 0, sizeof(bytes));
@@ -497,7 +497,7 @@ TEST_F(ShimCalls, TheAsyncEventFileThatWasOfferedIsAnsweredOnce) {
   close(connection);
 }
 
-// By which libibverbs knows that it must use write().
+// From this error libibverbs knows that it must use write().
 TEST_F(ShimCalls, OtherCommandsByIoctlAreNotForThisDevice) {
   const int connection = open("/dev/infiniband/uverbs0", O_RDWR);
   ASSERT_GE(connection, 0);
@@ -527,7 +527,7 @@ TEST(ShimCallsWithoutDaemon, ReachTheKernelsFiles) {
   struct stat status;
   EXPECT_EQ(stat("/dev/null", &status), 0);
   EXPECT_TRUE(S_ISCHR(status.st_mode));
-  // Whatever the kernel says to it.
+  // The kernel's answer does not matter.
   const int fd = socket(AF_NETLINK, SOCK_RAW, NETLINK_RDMA);
   if (fd >= 0) close(fd);
   EXPECT_EQ(getenv("IBV_DRIVERS"), nullptr);

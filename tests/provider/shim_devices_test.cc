@@ -1,4 +1,4 @@
-// Devices: sockets that look like character devices, and requests over them.
+// Tests devices: sockets that look like character devices, and requests over them.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -29,7 +29,7 @@ using test::ScopedVariable;
 
 constexpr char kDevice[] = "/dev/infiniband/uverbs0";
 
-/// The bytes that libibverbs writes to make a completion channel.
+/// The bytes that libibverbs writes to create a completion channel.
 struct CreateChannel {
   uint32_t command = 17;
   uint16_t in_words = 4;
@@ -86,7 +86,7 @@ TEST_F(ShimDevices, LookLikeCharacterDevicesByAnyDescriptor) {
     EXPECT_TRUE(is_device_0(status));
     close(each);
   }
-  // The number again, for something else.
+  // The same number, for another file.
   const int pair = socket(AF_UNIX, SOCK_STREAM, 0);
   ASSERT_EQ(fstat(pair, &status), 0);
   EXPECT_TRUE(S_ISSOCK(status.st_mode));
@@ -228,7 +228,7 @@ TEST_F(ShimDeadDaemon, IsAnInputOutputErrorAndNoSignal) {
   close(device);
 }
 
-/// Answers with the number of requests so far, and notes whether two came at once.
+/// Answers with the number of requests so far, and records whether two arrived at the same time.
 class ShimConcurrency : public ShimDevices {
  protected:
   ShimConcurrency()
@@ -260,8 +260,8 @@ TEST_F(ShimConcurrency, EachThreadGetsItsOwnAnswer) {
   close(device);
 }
 
-// As of a device: rdma-core's tests allocate device memory in children of the process that opened
-// it.
+// This happens: rdma-core's tests allocate device memory in children of the process that opened the
+// device.
 TEST_F(ShimConcurrency, EachProcessThatInheritedTheDeviceGetsItsOwnAnswer) {
   const int device = open_device();
   std::thread asking([&] { ask_often(device, 90000); });
@@ -321,7 +321,7 @@ TEST_F(ShimConcurrency, AChildDoesNotWaitForALockThatItsParentHeld) {
   for (int i = 0; i < 20; ++i) {
     const pid_t child = fork();
     if (child == 0) {
-      // A request that is no message at all, so that the answer does not depend on the parent's.
+      // An invalid request, so that the answer does not depend on the parent's.
       alarm(10);
       abi::Request request{};
       abi::Reply reply;

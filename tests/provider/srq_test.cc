@@ -1,4 +1,5 @@
-// ibv_post_srq_recv(3) over an SRQ that the test looks into, and what polling gives back to it.
+// Tests ibv_post_srq_recv(3) with an SRQ that the test reads, and which entries a poll returns to
+// it.
 #include <gtest/gtest.h>
 
 #include <cerrno>

@@ -1,5 +1,5 @@
-// Tests that use the provider's parts without a plugin have them know the machine's libibverbs, as
-// a plugin does when it is loaded.
+// For tests that use the provider's parts without a plugin: lets these know the machine's
+// libibverbs, as a plugin does when it is loaded.
 #include <infiniband/verbs.h>
 
 #include <cstdlib>

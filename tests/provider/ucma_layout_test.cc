@@ -1,4 +1,4 @@
-// The layouts of abi/ucma.h are the kernel's.
+// Tests that the layouts of abi/ucma.h are the kernel's.
 #include <gtest/gtest.h>
 #include <rdma/rdma_user_cm.h>
 

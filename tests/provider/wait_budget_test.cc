@@ -1,4 +1,4 @@
-// How long the empty polls of a thread may wait (docs/design/waiting.md).
+// Tests how long the empty polls of a thread may wait (docs/design/waiting.md).
 #include "verbs_provider/polling/wait_budget.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,8 @@ using provider::WaitBudget;
 
 constexpr int64_t kUs = 1'000, kMs = 1'000'000;
 
-/// One more empty poll of a thread that sleeps for as long as it may. What it slept.
+/// Makes one more empty poll of a thread that sleeps as long as allowed. Returns the time that it
+/// slept.
 int64_t poll_and_sleep(WaitBudget& budget, int64_t at_most_ns = kBudgetConstants.most_ns) {
   budget.earn(1, false);
   if (!budget.allows_sleep(at_most_ns)) return 0;
@@ -24,7 +25,7 @@ int64_t poll_and_sleep(WaitBudget& budget, int64_t at_most_ns = kBudgetConstants
   return at_most_ns;
 }
 
-// 2 us each, in each window: what is saved, and 1 us for each of them.
+// 2 us for each poll in each window: the saved budget, and 1 us that each poll earns.
 TEST(WaitBudget, AnyThousandPollsSleepForLessThanTwoMilliseconds) {
   for (const int64_t at_most_ns : {kBudgetConstants.most_ns, 100 * kUs, 1 * kUs}) {
     WaitBudget budget;
@@ -37,8 +38,8 @@ TEST(WaitBudget, AnyThousandPollsSleepForLessThanTwoMilliseconds) {
   }
 }
 
-// A program that looks elsewhere after 2^20 polls gets there: with 50 ns for a poll by itself in
-// little more than a second.
+// A program that does something else after 2^20 polls gets there: if a poll takes 50 ns, in little
+// more than a second.
 TEST(WaitBudget, AMillionPollsSleepForAboutASecondAtMost) {
   WaitBudget budget;
   int64_t slept = 0;
@@ -78,7 +79,7 @@ TEST(WaitBudget, ACompletionPaysForASleep) {
   }
 }
 
-// Each of 15 threads, and the daemon, has its turn in a yield.
+// Each of 15 threads, and the daemon, runs once during a yield.
 TEST(WaitBudget, ThreadsThatYieldEarnForEachOther) {
   for (const uint32_t pollers : {0u, 1u, 15u}) {
     WaitBudget budget;

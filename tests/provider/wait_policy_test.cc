@@ -1,4 +1,4 @@
-// How a thread waits that polls for completions (docs/design/waiting.md).
+// Tests how a thread waits that polls for completions (docs/design/waiting.md).
 #include "verbs_provider/polling/wait_policy.h"
 
 #include <gtest/gtest.h>
@@ -12,13 +12,13 @@ using Way = WaitPolicy::Way;
 
 constexpr int64_t kMicrosecond = 1'000;
 
-/// What it does with time for any wait.
+/// Returns how to wait, if there is time for any way.
 Way next(WaitPolicy& policy, PollMode mode = PollMode::kAdaptive) {
   policy.finds();
   return policy.next(mode);
 }
 
-/// How many empty polls sleep after a yield that took that long.
+/// Returns how many empty polls sleep after a yield that took this long.
 uint32_t sleeps_after(WaitPolicy& policy, int64_t yield_ns) {
   policy.gave_way(yield_ns);
   uint32_t sleeps = 0;
@@ -26,7 +26,7 @@ uint32_t sleeps_after(WaitPolicy& policy, int64_t yield_ns) {
   return sleeps;
 }
 
-/// One fewer than show that others keep the processor.
+/// One long turn less than is needed to show that others keep the processor.
 void two_long_turns(WaitPolicy& policy) {
   for (int i = 0; i < 2; ++i) EXPECT_EQ(sleeps_after(policy, 4'000 * kMicrosecond), 0u);
 }
@@ -46,7 +46,7 @@ TEST(WaitPolicy, SleepsWhereYieldsTakeLong) {
   EXPECT_EQ(sleeps_after(policy, 650 * kMicrosecond), 200u);
 }
 
-// As happens while programs start.
+// This happens while programs start.
 TEST(WaitPolicy, SingleLongTurnsShowNothing) {
   WaitPolicy policy;
   for (int i = 0; i < 10; ++i) {
@@ -123,7 +123,7 @@ TEST(WaitPolicy, AYieldThatLetNobodyInShowsNothing) {
   EXPECT_EQ(next(policy), Way::kSleep);
 }
 
-/// The number of empty polls from one that waits like this to the next that does.
+/// Returns the number of empty polls from one that waits in this way to the next.
 int polls_between(WaitPolicy& policy, Way way) {
   for (int polls = 1;; ++polls) {
     policy.finds_nothing(1);

@@ -1,4 +1,4 @@
-// ibv_wr_post(3): building work requests over a send queue that the test looks into.
+// Tests ibv_wr_post(3): building work requests in a send queue that the test reads.
 #include <gtest/gtest.h>
 
 #include <cerrno>

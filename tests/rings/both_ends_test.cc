@@ -1,6 +1,7 @@
-// A program's thread and the daemon's, each with its own functions, over the rings between them:
-// what one publishes the other sees whole, in order, and without a lost wake-up. The orders that
-// this needs are in docs/design/shared-memory-order.md; ThreadSanitizer checks them too.
+// Tests the rings between a program's thread and the daemon's thread, each with its own functions:
+// all that one publishes must reach the other completely, in order, and without a lost wake-up. The
+// memory orders that this needs are in docs/design/shared-memory-order.md; ThreadSanitizer checks
+// them too.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -58,7 +59,7 @@ abi::Cqe completion_of(uint64_t wr_id) {
   return cqe;
 }
 
-/// The daemon's thread: sleeps whenever it finds nothing, and completes each WQE.
+/// The daemon's thread: it sleeps whenever it finds nothing, and completes each WQE.
 class DaemonEnd : public daemon::EnginePort {
  public:
   DaemonEnd(uint32_t max_wr, uint64_t requests)
@@ -144,7 +145,7 @@ class DaemonEnd : public daemon::EnginePort {
   int wake_fd_;
 };
 
-/// The same memory as the provider has it.
+/// The provider's view of the same memory.
 class ProgramEnd {
  public:
   ProgramEnd(const DaemonEnd& daemon, uint32_t max_wr)
@@ -184,7 +185,7 @@ class ProgramEnd {
     close(connection_[1]);
   }
 
-  /// Posts as many requests as fit; each at once, with a separate doorbell.
+  /// Posts as many requests as fit, each with a separate doorbell.
   void post(uint64_t requests) {
     for (; posted_ < requests; ++posted_) {
       Payload payload = payload_of(posted_);
@@ -230,7 +231,7 @@ void exchange(uint32_t max_wr, uint64_t requests, Waits waits) {
   ProgramEnd program(daemon, max_wr);
   std::thread thread([&] { daemon.run(); });
   while (program.polled() < requests && !testing::Test::HasFatalFailure()) {
-    // Yields were so slow that empty polls wait on the futex.
+    // Yields took so long that empty polls wait on the futex.
     for (uint32_t i = 0; waits == Waits::kAsleep && i < provider::kWaitConstants.long_turns; ++i) {
       provider::wait_policy().gave_way(4'000'000);
     }

@@ -1,4 +1,4 @@
-"""Runs of a program with --sanitize, and their reports."""
+"""Runs a program with --sanitize, and reads the reports."""
 import json
 import pathlib
 import sys
@@ -30,7 +30,7 @@ def sanitized(*command, options=(), rules="", **keywords):
 
 
 def marked_line(name):
-    """Returns the number of the line of a program's mistake, or None if it is in pair.c."""
+    """Returns the line number of a program's mistake, or None if it is in pair.c."""
     (source,) = PROGRAMS.rglob(f"{name}.c")
     lines = source.read_text(encoding="utf-8").splitlines()
     for number, line in enumerate(lines, 1):

@@ -1,4 +1,4 @@
-"""The input `sanitize` of the GitHub action: its step is run as GitHub runs it."""
+"""The input `sanitize` of the GitHub action: its step is run in the same way as by GitHub."""
 import json
 import os
 import pathlib
@@ -46,7 +46,7 @@ class Action(unittest.TestCase):
                                 for name, text in step.get("env", {}).items()}
 
     def run_step(self, command):
-        """Returns the exit status and what SARIF file was left."""
+        """Returns the exit status and the SARIF file that the step left."""
         (script, variables), = [step for step in self.steps(sanitize=command)
                                 if "--sanitize" in step[0]]
         environment = {name: value for name, value in os.environ.items()

@@ -1,4 +1,4 @@
-"""Reports are printed as they are found, whole, and in lockstep at the end."""
+"""Reports are printed completely as soon as they are found, and in lockstep at the end."""
 import os
 import signal
 import subprocess

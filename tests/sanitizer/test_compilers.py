@@ -1,5 +1,5 @@
-"""With --sanitize the sanitizers of compilers, and valgrind, know what the NIC does with buffers: a
-wrong program gets their report with its own line, and its right twin none."""
+"""With --sanitize, the sanitizers of compilers, and valgrind, know the NIC's accesses to buffers: a wrong program is
+reported with its own line, and its correct twin is not."""
 import os
 import pathlib
 import shutil
@@ -15,8 +15,8 @@ ADDRESS = {
     "clang, shared": ["-fsanitize=address", "-shared-libasan"],
 }
 THREAD = {"gcc": ["-fsanitize=thread"], "clang": ["-fsanitize=thread"]}
-# libibverbs and what it needs were built without it, and so have memory of malloc() that it takes for
-# uninitialized before main() begins. The program says itself what is not.
+# libibverbs and its libraries were built without it, so before main() begins they have memory of malloc() that it
+# considers uninitialized. The program itself marks which memory is uninitialized.
 MEMORY = {"clang": ["-fsanitize=memory"]}
 NOT_FROM_MALLOC = {"MSAN_OPTIONS": "poison_in_malloc=0"}
 VALGRIND = ("valgrind", "--quiet", "--error-exitcode=99")
@@ -57,8 +57,7 @@ class Compilers(unittest.TestCase):
                           env={**environment, **variables})
 
     def check(self, name, variants, words, before=(), **variables):
-        """Runs the wrong program and its twin, built in each way, on the real clock and in
-        lockstep."""
+        """Runs the wrong program and its twin, built in each way, on the real clock and in lockstep."""
         def check_one(case):
             variant, options = case
             wrong = self.build(name, variant, variants[variant], [f"-DCASE{len(options)}"])

@@ -1,4 +1,4 @@
-"""The options of --sanitize, the exit status, and reports of programs that end badly."""
+"""The options of --sanitize, the exit status, and reports of programs that end abnormally."""
 import json
 import pathlib
 import re
@@ -70,7 +70,7 @@ class Options(unittest.TestCase):
             self.assert_usage(f"{option} needs --sanitize", option, "x.json")
 
     def test_a_report_needs_an_extension_that_is_known(self):
-        self.assert_usage("has no extension of a format", "--sanitize", "--sanitize-report",
+        self.assert_usage("has an unknown extension", "--sanitize", "--sanitize-report",
                           "report")
 
     def report(self, name, *command):
@@ -130,7 +130,7 @@ class Options(unittest.TestCase):
         self.assertEqual(len(reports), 1)
 
     def test_a_rule_of_the_nic_has_no_thread_to_trap(self):
-        self.assert_usage("the NIC finds cq-overrun", "--sanitize", "--sanitize-trap", "cq-overrun")
+        self.assert_usage("cq-overrun is detected by the NIC", "--sanitize", "--sanitize-trap", "cq-overrun")
 
     def test_what_man_pages_leave_undefined_is_a_pattern(self):
         plain = rocemu_run(program("bad_end"), "undefined").stdout.splitlines()
@@ -158,7 +158,7 @@ class BadEnds(unittest.TestCase):
         refusals, posts = 1000000, 2000
         result, reports = sanitized(program("bad_end"), "repeat", str(refusals), str(posts))
         counts = [(report["rule"], report["count"]) for report in reports]
-        # The first post comes before the next poll: the program may not know yet.
+        # The first post is before the next poll: the program may not know of the error yet.
         self.assertEqual(counts, [("protection-explained", 1), ("refused-limit", refusals),
                                   ("posted-after-error", posts - 1)], result.stdout)
         self.assertLess(len(result.stdout), 4000)

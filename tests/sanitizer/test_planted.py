@@ -1,5 +1,5 @@
-"""The table of docs/data/sanitizer-programs.md about the programs of tests/explore/buggy: what is reported of each mistake without
-any fault, and with its fault."""
+"""The table of docs/data/sanitizer-programs.md about the programs of tests/explore/buggy: which reports each mistake
+has without any fault, and with its fault."""
 import re
 import unittest
 

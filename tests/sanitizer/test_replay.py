@@ -7,7 +7,7 @@ import unittest
 
 from support import CLOCKS, LOCKSTEP, ROCEMU, program, rocemu_run, sanitized, side_by_side
 
-# The rules that `rocemu run --sanitize` reports of a program, as far as the NIC alone sees them.
+# The rules that `rocemu run --sanitize` reports for a program, as far as the NIC alone can check them.
 WRONG = {
     "cq_overrun": {"cq-overrun"},
     "protection_explained": {"protection-explained"},

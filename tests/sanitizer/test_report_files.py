@@ -14,7 +14,7 @@ PROGRAMS = ("cq_overrun", "destroy_failed", "fork_unprotected", "list_posted_aga
             "qp_destroyed_in_use", "receive_buffer_overlap", "rkey_stale", "send_queue_overflow",
             "cq_overrun_right")
 
-# What a testsuite may have, by the schema to which pytest's xunit2 conforms (jenkins-junit.xsd).
+# The allowed contents of a testsuite, by the schema to which pytest's xunit2 conforms (jenkins-junit.xsd).
 ATTRIBUTES = {
     "testsuites": {"name", "time", "tests", "failures", "disabled", "errors"},
     "testsuite": {"name", "tests", "failures", "errors", "time", "disabled", "skipped", "timestamp",

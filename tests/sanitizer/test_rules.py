@@ -58,7 +58,7 @@ ERRORS = {"cm-event-kept", "cq-overrun", "event-without-rearm", "events-unacknow
 
 
 def rules_of(name):
-    """Returns what --sanitize is given: nothing if the default has the rule."""
+    """Returns the option for --sanitize: nothing if the default has the rule."""
     return "object-leaked" if name == "object_leaked" else ""
 
 

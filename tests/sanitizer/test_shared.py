@@ -32,7 +32,7 @@ class Shared(unittest.TestCase):
     def test_down_prints_and_writes_the_reports_of_all_runs(self):
         report = self.scratch / "report.json"
         self.assertIn("rocemu show --misuses", self.up("--sanitize-report", report))
-        # The run's own status is that of its command: the report may be of another run's program.
+        # The run's own status is that of its command, since the report may be about another run's program.
         for name in (WRONG, program("list_posted_again"), WRONG):
             self.assertEqual(self.rocemu("run", "--", name).returncode, 0)
         down = self.rocemu("down")
@@ -90,7 +90,7 @@ class Shared(unittest.TestCase):
         for words, *options in (
                 ("there is no rule 'cq-overun'; did you mean 'cq-overrun'?", "--sanitize=cq-overun"),
                 ("needs --sanitize", "--sanitize-report", "x.json"),
-                ("has no extension of a format", "--sanitize", "--sanitize-report", "x"),
+                ("has an unknown extension", "--sanitize", "--sanitize-report", "x"),
                 ("cannot write --sanitize-report", "--sanitize", "--sanitize-report",
                  self.scratch / "none" / "x.json"),
                 ("cannot read --sanitize-suppressions", "--sanitize", "--sanitize-suppressions",

@@ -1,4 +1,4 @@
-"""Stock programs get no report of severity error but those that docs/data/sanitizer-programs.md argues."""
+"""Stock programs get no report of severity error except those that docs/data/sanitizer-programs.md explains."""
 import os
 import pathlib
 import shutil
@@ -15,7 +15,7 @@ PINGPONGS = ("ibv_rc_pingpong", "ibv_rc_pingpong -e", "ibv_uc_pingpong", "ibv_ud
              "ibv_srq_pingpong", "ibv_xsrq_pingpong")
 PERFTEST = ("ib_send_bw", "ib_send_bw -e", "ib_send_bw -c UD", "ib_send_lat", "ib_write_bw -b",
             "ib_write_lat", "ib_read_bw", "ib_read_lat", "ib_atomic_bw", "ib_atomic_lat")
-# They ask for a QP of raw packets, which no device of rocemu has.
+# They request a QP of raw packets, which no device of rocemu has.
 RAW_PACKETS = ("raw_ethernet_bw", "raw_ethernet_lat", "raw_ethernet_burst_lat",
                "raw_ethernet_fs_rate")
 QPERF = ("rc_lat", "uc_lat", "ud_lat", "rc_rdma_write_lat", "ver_rc_fetch_add")
@@ -37,7 +37,7 @@ def both(program):
 
 
 def cm(port, program, client="-s 127.0.0.1"):
-    """Returns the command of a program of librdmacm, whose ports are its NIC's own."""
+    """Returns the command of a librdmacm program, whose ports belong to its NIC."""
     return [*CM_PAIR, str(port), *program.split(), "--", *program.split(), *client.split()]
 
 
@@ -63,7 +63,7 @@ class Stock(unittest.TestCase):
         self.check_each(PINGPONGS, lambda one: both(f"{one} -g 0 -n 100"))
 
     def test_perftest(self):
-        # It measures the processor's clock, which lockstep has none of.
+        # It measures the processor's clock, which does not exist in lockstep.
         self.check_each(PERFTEST, lambda one: both(f"{one} -F -x 0 -n 200"), options=())
 
     def test_perftest_of_raw_packets(self):
@@ -141,7 +141,7 @@ receiver.kill()
             port = free_port()
             program = f"UCX_TLS={transport},self ucx_perftest -p {port}"
             return after(program, f"{program} localhost -t {test} -n 100 -w 10", port)
-        # The wire-up of rc goes by ud.
+        # rc uses ud to connect.
         self.check_each([f"ucx_perftest {transport} {test}" for transport in ("rc", "ud")
                          for test in ("tag_lat", "ucp_get")],
                         lambda one: command(*one.split()[1:]), options=(), argued=ARGUED["ud_verbs"])

@@ -1,4 +1,4 @@
-// Each row of the table of effects by itself: a rule with the effect, and the places where it is
+// Tests each row of the table of effects alone: a rule with the effect, and the places where it is
 // refused.
 #include "emulator/scenario/effects.h"
 
@@ -35,7 +35,7 @@ struct Sample {
   const char* with;   // other keys that are effects of the same rule then
 };
 
-/// A rule for each key of `do`. A new effect needs one, too.
+/// A rule for each key of `do`. A new effect also needs one here.
 const std::map<std::string, Sample> kSamples = {
     {"drop", {"frame", "true", "", "partition"}},
     {"delay", {"frame", "1ms", "", ""}},

@@ -1,4 +1,4 @@
-// Scenario files: what they mean, and what is said of wrong ones (docs/scenarios.md).
+// Tests the meaning of scenario files, and the messages for wrong ones (docs/scenarios.md).
 #include "emulator/scenario/scenario.h"
 
 #include <gmock/gmock.h>
@@ -23,7 +23,7 @@ Rule rule(std::string_view text) {
   return parse_rule(text)->rules.at(0);
 }
 
-/// All that is said of the text, a line each, without the file's name and the text's lines.
+/// Returns all messages about the text, one per line, without the file's name and the text's lines.
 std::string error_of(std::string_view text) {
   try {
     parse_scenario(text, "f");
@@ -127,7 +127,7 @@ TEST(Scenario, ReadsEveryEffectOnFrames) {
   EXPECT_EQ(all.effects.inject[0].changes[2].value, 0x62u);
 }
 
-// ---- What is wrong, where, and what would be right ---------------------------------------------
+// ---- Messages: the error, its place, and what would be right -----------------------------------
 
 TEST(ScenarioError, NamesLineAndColumn) {
   EXPECT_EQ(error_of("rules:\n  - on: frame\n    do: dorp\n"),
@@ -346,7 +346,8 @@ TEST(Scenario, MayComeFromWindows) {
             "1:1: a scenario has no key 'nam'; did you mean 'name'?");
 }
 
-// YAML 1.1 has numbers and booleans that YAML 1.2 has not; nothing is taken for what it may not be.
+// YAML 1.1 has numbers and booleans that YAML 1.2 does not have; a value whose type is unclear is
+// refused.
 TEST(ScenarioError, TakesNoNumberForAnother) {
   for (const char* number :
        {"0777", "00", "0o17", "1_000", "1e3", "+5", "-1", "-0", "1.0", ".5", "0x",
@@ -394,9 +395,9 @@ TEST(ScenarioError, RefusesErrnosAndStatusesThatCannotBe) {
               testing::HasSubstr("librdmacm makes ADDRINFO_RESOLVED itself"));
   EXPECT_EQ(rule_error("on: event, event: QP_FATAL, do: {event: COMM_EST}"), "no error");
   EXPECT_THAT(rule_error("on: event, event: QP_FATAL, do: {event: CQ_ERR}"),
-              testing::HasSubstr("an event stays one about a QP"));
+              testing::HasSubstr("a rule cannot turn an event of one kind"));
   EXPECT_THAT(rule_error("on: event, do: {event: PORT_ERR}"),
-              testing::HasSubstr("an event stays one about a QP"));
+              testing::HasSubstr("a rule cannot turn an event of one kind"));
   EXPECT_THAT(rule_error("on: completion, queue: send, opcode: RECV, do: drop"),
               testing::HasSubstr("this queue has no such opcode"));
   EXPECT_THAT(rule_error("on: frame, from: a, between: [a, b], do: drop"),

@@ -1,6 +1,6 @@
-// Threads that do things without end and never wait: scripts. A thread whose event channel is
-// readable, but whose lock another thread holds, looks again and again; each look finds something,
-// so that the thread does not count as one that polls. On hardware time passes meanwhile.
+// Scripts of threads that are always busy and never wait. A thread whose event channel is readable,
+// but whose lock is held by another thread, checks again and again. Each check finds something, so
+// the thread does not count as one that polls. On hardware time passes meanwhile.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -13,7 +13,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr uint64_t kBusyPlace = 2;
-/// emulator/schedule/scheduler.cc, kBusyTurns: what a thread may do at one instant.
+/// emulator/schedule/scheduler.cc, kBusyTurns: the number of turns that a thread may have at one
+/// instant.
 constexpr int kTurns = 1000;
 
 TEST(BusyThread, DoesNotKeepTheNicFromWhatIsDue) {

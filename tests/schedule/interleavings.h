@@ -1,6 +1,6 @@
 // Runs programs that share atomic words through every interleaving of their accesses. A program is
-// a function that does the same each time it reads the same: so a step runs it anew from its
-// beginning, gives it the values that it has read before, and stops it after one access more.
+// a function that does the same whenever it reads the same values. So a step runs it again from its
+// start, gives it the values that it has read before, and stops it after one more access.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ class Interleavings {
       expected = found;
       return found == wanted;
     }
-    /// Sleeps until `ready` returns true; it is called anew whenever a word has changed.
+    /// Sleeps until `ready` returns true; it is called again whenever a word has changed.
     template <class Ready>
     void await(Ready ready) {
       const size_t begin = position_;
@@ -91,7 +91,7 @@ class Interleavings {
     World world{.words = initial_, .minds = std::vector<Mind>(programs_.size())};
     return search(world, "");
   }
-  /// The number of different states that were seen.
+  /// Returns the number of different states so far.
   size_t states() const { return seen_.size(); }
 
  private:

@@ -1,4 +1,4 @@
-// The figures follow from the constants of poll_time.h: a poll costs 50 ns.
+// The numbers follow from the constants of poll_time.h: a poll costs 50 ns.
 #include "emulator/schedule/poll_time.h"
 
 #include <gtest/gtest.h>
@@ -94,7 +94,8 @@ TEST(PollTime, GivesThreadsThatOftenReadClocksATurnToTheNextReading) {
 
 TEST(PollTime, GrowsWithTheCubeOfTheTurnsForThreadsThatOnlyReadClocks) {
   const Idleness idleness{.is_quiet = true, .now = kNow, .reads_clock = true};
-  // In vain for 1 s: the cube root of 10^9 is 1000, the turn takes 4 * 1000^2 ns, a poll a 20th.
+  // Polling without a result for 1 s: the cube root of 10^9 is 1000, the turn takes 4 * 1000^2 ns,
+  // a poll a 20th of that.
   const Polling reads{.polls = 0, .streak = 0, .since = kNow - 1s, .reads_clock = true};
   expect(grant_polls(idleness, reads), 20, 200'001ns);
 }

@@ -1,5 +1,5 @@
-// Scripts about the cost of polling for something that is not there, and about threads that poll at
-// the same time. A poll costs 50 ns; the constants are those of emulator/schedule/poll_time.h and
+// Scripts about the time that polls without a result take, and about threads that poll at the same
+// time. A poll costs 50 ns; the constants are those of emulator/schedule/poll_time.h and
 // docs/design/time.md.
 #include <gtest/gtest.h>
 
@@ -85,7 +85,7 @@ TEST(Polling, AnHourIsOverInFewTurnsAllTheSame) {
   EXPECT_LT(polls, 5'000'000U);  // of 60 ns: 0.3 s
 }
 
-/// Retries of which programs see nothing do not begin the count anew.
+/// Retries that programs cannot see do not restart the count.
 TEST(Polling, AnHourOfRetriesIsOverInFewTurns) {
   Script s;
   s.starts(1).gives(1).polls(2);
@@ -126,7 +126,7 @@ TEST(Polling, AThreadThatOnlyReadsClocksWaitsForTimeFromTheBeginning) {
     script.only_reads_clocks();
     return true;
   });
-  // Time grows by 4 t^(2/3) ns in each turn, and so after n turns it is (4n/3)^3 ns.
+  // Time increases by 4 t^(2/3) ns in each turn, and so after n turns it is (4n/3)^3 ns.
   EXPECT_LE(turns, 751U);
 }
 
@@ -159,12 +159,12 @@ TEST(Polling, AThreadHasFewTurnsWhileTheNicDoesThousandsOfThingsThatNoProgramSee
     return true;
   });
   EXPECT_LT(turns, 150);
-  // It has polled in vain for a millisecond, of which an eighth may be too much.
+  // It has polled without a result for a millisecond, and may exceed that by an eighth.
   EXPECT_LT(found, Instant(1ms + 125us));
 }
 
-/// perftest measures the processor's speed in 200 waits of 100 us to 2.09 ms, in which it does
-/// nothing but read clocks (get_cpu_mhz): their sum is 219 ms.
+/// perftest measures the processor's speed in 200 waits of 100 us to 2.09 ms, in which it only
+/// reads clocks (get_cpu_mhz): their sum is 219 ms.
 TEST(Polling, ManyShortWaitsOfAThreadThatOnlyReadsClocksStayShort) {
   Script s;
   s.starts(1);
@@ -208,8 +208,8 @@ TEST(Polling, ThreadsThatPollTogetherAreNeverFarApart) {
   });
 }
 
-/// The lead that a thread has after a long time without results does not last when another one
-/// found something: that one may do more after any poll.
+/// A thread gets a lead after a long time without results. It loses the lead when another thread
+/// found something, since that one may act after any poll.
 TEST(Polling, AThreadThatHasPolledForLongIsNotFarAheadOfOneThatFoundSomething) {
   for (const bool comes_more : {false, true}) {
     Script s;
@@ -234,8 +234,7 @@ TEST(Polling, AThreadThatHasPolledForLongIsNotFarAheadOfOneThatFoundSomething) {
   }
 }
 
-/// What others do now and then does not begin the count of polls anew: an hour is over all the
-/// same.
+/// Occasional actions of other threads do not restart the count of polls: an hour still ends.
 TEST(Polling, AnHourOfASleepersRoundsIsOverInFewTurns) {
   for (const uint64_t pollers : {1U, 2U}) {
     Script s;
@@ -259,7 +258,7 @@ TEST(Polling, AnHourOfASleepersRoundsIsOverInFewTurns) {
   }
 }
 
-/// A thread that has not looked since the event may act as soon as it looks.
+/// A thread that has not polled since the event may act as soon as it polls.
 TEST(Polling, NoThreadPollsOnBeforeEachHasSeenAnEvent) {
   Script s;
   s.starts(1).starts(2).timer_is_due(1s);
@@ -286,8 +285,8 @@ TEST(Polling, AThreadThatAlonePollsIsGrantedAllPollsUpToTheNextThing) {
   s.gives(2).for_polls(1997, kPoll);  // 1997 * 50 ns is what is left
 }
 
-/// A thread that polls eight times and then sends is not overtaken by the watchdog of 20 s, though
-/// another thread would poll for ever.
+/// A thread polls eight times and then sends. The watchdog of 20 s must not come first, although
+/// another thread polls for ever.
 TEST(Polling, AThreadActsBesideOneThatPollsForEver) {
   Script s;
   s.starts(1).starts(2).timer_is_due(20s);
@@ -317,7 +316,7 @@ TEST(Polling, ATimerFiresAtItsTimeBesideAThreadThatPolls) {
   EXPECT_EQ(s.now(), Instant(10'025ns));
 }
 
-/// Each has the lock for one poll, and then waits until the other one has had it.
+/// Each thread has the lock for one poll, and then waits until the other one has had it.
 TEST(Polling, TimePassesForThreadsThatPollUnderALock) {
   Script s;
   s.starts(1).starts(2).timer_is_due(2us);
@@ -372,7 +371,7 @@ TEST(Polling, ADeadlockOfPollersIsReportedAndLeavesTimeToLookAtThem) {
   }
   EXPECT_EQ(reports, 20U);
   EXPECT_GT(waits, 20U);
-  // What a report says is the time since which nothing has happened, however long they polled.
+  // The report states the time since the last event, however long they polled.
   EXPECT_EQ(s.scheduler().hangs_since(s.now()), Instant());
 }
 
@@ -410,11 +409,11 @@ TEST(Polling, TimeDoesNotMoveWithPollsWhileTheNicIsPaused) {
   s.at(0ns);
 }
 
-/// A long poll of a thread whose price has grown is over when another thread does something.
+/// A long poll of a thread with an increased price ends when another thread does something.
 TEST(Polling, AThreadSeesAtOnceWhatAnotherOneDoesInALongPoll) {
   Script s;
   s.starts(1).starts(2).timer_is_due(1h);
-  // Thread 2 polls seldom, and acts when thread 1 is in the middle of a long poll.
+  // Thread 2 polls rarely, and acts when thread 1 is in the middle of a long poll.
   s.plays([](Script& script, uint64_t thread) {
     if (thread == 1) {
       script.polls_on();

@@ -1,4 +1,4 @@
-// Probabilistic concurrency testing: which thread is next, and where it is stopped. PCT is
+// Tests probabilistic concurrency testing: which thread runs next, and where it is stopped. PCT is
 // Burckhardt, Kothari, Musuvathi, Nagarakatte, "A randomized scheduler with probabilistic
 // guarantees of finding bugs", ASPLOS 2010.
 #include "emulator/schedule/priority_order.h"
@@ -26,13 +26,13 @@ using schedule::Thread;
 
 constexpr uint64_t kNic = 0;
 
-/// The schedules of PCT, counted from 1: each second one, from 2 on.
+/// The numbers of the schedules with PCT: every second one, from 2 on.
 uint64_t pct(uint64_t number) {
   return 2 * number;
 }
 
-/// Three threads and the NIC, which can always run and do nothing but steps. Returns which of them
-/// makes each step.
+/// Three threads and the NIC, which can always run and only make steps. Returns which of them makes
+/// each step.
 std::vector<uint64_t> steps_of(uint64_t schedule, size_t count, size_t threads_count = 3) {
   PriorityOrder order({.number = schedule});
   std::vector<Thread> threads;
@@ -54,7 +54,7 @@ std::vector<uint64_t> steps_of(uint64_t schedule, size_t count, size_t threads_c
   return steps;
 }
 
-/// The steps before which another one runs than before.
+/// Returns the steps before which the running one changes.
 std::vector<size_t> switches_of(const std::vector<uint64_t>& steps) {
   std::vector<size_t> switches;
   for (size_t i = 1; i < steps.size(); ++i)
@@ -109,8 +109,8 @@ TEST(PriorityOrder, NeverChangesInASchedule_OfDepthOne) {
   }
 }
 
-/// The one that runs at a change is behind all others from then on. With `depth - 1` changes in
-/// each window, each step is followed by one with a probability of (depth - 1) / window, or a
+/// The thread that runs at a change gets a lower priority than all others. With `depth - 1` changes
+/// in each window, each step is followed by one with a probability of (depth - 1) / window, or a
 /// little less if two changes of a window are the same.
 TEST(PriorityOrder, ChangesDepthLessOneTimesInEachWindow) {
   constexpr size_t kSteps = 4000;  // fewer than those after which a busy thread is lowered
@@ -127,7 +127,7 @@ TEST(PriorityOrder, ChangesDepthLessOneTimesInEachWindow) {
 }
 
 /// PCT's bound for depth 2 is 1 / (n k): each step of the first window is a change in one of `k`
-/// schedules. 24 of them apart the window is the same: here 64 steps.
+/// schedules. Schedules whose numbers differ by 24 have the same window: here 64 steps.
 TEST(PriorityOrder, HitsEachStepOfAWindowEquallyOften) {
   uint64_t number = 2;
   while (PriorityOrder({.number = pct(number)}).window() != 64) number += 3;
@@ -144,7 +144,7 @@ TEST(PriorityOrder, HitsEachStepOfAWindowEquallyOften) {
   }
 }
 
-/// After which of its first calls the only thread stops.
+/// Returns after which of its first calls the only thread stops.
 std::set<uint64_t> stops_of(uint64_t schedule, uint64_t most_calls) {
   PriorityOrder order({.number = schedule});
   const std::vector<Thread> threads = {{.slot = 1, .serial = 1}};
@@ -182,7 +182,7 @@ TEST(PriorityOrder, StopsAfterEachCallEquallyOften) {
   }
 }
 
-/// A stop is for one turn: a thread keeps its priority, and stops anew.
+/// A stop lasts one turn: a thread keeps its priority, and stops again later.
 TEST(PriorityOrder, StopsThreadsAgainAndAgain) {
   for (uint64_t number = 1; number <= 11; number += 2) {
     const double interval = PriorityOrder({.number = number}).interval();
@@ -192,7 +192,7 @@ TEST(PriorityOrder, StopsThreadsAgainAndAgain) {
   }
 }
 
-/// Returns the first schedule of depth 1 with these in this order.
+/// Returns the first schedule of depth 1 with these threads in this order.
 uint64_t schedule_with(const std::vector<uint64_t>& order) {
   for (uint64_t number = 1;; number += 3) {
     PriorityOrder tried({.number = pct(number)});
@@ -229,13 +229,13 @@ TEST(ThreadsWithPriorities, OneOfALowerPriorityStopsAfterEachCall) {
   s.gives(2).waits();
   s.gives(1);
   EXPECT_EQ(s.granted_calls(), 1U);
-  // Thread 2 waited for what that call did.
+  // Thread 2 waited for the effect of that call.
   s.is_preempted().gives(2).waits();
   s.gives(1).is_preempted().gives(2).ends();
   s.gives(1).ends();
 }
 
-/// How long a program takes to start is a matter of real time.
+/// The time that a program takes to start is real time.
 TEST(ThreadsWithPriorities, RoundsBeforeTheFirstThreadChangeNothing) {
   for (int rounds = 0; rounds < 5; ++rounds) {
     Script s(with({kNic, 1, 2}));
@@ -307,7 +307,7 @@ TEST(ThreadsWithPriorities, TimeDoesNotMoveWhileOneCouldRun) {
   s.advances_to(1us).gives(1).ends();
 }
 
-/// As of a server that it has just asked.
+/// For example an answer of a server to its request.
 TEST(ThreadsWithPriorities, OneThatDidSomethingLooksForTheAnswerBeforeTimeMoves) {
   Script s(with({2, 1, kNic}));
   s.starts(1).starts(2);
@@ -317,7 +317,7 @@ TEST(ThreadsWithPriorities, OneThatDidSomethingLooksForTheAnswerBeforeTimeMoves)
   s.advances_to(1s).gives(2).ends();
 }
 
-/// As one that takes a lock again and again to look at a flag.
+/// For example a thread that takes a lock again and again to read a flag.
 TEST(ThreadsWithPriorities, OneThatNeverWaitsIsLowered) {
   Script s(with({1, 2, kNic}));
   s.starts(1).starts(2);

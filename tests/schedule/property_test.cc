@@ -1,5 +1,6 @@
-// Random threads that work, sleep, poll, and wait for each other and for the NIC: none that is
-// ready is forgotten, time passes no deadline, and the same threads have the same run each time.
+// Tests random threads that work, sleep, poll, and wait for each other and for the NIC: each ready
+// thread runs in the end, time passes no deadline, and the same threads have the same run each
+// time.
 #include <rapidcheck.h>
 
 #include <algorithm>
@@ -41,7 +42,7 @@ void showValue(const Act& act, std::ostream& os) {
 
 constexpr uint32_t kFlags = 3;
 
-/// Threads whose acts the test does itself, a NIC that answers, and a clock.
+/// Threads whose acts the test executes itself, a NIC that answers, and a clock.
 class World {
  public:
   World(const std::vector<Program>& programs, uint64_t schedule)

@@ -1,4 +1,4 @@
-// Which thread goes next, when time moves, when a run hangs and when it is over: scripts.
+// Scripts that test which thread runs next, when time advances, and when a run hangs or ends.
 #include "emulator/schedule/scheduler.h"
 
 #include <gtest/gtest.h>
@@ -106,7 +106,7 @@ TEST(Scheduler, ReportsAHangWhenRetriesRepeatAndNoQpComesFurther) {
   s.starts(1).qps_stand_still().gives(1).waits();
   for (int i = 1;; ++i) {
     s.nic_is_due(i * 1ms, /*is_seen=*/false).advances_to(i * 1ms);
-    // 1000 moves before the first look, then 1000, and 64 for the one QP.
+    // 1000 advances before the first check, then 1000, and 64 for the one QP.
     if (i < 2064) continue;
     s.reports_hang();
     break;

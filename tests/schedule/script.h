@@ -40,31 +40,30 @@ class Script {
 
   // ---- The world --------------------------------------------------------------------------------
 
-  /// A thread is there, and has had no turn.
+  /// A thread exists, and has had no turn.
   Script& starts(uint64_t thread);
   /// Something in the NIC is due at that time. `is_seen`: programs may see what happens.
   Script& nic_is_due(Duration time, bool is_seen = true);
   Script& timer_is_due(Duration time);
-  /// Changes what else is so.
+  /// Changes other facts.
   Script& with(const std::function<void(Facts&)>& change);
   /// A process outside the run sends a request to the control socket each time that the socket is
   /// checked.
   Script& is_asked_without_end();
-  /// How far QPs have come, whenever the scheduler asks.
+  /// QPs make no progress, whenever the scheduler checks it.
   Script& qps_stand_still();
 
-  // ---- How a turn that was given ends
-  // -------------------------------------------------------------
+  // ---- How a given turn ends --------------------------------------------------------------------
 
-  /// The thread did something, and waits for what another thread does.
+  /// The thread did something, and waits for another thread.
   Script& waits();
-  /// The same, or for that time.
+  /// The same, or waits for that time.
   Script& sleeps_until(Duration time);
-  /// It looked where it had looked before.
+  /// It checked again what it had checked before.
   Script& looks_again();
   Script& ends();
-  /// It looked in vain that often, at no more than it was granted for each, and polls on; or polls
-  /// on for as long as it was granted. With a clock it read one in the turn.
+  /// It polled this many times without a result, at most the granted time for each, and continues
+  /// to poll; or it polls for as long as was granted. With a clock: it read one in the turn.
   Script& polls(uint32_t times);
   Script& polls_on();
   /// Before it polled in this turn, it found something.
@@ -72,13 +71,13 @@ class Script {
   Script& polls_and_reads_clock(uint32_t times);
   Script& only_reads_clocks();
   Script& ends_turn(const Turn& turn);
-  /// The thread made the calls that it was granted, and would continue.
+  /// The thread made the granted number of calls, and would continue.
   Script& is_preempted();
-  /// It asked at the control socket in the turn, and waits for the reply.
+  /// It sent a request to the control socket in the turn, and waits for the reply.
   Script& asks();
   /// The thread makes `count` calls in the turn, and is not preempted.
   Script& calls(uint32_t count);
-  /// The doorbells of the turn are work for the NIC.
+  /// The doorbells of the turn cause work for the NIC.
   Script& rings();
 
   // ---- What the scheduler does ------------------------------------------------------------------
@@ -86,14 +85,14 @@ class Script {
   Script& at(Duration time, int line = __builtin_LINE());
   Script& gives(uint64_t thread, int line = __builtin_LINE());
   Script& advances_to(Duration time, int line = __builtin_LINE());
-  /// The turn that was given is for `polls` polls.
+  /// The given turn is for `polls` polls.
   Script& for_polls(uint32_t polls, Duration each, int line = __builtin_LINE());
   Script& reports_hang(int line = __builtin_LINE());
   Script& waits_outside(int line = __builtin_LINE());
   Script& ends_run(int line = __builtin_LINE());
 
-  /// Gives threads their turns, in which each does what `turn` says, until something else happens
-  /// than turns and moves of the clock, or `turn` returns false. Returns how many turns that took.
+  /// Gives threads their turns, in which each does what `turn` does, until anything other than
+  /// turns and clock advances happens, or `turn` returns false. Returns the number of turns.
   using TurnOfThread = std::function<bool(Script&, uint64_t thread)>;
   uint32_t plays(const TurnOfThread& turn);
 
@@ -101,7 +100,7 @@ class Script {
   Instant now() const { return facts_.now; }
   schedule::PollGrant granted() const { return granted_; }
   uint32_t granted_calls() const { return granted_calls_; }
-  /// The step that plays() ended with.
+  /// The step that ended plays().
   Step::Kind stopped_by() const { return stopped_by_; }
 
  private:

@@ -1,4 +1,4 @@
-// The scheduler step by step: also the steps that scripts leave out, and how long it waits.
+// Tests the scheduler step by step: also the steps that scripts omit, and how long it waits.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -18,7 +18,7 @@ using schedule::Step;
 using schedule::Turn;
 using Kind = Step::Kind;
 
-/// A scheduler, its facts, and the answers that a world without events gives.
+/// A scheduler, its facts, and the answers of a world without events.
 class Steps : public testing::Test {
  protected:
   Step next() {
@@ -40,7 +40,7 @@ class Steps : public testing::Test {
     expect(Kind::kServeControl, line);
     scheduler.control_served(false, false);
   }
-  /// A round in which each thread looks again, and nothing happens.
+  /// A round in which each thread checks again, and nothing happens.
   void round_in_vain(const Turn& turn = {}, int line = __builtin_LINE()) {
     for (size_t i = 0; i < turns_of_round; ++i) gives_turn(turn, line);
     nic_has_nothing(line);
@@ -55,7 +55,7 @@ class Steps : public testing::Test {
     EXPECT_EQ(static_cast<int>(step.kind), static_cast<int>(Kind::kWait)) << "line " << line;
     EXPECT_EQ(step.time, time) << "line " << line;
   }
-  /// The clock moves to `until`, where something is due that `is_seen` by programs.
+  /// The clock advances to `until`, where something is due that programs see if `is_seen`.
   void advances(Instant until, bool is_seen, bool has_happened, int line = __builtin_LINE()) {
     const Step step = next();
     EXPECT_EQ(static_cast<int>(step.kind), static_cast<int>(Kind::kAdvance)) << "line " << line;
@@ -63,7 +63,7 @@ class Steps : public testing::Test {
     facts.now = until;
     scheduler.advanced(until, is_seen, has_happened);
   }
-  /// Thread 1 has polled until now, and its polls cost time until `ready_at`.
+  /// Thread 1 has polled until now, and its polls take time until `ready_at`.
   void polls_until(Instant ready_at) {
     threads[0].polling = Polling{.polled_at = facts.now,
                                  .polls = static_cast<uint32_t>((ready_at - facts.now) / 50ns),
@@ -146,7 +146,7 @@ TEST_F(Steps, RequestsWaitForTheEndOfTheRunOnceItsCommandHasEnded) {
   advances(Instant(1us), /*is_seen=*/true, true);
 }
 
-// A thread polls for what comes next only when each thread has looked since the latest event.
+// A thread that polls may continue only after each thread has checked since the latest event.
 TEST_F(Steps, ARequestThatActedIsNewsForAThreadThatPolls) {
   for (const bool has_acted : {false, true}) {
     SCOPED_TRACE(has_acted);
@@ -200,7 +200,7 @@ TEST_F(Steps, ThreadsThatGoOnAfterARequestMayAskAgainBeforeTimeMoves) {
   expect(Kind::kServeControl);
 }
 
-// 16 times in a row: a message in many packets makes an event of the NIC for each.
+// 16 times in a row: a message of many packets causes an event of the NIC for each.
 TEST_F(Steps, AThreadThatPollsFindsLateWhatTheNicDoesAfter16EventsThatNoProgramSees) {
   for (const int events : {15, 16}) {
     SCOPED_TRACE(events);
@@ -260,7 +260,7 @@ TEST_F(Steps, APausedNicLetsProgramsLookForThreeRoundsBeforeItIsAskedForMore) {
   }
 }
 
-// From 1 ms of real time to 20 ms, twice as long each time.
+// From 1 ms of real time to 20 ms, doubled each time.
 TEST_F(Steps, WaitsTwiceAsLongEachTimeWhileNothingCanHappen) {
   facts.has_seen_programs = false;  // what comes from outside is the first program
   turns_of_round = 0;
@@ -281,7 +281,7 @@ TEST_F(Steps, WaitsTwiceAsLongEachTimeWhileNothingCanHappen) {
   scheduler.device_ran(/*has_worked=*/true, false);
   expect(Kind::kShow);
   wait_longer();
-  // What is due begins the count anew as well, if something happens then.
+  // Due work also restarts the waits, if something happens then.
   facts.device = Instant(1us);
   round_in_vain();
   advances(Instant(1us), false, /*has_happened=*/true);
@@ -392,7 +392,7 @@ TEST_F(Steps, AHangThatFollowsWhatProgramsDidIsReportedAtOnce) {
   hangs();
 }
 
-// Only what the NIC does again and again is due: the report stands until 15 s have passed.
+// Only periodic work of the NIC is due: the report remains until 15 s have passed.
 TEST_F(Steps, ARunThatHangsStaysReportedWhileTheNicRepeatsItself) {
   turns_of_round = 1;
   for (const Duration time : {2ms, 4ms, 8ms}) {

@@ -1,5 +1,5 @@
-// A turn passes between daemon and thread by two words that both write. Every interleaving of their
-// accesses is run: no turn is lost, and none is had twice.
+// Tests how a turn passes between daemon and thread by two words that both write. The test runs
+// every interleaving of their accesses: no turn is lost, and no turn is taken twice.
 #include "emulator/abi/turn_handshake.h"
 
 #include <gmock/gmock.h>
@@ -33,8 +33,7 @@ struct Slot {
 struct AsBuilt {
   static void release(Slot& slot) { abi::release_turn(slot); }
 };
-/// The order that rocemu once had: the store overwrites a turn that was given since the line
-/// before.
+/// A former order of rocemu: the store overwrites a turn that was given since the line before.
 struct StoresTheTurn {
   static void release(Slot& slot) {
     slot.state.store(ThreadSlot::kWaits);
@@ -54,7 +53,7 @@ void wait_for_turn(Memory& memory, Slot& slot) {
   memory.await([&] { return abi::take_turn(slot); });
 }
 
-/// Starts in a slot that its creator has taken, has that many turns, and ends.
+/// Starts in a slot that its creator has taken, has that number of turns, and ends.
 template <class Order>
 Program thread_with_turns(int turns) {
   return [turns](Memory& memory) {
@@ -64,7 +63,7 @@ Program thread_with_turns(int turns) {
   };
 }
 
-/// Gives a turn to whichever thread waits, that many times.
+/// Gives a turn that number of times, to any thread that waits.
 Program daemon_with_turns(int turns) {
   return [turns](Memory& memory) {
     Slot slot(memory);
@@ -92,7 +91,7 @@ TEST(TurnHandshake, LosesNoTurnOfAThreadThatStarts) {
 }
 
 TEST(TurnHandshake, AStoreInPlaceOfTheExchangeLosesTheFirstTurn) {
-  // The daemon takes a turn for used that the thread has never noticed.
+  // The daemon takes a turn as used that the thread has never noticed.
   EXPECT_THAT(first_failure({daemon_with_turns(1), thread_with_turns<StoresTheTurn>(1)}),
               HasSubstr("does not wait"));
 }
@@ -144,7 +143,7 @@ TEST(TurnHandshake, AFreeSlotIsTakenByOneOnly) {
   EXPECT_THAT(failure(taker<Exchanges>(1), taker<LooksAndStores>(2)), HasSubstr("sleeps for ever"));
 }
 
-/// Takes the turn away once, and gives it again when the thread waits.
+/// Revokes the turn once, and gives it again when the thread waits.
 Program daemon_that_revokes() {
   return [](Memory& memory) {
     Slot slot(memory);

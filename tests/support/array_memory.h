@@ -1,5 +1,5 @@
-// Application memory for the engine: arrays, one list of them per client, and what each client says
-// it has taken from its CQs. What lies outside every array is not mapped.
+// Application memory for the engine: each client has a list of arrays, and the number of entries
+// that it reports as taken from its CQs. All memory outside the arrays is unmapped.
 #pragma once
 
 #include <cstdint>
@@ -102,21 +102,21 @@ class ArrayMemory : public engine::HostMemory {
     return taken[{client, cq}];
   }
 
-  /// What the clients say that they have taken from their CQs.
+  /// The numbers of completions that the clients report as taken from their CQs.
   std::map<std::pair<engine::ClientId, engine::CqId>, uint32_t> taken;
   /// Clients whose process is dead.
   std::set<engine::ClientId> gone;
-  /// Clients whose memory has yet to be provided.
+  /// Clients whose memory is not provided yet.
   std::set<engine::ClientId> not_yet;
 
-  /// The engine asked for ranges and buffers that are not "of the same total length". No memory has
-  /// to accept that; a test of broken engines says here what to do instead of ending.
+  /// The engine passed ranges and buffers that are not "of the same total length". A memory need
+  /// not accept that; a test of broken engines sets here what to do instead of ending.
   std::function<void()> on_mismatch = [] { wire::require(false); };
 
   /// The payload that clients put into slots when they posted it (abi::SendSlots).
   std::map<std::pair<engine::ClientId, uint32_t>, std::vector<uint8_t>> in_slots;
 
-  // Calls so far.
+  // The number of calls so far.
   uint64_t reads = 0;
   uint64_t writes = 0;
 
@@ -140,7 +140,7 @@ class ArrayMemory : public engine::HostMemory {
   std::map<engine::ClientId, std::map<uint64_t, Array>> arrays_;
 };
 
-/// `size` bytes that differ from their neighbours and from those of another seed.
+/// Returns `size` bytes that differ from their neighbors and from those of another seed.
 inline std::vector<uint8_t> pattern(size_t size, uint32_t seed = 1) {
   std::vector<uint8_t> bytes(size);
   uint32_t state = seed * 2654435761u + 12345;

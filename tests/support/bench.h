@@ -1,4 +1,4 @@
-// An engine on the bench: its clock, its memory, and the verbs of its clients as plain calls.
+// An engine for tests, with its clock, its memory, and its clients' verbs as plain calls.
 #pragma once
 
 #include <chrono>
@@ -14,13 +14,13 @@ namespace rocemu::test {
 
 using namespace std::chrono_literals;
 
-/// An output and when it came.
+/// An output and its time.
 struct Timed {
   engine::Instant at;
   engine::Output output;
 };
 
-/// Sees all that goes into an engine and all that comes out.
+/// Observes all inputs and outputs of an engine.
 class BenchObserver {
  public:
   virtual ~BenchObserver() = default;
@@ -35,7 +35,7 @@ class Bench {
       : engine_(config, memory), observer_(observer) {
     if (observer_ != nullptr) observer_->begin(config);
   }
-  /// With another memory than `memory`, which must outlive it.
+  /// With a memory other than `memory`, which must outlive it.
   Bench(engine::FabricConfig config, engine::HostMemory& instead)
       : engine_(std::move(config), instead) {}
 
@@ -43,12 +43,12 @@ class Bench {
   const engine::Engine& engine() const { return engine_; }
   engine::Instant now() const { return now_; }
 
-  /// One input now, and all the work that follows now.
+  /// Passes one input now, and does all resulting work at that time.
   void step(const engine::Input& input);
   void step(const engine::ReceivedFrame& frame) { step(engine::ReceivedFrames{{&frame, 1}}); }
-  /// The same, but not the work that one step leaves for the next.
+  /// The same, without the work that one step leaves for the next.
   void step_once(const engine::Input& input);
-  /// To `time` after the start, with a step at each deadline on the way.
+  /// Advances to `time` after the start, with a step at each deadline on the way.
   void advance_to(engine::Duration time);
 
   void attach(engine::ClientId client, engine::DeviceIndex device,
@@ -56,7 +56,7 @@ class Bench {
     step(engine::AttachClient{client, device, shares_with});
   }
   void detach(engine::ClientId client) { step(engine::DetachClient{client}); }
-  /// With `refusal`, an errno value, the client refuses it by itself.
+  /// With `refusal`, an errno value, the client itself refuses the call.
   abi::Reply command(engine::ClientId client, abi::Op op, const abi::Request::Body& body,
                      int refusal = 0);
 
@@ -176,7 +176,7 @@ class Client {
     return bench_.command(id_, op, body);
   }
 
-  // Each returns the handle, and the errno in `error` of the last command.
+  // Each function returns the handle; `error` is the errno of the last command.
   uint32_t alloc_pd();
   Mr reg_mr(uint32_t pd, uint64_t address, uint64_t length,
             uint32_t access = abi::kAccessLocalWrite, std::optional<uint64_t> iova = {});
@@ -192,7 +192,7 @@ class Client {
   uint32_t create_qp(const QpInit& init);
   uint32_t create_srq(const SrqInit& init);
   uint32_t create_ah(uint32_t pd, const abi::AhAttr& attr);
-  // 0 or an errno.
+  // Each returns 0 or an errno.
   int dealloc_pd(uint32_t handle) { return on_handle(abi::Op::kDeallocPd, handle); }
   int dereg_mr(uint32_t handle) { return on_handle(abi::Op::kDeregMr, handle); }
   int dealloc_mw(uint32_t handle) { return on_handle(abi::Op::kDeallocMw, handle); }
@@ -213,11 +213,11 @@ class Client {
   abi::QpState state(uint32_t qpn) { return static_cast<abi::QpState>(query_qp(qpn).qp_state); }
 
   void post_send(uint32_t qpn, const SendWr& wr);
-  /// All with one input.
+  /// Posts all with one input.
   void post_sends(uint32_t qpn, const std::vector<SendWr>& wrs);
   void post_recv(uint32_t qpn, const RecvWr& wr);
   void post_srq_recv(uint32_t srq, const RecvWr& wr);
-  /// It has polled `count` completions in all.
+  /// The client has polled `count` completions in total.
   void consume(uint32_t cq, uint32_t count) {
     bench_.memory.taken[{id_, engine::CqId{cq}}] = count;
   }
@@ -241,7 +241,7 @@ std::vector<std::byte> recv_wqe(const RecvWr& wr, uint32_t max_sge);
 /// A vector to the device or peer with that address.
 abi::AhAttr address_vector(const wire::IpAddress& to, uint8_t sgid_index = 0);
 
-/// How a QP is connected. The defaults are what most tests want.
+/// The parameters of a QP's connection. The defaults suit most tests.
 struct Connection {
   abi::Mtu mtu = abi::Mtu::k1024;
   uint32_t sq_psn = 0;
@@ -256,7 +256,7 @@ struct Connection {
   abi::QpType type = abi::QpType::kRc;
 };
 
-/// The attributes and mask of one step of RESET, INIT, RTR, RTS; to another state no attributes.
+/// The attributes and mask of one step of RESET, INIT, RTR, RTS; no attributes for other states.
 struct Transition {
   abi::QpAttr attr{};
   uint32_t mask = 0;

@@ -29,10 +29,10 @@ namespace rocemu::test {
 using namespace std::chrono_literals;
 using engine::cm::EventKind;
 
-/// Response timeout code 20 and two packet lifetimes of code 18, which the script's connections
-/// have: 6.4 s.
+/// The response timeout with code 20 and two packet lifetimes with code 18, which the script's
+/// connections have: 6.4 s.
 inline constexpr engine::Duration kCmTimeout{(int64_t{4096} << 20) + 2 * (int64_t{4096} << 18)};
-/// Local ACK timeout code 19: 2.1 s.
+/// The local ACK timeout with code 19: 2.1 s.
 inline constexpr engine::Duration kCmTimewait{int64_t{4096} << 19};
 
 class CmScript {
@@ -54,7 +54,7 @@ class CmScript {
   CmScript& operator=(const CmScript&) = delete;
   ~CmScript();
 
-  /// Moves time to that long after the start, from deadline to deadline.
+  /// Advances to that time after the start, from deadline to deadline.
   CmScript& at(engine::Duration time, int line = __builtin_LINE());
 
   CmScript& app_listens(int line = __builtin_LINE());
@@ -67,7 +67,7 @@ class CmScript {
   CmScript& app_disconnects(int line = __builtin_LINE());
   CmScript& app_answers_disconnect(int line = __builtin_LINE());
   CmScript& app_destroys(int line = __builtin_LINE());
-  /// Any call; what it returns is the call's to check.
+  /// Calls any function, which checks the result itself.
   CmScript& app(const std::function<void(engine::cm::ConnectionManager&)>& call,
                 int line = __builtin_LINE());
 
@@ -75,7 +75,8 @@ class CmScript {
   CmScript& wire_delivers(const wire::CmMad& mad, int line = __builtin_LINE());
   CmScript& wire_delivers_packet(const wire::Packet& packet, int line = __builtin_LINE());
 
-  /// Exactly these since the last expectation, to the peer, with these transactions if given.
+  /// Expects exactly these messages to the peer since the last expectation, with these transactions
+  /// if given.
   CmScript& expect_sent(std::initializer_list<wire::CmMessage> messages,
                         int line = __builtin_LINE());
   CmScript& expect_sent_mads(const std::vector<wire::CmMad>& mads, int line = __builtin_LINE());

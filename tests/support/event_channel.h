@@ -15,7 +15,7 @@
 
 namespace rocemu::test {
 
-/// "127.0.0.1", "::1"; AF_IB is made of either by as_gid().
+/// "127.0.0.1" or "::1"; as_gid() makes an AF_IB address from either.
 inline engine::cm::SocketAddress ip(std::string_view text, uint16_t port = 0) {
   engine::cm::SocketAddress address;
   address.address = *wire::parse_ip_address(text);
@@ -24,7 +24,7 @@ inline engine::cm::SocketAddress ip(std::string_view text, uint16_t port = 0) {
   return address;
 }
 
-/// A fabric with its clock, and the events of all channels that its steps gave.
+/// A fabric with its clock, and the events of all channels from its steps.
 class CmBench {
  public:
   explicit CmBench(engine::FabricConfig config = engine::default_fabric(2))
@@ -35,7 +35,7 @@ class CmBench {
     engine_.step(now_, input, outputs_);
     engine::CmReply reply = outputs_.cm_reply.value_or(engine::CmReply{EIO, {}});
     collect();
-    // What a step left undone, and nothing that would take time.
+    // Does the work that a step left undone, but nothing that takes time.
     while (engine_.next_deadline() && *engine_.next_deadline() <= now_) {
       outputs_.clear();
       engine_.step(now_, engine::Tick{}, outputs_);
@@ -86,7 +86,7 @@ class EventChannel {
   int ask(Command number, const In& in) {
     return command(number, std::as_bytes(std::span(&in, 1))).error;
   }
-  /// The response, which must be there in full.
+  /// Returns the response, which must be complete.
   template <class Out, class In>
   std::pair<int, Out> ask_for(Command number, const In& in) {
     const engine::CmReply reply = command(number, std::as_bytes(std::span(&in, 1)));
@@ -162,7 +162,8 @@ class EventChannel {
         .value_or(engine::cm::SocketAddress{});
   }
 
-  /// The oldest event of this channel; none has the id 0. Read, as far as a backlog is concerned.
+  /// Returns the oldest event of this channel, with id 0 if there is none. It counts as read for a
+  /// backlog.
   Event next_event() {
     const Event event = take_event();
     if (event.event == abi::ucma::EventType::kConnectRequest && event.id != 0) {

@@ -1,4 +1,4 @@
-// Outputs as text, and what a script may expect of one.
+// Outputs as text, and the expectations of scripts about them.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@ std::string to_string(abi::QpState state);
 std::string to_string(const abi::Cqe& cqe);
 std::string to_string(const engine::Output& output);
 
-/// One output that has to come: `mismatch` says what is wrong with the one that came, or nothing.
+/// One expected output: `mismatch` describes the error of the actual output, or returns nothing.
 struct Expected {
   std::string text;
   std::function<std::string(const engine::Output&)> mismatch;
@@ -31,7 +31,8 @@ struct Expected {
   Expected(const PacketSpec& spec);  // NOLINT: a frame with this packet
 };
 
-/// A completion; what is not said is not looked at, but the status is success unless said.
+/// A completion. Members that were not set are not compared, but the status must be success unless
+/// another was set.
 class CompletionSpec {
  public:
   explicit CompletionSpec(uint64_t wr_id) : wr_id_(wr_id) {}

@@ -1,4 +1,4 @@
-// Keeps a thread, and those that it starts meanwhile, on the processor that it is on.
+// Keeps a thread, and the threads that it starts in the meantime, on its current processor.
 #pragma once
 
 #include <sched.h>

@@ -1,4 +1,4 @@
-// Short ways to say which packet: to deliver one, or to expect one.
+// Short functions to describe a packet that is delivered or expected.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ inline wire::Psn psn(uint32_t value) {
   return wire::Psn(value);
 }
 
-/// A packet and its payload. What is not set, the script fills in when it delivers the packet and
-/// does not look at when it expects it.
+/// A packet and its payload. Members that are not set are filled in when the script delivers the
+/// packet, and not compared when it expects it.
 struct PacketSpec {
   wire::Packet packet;
   std::optional<std::vector<uint8_t>> payload;
@@ -89,7 +89,7 @@ struct PacketSpec {
   }
 };
 
-/// Any opcode; AckReq is set where a requester sets it, on the last packet of a request.
+/// Any opcode. AckReq is set as by a requester, on the last packet of a request.
 inline PacketSpec packet(wire::Opcode opcode, wire::Psn number) {
   PacketSpec spec;
   spec.packet.bth.opcode = opcode;
@@ -140,7 +140,7 @@ inline PacketSpec sequence_nak(wire::Psn n) {
   return nak(n, wire::NakCode::kPsnSequenceError);
 }
 
-/// The frame's bytes, ICRC and all.
+/// The frame's bytes, including the ICRC.
 inline std::vector<uint8_t> frame_of(wire::Packet packet, std::span<const uint8_t> payload = {}) {
   packet.payload = payload;
   std::vector<uint8_t> bytes(wire::frame_size(packet, payload.size()));

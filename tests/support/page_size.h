@@ -1,4 +1,4 @@
-// The size of a page of this machine, as tests of memory need it: 4 KiB, on arm64 perhaps 16 or 64.
+// The size of a page of this machine, for tests of memory: 4 KiB, on arm64 perhaps 16 or 64.
 #pragma once
 
 #include <unistd.h>

@@ -14,11 +14,11 @@
 
 namespace rocemu::test {
 
-/// Which frames a fault is for.
+/// The frames that a fault applies to.
 enum class FrameKind { kAny, kRequest, kAck, kNak };
 bool is_kind(FrameKind kind, std::span<const uint8_t> frame);
 
-/// Completions of one client among the outputs, in order.
+/// Returns the completions of one client among the outputs, in order.
 std::vector<abi::Cqe> completions_of(const std::vector<Timed>& log, engine::ClientId client);
 
 struct PairOptions {
@@ -36,7 +36,7 @@ class Pair {
  public:
   explicit Pair(const PairOptions& options = {});
 
-  /// Takes the completions that came since the last call.
+  /// Takes the completions that arrived since the last call.
   std::vector<abi::Cqe> take_left() { return take(left.client.id()); }
   std::vector<abi::Cqe> take_right() { return take(right.client.id()); }
 
@@ -51,18 +51,18 @@ class JoinedPair {
  public:
   explicit JoinedPair(const EndpointOptions& left = {}, const EndpointOptions& right = {});
 
-  // The next frame of that kind, from either side: is lost; comes twice; waits until one more
-  // frame of its direction has passed; has a bit flipped.
+  // The next frame of that kind, from either side: is lost; is duplicated; waits until one more
+  // frame of its direction has passed; has a flipped bit.
   void drop_next(FrameKind kind) { faults_.push_back({Fault::kDrop, kind}); }
   void duplicate_next(FrameKind kind) { faults_.push_back({Fault::kDuplicate, kind}); }
   void delay_next(FrameKind kind) { faults_.push_back({Fault::kDelay, kind}); }
   void corrupt_next(FrameKind kind) { faults_.push_back({Fault::kCorrupt, kind}); }
-  /// Instead, or as well: asked about each frame, it says how many copies arrive.
+  /// Instead or in addition: a function that returns for each frame how many copies arrive.
   std::function<int(std::span<const uint8_t> frame)> copies;
 
-  /// Moves frames until none is under way.
+  /// Moves frames until none is in flight.
   void settle();
-  /// The same with time passing, from deadline to deadline.
+  /// The same while time advances, from deadline to deadline.
   void run_until(engine::Duration time);
 
   /// Returns the completions of both clients, in order, each only once.

@@ -1,6 +1,6 @@
 // The table of ibv_post_send(3), "Each QP Transport Service Type supports a specific set of
-// opcodes", and where this device differs from it. The provider and the engine are both held
-// against it.
+// opcodes", and the differences of this device. The provider and the engine are both compared with
+// it.
 #pragma once
 
 #include <array>
@@ -33,7 +33,7 @@ inline constexpr std::array kPostSendTable = {
 };
 // clang-format on
 
-/// Every number that `opcode` is tried with, known or not.
+/// All numbers that are tried as `opcode`, known or not.
 inline constexpr uint32_t kOpcodesTried = 40;
 
 constexpr bool device_supports(abi::QpType type, uint32_t opcode) {
@@ -43,7 +43,7 @@ constexpr bool device_supports(abi::QpType type, uint32_t opcode) {
   // reports tso_caps.max_tso as 0.
   if (type == abi::QpType::kUc && known == kSendWithInv) return false;
   if (known == kTso) return false;
-  // The page lacks both (IBTA vol 1, annex A19).
+  // The page does not list these two (IBTA vol 1, annex A19).
   if (known == kFlush || known == kAtomicWrite) return type == abi::QpType::kRc;
   for (const PostSendRow& row : kPostSendTable) {
     if (row.opcode != known) continue;

@@ -44,7 +44,7 @@ class Script {
   Script& operator=(const Script&) = delete;
   ~Script();
 
-  /// Moves time to that long after the start.
+  /// Advances to that time after the start.
   Script& at(engine::Duration time, int line = __builtin_LINE());
 
   /// A SEND of `length` bytes from the start of the send buffer, signalled.
@@ -54,20 +54,20 @@ class Script {
   Script& app_posts_recv(uint64_t wr_id, uint32_t length = 4096, uint64_t offset = 0,
                          int line = __builtin_LINE());
   Script& app_posts_recv_list(const RecvWr& wr, int line = __builtin_LINE());
-  /// Without attributes, as to ERR, RESET, SQD and back to RTS.
+  /// Changes the state without attributes, as for ERR, RESET, SQD and back to RTS.
   Script& app_sets_state(abi::QpState state, int line = __builtin_LINE());
   Script& app_modifies(const abi::QpAttr& attr, uint32_t mask, int line = __builtin_LINE());
-  /// Through INIT and RTR to that state, as at the start.
+  /// Brings the QP through INIT and RTR to that state, as at the start.
   Script& app_connects(abi::QpState to, int line = __builtin_LINE());
 
-  /// The peer's frame reaches the device. Addresses and QP numbers are those of the connection
-  /// unless the packet says otherwise.
+  /// Delivers the peer's frame to the device. Addresses and QP numbers are those of the connection
+  /// unless the packet has others.
   Script& wire_delivers(const PacketSpec& spec, int line = __builtin_LINE());
-  /// The same for several that come together.
+  /// The same for several frames that arrive together.
   Script& wire_delivers_burst(const std::vector<PacketSpec>& specs, int line = __builtin_LINE());
   Script& wire_delivers_bytes(std::span<const uint8_t> bytes, int line = __builtin_LINE());
 
-  /// Exactly these since the last expectation, in this order, all now.
+  /// Expects exactly these outputs since the last expectation, in this order, all at this time.
   Script& expect(std::initializer_list<Expected> outputs, int line = __builtin_LINE()) {
     return expect_list(std::vector<Expected>(outputs), line);
   }
@@ -78,7 +78,7 @@ class Script {
   Script& expect_received(const std::vector<uint8_t>& bytes, uint64_t offset = 0,
                           int line = __builtin_LINE());
 
-  /// The frame that wire_delivers would deliver.
+  /// Returns the frame that wire_delivers would deliver.
   std::vector<uint8_t> frame(const PacketSpec& spec) const;
   wire::Packet addressed(const PacketSpec& spec) const;
 

@@ -1,4 +1,4 @@
-// Calls that a rule may make fail, each with all that it needs.
+// Calls that a rule can make fail, each with the objects that it needs.
 #pragma once
 
 #include <fcntl.h>
@@ -14,12 +14,12 @@
 
 namespace rocemu::system_test {
 
-/// A rule that is in force during one call.
+/// A rule that applies during one call.
 class Under {
  public:
   explicit Under(std::string rule) : rule_(std::move(rule)) {}
 
-  /// What the call fails with, 0 if it does not.
+  /// Returns the errno that the call fails with, 0 if it does not fail.
   int operator()(const std::function<int()>& call) const {
     if (!rule_.empty()) inject(rule_);
     errno = 0;
@@ -43,7 +43,7 @@ inline int failure(const void* made) {
 
 using Attempt = std::function<int(const Under&)>;
 
-/// All objects that a verb may want.
+/// All objects that a verb may need.
 class Verbs : public VerbsTest {
  protected:
   void SetUp() override {
@@ -67,7 +67,7 @@ class Verbs : public VerbsTest {
     ASSERT_NO_FATAL_FAILURE(to_rts(own));
   }
 
-  /// Calls `make` under the rule, and then `end` for what it made.
+  /// Calls `make` under the rule, and then `end` for the created object.
   template <class Make, class End>
   static int making(const Under& under, Make make, End end) {
     return under([&] {
@@ -79,7 +79,8 @@ class Verbs : public VerbsTest {
       return error;
     });
   }
-  /// Calls `end` under the rule for what `make` made, which is there still if that fails.
+  /// Calls `end` under the rule for the object that `make` created, which still exists if `end`
+  /// fails.
   template <class Made, class End>
   static int ending(const Under& under, Made* made, End end) {
     EXPECT_NE(made, nullptr) << std::strerror(errno);
@@ -91,7 +92,7 @@ class Verbs : public VerbsTest {
     return error;
   }
 
-  /// Attempts that are no more than that.
+  /// Attempts that only create and destroy an object.
   template <class Make, class End>
   static Attempt makes(Make make, End end) {
     return [=](const Under& under) { return making(under, make, end); };

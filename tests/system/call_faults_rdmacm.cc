@@ -7,7 +7,7 @@
 namespace rocemu::system_test {
 namespace {
 
-/// Both ends of a connection, as far as a call wants it.
+/// Both ends of a connection, established as far as a call needs it.
 class Conversation {
  public:
   Conversation() {
@@ -267,7 +267,7 @@ std::map<std::string, Attempt> attempts_of_rdmacm() {
       }
       return result;
     });
-    // The event that the call failed to get is there still.
+    // The event that the call did not return is still there.
     if (error != 0) conversation.active().expect(RDMA_CM_EVENT_ADDR_RESOLVED);
     return error;
   };

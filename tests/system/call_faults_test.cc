@@ -1,5 +1,5 @@
-// docs/faults.md, "Calls": every function of verbs.h and rdma_cma.h that can fail does so when the
-// page's rule for it is in force, with that errno, and only then. Which functions there are is
+// Tests docs/faults.md, "Calls": every function of verbs.h and rdma_cma.h that can fail does so
+// while the page's rule for it applies, with that errno, and only then. The list of functions is
 // taken from the headers, so that none can be missing.
 #include <map>
 #include <regex>
@@ -43,7 +43,7 @@ TEST(RdmaCmCalls, EachFailsWhenARuleSaysSo) {
   expect_failures(attempts_of_rdmacm());
 }
 
-/// All functions of a header; those in its macros and comments are some of them.
+/// Returns all functions of a header. Those in its macros and comments are also in the list.
 std::set<std::string> functions_of(const char* header, const std::string& prefix) {
   const std::string text = content_of(header);
   const std::regex call("\\b(" + prefix + "_[a-z0-9_]+)\\s*\\(");
@@ -67,8 +67,8 @@ TEST_F(Verbs, AllOfTheHeadersHaveARowOnThePageAndARuleIfOneCanFail) {
   }
 }
 
-// A rule is for what it names: opening a device asks for nothing else, and a region of one kind is
-// not one of another.
+// A rule applies only to what it names: opening a device makes no other request that a rule could
+// match, and a rule for one kind of region does not apply to another kind.
 TEST_F(Verbs, AreNotMadeToFailByARuleForAnother) {
   const auto attempt_of = attempts();
   const std::pair<const char*, const char*> kPairs[] = {
@@ -82,7 +82,8 @@ TEST_F(Verbs, AreNotMadeToFailByARuleForAnother) {
   }
 }
 
-// Each program counts by itself, but a context that is being opened is none yet: devices count.
+// Each program has separate counts, but a context that is being opened does not exist yet, so
+// devices count.
 TEST_F(Verbs, OpeningIsCountedByTheDevice) {
   inject("{on: verb, verb: open_device, nth: 2, do: {errno: EMFILE}}");
   EXPECT_NE(open_device(), nullptr);

@@ -267,7 +267,7 @@ std::map<std::string, Attempt> Verbs::attempts() {
   };
   all["ibv_create_ah"] = makes([this] { return make_ah(); }, ibv_destroy_ah);
   all["ibv_create_ah_from_wc"] = [this](const Under& under) {
-    // As a UD datagram over IPv4 comes: the IP header in the second half of the GRH's place.
+    // The format of a UD datagram over IPv4: the IP header is in the second half of the GRH.
     const ibv_gid gid = own_gid();
     ibv_grh grh{};
     auto* ip = reinterpret_cast<uint8_t*>(&grh) + 20;

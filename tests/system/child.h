@@ -1,4 +1,5 @@
-// A child of fork() that says by a pipe what it finds wrong, and what it was at when it crashed.
+// A child of fork(). It reports over a pipe the errors that it finds and, if it crashes, its last
+// action.
 #pragma once
 
 #include <sys/syscall.h>
@@ -13,7 +14,7 @@
 
 namespace rocemu::system_test {
 
-/// In the child.
+/// The child's side.
 class Report {
  public:
   explicit Report(int to) : to_(to) {}
@@ -37,8 +38,8 @@ class Report {
 /// not notified
 enum class Forking { kByLibrary, kBySystemCall };
 
-/// Runs `act` in a child: what it found wrong, or what it did when it crashed or hung. Empty if all
-/// is well.
+/// Runs `act` in a child, and returns the errors that it found, or its last action if it crashed or
+/// hung. Empty if there was no error.
 inline std::string in_child(const std::function<void(const Report&)>& act,
                             Forking forking = Forking::kByLibrary) {
   int ends[2];

@@ -1,5 +1,5 @@
-// docs/statuses.md: every ibv_wc_status, ibv_event_type and rdma_cm_event_type is caused by the
-// rule that the page names for it, in this program of the public API. Which values there are is
+// Tests docs/statuses.md: every ibv_wc_status, ibv_event_type and rdma_cm_event_type is caused by
+// the rule that the page names for it, in this program of the public API. The list of values is
 // taken from the headers, so that none can be missing.
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
@@ -24,7 +24,8 @@
 namespace rocemu::system_test {
 namespace {
 
-/// The enumerators of an enum in a header, in order: from 0, all of them without a value.
+/// Returns the enumerators of an enum in a header, in order: numbered from 0, since none has a
+/// value.
 std::vector<std::string> enumerators(const char* header, const std::string& name) {
   const std::string text = content_of(header);
   std::smatch body;
@@ -43,7 +44,7 @@ std::vector<std::string> enumerators(const char* header, const std::string& name
 
 class FaultTable : public VerbsTest {
  protected:
-  /// Two QPs of an SRQ, connected; a message from one to the other.
+  /// Connects two QPs of an SRQ, and sends a message from one to the other.
   void SetUp() override {
     VerbsTest::SetUp();
     send_cq = create_cq();
@@ -90,7 +91,7 @@ class FaultTable : public VerbsTest {
     ASSERT_EQ(post_send(qps[0], 7), 0);
   }
 
-  /// The types of all async events up to the wanted one, acknowledged.
+  /// Returns the types of all async events up to the wanted one, and acknowledges them.
   std::set<ibv_event_type> events_until(ibv_event_type wanted) {
     std::set<ibv_event_type> types;
     while (!types.contains(wanted) && readable(context->async_fd, 30'000)) {
@@ -141,8 +142,8 @@ TEST_F(FaultTable, CausesEveryCompletionStatus) {
   }
 }
 
-// docs/scenarios.md: what is flushed when a rule fails the QP is its consequence, and completes as
-// flushed (IBTA vol 1, 10.3.1.5), also without a count.
+// docs/scenarios.md: requests that are flushed when a rule makes the QP fail complete as flushed
+// (IBTA vol 1, 10.3.1.5), also without a count.
 TEST_F(FaultTable, AFailedCompletionIsFollowedByFlushedOnes) {
   inject("{name: r, on: completion, queue: send, do: {status: GENERAL_ERR}}");
   for (uint64_t wr_id = 0; wr_id < 8; ++wr_id) ASSERT_EQ(post_send(qps[0], wr_id), 0);
@@ -206,7 +207,7 @@ class Conversation {
     rdma_destroy_event_channel(channel_);
   }
 
-  /// Goes on until that event comes.
+  /// Continues until that event arrives.
   bool meets(rdma_cm_event_type wanted) {
     while (readable(channel_->fd, 30'000)) {
       rdma_cm_event* event = nullptr;
@@ -266,7 +267,7 @@ TEST(FaultTableOfRdmaCm, CausesEveryEvent) {
   ASSERT_GE(names.size(), 16u);
   for (size_t value = 0; value < names.size(); ++value) {
     SCOPED_TRACE(names[value]);
-    // librdmacm makes these by itself.
+    // librdmacm creates these itself.
     if (names[value] == "RDMA_CM_EVENT_INTERNAL" ||
         names[value] == "RDMA_CM_EVENT_ADDRINFO_RESOLVED")
       continue;

@@ -1,5 +1,5 @@
-// docs/statuses.md and docs/faults.md as tests read them, and the daemon that they run under as
-// docs/control.md has it.
+// Reads docs/statuses.md and docs/faults.md for tests, and controls the daemon of the test's run as
+// docs/control.md describes.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,8 +22,8 @@ inline std::string content_of(const char* path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// The pages' rule for a value or a function; "none" if it has none. A row may be for all names
-/// that begin so, `ibv_wr_*`; one of the whole name comes first.
+/// Returns the pages' rule for a value or a function; "none" if it has none. A row may stand for
+/// all names with the same beginning, `ibv_wr_*`; a row with the whole name has precedence.
 inline std::string rule_for(const std::string& name) {
   std::stringstream lines(content_of(ROCEMU_STATUSES_PAGE) + content_of(ROCEMU_FAULTS_PAGE));
   const std::regex star("`([a-z_]+)\\*`");
@@ -45,7 +45,8 @@ inline std::string rule_for(const std::string& name) {
   return "none";
 }
 
-/// The control socket of the daemon that this program runs under, as docs/scenarios.md has it.
+/// Sends a request to the control socket of the daemon of this program's run, as docs/scenarios.md
+/// describes.
 inline std::string ask_daemon(const std::string& request) {
   const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
   sockaddr_un address{};

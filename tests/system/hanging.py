@@ -73,7 +73,7 @@ def pair(with_srq=False):
 
 
 def two_processes(work):
-    """work(side, number) in a parent and its child, connected."""
+    """Runs work(side, number) in a parent and its child, which are connected."""
     ours, theirs = socket.socketpair()
     number = 0 if os.fork() else 1
     (theirs if number == 0 else ours).close()
@@ -89,7 +89,7 @@ def two_processes(work):
 # ---- Deadlocks ----
 
 def solicited_only():
-    """The CQ is armed for solicited completions, and the message is none."""
+    """The CQ is armed for solicited completions, and the message is not solicited."""
     a, b = pair()
     b.recv()
     b.cq.req_notify(solicited_only=True)
@@ -164,7 +164,7 @@ def join():
 
 
 def own_pipe():
-    """A child reads from a pipe whose other end it has itself."""
+    """A child reads from a pipe, and only the child itself has the other end."""
     Side()
     reader, _writer = os.pipe()
     if os.fork() == 0:
@@ -195,7 +195,7 @@ def epoll():
 
 
 def shared_semaphore():
-    """A child waits for its parent, which waits for it."""
+    """A child and its parent wait for each other."""
     Side()
     never = multiprocessing.get_context("fork").Semaphore(0)
     if os.fork() == 0:
@@ -204,7 +204,7 @@ def shared_semaphore():
 
 
 def sigwait_beside_a_child():
-    """As a shell does that waits for a child, which waits for a message."""
+    """Like a shell that waits for a child, which waits for a message."""
     _a, b = pair()
     if os.fork() == 0:
         os.read(b.channel_fd, 1)

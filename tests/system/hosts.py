@@ -26,7 +26,7 @@ def ip(*arguments, check=True):
 
 
 def why_no_namespaces():
-    """An empty string if this process can make network namespaces."""
+    """Returns the reason why this process cannot create network namespaces; empty if it can."""
     name = f"rocemu-{os.getpid()}-probe"
     made = ip("netns", "add", name, check=False)
     if made.returncode != 0:
@@ -37,7 +37,7 @@ def why_no_namespaces():
 
 
 def _become_root():
-    """Starts this program again in a user namespace, if it is not root and may do that."""
+    """Starts this program again in a user namespace, if it is not root and is allowed to do so."""
     if os.geteuid() == 0 or "ROCEMU_TEST_UNSHARED" in os.environ:
         return
     unshare = ["unshare", "--user", "--map-root-user", "--net", "--mount"]
@@ -78,7 +78,7 @@ class Host:
         return ["ip", "netns", "exec", self.namespace, *map(str, command)]
 
     def run(self, *command, **keywords):
-        """To the end, without the NIC."""
+        """Runs a program to its end, without the NIC."""
         return rocemu.run(*self.inside(*command), env=self.environment, **keywords)
 
     def popen(self, *command, rdma=True, **keywords):
@@ -94,14 +94,14 @@ class Host:
         return process
 
     def start(self, *options):
-        """`rocemu up` with its device on the interface."""
+        """Runs `rocemu up` with its device on the interface."""
         result = self.run(ROCEMU, "up", "--udp", "--device", f"{self.device}={INTERFACE}", *options)
         if result.returncode != 0:
             raise AssertionError(result.stdout)
         self.daemon = int(re.search(r"\(pid (\d+)", result.stdout)[1])
 
     def kill(self):
-        """As a crash would, or the loss of the host."""
+        """Ends the NIC like a crash, or the loss of the host."""
         os.kill(self.daemon, signal.SIGKILL)
         while os.path.exists(f"/proc/{self.daemon}"):
             time.sleep(0.01)
@@ -212,7 +212,7 @@ def end_of(process):
 
 
 def finish(test, *processes):
-    """Their outputs, all of them having ended well. If one has not, the others are not waited for."""
+    """Returns their outputs if all succeeded. If one failed, does not wait for the others."""
     deadline = time.monotonic() + TIMEOUT
     while any(process.poll() is None for process in processes):
         if time.monotonic() > deadline or any(process.poll() for process in processes):

@@ -1,5 +1,5 @@
-"""For each scenario that comes with rocemu the program that the tests run with it: one that does not
-race with itself, as rping's threads do when it fails."""
+"""For each scenario that comes with rocemu, the program with which the tests run it: one without races of its own (such
+as those between rping's threads when it fails)."""
 import json
 import pathlib
 import subprocess
@@ -29,12 +29,13 @@ def ucmatose(times=1):
 
 
 def client_alone(*command):
-    """Returns the command for a server that never gets a message: the server is ended."""
+    """Returns the command for a server that never gets a message, and is therefore ended."""
     return ["env", "CM_PAIR_KILLS_SERVER=1", *command]
 
 
 def watched(device, *command):
-    """Beside ibv_asyncwatch, which comes before the command, and goes when the NIC has seen its end."""
+    """Runs the command with ibv_asyncwatch, which starts before it and ends after the NIC has noticed the command's
+    end."""
     return ["bash", "-c", """
         rocemu=$1; shift
         stdbuf -oL ibv_asyncwatch -d "$0" & watch=$!

@@ -1,4 +1,4 @@
-// Memory a test may make holes in.
+// Memory in which a test may unmap pages.
 #pragma once
 
 #include <sys/mman.h>
@@ -9,9 +9,9 @@
 
 namespace rocemu::system_test {
 
-/// Private anonymous pages, far from where the kernel puts what asks for no address: what a test
-/// unmaps of them stays a hole, although others (the sanitizers' run-time, for one) map pages
-/// whenever they like. The caller unmaps them. MAP_FAILED if there is no memory.
+/// Maps private anonymous pages, far from the addresses that the kernel chooses itself. So pages
+/// that a test unmaps stay unmapped, although others (for example the sanitizers' run-time) map
+/// pages at any time. The caller unmaps them. Returns MAP_FAILED if there is no memory.
 inline uint8_t* map_pages(size_t size) {
   static std::atomic<uintptr_t> wanted{0x2000'0000'0000};
   const uintptr_t address = wanted.fetch_add(size_t{1} << 30);

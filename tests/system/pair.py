@@ -11,7 +11,7 @@ import time
 
 
 def listening(port):
-    """Looks instead of connecting, since the server takes the first connection for its client."""
+    """Checks without connecting, since the server takes the first connection for its client."""
     wanted = f":{port:04X}"
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         with open(table) as lines:

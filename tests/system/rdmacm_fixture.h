@@ -24,8 +24,8 @@ class EventChannel {
 
   rdma_event_channel* get() const { return channel_; }
 
-  /// Waits for an event, which must be this one, and acknowledges it. The id that it is of: of a
-  /// connect request the new one.
+  /// Waits for an event, which must be this one, and acknowledges it. Returns the event's id; for a
+  /// connect request, the new one.
   rdma_cm_id* expect(rdma_cm_event_type type, int status = 0) {
     rdma_cm_event* event = nullptr;
     pollfd entry{channel_->fd, POLLIN, 0};
@@ -113,7 +113,8 @@ class RdmaCmTest : public testing::Test {
   rdma_cm_id* listener = nullptr;
   rdma_cm_id* client = nullptr;
   rdma_cm_id* server = nullptr;
-  // A QP has one connection: the same number twice would be a stale one (IBTA vol 1, 12.9.8.3.1).
+  // A QP has one connection: a second one with the same number would be a stale one (IBTA vol 1,
+  // 12.9.8.3.1).
   static inline uint32_t next_qpn = 0x123;
 };
 

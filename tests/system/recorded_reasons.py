@@ -1,12 +1,12 @@
-"""Why frames were sent again and what rules did to them, as a timeline has to say it, derived from the
-engine's own record (`rocemu timeline DIR --events`): nothing here comes from a ladder."""
+"""The reasons why frames were sent again, and what rules did to them, as a timeline must show them. They are derived
+from the engine's own record (`rocemu timeline DIR --events`), not from a ladder."""
 import collections
 import json
 import re
 
 from rocemu import ROCEMU, run
 
-# What a NAK or a REJ says by itself comes behind what is said of the frame.
+# The meaning of a NAK or a REJ itself is printed after the reasons of the frame.
 SAYS_BY_ITSELF = re.compile(r"not ready for this message: the requester must wait and send it again|"
                             r"the responder expects psn [+-]?\d+( \(\d+\))?: the requester must go back|"
                             r"the responder refuses the request for good: the requester's QP fails|"
@@ -26,7 +26,7 @@ def events_of(recording):
 
 
 def duration(ns):
-    """655360000 is "655.36 ms": three digits behind the point, six of seconds, without zeros at the end."""
+    """655360000 is "655.36 ms": three digits after the point, six for seconds, without zeros at the end."""
     for limit, scale, unit in ((10**3, 1, "ns"), (10**6, 10**3, "us"), (10**9, 10**6, "ms")):
         if ns < limit:
             return f"{ns / scale:.3f}".rstrip("0").rstrip(".") + " " + unit
@@ -129,7 +129,7 @@ def check_reasons(test, recording):
 
 
 def check_timers(test, events):
-    """The record itself is as the specification has it."""
+    """The record itself follows the specification."""
     timeouts, peers, naks = {}, {}, {}
     for event in events:
         if event.get("verb") == "modify_qp" and "error" not in event:

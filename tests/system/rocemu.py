@@ -16,8 +16,8 @@ ROCEMU = str(BIN / "rocemu")
 PAIR = [sys.executable, str(HERE / "pair.py")]
 CM_PAIR = [sys.executable, str(HERE / "cm_pair.py")]
 TIMEOUT = 240  # seconds that nothing here comes near
-# perftest compares the processor's cycle counter with the clock before it reports, and gives up where
-# that jitters, as on a busy machine. Whatever the NIC did: such a run is made again.
+# perftest compares the processor's cycle counter with the clock before it reports, and stops if that varies, as on a
+# busy machine. This does not depend on the NIC, so such a run is repeated.
 NO_CLOCK = "Can't produce a report"
 
 
@@ -43,8 +43,8 @@ def free_port():
 
 
 def run(*arguments, timeout=TIMEOUT, check=False, **keywords):
-    """subprocess.run with both outputs captured as one text. Of what takes too long nothing stays
-    but what it said."""
+    """subprocess.run with both outputs captured as one text. For a command that takes too long, only its output is
+    kept."""
     command = [str(argument) for argument in arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           stdin=subprocess.DEVNULL, text=True, **keywords) as process:
@@ -63,7 +63,7 @@ def run(*arguments, timeout=TIMEOUT, check=False, **keywords):
 
 
 def descendants(pid):
-    """PIDs of the processes that it and its children started."""
+    """Returns the PIDs of the processes that it and its children started."""
     children = {}
     for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
@@ -82,7 +82,7 @@ def rocemu_run(*command, options=(), prefix=(), **keywords):
 
 def pingpong_pair(*arguments, server_device="rocemu0", client_device="rocemu0",
                   program="ibv_rc_pingpong", gid=True):
-    """The command that runs both sides of a pingpong."""
+    """Returns the command that runs both sides of a pingpong."""
     port = str(free_port())
     common = [program, "-p", port, *(["-g", "0"] if gid else []), *arguments]
     return [*PAIR, port, *common, "-d", server_device, "--", *common, "-d", client_device,
@@ -90,7 +90,7 @@ def pingpong_pair(*arguments, server_device="rocemu0", client_device="rocemu0",
 
 
 def side_by_side(test, check, cases, at_once=6):
-    """check(case) for each, each as a subtest, several at once: for programs that mostly wait."""
+    """Calls check(case) for each case as a subtest, several at the same time: for programs that mostly wait."""
     with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
         checks = [(case, pool.submit(check, case)) for case in cases]
     for case, done in checks:
@@ -135,7 +135,7 @@ class AtOnce(unittest.TestSuite):
 
 
 def processes_of(needle):
-    """PIDs of processes whose command line contains the text."""
+    """Returns the PIDs of processes whose command line contains the text."""
     found = []
     for entry in pathlib.Path("/proc").iterdir():
         if entry.name.isdigit():

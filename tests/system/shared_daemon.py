@@ -36,8 +36,8 @@ class SharedDaemon(unittest.TestCase):
 
     @staticmethod
     def files_of_shared_memory():
-        """Not directories, those are other tests' (see CTestCustom.cmake), and not what an MPI has there
-        that runs beside."""
+        """Returns no directories, which belong to other tests (see CTestCustom.cmake), and no files of an MPI that runs
+        at the same time."""
         return {entry.name for entry in os.scandir("/dev/shm")
                 if not entry.is_dir() and not entry.name.startswith(FILES_OF_MPI)}
 

@@ -12,7 +12,7 @@ READ_REQUEST, ACKNOWLEDGE = 12, 17
 
 
 def dissect(capture, *fields, options=()):
-    """One tuple of strings for each frame, as tshark reads them."""
+    """Returns a tuple of strings for each frame, as tshark reads them."""
     command = ["tshark", *options, "-r", str(capture), "-T", "fields"]
     for field in fields:
         command += ["-e", field]
@@ -22,8 +22,8 @@ def dissect(capture, *fields, options=()):
 
 
 def icrc_over_ipv6(packet):
-    """Annex A17.3.3, since scapy knows the ICRC over IPv4 only: eight ones, then the packet with
-    ones for what routers and adapters may change."""
+    """Annex A17.3.3, since scapy computes the ICRC only over IPv4: eight bytes of ones, then the packet with ones in
+    the fields that routers and adapters may change."""
     masked = bytearray(packet[:-4])
     masked[0] |= 0x0f  # traffic class and flow label
     masked[1:4] = b"\xff" * 3
@@ -34,7 +34,7 @@ def icrc_over_ipv6(packet):
 
 
 class Lessons(unittest.TestCase):
-    """docs/troubleshooting.md says what to switch off in Wireshark."""
+    """docs/troubleshooting.md describes what to switch off in Wireshark."""
 
     def test_nothing_is_malformed_without_the_heuristic_for_rpc_over_rdma(self):
         with temporary_directory() as directory:
@@ -95,7 +95,7 @@ class Capture(unittest.TestCase):
         self.record("-s", "1024", "-n", "20", client_device="rocemu1")
         frames = dissect(self.capture, "infiniband.bth.opcode", "ip.src", "ip.dst", "udp.dstport",
                          "infiniband.bth.psn")
-        # What is acknowledged later than ibv_rc_pingpong's 67 ms, on a busy machine, is sent again.
+        # Packets whose acknowledgement takes longer than ibv_rc_pingpong's 67 ms, on a busy machine, are sent again.
         frames = list(dict.fromkeys(frames))
         self.assertEqual([int(frame[0], 0) for frame in frames], [SEND_ONLY, ACKNOWLEDGE] * 40)
         self.assertEqual({frame[1:3] for frame in frames},

@@ -1,4 +1,4 @@
-"""Clients that die, stop or send garbage hurt only themselves."""
+"""Clients that die, stop or send garbage do not affect others."""
 import json
 import os
 import pathlib
@@ -34,7 +34,7 @@ class Clients(SharedDaemon):
             process.communicate(timeout=60)
 
     def stop_and_settle(self, pid):
-        """The other side then has nothing to do any more but wait for the stopped one."""
+        """After this, the other side only waits for the stopped one."""
         os.kill(pid, signal.SIGSTOP)
         frames = None
 
@@ -144,7 +144,7 @@ class Clients(SharedDaemon):
         return answer
 
     def leave_descriptors(self, pid, count):
-        """From now on it can have this number of descriptors more than it has; with a negative count, fewer."""
+        """From now on it can have this number of additional descriptors; with a negative count, fewer than it has."""
         limits = resource.prlimit(pid, resource.RLIMIT_NOFILE)
         now = len(os.listdir(f"/proc/{pid}/fd"))
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (now + count, limits[1]))
@@ -179,7 +179,7 @@ class Clients(SharedDaemon):
             channel.close()
         self.wait_until(lambda: self.rocemu("show").returncode == 0, "room")
         [log] = self.base.rglob("*.log")
-        self.assertEqual(log.read_text().count("descriptors are short"), 1, log.read_text())
+        self.assertEqual(log.read_text().count("few file descriptors are left"), 1, log.read_text())
 
     def test_a_connection_that_cannot_be_accepted_waits_and_keeps_nobody_busy(self):
         pid = self.daemon_pid()

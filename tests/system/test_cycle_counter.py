@@ -1,4 +1,4 @@
-"""The processor's cycle counter in lockstep: 10^9 cycles a second of virtual time, for programs that live on in all else
+"""The processor's cycle counter in lockstep: 10^9 cycles per second of virtual time, for programs that otherwise behave
 as they do outside."""
 import os
 import pathlib
@@ -38,7 +38,7 @@ class RealCycleCounter(unittest.TestCase):
 @unittest.skipUnless(has_virtual_cycles(), "reads of this machine's counter do not fault")
 class CycleCounter(unittest.TestCase):
     def said_by(self, *command, status=0):
-        """Returns what the command says in lockstep, by name."""
+        """Returns the values that the command prints in lockstep, by name."""
         result = rocemu_run(*command, options=("--lockstep", "--timeout", "200"))
         self.assertEqual(result.returncode, status, result.stdout)
         said = {}
@@ -64,8 +64,9 @@ class CycleCounter(unittest.TestCase):
         self.assertLess(time.monotonic() - begin, 50)
 
     def test_a_program_has_its_own_faults(self):
-        """sigaction(2), siglongjmp(3). After it has left a handler the program still sees virtual time, or its loop would
-        not end; and a fault deeper in the stack than the one before is no fault of the handler."""
+        """sigaction(2), siglongjmp(3). After the program has left a handler it still sees virtual time, or its loop
+        would not end; and a fault deeper in the stack than the previous one does not count as a fault of the
+        handler."""
         said = self.said_by(PROGRAM, "faults")
         self.assertEqual(said["own"], [1])
         self.assertEqual(said["faults"], [4])  # three, and one that is sent
@@ -73,7 +74,8 @@ class CycleCounter(unittest.TestCase):
             self.assertEqual(said["default"], [1])
 
     def test_a_fault_in_a_handler_ends_the_program(self):
-        # sigaction(2): the signal is blocked while its handler runs; signal(7): the kernel ends what faults then.
+        # sigaction(2): the signal is blocked while its handler runs; signal(7): then the kernel ends the program at a
+        # fault.
         self.assertEqual(self.said_by(PROGRAM, "nested", status=128 + signal.SIGSEGV), {"handler": [1]})
 
     @unittest.skipIf("address" in os.environ.get("ROCEMU_SANITIZE", ""), "AddressSanitizer handles the fault")

@@ -56,7 +56,7 @@ class Devices(unittest.TestCase):
         self.assertNotIn("event_type", result.stdout)
 
     def test_a_program_that_links_librocemu_needs_no_preload(self):
-        """Only ROCEMU_DIR says where the daemon is."""
+        """Only ROCEMU_DIR names the daemon."""
         command = f"LD_PRELOAD= {BIN}/list_devices_linked"
         result = rocemu_run("sh", "-c", command)
         self.assertEqual(result.returncode, 0, result.stdout)

@@ -70,7 +70,7 @@ class PortEvents(unittest.TestCase):
 
 
 def program_output(result):
-    """Without what rocemu says of a program that makes objects and posts nothing."""
+    """Returns the output without rocemu's message about a program that creates objects and posts nothing."""
     return re.sub(r"(?m)^rocemu: nothing was posted: .*\n", "", result.stdout)
 
 
@@ -191,7 +191,7 @@ class Rdma(unittest.TestCase):
         """
         result = rocemu_run("bash", "-c", script)
         (before, during, summary), text = documents_in(result.stdout, 3)
-        # A listener at the wildcard is one of each device, and of no port, as with the kernel.
+        # A listener at the wildcard address is shown for each device and without a port, as by the kernel.
         self.assertEqual([(each["ifname"], each["state"], each["ps"], each["src-addr"])
                           for each in before],
                          [(name, "LISTEN", "TCP", "0.0.0.0:7174") for name in ("rocemu0", "rocemu1")])
@@ -221,7 +221,7 @@ class Rdma(unittest.TestCase):
         self.assertEqual([qp["lqpn"] for qp in found], [said["lqpn"]])
 
     def test_hundreds_of_resources_are_shown(self):
-        """More than fits into one datagram, or into a socket at once."""
+        """Their output is more than fits into one datagram, or into a socket at once."""
         program = ("import sys, subprocess\n"
                    "from pyverbs.device import Context\nfrom pyverbs.pd import PD\n"
                    "context = Context(name='rocemu0')\n"

@@ -1,11 +1,12 @@
-"""When a message is read: ibv_post_send(3) leaves the buffer to the NIC until the completion. With `--exact-memory` and in
-lockstep the NIC reads it when it sends it, so that a program that changes a message too early shows its mistake."""
+"""The time at which a message is read: by ibv_post_send(3) the buffer belongs to the NIC until the completion. With
+`--exact-memory` and in lockstep, the NIC reads it when it sends it, so that a program that changes a message too early
+shows its mistake."""
 import sys
 import unittest
 
 from rocemu import BIN, ROCEMU, rocemu_run
 
-# Beside what a WQE (176 bytes) and a slot (4 KiB) can carry.
+# Sizes that fit into a WQE (176 bytes), into a slot (4 KiB), and into neither.
 SIZES = (1, 64, 176, 177, 4096, 4097, 100_000)
 PROGRAM = BIN / "early_change"
 # The daemon is stopped between the post and the change: it cannot have read the message in between.

@@ -1,4 +1,4 @@
-"""Scenarios with stock programs: what docs/scenarios.md promises, as a user meets it."""
+"""Scenarios with stock programs: the statements of docs/scenarios.md from the view of a user."""
 import json
 import pathlib
 import unittest
@@ -87,7 +87,7 @@ class Report(FaultTest):
         rule = "{name: never, on: frame, opcode: READ, do: drop}"
         result = self.pingpong(rule)
         self.assertEqual(result.returncode, 0, result.stdout)
-        self.assertIn("rocemu: the rule 'never' never acted: nothing agreed with it", result.stdout)
+        self.assertIn("rocemu: the rule 'never' never acted: nothing matched it", result.stdout)
         self.assertEqual(self.pingpong(rule, options=["--strict"]).returncode, 1)
 
     def test_a_wrong_scenario_is_said_before_anything_runs(self):

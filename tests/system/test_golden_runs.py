@@ -1,4 +1,4 @@
-"""`rocemu run --expect`: what is left of a run that was not as expected, and what else it can write."""
+"""`rocemu run --expect`: the files that remain of a run that was not as expected, and other files that it can write."""
 import json
 import pathlib
 import unittest
@@ -87,7 +87,7 @@ class GoldenRuns(unittest.TestCase):
 
 
 class TruncatedRecordings(unittest.TestCase):
-    """What was cut off is no difference between runs."""
+    """Missing ends of truncated recordings are not differences between runs."""
 
     def setUp(self):
         directory = temporary_directory()
@@ -128,7 +128,7 @@ class TruncatedRecordings(unittest.TestCase):
                 self.assertEqual(result.returncode, 1, result.stdout)
                 self.assertRegex(result.stdout, rf"{journal}: cut off at byte \d+")
                 self.assertNotIn("(no more)", result.stdout)
-                self.assertNotIn("the recordings part", result.stdout)
+                self.assertNotIn("the recordings first differ", result.stdout)
                 self.assertIn("--update", result.stdout)
 
     def test_diff_and_replay_call_it_so_too(self):
@@ -153,7 +153,7 @@ class TruncatedRecordings(unittest.TestCase):
         self.cut(lambda contents: len(contents) * 2 // 3)
         result = run(ROCEMU, "diff", self.golden, other)
         self.assertEqual(result.returncode, 1, result.stdout)
-        self.assertIn("the recordings part at line", result.stdout)
+        self.assertIn("the recordings first differ at line", result.stdout)
 
     def test_an_empty_journal_is_cut_off_too(self):
         for size in (0, 5, 10, 13, 100):

@@ -1,4 +1,4 @@
-"""Programs that wait forever are reported at once, with what each thread waits for; slow ones are left alone."""
+"""Programs that wait forever are reported at once, with what each thread waits for; slow programs are not reported."""
 import os
 import pathlib
 import re
@@ -136,7 +136,7 @@ class Live(unittest.TestCase):
         return process
 
     def assert_waits_for_us(self, process):
-        """However long it waits, and we let it wait for a second."""
+        """However long it waits; here we let it wait for a second."""
         with self.assertRaises(subprocess.TimeoutExpired):
             process.wait(1)
 
@@ -207,8 +207,8 @@ class DeadNic(unittest.TestCase):
         self.directory = pathlib.Path(directory.name)
 
     def kill_beside(self, name, options=()):
-        """The daemon is killed while the program waits. Until then another waits for us, which keeps a
-        deadlock from being one."""
+        """The daemon is killed while the program waits. Until then another program waits for us, so that there is no
+        deadlock."""
         process = subprocess.Popen(
             [ROCEMU, "run", "--private", *map(str, options), "--", "sh", "-c",
              "exec 3<&0; (read _ <&3; kill -9 $(pgrep -P $PPID -x rocemud)) & "

@@ -1,6 +1,6 @@
-"""Each scenario that comes with rocemu, with a program: what its paragraph says is what the program
-meets. They run in lockstep, so that retries of minutes take no time; test_library_again.py runs them
-again and again."""
+"""Runs each scenario that comes with rocemu with a program, and checks that the program gets what the scenario's
+paragraph says. The programs run in lockstep, so that retries of minutes take no time; test_library_again.py runs them
+repeatedly."""
 import pathlib
 import unittest
 
@@ -18,7 +18,7 @@ class Library(unittest.TestCase):
         self.recording = pathlib.Path(directory.name) / "recording"
 
     def run_with(self, name, status=0, command=None):
-        """Every rule has to act."""
+        """Runs the program; each rule must act."""
         result = rocemu_run(*(command or COMMANDS[name]()), options=(
             "--lockstep", "--strict", "--scenario", name, "--record", self.recording))
         self.said = result.stdout
@@ -27,7 +27,7 @@ class Library(unittest.TestCase):
         return self.said
 
     def events(self, what, **fields):
-        """The events of the run with these fields."""
+        """Returns the events of the run with these fields."""
         return [event for event in events(self.recording) if event["what"] == what and
                 all(event.get(key) == value for key, value in fields.items())]
 
@@ -156,7 +156,7 @@ class Errors(Library):
             f"receive 3: {flushed}", f"receive 4: {flushed}", f"receive 5: {flushed}"])
 
     def test_post_send_enomem(self):
-        # The peer of the one that fails waits for its message, for ever.
+        # The peer of the failing side waits for its message for ever.
         self.run_with("post-send-enomem", status=DEADLOCK)
         self.assertIn("Couldn't post send", self.said)
 

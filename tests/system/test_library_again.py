@@ -1,5 +1,5 @@
-"""Each scenario that comes with rocemu in lockstep, again and again: the same run each time, half of
-them beside hogs of the processor. Where the CM chooses the PSNs, captures are the same to the byte."""
+"""Runs each scenario that comes with rocemu in lockstep repeatedly: each run is the same, half of them beside processes
+that use the processor. If the CM chooses the PSNs, captures are the same byte for byte."""
 import os
 import pathlib
 import re
@@ -9,12 +9,12 @@ import unittest
 from library_programs import COMMANDS
 from rocemu import ROCEMU, rocemu_run, run, temporary_directory
 
-# ROCEMU_LOCKSTEP_RUNS=50 asks for more.
+# ROCEMU_LOCKSTEP_RUNS=50 runs more.
 RUNS = int(os.environ.get("ROCEMU_LOCKSTEP_RUNS", "2"))
 
 
-# A server that would serve for ever is killed when its client has gone. When that comes is no matter
-# of lockstep: the test does it, at some real time; nothing else may differ.
+# A server that would never end is killed when its client has ended. Lockstep does not determine the time: the test does
+# it at some real time. Nothing else may differ.
 KILLED = re.compile(r"  \d+ detach client=\S+\n(  \d+ close_event_channel channel=\d+\n)?"
                     r"(\S+: \d+ close_event_channel channel=\d+\n){2}\s*\Z")
 

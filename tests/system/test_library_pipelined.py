@@ -48,9 +48,9 @@ FAILS = {
     "cm-reject": {RPING: "RDMA_CM_EVENT_REJECTED, error 28"},
     "cm-timeout": {RPING: "RDMA_CM_EVENT_UNREACHABLE, error -110"},
     "stale-connection": {RPING: "RDMA_CM_EVENT_REJECTED, error 10"},
-    # rping's server sleeps until a completion event comes; its client is left with the retries.
+    # rping's server sleeps until a completion event arrives; its client only has the retries.
     "cq-overrun": {**dict.fromkeys(PROGRAMS, OVERRUN), RPING: RETRY_EXC},
-    # The client's device is pulled while it sends: nothing that it posted completes.
+    # The client's device is removed while it sends: none of its requests completes.
     "device-removal": {PINGPONG: RETRY_EXC, READ: HANGS, WRITE: HANGS, SEND: HANGS,
                        RPING: RETRY_EXC},
     "flush-after-error": dict.fromkeys(PROGRAMS, REM_INV_REQ),

@@ -1,4 +1,4 @@
-"""As many objects as ibv_query_device(3) says, and a daemon that runs out of what they take.
+"""As many objects as ibv_query_device(3) reports, and a daemon that runs out of the resources for them.
 
 All of them: rocemu run --private -- build/dev/bin/object_limits (docs/limits.md)."""
 import json
@@ -28,7 +28,7 @@ class Limits(unittest.TestCase):
     def test_show_lists_some_of_very_many_and_says_how_many_more_there_are(self):
         done = rocemu_run("sh", "-c", f"{PROGRAM} hold 32 | (head -c 1 > /dev/null; {ROCEMU} show --json)")
         self.assertEqual(done.returncode, 0, done.stdout)
-        # Behind it rocemu says that nothing was posted.
+        # After it, rocemu reports that nothing was posted.
         device = json.JSONDecoder().raw_decode(done.stdout)[0]["fabric"]["devices"][0]
         self.assertEqual(len(device["cqs"]), 4096)
         self.assertEqual(device["omitted"], {"cqs": 4096, "mrs": 12288, "mws": 12288})

@@ -1,5 +1,5 @@
 """A capture that is read while it is written: a FIFO, a pipe, standard output. Whatever the reader does, the NIC
-continues, and nothing outlives the run."""
+continues, and nothing remains after the run."""
 import os
 import pathlib
 import signal
@@ -12,7 +12,7 @@ import unittest
 from rocemu import ROCEMU, TIMEOUT, pingpong_pair, processes_of, run, temporary_directory
 
 PCAP_HEADER = 24
-# Much more than a pipe holds, and less than waits for a reader.
+# Much more than a pipe holds, and less than the limit of bytes that wait for a reader.
 MANY = ("-n", "5000", "-s", "1024")
 # Messages of one packet each: 80 frames with their acknowledgements.
 TWENTY = ("-n", "20", "-s", "1024")
@@ -21,7 +21,7 @@ FAR_TOO_MANY = ("-n", "5000", "-s", "16384", "-m", "4096")
 
 
 def frames_of(data):
-    """How many frames tshark finds in a capture; it fails if there is anything else."""
+    """Returns the number of frames that tshark finds in a capture. Fails if there is anything else."""
     result = subprocess.run(["tshark", "-r", "-", "-T", "fields", "-e", "infiniband.bth.opcode"],
                             input=data, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     assert result.returncode == 0, result.stderr.decode()
@@ -51,7 +51,7 @@ class LiveCapture(unittest.TestCase):
         process.communicate()
 
     def finish(self, process, status=0):
-        """Its two outputs, as text."""
+        """Returns its two outputs as text."""
         out, err = process.communicate(timeout=TIMEOUT)
         self.assertEqual(process.returncode, status, err)
         self.assertEqual(processes_of(f"--capture {self.fifo}"), [], "the daemon outlives its run")
@@ -75,7 +75,7 @@ class LiveCapture(unittest.TestCase):
                                    stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
         self.addCleanup(self.end, process)
         with open(self.fifo, "rb") as fifo:
-            # The program waits for us.
+            # The program waits for the test.
             self.assertGreater(len(fifo.read(PCAP_HEADER + 60)), PCAP_HEADER)
             self.assertIsNone(process.poll())
             process.stdin.close()
@@ -85,7 +85,7 @@ class LiveCapture(unittest.TestCase):
     def test_a_fifo_that_nobody_reads_is_a_message_and_no_hang(self):
         result = run(ROCEMU, "run", "--capture", self.fifo, "--", "echo", "ran", timeout=60)
         self.assertEqual(result.returncode, 1)
-        self.assertRegex(result.stdout, rf"\Arocemu: waiting for a reader of the FIFO {self.fifo}\n"
+        self.assertRegex(result.stdout, rf"\Arocemu: waiting for a program to read the FIFO {self.fifo}\n"
                                         rf"rocemu: cannot write the capture {self.fifo}: nobody "
                                         r"reads this FIFO[^\n]+\n\Z")
         self.assertEqual(processes_of(str(self.fifo)), [])
@@ -96,14 +96,14 @@ class LiveCapture(unittest.TestCase):
             fifo.read(PCAP_HEADER)
         out, err = self.finish(process)
         self.assertIn("5000 iters", out)
-        self.assertRegex(err, r"\Arocemud: error: the capture [^\n]+: its reader has gone\n\Z")
+        self.assertRegex(err, r"\Arocemud: error: the capture [^\n]+: its reader has exited\n\Z")
 
     def test_a_reader_that_never_reads_delays_nobody_and_is_told(self):
         process = self.start(*pingpong_pair(*FAR_TOO_MANY), capture=self.fifo)
         with open(self.fifo, "rb"):
             out, err = self.finish(process)
         self.assertIn("5000 iters", out)
-        self.assertIn("its reader takes no more", err)
+        self.assertIn("its reader has stopped reading", err)
         self.assertRegex(err, r"\d+ frames are not in the capture .*: its reader was too slow")
 
     def test_a_reader_that_is_slow_misses_whole_frames_only(self):
@@ -200,7 +200,7 @@ class LiveCapture(unittest.TestCase):
                                 stderr=subprocess.PIPE, text=True, check=False, timeout=TIMEOUT)
         os.close(slave)
         self.assertEqual(result.returncode, 1)
-        self.assertIn("it is a terminal; pipe it to a reader", result.stderr)
+        self.assertIn("it is a terminal; pipe it to a program", result.stderr)
 
     def test_what_cannot_be_written_is_said_at_once(self):
         for name, reason in ((self.directory, "Is a directory"),

@@ -33,7 +33,7 @@ class OrdinaryPrograms(unittest.TestCase):
         self.assertEqual((result.returncode, result.stdout), (0, "one\na\n"))
 
     def test_debuggers(self):
-        """Processes that they stop must continue in the programs' turn, before it ends."""
+        """Processes that they stop must continue during the programs' turn, before it ends."""
         for options in ((), ("--lockstep",)):
             for debugger in (["strace", "-f", "-o", "/dev/null"],
                              ["gdb", "-batch", "-ex", "run", "--args"]):
@@ -45,7 +45,7 @@ class OrdinaryPrograms(unittest.TestCase):
                     self.assertIn("traced\n", result.stdout)
 
     def test_a_debugger_waits_while_the_daemon_looks(self):
-        """The daemon traces a thread for a moment, too, which is not to be seen. Here it is this test that does."""
+        """The daemon also traces a thread for a moment, which the program must not notice. Here the test traces it."""
         seize, interrupt, detach = 0x4206, 0x4207, 17
 
         def trace(request, process):

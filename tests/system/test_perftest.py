@@ -23,8 +23,8 @@ LARGEST = {"RC": 2 ** 23, "UC": 2 ** 23, "XRC": 2 ** 23, "UD": 4096}  # messages
 
 @dataclasses.dataclass
 class Case:
-    """Options, how often each size is then exchanged (None: as often as the time and the machine
-    allow), and what the client has to say about it."""
+    """Options, how often each size is then exchanged (None: as often as the time and the machine allow), and the text
+    that the client must print about it."""
     options: str
     iterations: int | None = 20
     says: str = ""  # a regular expression
@@ -59,7 +59,7 @@ BANDWIDTH = COMMON + [
     Case("-t 1 -s 64", says=r"TX depth +: 1\b"),
     Case("-Q 1 -s 64", says=r"CQ Moderation +: 1\b"),
 ]
-# perftest knows the inline sizes of some vendors' devices only and says so of others; but it runs.
+# perftest knows the inline sizes of some vendors' devices only and prints that for others; but it runs.
 INLINE = [Case("-I 64 -s 64")]
 EVENTS = [Case("-e -s 64", everywhere=True), Case("-e -s 65536", transports=("RC", "UC", "XRC"))]
 RECEIVING = [
@@ -78,7 +78,7 @@ def in_cycles(cases):
 
 
 def sizes(options, transport):
-    """The sizes that a table for these options has; None if they are the tool's default."""
+    """Returns the sizes that a table for these options has; None if they are the tool's default."""
     if "-a" in options:
         return [2 ** exponent for exponent in range(1, LARGEST[transport].bit_length())]
     return [int(options[options.index("-s") + 1])] if "-s" in options else None
@@ -92,7 +92,7 @@ def messages(text):
 
 
 class Perftest:
-    """A tool. Its class adds the name, the cases and the transports."""
+    """A tool. Each subclass adds the name, the cases and the transports."""
     tool = ""
     cases = []
     server_takes_part = True  # if not, it has no table, or the client's last line in it
@@ -213,7 +213,7 @@ class ReadLat(Perftest, OverRc, OverXrc, unittest.TestCase):
 
 
 def of_atomics(cases):
-    """Those that make sense where every message has 8 bytes."""
+    """Returns the cases that make sense for messages that always have 8 bytes."""
     kept = [dataclasses.replace(case, options=re.sub(r" *-s (64|10000|4096)\b", "", case.options))
             for case in cases if not re.search("-a|65536|1000000", case.options)]
     return [case for case in kept if case.options]

@@ -1,4 +1,4 @@
-"""The same programs where less is allowed: no privileges, a user namespace, one core, many at once."""
+"""The same programs in restricted environments: no privileges, a user namespace, one core, many at the same time."""
 import os
 import shutil
 import subprocess
@@ -8,7 +8,8 @@ from rocemu import BIN, PAIR, ROCEMU, pingpong_pair, rocemu_run, run, temporary_
 
 
 def why_no_user_namespaces():
-    """An empty string if this process can make one; in a chroot or some containers none can."""
+    """Returns the reason why this process cannot create a user namespace; empty if it can. In a chroot or some
+    containers none can be created."""
     result = run("unshare", "-Ur", "true")
     return "" if result.returncode == 0 else result.stdout.strip()
 

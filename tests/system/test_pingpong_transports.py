@@ -1,4 +1,4 @@
-"""The other pingpongs as the distribution has them: UC, UD, with an SRQ, and XRC."""
+"""The distribution's other pingpongs: UC, UD, with an SRQ, and XRC."""
 import unittest
 
 from rocemu import pingpong_pair, rocemu_run
@@ -87,7 +87,7 @@ class SrqPingpong(Pingpong, unittest.TestCase):
 
 
 class XsrqPingpong(unittest.TestCase):
-    """It sends each message back and looks at its bytes itself."""
+    """The program sends each message back and checks its bytes itself."""
 
     def check(self, *arguments, gid=True):
         for client_device in ("rocemu0", "rocemu1"):

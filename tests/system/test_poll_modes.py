@@ -1,4 +1,4 @@
-"""ROCEMU_POLL and --busy-poll: how programs and the NIC wait changes nothing that programs see."""
+"""ROCEMU_POLL and --busy-poll: the ways in which programs and the NIC wait change nothing that programs see."""
 import re
 import unittest
 
@@ -34,7 +34,7 @@ class PollModes(unittest.TestCase):
                                              "yield or spin; using adaptive\n"), 2, result.stdout)
 
     def sleeps(self, how, most):
-        """How many of 50,000 empty polls sleep, beside threads that keep the processor."""
+        """Returns how many of 50,000 empty polls sleep while threads keep the processor."""
         result = rocemu_run(BIN / "polls_that_sleep", how, "50000", str(most), options=("--timeout", "100"))
         self.assertEqual(result.returncode, 0, result.stdout)
         return int(re.search(r"(\d+) sleeps", result.stdout)[1])

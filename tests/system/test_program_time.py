@@ -1,4 +1,4 @@
-"""Virtual time for programs: what sleeps or waits for a time does not take it, and sees that it has passed."""
+"""Virtual time for programs: sleeps and waits take no real time, and programs see that the time has passed."""
 import re
 import time
 import unittest
@@ -12,7 +12,7 @@ CLOSE = 0.01  # seconds that the programs themselves and the NIC take
 
 class ProgramTime(unittest.TestCase):
     def soon(self, *command, status=0, options=()):
-        """Returns its output."""
+        """Returns its output, which must come soon."""
         begin = time.monotonic()
         result = rocemu_run(*command, options=("--timeout", "50", "--lockstep", *options))
         took = time.monotonic() - begin
@@ -32,7 +32,7 @@ class ProgramTime(unittest.TestCase):
             self.assertLess(at, wanted + 1, text)
 
     def polls(self, way, count, **keywords):
-        """Returns what the program says, and how long its polls took by its own clock."""
+        """Returns the program's output, and the duration of its polls by its own clock."""
         said = self.soon(BIN / "empty_polls", way, str(count), **keywords)
         took = re.search(r"^\d+ polls took ([\d.]+) s$", said, re.M)
         return said, float(took[1]) if took else None
@@ -55,7 +55,7 @@ class ProgramTime(unittest.TestCase):
 
     def test_a_program_that_polls_for_ever_is_reported_as_one(self):
         said, _ = self.polls("for-ever", 1000, status=123, options=("--poll-patience", "1s"))
-        self.assertRegex(said, r"deadlock at 0\.00000\d s .*every thread waits or polls for what")
+        self.assertRegex(said, r"deadlock at 0\.00000\d s .*every thread waits or polls without success")
         self.assertIn("polls a completion queue", said)
 
     def test_an_hour_of_sleep(self):
@@ -85,13 +85,14 @@ class ProgramTime(unittest.TestCase):
         for name, *times in lines:
             for clock, passed in zip(("monotonic", "real", "gettimeofday", "system call"), times):
                 self.assertGreaterEqual(float(passed), WAIT - CLOSE, (name, clock))
-                # A loop has steps that grow with the time for which it has lasted.
+                # A loop advances in steps that grow with its duration so far.
                 late = WAIT / 1000 if name.startswith("loop") else CLOSE
                 self.assertLess(float(passed), WAIT + late, (name, clock))
             self.assertIn(int(times[-1]), (WAIT, WAIT + 1), (name, "time()"))
 
     def test_system_is_as_it_is_outside(self):
-        """system(3): the status is the shell's; SIGINT and SIGQUIT are ignored meanwhile, but not by the shell."""
+        """system(3): the status is the shell's; SIGINT and SIGQUIT are ignored in the meantime, but not by the
+        shell."""
         script = """if True:
             import os, signal
             print([os.system(command) for command in
@@ -242,11 +243,11 @@ class ProgramTime(unittest.TestCase):
                  "kill $!; echo took $(($(date +%s) - begin)) s"
         text = self.soon("sh", "-c", script, options=lost)
         self.assertIn("UNREACHABLE", text)
-        # The attempts of a minute (IBTA vol 1, 12.7.27: the response timeout of the request).
+        # The attempts take a minute (IBTA vol 1, 12.7.27: the response timeout of the request).
         self.assertGreater(int(re.search(r"took (\d+) s", text)[1]), 10, text)
 
     def test_sleeping_between_messages(self):
-        """A server and a client as scripts start them."""
+        """A server and a client in the way in which scripts start them."""
         pingpong = f"ibv_rc_pingpong -g 0 -n 5 -p {free_port()}"
         script = f"{pingpong} & sleep 1; {pingpong} 127.0.0.1 && wait $! && sleep 100"
         text = self.soon("sh", "-c", script)

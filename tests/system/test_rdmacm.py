@@ -1,4 +1,4 @@
-"""librdmacm as the distribution has it, and the programs that come with it and use it."""
+"""The distribution's librdmacm, and its programs."""
 import contextlib
 import gzip
 import os
@@ -199,7 +199,7 @@ sys.exit(sender.returncode or receiver.wait())
 class Sockets(unittest.TestCase):
     """rsocket(7). What has no listening rdma_cm id announces itself in other ways."""
 
-    # Before the shim, which is the system to it; but nothing comes before a sanitizer.
+    # Loaded before the shim, which takes the place of the system for it; but nothing can be loaded before a sanitizer.
     WITH_RSOCKETS = """
         sanitizer=$(tr ': ' '\\n\\n' <<< "$LD_PRELOAD" | grep -m1 'lib[a-z]*san')
         with_rsockets() { LD_PRELOAD=${sanitizer:+$sanitizer:}$preload:$LD_PRELOAD exec "$@"; }
@@ -305,7 +305,7 @@ def cm_messages(capture):
 
 
 class Decoded(unittest.TestCase):
-    # The values that identify the parties and this conversation.
+    # The values that identify the two sides and this conversation.
     IDENTITIES = {
         "infiniband.mad.transactionid", "infiniband.cm.req", "infiniband.cm.req.localcaguid",
         "infiniband.cm.req.startpsn", "infiniband.cm.req.prim_localgid_ipv4",
@@ -317,12 +317,11 @@ class Decoded(unittest.TestCase):
         "infiniband.cm.dreq.localcommid", "infiniband.cm.dreq.remotecommid",
         "infiniband.cm.req.remoteqpneecn", "infiniband.cm.drsp.localcommid",
         "infiniband.cm.drsp.remotecommid", "infiniband.invariant.crc"}
-    # All of the message once more, as bytes.
+    # The whole message again, as bytes.
     BYTES = {"infiniband.mad", "infiniband.mad.data", "infiniband.smplid.smpdata",
              "infiniband.cm.req.ip_cm"}
-    # Ours has flow label 0, which annex A17 allows, and says no packet rate: rxe's is the one of
-    # the network interface below it.
-    # tshark 4.4 shows the packet rate where the reserved bits beside it are.
+    # Ours has flow label 0, which annex A17 allows, and no packet rate: rxe's is that of the network interface below
+    # it. tshark 4.4 shows the packet rate at the place of the reserved bits next to it.
     INTENDED = {"infiniband.cm.req.prim_flowlabel", "infiniband.cm.req.prim_pktrate",
                 "infiniband.cm.req.prim_reserved0"}
 

@@ -1,4 +1,4 @@
-"""What `--record` writes, and that a replay of it does the same again without the program."""
+"""The files that `--record` writes, and that a replay repeats the run without the program."""
 import json
 import pathlib
 import resource

@@ -1,5 +1,5 @@
-"""A recording shows each verb that failed with the errno that the program got, whether the provider, the
-daemon or the engine decided it."""
+"""A recording shows each failed verb with the errno that the program got, whether the provider, the daemon or the
+engine decided it."""
 import errno
 import json
 import pathlib

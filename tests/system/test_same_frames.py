@@ -1,4 +1,4 @@
-"""A recording, a capture and rules for frames show the frames that there are without them."""
+"""A recording, a capture and rules for frames do not change which frames are sent."""
 import pathlib
 import struct
 import unittest
@@ -8,12 +8,12 @@ from rocemu import PAIR, ROCEMU, free_port, rocemu_run, run, temporary_directory
 BTH_AT = 14 + 20 + 8  # behind Ethernet, IPv4 and UDP
 WRITE_ONLY, SEND_ONLY, ACKNOWLEDGE = 10, 4, 17
 
-# A rule that every frame is compared with, and that never acts.
+# A rule that is compared with every frame and never acts.
 IDLE_RULE = "rules:\n- {on: frame, opcode: ACK, nth: 1000000, do: drop}\n"
 
 
 def frames_of(path):
-    """The frames of a pcap file with timestamps in nanoseconds, without the timestamps."""
+    """Returns the frames of a pcap file with timestamps in nanoseconds, without the timestamps."""
     contents = path.read_bytes()
     assert contents[:4] == b"\x4d\x3c\xb2\xa1", contents[:4]
     frames, at = [], 24

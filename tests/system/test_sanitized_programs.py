@@ -1,5 +1,5 @@
-"""Programs that are built with a sanitizer run under `rocemu run` as they are, what they do wrong is
-found, and nothing of ours is reported."""
+"""Programs that are built with a sanitizer run unmodified under `rocemu run`, their errors are found, and no errors of
+rocemu are reported."""
 import json
 import os
 import pathlib
@@ -111,7 +111,7 @@ class SanitizedPrograms(unittest.TestCase):
         self.assertEqual((result.returncode, result.stdout), (0, "right\n"))
 
     def doctor(self, program, **variables):
-        """Level, message and remedy of what it says about sanitizers."""
+        """Returns level, message and remedy of its finding about sanitizers."""
         result = subprocess.run([ROCEMU, "doctor", "--json", program], text=True, check=False,
                                 stdout=subprocess.PIPE, env=self.environment(**variables))
         found = [check for check in json.loads(result.stdout)["checks"]
@@ -126,7 +126,7 @@ class SanitizedPrograms(unittest.TestCase):
         level, message, remedy = self.doctor(self.programs["g++ asan"],
                                              ASAN_OPTIONS="a=1:verify_asan_link_order=1")
         self.assertEqual(level, "problem")
-        self.assertIn("take verify_asan_link_order out of ASAN_OPTIONS", remedy)
+        self.assertIn("remove verify_asan_link_order from ASAN_OPTIONS", remedy)
         self.assertEqual(self.doctor(self.programs["g++ tsan"])[0], "note")
         self.assertIsNone(self.doctor("/bin/true"))
 

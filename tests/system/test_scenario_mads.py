@@ -24,7 +24,7 @@ class ScenarioMads(unittest.TestCase):
         self.directory = pathlib.Path(directory.name)
 
     def faults(self, name, command, scenario, *options):
-        """Returns what rules acted on, and the result."""
+        """Returns the frames that rules acted on, and the result."""
         recording = self.directory / name
         result = rocemu_run(*command, options=(
             "--lockstep", "--scenario", scenario, "--record", recording, *options))
@@ -79,8 +79,8 @@ class ScenarioMads(unittest.TestCase):
         self.assertEqual(len(faults), 2)
 
 
-# What rping does not do: atomics, SRQs, PSNs near the wrap. What it does too little of: five
-# WRITEs, READs or atomics that one QP answers.
+# Features that rping does not use: atomics, SRQs, PSNs near the wrap. Features that it uses too little: five WRITEs,
+# READs or atomics that one QP answers.
 NOT_WITH_RPING = {"duplicate-atomic", "psn-wrap-loss"}
 
 

@@ -1,4 +1,4 @@
-"""`rocemu run --schedule N`: another order of threads and of the NIC, and preemption between two calls."""
+"""`rocemu run --schedule N`: another order of the threads and the NIC, and preemption between two calls."""
 import os
 import pathlib
 import unittest
@@ -6,12 +6,13 @@ import unittest
 from rocemu import BIN, CM_PAIR, ROCEMU, free_port, rocemu_run, run, side_by_side, temporary_directory
 
 DEADLOCK = 123
-# docs/design/turns.md: of 40 schedules the 20 with stops miss a given place between two calls with a probability of at
-# most 11 %. The program comes to the place for each of five messages.
+# docs/design/turns.md: of 40 schedules, the 20 with stops miss a given place between two calls with a probability of at
+# most 11 %. The program reaches the place once for each of five messages.
 FEW = range(1, 41)
-# Its main thread closes the event channel that its other thread reads: an order of these that loses is rping's own.
+# Its main thread closes the event channel that its other thread reads: if it fails in one order of these, that is
+# rping's own bug.
 RPINGS_OWN_RACE = (255, "rdma_get_cm_event: Bad file descriptor")
-# ROCEMU_SCHEDULES=200 asks for more.
+# ROCEMU_SCHEDULES=200 runs more.
 MANY = range(1, 1 + int(os.environ.get("ROCEMU_SCHEDULES", "60")))
 PARTIES = ((), ("processes",))  # threads, and processes
 

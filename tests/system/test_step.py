@@ -35,7 +35,7 @@ class Step(unittest.TestCase):
         return [json.loads(line) for line in result.stdout.splitlines() if line.startswith("[")]
 
     def test_messages_and_their_answers_arrive_one_after_the_other(self):
-        """A single process, which sends the next message when it has the completion of one."""
+        """A single process, which sends the next message when it has the completion of the previous one."""
         for (name, options), kind in itertools.product(CLOCKS, ("events", "polling")):
             with self.subTest(name, kind=kind):
                 steps = self.step([1, 1, 6], "/usr/bin/python3", HERE / "stepped.py", kind, "4",
@@ -60,7 +60,7 @@ class Step(unittest.TestCase):
                                  frames)
 
     def test_time_moves_on_to_the_timeout_that_sends_a_frame(self):
-        """To a QP that is not there: the message again and again, and then no more."""
+        """The message goes to a QP that does not exist: it is sent repeatedly, until the retries end."""
         # On the real clock a resumed NIC waits for hours.
         program = os.path.join(os.environ["ROCEMU_BIN"], "dead_peer")
         first, second = self.step([3, 100], program, options=("--lockstep",))

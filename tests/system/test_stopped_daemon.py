@@ -1,5 +1,5 @@
-"""A daemon that has no processor for 0.1 s, again and again, longer than the ACK timeout of perftest's
-QPs (67 ms): on a fabric that loses nothing no connection may break, and nothing be sent again."""
+"""A daemon that is stopped for 0.1 s, again and again, longer than the ACK timeout of perftest's QPs (67 ms): on a
+fabric without loss no connection may break, and nothing may be sent again."""
 import os
 import signal
 import time
@@ -8,7 +8,7 @@ import unittest
 from rocemu import PAIR, AtOnce, free_port
 from shared_daemon import SharedDaemon
 
-# ROCEMU_STOP_ROUNDS=1000 asks for more.
+# ROCEMU_STOP_ROUNDS=1000 runs more.
 ROUNDS = int(os.environ.get("ROCEMU_STOP_ROUNDS", "50"))
 STOPPED, RUNNING = 0.1, 0.02  # seconds
 PROGRAMS = [
@@ -62,7 +62,7 @@ for each in PROGRAMS:
 
 
 def load_tests(_loader, tests, _pattern):
-    """The programs wait more than they compute, so all run at once, each under a separate daemon."""
+    """The programs mostly wait, so all run at the same time, each under a separate daemon."""
     return AtOnce(tests)
 
 

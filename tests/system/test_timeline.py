@@ -28,7 +28,7 @@ def drawn(recording, *options):
     text = re.sub(r"\[\d+\] *", "[PID]  ", result.stdout)
     text = re.sub(r" +$", "", text, flags=re.M)
     text = re.sub(r"0x[0-9a-f]{9,}", lambda number: "A" * len(number[0]), text)
-    # Starting PSNs are chosen by chance; beside them stand relative ones.
+    # Starting PSNs are random; the relative ones are next to them.
     text = re.sub(r"\((\d{3,})\)", lambda number: "(" + "P" * len(number[1]) + ")", text)
     lines = text.splitlines()
     left_out = len(lines) - 2 * ENDS
@@ -87,7 +87,7 @@ class Recordings(unittest.TestCase):
             result = run(ROCEMU, "timeline", self.recording)
             self.assertEqual(result.returncode, 0, result.stdout)
             self.assertIn("create_qp", result.stdout)
-            self.assertIn("shown is what comes before", result.stdout)
+            self.assertIn("only the part before is shown", result.stdout)
 
     def test_of_a_recording_of_another_version_the_capture_is_shown(self):
         self.record("rnr-recovers")
@@ -113,8 +113,8 @@ class Recordings(unittest.TestCase):
         return run(ROCEMU, "timeline", *arguments, check=True).stdout
 
     def test_a_trace_is_as_its_format_says(self):
-        """The Trace Event Format: each event has a phase; slices have time, duration, process and
-        track; of each flow both ends are there, and the later is not before the earlier."""
+        """The Trace Event Format: each event has a phase; slices have time, duration, process and track; each flow has
+        both ends, and the later one is not before the earlier one."""
         self.record("rnr-recovers")
         trace = json.loads(self.timeline(self.recording, "--perfetto", "-"))
         self.assertEqual(trace["displayTimeUnit"], "ns")
@@ -178,7 +178,7 @@ class Recordings(unittest.TestCase):
     def test_two_runs_are_beside_each_other_up_to_the_first_difference_and_beyond(self):
         self.record("rnr-recovers")
         first, self.recording = self.recording, self.recording.with_name("second")
-        self.assertIn("in both runs the same happens", self.timeline(first, first))
+        self.assertIn("both runs are equal", self.timeline(first, first))
         self.record("ghost-ack")
         shown = " ".join(self.timeline(first, self.recording, "--around-error", "2").split())
         self.assertIn("first difference", shown)

@@ -39,8 +39,8 @@ class OnNetwork(unittest.TestCase):
             host.end_programs()
 
     def over_tcp(self, program, port, *options):
-        """Server and client of a program that meet over TCP, which is over IPv4: these servers know
-        no other, or take the first that getaddrinfo(3) has. Their outputs."""
+        """Runs the server and client of a program that connect over TCP, which uses IPv4: these servers know no other,
+        or take the first address that getaddrinfo(3) returns. Returns their outputs."""
         server_host, client_host = self.hosts[:2]
         for tries_left in reversed(range(TRIES)):
             server = server_host.popen(program, *options, "-d", server_host.device)
@@ -238,7 +238,7 @@ class Trouble(OnNetwork):
 
 
 class Nobody(OnNetwork):
-    """Takes as long as librdmacm has patience: 16 REQs, one every 6 s."""
+    """Takes as long as librdmacm waits: 16 REQs, one every 6 s."""
 
     def test_an_address_of_nobody_cannot_be_connected_to(self):
         client = self.hosts[0].popen("rping", "-c", "-a", "10.77.0.200", "-C", "1")
@@ -248,7 +248,7 @@ class Nobody(OnNetwork):
 
 
 class Startup(unittest.TestCase):
-    """What is said of a command line that cannot be followed. No namespace is needed."""
+    """Messages about wrong command lines. No namespace is needed."""
 
     def refused(self, *options, status=1):
         result = subprocess.run([hosts.ROCEMU, "run", "--private", "--udp", *options, "--", "true"],

@@ -1,5 +1,5 @@
-"""The frames that leave and reach a host, byte by byte: judged by tshark and scapy, and made of
-captures of another implementation."""
+"""The frames that leave and reach a host, byte by byte: checked with tshark and scapy, and made from captures of
+another implementation."""
 import os
 import pathlib
 import random
@@ -19,12 +19,12 @@ RXE = pathlib.Path(__file__).resolve().parent.parent / "data" / "rxe"
 
 
 class Capture(OnNetwork):
-    """tcpdump sees what leaves the host, with the IP header as it is on the wire."""
+    """tcpdump records the packets that leave the host, with the IP header as it is on the wire."""
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        # So that a datagram of many frames is cut where it leaves, as on the way to another machine.
+        # So that a datagram of many frames is divided when it is sent, as on the way to another machine.
         for host in cls.hosts:
             host.run("ethtool", "-K", hosts.INTERFACE, "tx-udp-segmentation", "off")
 
@@ -51,7 +51,7 @@ class Capture(OnNetwork):
 
     @staticmethod
     def frames_in(path):
-        """The whole records of a pcap file that is being written."""
+        """Returns the complete records of a pcap file that is being written."""
         data, at, count = path.read_bytes(), 24, 0
         while at + 16 <= len(data):
             at += 16 + struct.unpack_from("<I", data, at + 8)[0]
@@ -114,7 +114,7 @@ class Capture(OnNetwork):
         hosts.end_of(tcpdump)
         fields = dissect(path, "ip.dsfield", "ip.ttl", "udp.srcport", "ip.flags.df")
         self.assertEqual({(one[0], one[1]) for one in fields}, {("0x68", "255")})
-        # tshark says 1, since version 4 "True".
+        # tshark prints 1, since version 4 "True".
         self.assertLessEqual({one[3] for one in fields}, {"1", "True"})
         ports = {int(one[2]) for one in fields}
         self.assertGreater(len(ports), 2)  # one for each flow, of those that the daemon has
@@ -133,7 +133,7 @@ def pcap_frames(path):
 
 
 def icrc_over_ipv4(packet):
-    """Annex A17.3.3, as test_capture.icrc_over_ipv6."""
+    """Annex A17.3.3, like test_capture.icrc_over_ipv6."""
     import zlib
     masked = bytearray(packet[:-4])
     masked[1] = masked[8] = masked[10] = masked[11] = 0xff
@@ -165,7 +165,7 @@ class FromAnotherImplementation(OnNetwork):
     first_of_transport = 28
 
     def rxe_packets(self):
-        """IPv4 packets, one of each opcode, whose ICRC is right as captured."""
+        """Returns IPv4 packets, one for each opcode, with a correct ICRC as captured."""
         chosen = {}
         for path in sorted(RXE.glob("*.pcap")):
             for frame in pcap_frames(path):
@@ -178,8 +178,8 @@ class FromAnotherImplementation(OnNetwork):
         return list(chosen.values())
 
     def readdressed(self, packet):
-        """To the second host, from the third; the captures' addresses are not ours. The ICRC is
-        moved with them: what rxe computed is checked to be right before."""
+        """Returns the packet with the address of the second host, sent by the third; the captures' addresses differ.
+        The ICRC is adapted, after rxe's ICRC was checked."""
         changed = bytearray(packet)
         changed[12:20] = socket.inet_aton(self.hosts[2].ipv4) + socket.inet_aton(
             self.hosts[1].ipv4)
@@ -232,13 +232,13 @@ class FromAnotherImplementation(OnNetwork):
         for at in range(0, len(flipped), 500):
             part = flipped[at:at + 500]
             change = self.after(part)
-            # What is not even a packet any more is called malformed rather than corrupt.
+            # A frame that is no packet any more is counted as malformed rather than corrupt.
             self.assertEqual(change["frames_in"], 0)
             self.assertEqual(change["dropped_bad_icrc"] + change["dropped_malformed"], len(part))
 
 
 class FromAnotherImplementationStrictly(FromAnotherImplementation):
-    """The same, checked with the IP header that came."""
+    """The same, checked with the IP header that arrived."""
     start_options = ("--strict-icrc",)
     covered = (4, 5, 20, 21)  # the identification as well
 
@@ -374,7 +374,7 @@ class Hostile(OnNetwork):
         after = second.counters()
         change = {name: after[name] - before[name] for name in after if after[name] != before[name]}
         refused = sum(value for name, value in change.items() if name.startswith("dropped_"))
-        # What the socket had no room for, the system counts in datagrams of many frames.
+        # The system counts the datagrams that did not fit into the socket's buffer; each can contain many frames.
         self.assertGreater(refused + 32 * change.get("udp_receive_overruns", 0), int(sent) // 4,
                            change)
         self.assertGreater(change["dropped_malformed"], 0, change)
@@ -400,7 +400,7 @@ class Hostile(OnNetwork):
         client = second.popen(*options, "-d", second.device, first.ipv4)
         seen = second.counters()["frames_in"]
         second.wait_for(lambda: second.counters()["frames_in"] > seen + 100, "traffic")
-        # Whatever the PSN is: each of them once, in frames that are right but for their sender.
+        # With any PSN: each of them once, in frames that are correct except for their sender.
         (queue_pair,) = second.show()["fabric"]["devices"][0]["qps"]
         packets = []
         for psn in range(queue_pair["expected_psn"], queue_pair["expected_psn"] + 2000):

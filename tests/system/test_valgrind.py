@@ -1,6 +1,6 @@
-"""Valgrind finds nothing in the provider and the shim: neither an uninitialised byte that a verb
-hands over, nor memory that is lost. Stock programs show it, and our own tests of the provider and of
-the man pages, each as one process."""
+"""Valgrind finds nothing in the provider and the shim: neither an uninitialized byte that a verb passes on, nor lost
+memory. Checked with stock programs, and with our own tests of the provider and of the man pages, each as one
+process."""
 import re
 import unittest
 

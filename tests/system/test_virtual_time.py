@@ -9,7 +9,7 @@ import unittest
 from rocemu import (BIN, CM_PAIR, PAIR, ROCEMU, free_port, pingpong_pair, rocemu_run, run,
                     temporary_directory)
 
-# ROCEMU_LOCKSTEP_RUNS=50 asks for more.
+# ROCEMU_LOCKSTEP_RUNS=50 runs more.
 RUNS = int(os.environ.get("ROCEMU_LOCKSTEP_RUNS", "4"))
 
 
@@ -29,7 +29,7 @@ class VirtualClock(unittest.TestCase):
         self.assertLessEqual(int(found[2]), 4 * 8 * 8797)
 
     def check_sentences(self, sentences):
-        """Tests of man pages, which ctest runs on the real clock."""
+        """Runs tests of man pages, which ctest runs on the real clock."""
         result = rocemu_run(BIN / "man_page_tests", f"--gtest_filter={sentences}",
                             options=("--lockstep",))
         self.assertEqual(result.returncode, 0, result.stdout)
@@ -57,8 +57,8 @@ class Lockstep(unittest.TestCase):
         self.directory = pathlib.Path(directory.name)
 
     def record_again_and_again(self, *command):
-        """Half of the runs beside hogs of the processor; yields each recording but the first, which
-        it was compared with."""
+        """Half of the runs are beside processes that use the processor. Yields each recording except the first, with
+        which it was compared."""
         first = self.directory / "0"
         for number in range(RUNS):
             recording = self.directory / str(number)
@@ -93,7 +93,7 @@ class Lockstep(unittest.TestCase):
             pass
 
     def test_a_program_is_gone_before_the_next_one_comes(self):
-        # The shell that starts the second computes before, for nothing or for long.
+        # The shell that starts the second program computes before that, for no time or for a long time.
         for name, count in (("at-once", 0), ("later", 100_000)):
             pause = f"i=0; while [ $i -lt {count} ]; do i=$((i+1)); done"
             result = rocemu_run("sh", "-c", f"ibv_devinfo; {pause}; ibv_devinfo",
@@ -130,7 +130,7 @@ class GoldenRuns(unittest.TestCase):
         self.assertEqual(same.returncode, 0, same.stdout)
         other = self.run_it(messages="11")
         self.assertEqual(other.returncode, 1, other.stdout)
-        self.assertIn("the recordings part at line", other.stdout)
+        self.assertIn("the recordings first differ at line", other.stdout)
         self.assertIn("--update", other.stdout)
         self.assertEqual(self.run_it("--update", messages="11").returncode, 0)
         self.assertEqual(self.run_it(messages="11").returncode, 0)

@@ -1,5 +1,5 @@
-// QPs of every transport service type, through the public libibverbs API only: made, brought to RTS
-// as ibv_modify_qp(3)'s tables say, and what can be posted to them.
+// QPs of every transport service type, through the public libibverbs API only: created, brought to
+// RTS as ibv_modify_qp(3)'s tables describe, and the requests that can be posted to them.
 #pragma once
 
 #include "tests/system/verbs_fixture.h"
@@ -8,7 +8,7 @@ namespace rocemu::system_test {
 
 using SrqPtr = std::unique_ptr<ibv_srq, Destroyer<ibv_srq, ibv_destroy_srq>>;
 using AhPtr = std::unique_ptr<ibv_ah, Destroyer<ibv_ah, ibv_destroy_ah>>;
-// These two of verbs.h are static, so that types made with them would be another in each file.
+// These two functions of verbs.h are static, so types that contain them would differ between files.
 inline int close_xrcd(ibv_xrcd* xrcd) {
   return ibv_close_xrcd(xrcd);
 }
@@ -21,7 +21,7 @@ using XrcdPtr = std::unique_ptr<ibv_xrcd, Destroyer<ibv_xrcd, close_xrcd>>;
 inline constexpr uint32_t kQkey = 0x11111111;
 inline constexpr uint32_t kGrhSize = 40;
 
-/// A QP to be made. What is not set is as most tests want it.
+/// The properties of a QP. The defaults suit most tests.
 struct QpWish {
   ibv_qp_type type = IBV_QPT_RC;
   ibv_cq* cq = nullptr;
@@ -45,7 +45,7 @@ class TransportTest : public VerbsTest {
     ASSERT_NE(cq, nullptr);
   }
 
-  /// Null with errno set if there can be none.
+  /// Returns null and sets errno if the QP cannot be created.
   QpPtr try_qp(const QpWish& wish) {
     ibv_qp_init_attr_ex init{};
     init.qp_type = wish.type;
@@ -96,7 +96,7 @@ class TransportTest : public VerbsTest {
     ASSERT_EQ(ibv_modify_qp(qp, &attr, IBV_QP_STATE | ready_to_receive(qp->qp_type)), 0);
   }
 
-  /// And on to RTS.
+  /// Takes the QP from RESET to RTS.
   void bring_up(ibv_qp* qp, uint32_t peer_qpn = 0) {
     ASSERT_NO_FATAL_FAILURE(bring_to_rtr(qp, peer_qpn));
     ibv_qp_attr attr{};
@@ -131,7 +131,8 @@ class TransportTest : public VerbsTest {
     return ah;
   }
 
-  /// A signaled request over `length` bytes of a slot; the test adds what its opcode needs.
+  /// A signaled request for `length` bytes of a slot; the test adds the fields that its opcode
+  /// needs.
   ibv_send_wr request(ibv_wr_opcode opcode, uint64_t wr_id, size_t index = 0,
                       uint32_t length = 16) {
     entry = sge(index, length);
@@ -159,7 +160,7 @@ class TransportTest : public VerbsTest {
     return ibv_post_srq_recv(srq, &wr, &bad);
   }
 
-  /// The status of the next completion.
+  /// Returns the status of the next completion.
   ibv_wc_status next_status(ibv_cq* from = nullptr) {
     const auto found = poll_for(from != nullptr ? from : cq.get(), 1);
     return found.empty() ? IBV_WC_GENERAL_ERR : found[0].status;

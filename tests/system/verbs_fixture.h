@@ -1,5 +1,5 @@
 // Two RC QPs of one process, connected to each other on the first device, through the public
-// libibverbs API only: what the tests of man page sentences stand on. Run under `rocemu run`.
+// libibverbs API only. The tests of man page sentences use them. Run under `rocemu run`.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 
 namespace rocemu::system_test {
 
-/// Long enough for any machine under any load; never waited for when all is well.
+/// Long enough for any machine under any load; without an error no test waits that long.
 inline constexpr std::chrono::seconds kPatience{60};
 
 template <class T, int (*Destroy)(T*)>
@@ -101,7 +101,7 @@ class VerbsTest : public testing::Test {
               0);
   }
 
-  /// `peer_gid` may be left out: then the peer is on the same device.
+  /// Without `peer_gid` the peer is on the same device.
   void to_rtr(ibv_qp* qp, uint32_t peer_qpn, const ibv_gid* peer_gid = nullptr) {
     ibv_qp_attr attr{};
     attr.qp_state = IBV_QPS_RTR;
@@ -180,7 +180,7 @@ class VerbsTest : public testing::Test {
     return ibv_post_send(qp, &wr, &bad);
   }
 
-  /// The next `count` completions, or fewer when patience ends or polling fails.
+  /// Returns the next `count` completions, or fewer after kPatience or if polling fails.
   std::vector<ibv_wc> poll_for(ibv_cq* cq, size_t count) {
     std::vector<ibv_wc> found;
     const auto deadline = std::chrono::steady_clock::now() + kPatience;
@@ -194,8 +194,8 @@ class VerbsTest : public testing::Test {
     return found;
   }
 
-  /// Returns when the device has finished all that it was asked before, its events written: it
-  /// serves one thing after the other, and this is one more.
+  /// Waits until the device has finished all earlier requests and written their events: it serves
+  /// requests one after the other, and this is one more.
   void settle() {
     ibv_port_attr attr;
     ASSERT_EQ(ibv_query_port(context.get(), 1, &attr), 0);
@@ -207,7 +207,7 @@ class VerbsTest : public testing::Test {
     return readable(channel->fd);
   }
 
-  /// Takes the event that is or will be there, and acknowledges it.
+  /// Waits for an event, acknowledges it, and returns its CQ.
   ibv_cq* take_event(ibv_comp_channel* channel) {
     EXPECT_TRUE(readable(channel->fd, 30'000)) << "no completion event came";
     ibv_cq* cq = nullptr;
@@ -217,7 +217,7 @@ class VerbsTest : public testing::Test {
     return cq;
   }
 
-  /// The async event that is or will be there, acknowledged.
+  /// Waits for an async event, acknowledges it, and returns it.
   ibv_async_event take_async_event() {
     EXPECT_TRUE(readable(context->async_fd, 30'000)) << "no async event came";
     ibv_async_event event{};
@@ -232,7 +232,7 @@ class VerbsTest : public testing::Test {
   MrPtr mr;
 };
 
-/// With a channel, a CQ on it that gets the receive completions, one for the rest, and two QPs.
+/// With a channel, a CQ on it for the receive completions, another CQ for the others, and two QPs.
 class ConnectedTest : public VerbsTest {
  protected:
   void SetUp() override {
@@ -246,7 +246,7 @@ class ConnectedTest : public VerbsTest {
     ASSERT_NO_FATAL_FAILURE(connect(sender.get(), receiver.get()));
   }
 
-  /// A message from sender to receiver, delivered when this returns.
+  /// Sends a message from sender to receiver, and waits until it has arrived.
   void deliver_message(uint64_t wr_id, unsigned flags = IBV_SEND_SIGNALED) {
     ASSERT_EQ(post_recv(receiver.get(), wr_id), 0);
     ASSERT_EQ(post_send(sender.get(), wr_id, flags | IBV_SEND_SIGNALED), 0);

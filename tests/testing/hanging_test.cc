@@ -1,5 +1,5 @@
-// A test program with a Fabric that hangs: hanging_test WAY real|virtual|lockstep. README's form of
-// a test suite, without GoogleTest, since here the suite has to end badly.
+// A test program with a Fabric that hangs: hanging_test WAY real|virtual|lockstep. It has the form
+// of a test suite from README, but does not use GoogleTest, since the suite must fail here.
 #include <infiniband/verbs.h>
 #include <rocemu/testing.h>
 
@@ -16,7 +16,7 @@ ClockKind clock_called(const std::string& name) {
   return name == "lockstep" ? ClockKind::kLockstep : ClockKind::kReal;
 }
 
-/// An event of a device to which nothing happens.
+/// Waits for an event of a device that has none.
 void wait_for_ever() {
   ibv_device** devices = ibv_get_device_list(nullptr);
   ibv_context* context = ibv_open_device(devices[0]);

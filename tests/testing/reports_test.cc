@@ -1,5 +1,5 @@
-// Fabric::reports(): of programs that the test starts, and of the test's own calls. It runs by
-// itself and in `rocemu run --lockstep --sanitize` (test_reports.py).
+// Tests Fabric::reports() for programs that the test starts, and for the test's own calls. It runs
+// alone and in `rocemu run --lockstep --sanitize` (test_reports.py).
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -88,7 +88,7 @@ TEST_F(Reports, AreCountedSinceTheyWereTaken) {
   }
 }
 
-/// Asks for a larger CQ than there can be, which is a misuse. Returns whether it was refused.
+/// Requests a larger CQ than possible, which is a misuse. Returns whether it was refused.
 bool ask_for_too_much(ibv_context* context) {
   return ibv_create_cq(context, 1 << 30, nullptr, nullptr, 0) == nullptr;
 }
@@ -104,7 +104,7 @@ TEST_F(Reports, OfThreadsOfTheTestAreOneForEachPlace) {
   EXPECT_EQ(reports[0].count, kThreads);
 }
 
-/// A child of fork() begins without its parent's objects, and opens the device anew.
+/// A child of fork() starts without its parent's objects, and opens the device again.
 TEST_F(Reports, OfAForkedChildOfTheTestNameTheChild) {
   const pid_t child = fork();
   if (child == 0) {

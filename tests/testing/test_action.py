@@ -1,4 +1,5 @@
-"""The GitHub action's steps, run as GitHub runs them: outputs, annotations, what a failed job leaves."""
+"""The steps of the GitHub action, run in the same way as by GitHub: outputs, annotations, and the files of a failed
+job."""
 import os
 import pathlib
 import re
@@ -40,7 +41,7 @@ class Job(unittest.TestCase):
                 "GITHUB_WORKSPACE": str(self.workspace)}
 
     def run_steps(self, **inputs):
-        """Returns the exit status of the first step that fails, or 0, and all that was printed."""
+        """Returns the exit status of the first step that fails, or 0, and all output."""
         declared = action()
         values = {name: one.get("default", "") for name, one in declared["inputs"].items()} | inputs
         printed = ""

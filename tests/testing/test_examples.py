@@ -15,7 +15,7 @@ TIMEOUT = 300
 
 
 def example(language):
-    """The block of that language in README.md."""
+    """Returns README.md's code block in that language."""
     blocks = re.findall(rf"^```{language}\n(.*?)^```$", (ROOT / "README.md").read_text(), re.M | re.S)
     assert len(blocks) == 1, language
     return blocks[0]
@@ -73,7 +73,7 @@ class Examples(unittest.TestCase):
         return str(raised.exception)
 
     def assert_page_opens(self, page):
-        """And shows what happened; in a browser, if there is one."""
+        """The page opens and shows what happened; in a browser, if there is one."""
         text = page.read_text()
         self.assertIn("RETRY_EXC_ERR", text)
         browser = shutil.which("chromium") or shutil.which("google-chrome")

@@ -68,7 +68,8 @@ class OutsideOfARun(HangTest):
             self.assertEqual((result.returncode, result.stdout), (0, ""))
 
     def slow_to_close(self, seconds):
-        """PATH with a `cat`, which keeps a Fabric's NIC, that ends some seconds of the real clock after its input."""
+        """Returns a PATH with a `cat`, which keeps a Fabric's NIC, that ends some seconds of the real clock after its
+        input."""
         folder = self.scratch / "bin"
         folder.mkdir(exist_ok=True)
         (folder / "cat").write_text(f"#!/bin/sh\n/bin/cat\nLD_PRELOAD= exec sleep {seconds}\n")
@@ -171,7 +172,7 @@ class InARun(HangTest):
         self.assert_has_the_recording(result)
 
     def assert_has_the_recording(self, result):
-        self.assertIn("rocemu: the run is kept in ", result.stdout)
+        self.assertIn("rocemu: the recording of this run is in ", result.stdout)
         self.assertEqual({one.name for one in (self.scratch / "failed").iterdir()},
                          {"journal", "events.jsonl", "trace.pcap"} |
                          {one.name for one in (self.scratch / "failed").glob("report.txt")})

@@ -1,4 +1,4 @@
-// Rules that make calls fail which a program does without the daemon as long as there is no rule.
+// Tests rules that make calls fail that a program makes without the daemon while there is no rule.
 #include <cerrno>
 
 #include "tests/testing/connection.h"
@@ -83,7 +83,7 @@ TEST_F(VerbFaults, ASharedReceiveQueueAndAnExtendedCq) {
   EXPECT_EQ(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 }
 
-/// ibv_wr_complete(3) posts what was built since ibv_wr_start, or nothing of it.
+/// ibv_wr_complete(3) posts all requests that were built since ibv_wr_start, or none.
 TEST_F(VerbFaults, WorkRequestsThatAreBuilt) {
   fabric->add_rule("{name: full, on: verb, verb: post_send, count: 1, do: {errno: ENOMEM}}");
   ibv_qp_init_attr_ex init{};

@@ -1,5 +1,5 @@
-// Repeated frames in a capture: they get a reason only where the capture shows one. The ACK timeout
-// is 4.096 us * 2^code (IBTA vol 1, 9.7.6.1.3), the RNR timers are those of table 45.
+// Tests repeated frames in a capture: they get a reason only if the capture shows one. The ACK
+// timeout is 4.096 us * 2^code (IBTA vol 1, 9.7.6.1.3), the RNR timers are those of table 45.
 #include "emulator/timeline/reading/capture_repeats.h"
 
 #include <gmock/gmock.h>
@@ -55,7 +55,7 @@ class Repeats : public testing::Test {
     packet.payload = bytes;
     return look_at(at, packet);
   }
-  /// REQ with the code of the ACK timeout, REP with that of the delay.
+  /// A REQ with the code of the ACK timeout, and a REP with the code of the delay.
   void connect(uint8_t timeout, uint8_t delay) {
     wire::CmReq req;
     req.local_comm_id = 7;
@@ -91,7 +91,7 @@ TEST_F(Repeats, AreCalledNoMoreThanAgainWhereNothingShowsWhy) {
 }
 
 TEST_F(Repeats, AreRetransmissionsAfterTheAckTimeoutThatTheConnectionAgreedOn) {
-  // The active side has two packet lifetimes, 2^14, and a delay of 2^5 beside them: code 14.
+  // The active side adds to a delay of 2^5 two packet lifetimes, 2^14: code 14.
   connect(14, 5);
   request(10ms, send_only(psn(0)));
   EXPECT_EQ(request(78ms, send_only(psn(0))),

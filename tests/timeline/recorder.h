@@ -1,5 +1,4 @@
-// Records what an engine on the bench does, as the daemon records it, and reads the recording as a
-// timeline.
+// Records the events of a test engine as the daemon does, and reads the recording as a timeline.
 #pragma once
 
 #include <optional>
@@ -29,7 +28,7 @@ class Recorder : public BenchObserver {
   std::optional<journal::Recording> recording_;
 };
 
-/// The frames of a timeline, messages of the connection manager among them, in order.
+/// The frames of a timeline in order, including messages of the connection manager.
 std::vector<timeline::Happening> frames_of(const timeline::Timeline& timeline);
 /// Returns the text of a frame. It lasts as long as the happening.
 wire::Packet packet_of(const timeline::Happening& frame);

@@ -1,4 +1,4 @@
-// Frames that are sent again, as a timeline of a recording explains them. Times are those of IBTA
+// Tests how a timeline of a recording explains frames that are sent again. Times are those of IBTA
 // vol 1: the ACK timeout of 9.7.6.1.3, 4.096 us * 2^timeout, and the RNR timers of table 45.
 #include <gmock/gmock.h>
 
@@ -49,8 +49,8 @@ TEST_F(ResentFrames, NameTheAckTimeoutThatExpired) {
                                      "psn +0: retransmission: no ACK within 67.109 ms"));
 }
 
-// The timer starts anew when an ACK comes: the reason names the timer, not the time since the
-// packet was sent.
+// The timer restarts when an ACK arrives: the reason names the timer, not the time since the packet
+// was sent.
 TEST_F(ResentFrames, NameTheTimerAndNotTheTimeSinceTheFrameWasSent) {
   send();
   send();

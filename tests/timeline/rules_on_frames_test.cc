@@ -47,7 +47,7 @@ class RulesOnFrames : public testing::Test {
   void send(uint32_t length = 8) {
     pair_.left.post_send({.wr_id = 1, .sges = {pair_.left.send_sge(length)}});
   }
-  /// Messages that do not wait for each other.
+  /// Sends messages that do not wait for each other.
   void send_at_once(uint32_t count) {
     const SendWr wr = {.wr_id = 1, .sges = {pair_.left.send_sge(8)}};
     pair_.left.client.post_sends(pair_.left.qpn, std::vector<SendWr>(count, wr));
@@ -188,7 +188,7 @@ TEST_F(RulesOnFrames, AFrameThatOthersOvertakeIsNoRetransmission) {
   const auto all = reasons();
   ASSERT_FALSE(all.empty());
   EXPECT_EQ(all[0], "psn +1: reordered by rule 'overtaken'; overtaken by 1 frame");
-  // IBTA vol 1, 9.7.5.1.2: the responder asks for what came late.
+  // IBTA vol 1, 9.7.5.1.2: the responder requests the late frame again.
   EXPECT_THAT(all, Not(Contains(HasSubstr("no ACK within"))));
 }
 
@@ -309,7 +309,7 @@ TEST_F(RulesOnFrames, ActOnReadResponses) {
   const auto all = reasons();
   ASSERT_FALSE(all.empty());
   EXPECT_EQ(all[0], "RDMA READ Response Middle psn +1: dropped by rule 'lost'");
-  // IBTA vol 1, 9.7.5.1.2: the response behind the missing one is an implied NAK.
+  // IBTA vol 1, 9.7.5.1.2: the response after the missing one is an implied NAK.
   EXPECT_THAT(all,
               Contains(AllOf(HasSubstr("RDMA READ Request psn +1"), HasSubstr("implied NAK"))));
   EXPECT_THAT(all, Contains(HasSubstr("psn +1: answers a duplicate")));
@@ -414,7 +414,7 @@ TEST_F(RulesOnFramesFromOutside, ShowTheFrameAsItCame) {
   EXPECT_FALSE(packet_of(frames[0]).bth.solicited);
 }
 
-// A frame that came twice has no reason: the network or its sender may have repeated it.
+// A duplicate frame has no reason: the network or its sender may have repeated it.
 TEST_F(RulesOnFramesFromOutside, AreNotGuessedWithoutARule) {
   script_.at(0ms).app_posts_recv(1);
   deliver(0);

@@ -86,7 +86,7 @@ TEST_F(Connect, AClientThatIsNotAnsweredGivesUpAfterItsTimeout) {
   EXPECT_EQ(wait("slow", 0), VIP_TIMEOUT);  // a server that looks and comes back
   EXPECT_EQ(ask(a, "slow", 50), VIP_TIMEOUT);
   EXPECT_EQ(state_of(a), VIP_STATE_IDLE);
-  // It is gone when the server looks again.
+  // The request is gone when the server checks again.
   std::thread client([&] { EXPECT_EQ(ask(a, "slow"), VIP_SUCCESS); });
   ASSERT_TRUE(eventually([&] {
     if (wait("slow", 0) != VIP_SUCCESS) return false;

@@ -14,7 +14,7 @@ class CQNotify : public PairTest {
     connect(node, a, node, b);
   }
 
-  /// Messages to b, complete on both sides when this returns.
+  /// Sends messages to b, which are complete on both sides afterwards.
   void deliver(size_t count, VIP_VI_HANDLE from = nullptr, VIP_VI_HANDLE to = nullptr) {
     for (size_t i = 0; i < count; ++i) {
       post_recv(to != nullptr ? to : b, node.descriptor(next_slot++ % 32));
@@ -33,7 +33,7 @@ class CQNotify : public PairTest {
     VIP_BOOLEAN recv = 0;
     return VipCQDone(cq, &vi, &recv) == VIP_SUCCESS;
   }
-  /// What is posted to b, taken back, so that it can be destroyed.
+  /// Takes back all that is posted to b, so that b can be destroyed.
   void empty_queues() {
     EXPECT_EQ(VipDisconnect(b), VIP_SUCCESS);
     VIP_DESCRIPTOR* done = nullptr;
@@ -60,7 +60,7 @@ TEST_F(CQNotify, AnEntryThatIsThereIsTakenAndTheHandlerCalled) {
   EXPECT_FALSE(has_entry());
 }
 
-// It is out of the queue when the call returns, whenever the handler runs.
+// The entry is removed when the call returns, whenever the handler runs.
 TEST_F(CQNotify, TheEntryIsGoneOnReturn) {
   deliver(1);
   EXPECT_EQ(notify(nullptr), VIP_SUCCESS);
@@ -101,7 +101,7 @@ TEST_F(CQNotify, WithoutAnEntryTheHandlerIsCalledWhenOneComes) {
   EXPECT_FALSE(has_entry());
 }
 
-// A program may hold what its handler wants while it registers.
+// A program may hold a lock that its handler needs while it registers.
 TEST_F(CQNotify, TheHandlerIsNotCalledByTheThreadThatRegisters) {
   deliver(1);
   EXPECT_EQ(notify(nullptr), VIP_SUCCESS);
@@ -156,7 +156,8 @@ TEST_F(CQNotify, SeveralHandlersAreServedInTheOrderOfCompletion) {
   }
 }
 
-// An entry goes to the thread that registered first, even if it came before the second one.
+// An entry is for the thread that registered first, even if it arrived before the second
+// registered.
 TEST_F(CQNotify, WhoRegistersLaterIsServedLater) {
   EXPECT_EQ(notify(number(1)), VIP_SUCCESS);
   deliver(1);
@@ -172,7 +173,7 @@ TEST_F(CQNotify, DestroyingTheQueueCancelsWhatIsPending) {
   empty_queues();  // b has nothing posted, so that this completes nothing
   EXPECT_EQ(VipDestroyVi(b), VIP_SUCCESS);
   EXPECT_EQ(VipDestroyCQ(cq), VIP_SUCCESS);
-  // Handlers run one after the other: when this one has run, those would have.
+  // Handlers run one after the other: after this one, the others would have run.
   VIP_CQ_HANDLE other = node.cq();
   VIP_VI_HANDLE d = node.vi(VIP_SERVICE_RELIABLE_DELIVERY, nullptr, other);
   VIP_DESCRIPTOR* wrong = node.descriptor(0);
@@ -190,7 +191,7 @@ struct Inside {
   std::atomic<bool> over{false};
 };
 
-// Those whose entry has been taken, but whose turn has not come.
+// Handlers whose entry has been taken, but which have not run yet.
 TEST_F(CQNotify, AHandlerThatDestroysTheQueueIsTheLast) {
   Inside inside{cq, b};
   const auto handler = [](VIP_PVOID context, VIP_NIC_HANDLE, VIP_VI_HANDLE, VIP_BOOLEAN) {
@@ -275,8 +276,8 @@ TEST_F(CQNotify, ThreadsThatRegisterAtOnceGetEachEntryOnce) {
   EXPECT_EQ(own_calls.count(), kThreads * kEach);
 }
 
-// Beside a thread that sleeps on the same queue and one that polls it, no entry is lost, and none
-// comes to two of them.
+// While a thread sleeps on the same queue and another one polls it, no entry is lost, and none is
+// delivered twice.
 TEST_F(CQNotify, ShareTheQueueWithThreadsThatWaitAndPoll) {
   std::atomic<size_t> taken{0};
   std::atomic<bool> over{false};

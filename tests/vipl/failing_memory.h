@@ -1,4 +1,4 @@
-// Allocations that fail, also those that the library makes for the calling thread.
+// Makes allocations fail, including those that the library makes for the calling thread.
 #pragma once
 
 namespace rocemu::vipl_test {

@@ -1,4 +1,4 @@
-"""vipl_pingpong as two processes, in its three modes, and what it says when things go wrong."""
+"""vipl_pingpong as two processes, in its three modes, and its messages about errors."""
 import pathlib
 import re
 import sys
@@ -51,7 +51,7 @@ class Pingpong(unittest.TestCase):
 
 
 class Remote(unittest.TestCase):
-    """The server is killed in the middle of the messages; the client says what it sees of it."""
+    """The server is killed in the middle of the messages; the client reports what it notices."""
     # Kills the server when `rocemu show` shows that the client's QP is connected.
     KILL = """
         "$@" >&2 & server=$!

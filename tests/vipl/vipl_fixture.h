@@ -1,4 +1,5 @@
-// A NIC with memory, descriptors and VIs, by VIPL's own calls only. Run under `rocemu run`.
+// A NIC with memory, descriptors and VIs, created with VIPL's own calls only. Run under `rocemu
+// run`.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,7 +25,7 @@ inline constexpr size_t kSlots = 64;
 inline constexpr size_t kSlotBytes = 4096;
 inline constexpr VIP_ULONG kMaxTransfer = 16384;
 
-/// Room for an address with its discriminator.
+/// An address with space for its discriminator.
 struct Address {
   Address(const std::string& host, const std::string& discriminator) {
     get()->HostAddressLen = static_cast<VIP_UINT16>(host.size());
@@ -67,7 +68,7 @@ class Node {
 
   char* data(size_t slot) { return block.get() + slot * kSlotBytes + 256; }
 
-  /// The descriptor of a slot, for `length` bytes of its data.
+  /// Returns the descriptor of a slot, for `length` bytes of its data.
   VIP_DESCRIPTOR* descriptor(size_t slot, VIP_UINT32 length = 64) {
     auto* made = reinterpret_cast<VIP_DESCRIPTOR*>(block.get() + slot * kSlotBytes);
     std::memset(made, 0, 256);
@@ -129,7 +130,7 @@ inline VIP_VI_STATE state_of(VIP_VI_HANDLE vi) {
   return state;
 }
 
-/// Until it is so, or the test has waited too long.
+/// Waits until the condition is true. Returns false if the test has waited too long.
 inline bool eventually(const std::function<bool()>& condition) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatienceMs);
   while (!condition()) {
@@ -139,7 +140,7 @@ inline bool eventually(const std::function<bool()>& condition) {
   return true;
 }
 
-/// VipConnectRequest, again while the server does not wait yet.
+/// Calls VipConnectRequest, and repeats it while the server does not wait yet.
 inline VIP_RETURN request(VIP_VI_HANDLE vi, Address local, Address remote,
                           VIP_VI_ATTRIBUTES* theirs = nullptr) {
   VIP_VI_ATTRIBUTES unused{};
@@ -166,7 +167,7 @@ inline void connect(Node& client, VIP_VI_HANDLE active, Node& server, VIP_VI_HAN
   serving.join();
 }
 
-/// Collects what handlers are called with.
+/// Records the arguments of handler calls.
 class Calls {
  public:
   struct Call {
@@ -182,7 +183,7 @@ class Calls {
     calls_.push_back(call);
     changed_.notify_all();
   }
-  /// All calls, once there are that many.
+  /// Returns all calls as soon as there are `count`.
   std::vector<Call> wait_for(size_t count) {
     std::unique_lock lock(mutex_);
     EXPECT_TRUE(changed_.wait_for(lock, std::chrono::milliseconds(kPatienceMs),
@@ -201,7 +202,7 @@ class Calls {
   std::vector<Call> calls_;
 };
 
-/// Collects what error handlers are called with.
+/// Records the arguments of error handler calls.
 class Errors {
  public:
   explicit Errors(VIP_NIC_HANDLE nic) : nic_(nic) {
@@ -211,7 +212,7 @@ class Errors {
   Errors(const Errors&) = delete;
   Errors& operator=(const Errors&) = delete;
 
-  /// The first error of that code, and about such an object if `resource` says so.
+  /// Returns the first error with that code, and about the kind of object `resource` if given.
   VIP_ERROR_DESCRIPTOR wait_for(VIP_ERROR_CODE code, int resource = -1) {
     std::unique_lock lock(mutex_);
     VIP_ERROR_DESCRIPTOR found{};
@@ -263,7 +264,7 @@ class PairTest : public ::testing::Test {
   void post_send(VIP_VI_HANDLE vi, VIP_DESCRIPTOR* descriptor) {
     ASSERT_EQ(VipPostSend(vi, descriptor, node.memory), VIP_SUCCESS);
   }
-  /// What VipSendWait returns, and the status of the descriptor, which must be this one.
+  /// Returns the result of VipSendWait, and the status of the descriptor, which must be this one.
   std::pair<VIP_RETURN, VIP_UINT32> sent(VIP_VI_HANDLE vi, VIP_DESCRIPTOR* expected) {
     VIP_DESCRIPTOR* done = nullptr;
     const VIP_RETURN result = VipSendWait(vi, kPatienceMs, &done);

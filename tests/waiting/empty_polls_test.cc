@@ -41,7 +41,7 @@ class Poller {
     }
     return {Kind::kRun, kEmptyPoll};
   }
-  /// What the latest poll did is done.
+  /// The effect of the latest poll has ended.
   void end_poll() {
     const Nanoseconds took = machine_.now() - began_;
     if (way_ == WaitPolicy::Way::kGiveWay) policy_.gave_way(took);
@@ -92,9 +92,9 @@ TEST(EmptyPolls, BesideOtherWorkTakeAtMostTenTimesAsLongAsThoseThatSpin) {
   }
 }
 
-// One thread polls under a spin lock, again and again. The other one wants the lock, on the same
-// processor: it runs only while the first one waits, or when that one's time slice is over, and
-// gets the lock only if the first one is between two polls then.
+// One thread polls under a spin lock, again and again. The other one needs the lock, on the same
+// processor. It runs only while the first one waits or when the first one's time slice has ended,
+// and gets the lock only if the first one is between two polls then.
 TEST(EmptyPolls, AThreadThatWantsTheCallersLockGetsIt) {
   for (const size_t hogs : {0u, 4u}) {
     Machine machine({.processors = 1});

@@ -1,11 +1,11 @@
 // A simulated machine with processors and threads, to try waiting policies on machines that are not
-// here: more processors, expensive switches, other work. Time is in nanoseconds and goes as far as
-// the threads take it; nothing is random.
+// available: with more processors, expensive switches, or other work. Time is in nanoseconds and
+// advances as the threads use it; nothing is random.
 //
 // The scheduler does what all of Linux's schedulers do. Each processor has a queue. A thread that
-// yields, or that has run for a time slice, goes to the end of its queue. A thread that is woken
-// goes to an idle processor if there is one. Otherwise it goes to the processor that it was on,
-// ahead of all threads that have run for longer, even of the one that runs there now.
+// yields, or that has run for a time slice, goes to the end of its queue. A thread that wakes up
+// goes to an idle processor if there is one. Otherwise it goes to its last processor, before all
+// threads that have run for longer, including the one that runs there now.
 #pragma once
 
 #include <cstdint>
@@ -39,13 +39,13 @@ class Machine {
  public:
   explicit Machine(const MachineConfig& config) : config_(config), processors_(config.processors) {}
 
-  /// `act` is asked each time that the thread has done what it said before. It begins on that
+  /// `act` is called whenever the thread has finished its last action. The thread starts on that
   /// processor.
   Thread& add(size_t processor, std::function<Action()> act);
   void run(Nanoseconds until);
 
   Nanoseconds now() const { return now_; }
-  /// Ends a sleep.
+  /// Ends the thread's sleep.
   void wake(Thread& thread);
 
  private:

@@ -13,7 +13,7 @@
 
 namespace rocemu::test {
 
-/// How programs wait for a message.
+/// The way in which programs wait for a message.
 enum class Waits {
   kPolling,   // ibv_poll_cq in a loop
   kSleeping,  // ibv_get_cq_event

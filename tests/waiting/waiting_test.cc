@@ -82,8 +82,8 @@ TEST_P(OnEachMachine, BesideOtherWorkPollingIsBetterThanYieldingOnly) {
   EXPECT_GT(adaptive.messages, 4 * yielding.messages);
 }
 
-// They keep a processor for a time slice each, unless the daemon is woken there. With one processor
-// nothing helps: a thread that reads memory in a loop keeps the other from writing there.
+// The others keep a processor for a time slice each, unless the daemon is woken there. With one
+// processor nothing helps: a thread that reads memory in a loop keeps the other from writing there.
 TEST_P(OnEachMachine, OnePairThatLooksAtMemoryDoesNotWaitForTimeSlices) {
   if (GetParam().pairs != 1 || GetParam().processors == 1) return;
   const auto result = run(Waits::kInMemory);

@@ -19,7 +19,7 @@ namespace rocemu::wire {
 
 using ByteVector = std::vector<uint8_t>;
 
-// "45 00 01ff" to bytes; spaces are for the reader.
+// Converts "45 00 01ff" to bytes; spaces are for the reader.
 inline ByteVector from_hex(std::string_view text) {
   ByteVector bytes;
   unsigned value = 0;
@@ -37,7 +37,7 @@ inline ByteVector from_hex(std::string_view text) {
   return bytes;
 }
 
-// What was in a buffer before something was emitted into it.
+// The content of a buffer before something was emitted into it.
 inline constexpr uint8_t kDirt = 0xa5;
 
 inline ByteVector emitted(const Packet& packet) {
@@ -46,8 +46,8 @@ inline ByteVector emitted(const Packet& packet) {
   return frame;
 }
 
-// Gives an IPv4 or IPv6 frame that was cut or grown the lengths and the checksum that suit its
-// size, as far as the headers are still there.
+// Gives an IPv4 or IPv6 frame that was shortened or extended the lengths and the checksum for its
+// size, if the headers are still complete.
 inline void patch_lengths(std::span<uint8_t> frame) {
   const auto put16 = [&](size_t at, size_t value) {
     if (at + 2 > frame.size()) return;

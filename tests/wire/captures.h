@@ -14,7 +14,7 @@ struct Capture {
   std::vector<ByteVector> frames;
 };
 
-// All of them, in order of their names.
+// Returns all captures, in order of their names.
 const std::vector<Capture>& rxe_captures();
 
 // The RoCEv2 frames among them, without kBadIcrcFrame.

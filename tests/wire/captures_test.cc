@@ -1,4 +1,4 @@
-// Every frame that Linux rdma_rxe put on a wire, against the whole codec.
+// Checks the whole codec with every frame of the captures of Linux rdma_rxe.
 #include "tests/wire/captures.h"
 
 #include <gtest/gtest.h>
@@ -73,7 +73,7 @@ TEST(RxeCaptures, ADatagramWithoutItsEthernetHeaderParsesTheSame) {
   }
 }
 
-// A vector of exactly the cut size, so that a sanitizer sees every read beyond it.
+// Returns a vector of exactly the truncated size, so that a sanitizer detects every read beyond it.
 ByteVector cut(const ByteVector& frame, size_t size) {
   return ByteVector(frame.begin(), frame.begin() + static_cast<ptrdiff_t>(size));
 }
@@ -110,8 +110,8 @@ TEST(RxeCaptures, EveryTruncationWithFittingLengthsIsRefusedByTheParserOrTheIcrc
         ASSERT_FALSE(packet) << size;
         ASSERT_EQ(packet.error(), ParseError::kBadPad) << size;
       } else {
-        // A shorter payload is a packet like any other, until its ICRC is looked at. (Only a pad
-        // longer than what is left shows before.)
+        // A frame with a shorter payload is a packet until its ICRC is checked. (Only a pad longer
+        // than the rest is detected before.)
         ASSERT_TRUE(packet || packet.error() == ParseError::kBadPad) << size;
         ASSERT_FALSE(check_icrc(bytes)) << size;
       }

@@ -1,5 +1,5 @@
-// The connection manager's messages: every one of rxe's captures both ways, every field at the
-// place where IBTA vol 1, 12.6 and 12.11 put it, and every refusal.
+// Tests the connection manager's messages: all those of rxe's captures in both directions, every
+// field at its place in IBTA vol 1, 12.6 and 12.11, and every refusal.
 #include "wire/cm/cm_messages.h"
 
 #include <gtest/gtest.h>
@@ -48,8 +48,8 @@ TEST(CmCaptures, EveryMadOfRxeIsEmittedAgainByteForByte) {
   EXPECT_EQ(seen, expected);
 }
 
-// As tshark shows them, but for flow label and packet rate, of which tshark 4.0 shows other bits.
-// The flow label is what rxe makes of the two ports (31 * 34331 + 7174, 20 bits).
+// The fields as tshark shows them, except flow label and packet rate, for which tshark 4.0 shows
+// other bits. rxe computes the flow label from the two ports (31 * 34331 + 7174, 20 bits).
 TEST(CmCaptures, TheFirstRequestHasTheFieldsOfRpingsConnection) {
   const auto mad = parse_cm_mad([] {
     for (const Capture& capture : rxe_captures()) {
@@ -93,8 +93,8 @@ TEST(CmCaptures, TheFirstRequestHasTheFieldsOfRpingsConnection) {
 
 // ---- Where each field is ----
 
-// Bits [offset, offset + width) behind the MAD header, counted from the most significant bit of
-// byte 0, as the tables of 12.6 and 12.11 count bytes and bits.
+// Bits [offset, offset + width) after the MAD header, counted from the most significant bit of byte
+// 0, as the tables of 12.6 and 12.11 count bytes and bits.
 struct Field {
   const char* name;
   size_t offset;
@@ -102,7 +102,8 @@ struct Field {
   std::function<void(CmMessage&)> fill;  // with ones
 };
 
-// A number gets more ones than its field has room for, which must not reach the fields beside it.
+// A number is set to more ones than its field has bits, which must not change the fields next to
+// it.
 template <class Value>
 Value ones(size_t width) {
   if constexpr (std::is_enum_v<Value>) {
@@ -299,8 +300,8 @@ TEST(CmMessages, EveryFieldIsWhereTheSpecificationPutsItAndNowhereElse) {
   }
 }
 
-// Reserved bits are ignored on receipt and zero when sent (12.6): a MAD of ones parses into what
-// emits as ones in the fields and zeros elsewhere. Those fields whose ones are refused stay zero.
+// Reserved bits are ignored on receipt and zero when sent (12.6): a MAD of ones is parsed and
+// emitted with ones in the fields and zeros elsewhere. Fields that may not be all ones stay zero.
 TEST(CmMessages, ReservedBitsAreIgnoredAndSentAsZero) {
   for (const MessageFields& message : all_fields()) {
     const CmMad empty{.transaction_id = 7, .message = message.empty};

@@ -1,4 +1,4 @@
-// Each header on its own: fixed bytes both ways, into a dirty buffer.
+// Tests each header alone: fixed bytes in both directions, into a buffer that is not zeroed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace rocemu::wire {
 namespace {
 
-// Returns exactly what emit writes.
+// Returns exactly the bytes that emit writes.
 template <class Header>
 ByteVector emitted_header(const Header& header) {
   constexpr size_t kMargin = 8;
@@ -269,7 +269,8 @@ TEST(AethSyndrome, TheThreeKindsAreToldApart) {
   }
 }
 
-// IBTA vol 1, table 45, in milliseconds. Code 0 is the longest; from 2 on every second one doubles.
+// IBTA vol 1, table 45, in milliseconds. Code 0 is the longest; from 2 on every second code doubles
+// the time.
 TEST(AethSyndrome, RnrTimersAreThoseOfTheTable) {
   const double expected_ms[] = {655.36, 0.01,  0.02,  0.03,   0.04,   0.06,   0.08,   0.12,
                                 0.16,   0.24,  0.32,  0.48,   0.64,   0.96,   1.28,   1.92,

@@ -25,7 +25,8 @@ const char* const kConnectXCnp =
     "00000000000000000000000000000000"
     "82fd002a";
 
-// No capture: built with scapy, its ICRC computed with Python's zlib.crc32 over the masked bytes.
+// Not from a capture: built with scapy, and its ICRC computed with Python's zlib.crc32 over the
+// masked bytes.
 const char* const kIpv6RcSendOnly =
     "248a07a8fa22 248a07a8fa23 86dd"
     "60212345 0020113f 20010db8000000000000000000000001 20010db8000000000000000000000002"
@@ -71,8 +72,8 @@ TEST(Icrc, EthernetPaddingIsNotCovered) {
   EXPECT_TRUE(check_icrc(frame));
 }
 
-// The offsets in a frame of the bytes that the ICRC does not cover, in whole or (the first byte of
-// IPv6, for its traffic class) in half.
+// The offsets in a frame of the bytes that the ICRC does not cover: completely, or (the first byte
+// of IPv6, which has a part of the traffic class) half.
 struct Masked {
   std::set<size_t> bytes;
   std::set<size_t> low_nibbles;

@@ -84,7 +84,7 @@ TEST(IpAddress, OtherTextIsRefused) {
   }
 }
 
-// The C library as the second opinion: addresses with many zero groups, and damaged text.
+// Compares with the C library: addresses with many zero groups, and damaged text.
 TEST(IpAddress, AgreesWithTheCLibraryOnRandomAddressesAndText) {
   std::mt19937 random(1);
   for (int round = 0; round < 20'000; ++round) {

@@ -10,8 +10,8 @@
 namespace rocemu::wire {
 namespace {
 
-// Bytes between BTH and payload, by opcode, as IBTA's tables of packets give them: typed out here a
-// second time, in numbers, to check the table of headers.
+// The bytes between BTH and payload, by opcode, from IBTA's tables of packets: written here a
+// second time, as numbers, to check the table of headers.
 const std::map<int, size_t> kBytesBetweenBthAndPayload = {
     // RC: SEND, RDMA WRITE, READ, responses, atomics, SEND with invalidate, FLUSH, ATOMIC WRITE
     {0x00, 0},

@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint16_t kChecksum = 0x349b;  // tshark (udp.check_checksum) reports it as good
 
-// A frame of tests/wire/icrc_test.cc; with this UDP checksum and length.
+// A frame of tests/wire/icrc_test.cc, with this UDP checksum and length.
 ByteVector ipv6_frame(const std::string& checksum, const std::string& length = "0020") {
   return from_hex(
       "248a07a8fa22 248a07a8fa23 86dd"
@@ -30,7 +30,8 @@ TEST(UdpChecksum, IsOnlyMissingWhereItIsZero) {
   EXPECT_EQ(missing_udp_checksum(ipv6_frame("1234")), std::nullopt);
 }
 
-// The bytes that give 0 instead: of the payload's last, as the ICRC is, take away the checksum.
+// To make the sum 0, the checksum is subtracted from the last bytes of the payload, which the ICRC
+// contains.
 TEST(UdpChecksum, ThatIsZeroIsSentAsOnes) {
   ByteVector frame = ipv6_frame("0000");
   const uint32_t last = (uint32_t{frame[frame.size() - 2]} << 8 | frame.back()) + kChecksum;
@@ -41,7 +42,7 @@ TEST(UdpChecksum, ThatIsZeroIsSentAsOnes) {
 }
 
 TEST(UdpChecksum, OfALastOddByteCountsItAsTheFirstOfTwo) {
-  // Without the last three bytes of the ICRC: the sum lacks cbd9 and the b8 of 07b8.
+  // Without the last three bytes of the ICRC: the sum does not contain cbd9 and the b8 of 07b8.
   ByteVector frame = ipv6_frame("0000", "001d");
   frame.resize(frame.size() - 3);
   const uint32_t sum = (~uint32_t{kChecksum} & 0xffff) + 2 * 0xffff - 0xcbd9 - 0xb8 - 2 * 3;

@@ -29,8 +29,8 @@ constexpr ContextVersion kContextVersions[] = {
     {65, 18, 368},  // 65: completion counters, none of them in verbs_context
 };
 
-/// The possible positions of comp_mask in verbs_qp: after an ibv_qp_ex that grew without a new
-/// version.
+/// The possible positions of comp_mask in verbs_qp: ibv_qp_ex, which precedes it, grew without a
+/// new version.
 constexpr size_t kQpMasks[] = {
     offsetof(QpEx, wr_atomic_write),  // up to rdma-core 43
     offsetof(QpEx, wr_flush),         // 44
@@ -46,7 +46,7 @@ constexpr bool is_one_of_these(size_t header_context_head) {
 // then be checked.
 static_assert(is_one_of_these(offsetof(verbs_context, context)));
 
-/// A loaded library with the symbol versions that it defines. 0 for those it does not define.
+/// A loaded library with the symbol versions that it defines. A version is 0 if it defines none.
 struct Library {
   const void* address;  // in one of its segments
   const char* name = nullptr;
@@ -54,8 +54,8 @@ struct Library {
   int newest_public = 0;  // N of the newest IBVERBS_1.N
 };
 
-/// Returns an address from the dynamic section, which glibc's dynamic linker relocates on most
-/// machines, and musl's does not.
+/// Returns an address from the dynamic section. On most machines glibc's dynamic linker relocates
+/// these addresses; musl's does not.
 const char* pointer(const dl_phdr_info& info, ElfW(Addr) value) {
   return reinterpret_cast<const char*>(value < info.dlpi_addr ? info.dlpi_addr + value : value);
 }

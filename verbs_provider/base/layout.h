@@ -16,7 +16,7 @@ struct Layout {
   size_t context_head = 0;  // bytes of its verbs_context before the ibv_context at its end
   size_t qp_mask_at = 0;    // offset of comp_mask in its verbs_qp
 
-  /// Its ibv_qp_ex ends before the mask.
+  /// Returns whether the function exists: in older versions ibv_qp_ex ends before it.
   bool has_atomic_write() const { return qp_mask_at > offsetof(QpEx, wr_atomic_write); }
   bool has_flush() const { return qp_mask_at > offsetof(QpEx, wr_flush); }
 };

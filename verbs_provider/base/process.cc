@@ -8,10 +8,10 @@
 namespace rocemu::provider {
 namespace {
 
-/// Used if the kernel cannot wipe a page (before Linux 4.14); children are then not recognized.
+/// The mark if the kernel cannot wipe a page (before Linux 4.14); children are then not recognized.
 constinit std::atomic<uint64_t> never_wiped{0};
 
-/// A child continues the numbers of its ancestors, which had all smaller ones.
+/// The latest number. A child continues the numbers of its ancestors, which had all smaller ones.
 constinit std::atomic<uint64_t> latest{0};
 
 __attribute__((constructor)) void make_mark() {

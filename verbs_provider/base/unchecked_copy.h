@@ -1,4 +1,4 @@
-// Copying without the checks of sanitizers, as by a NIC
+// Copies memory without the checks of sanitizers, as a NIC does
 #pragma once
 
 #include <cstddef>
@@ -6,8 +6,8 @@
 
 namespace rocemu::provider {
 
-/// Used instead of memcpy(), which in a program with a sanitizer checks what the program may
-/// access.
+/// Copies the bytes. Unlike memcpy(), it does not check what the program may access if the program
+/// has a sanitizer.
 __attribute__((no_sanitize_address, no_sanitize_thread)) inline void unchecked_copy(
     std::byte* to, const std::byte* from, uint64_t length) {
 #if defined(__x86_64__)

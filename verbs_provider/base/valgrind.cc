@@ -5,7 +5,8 @@
 namespace rocemu::provider {
 namespace {
 
-/// A function of the library that Valgrind preloads into every program, with any tool.
+/// _vgnU_freeres is a function of the library that Valgrind preloads into every program, with any
+/// tool.
 const bool known = dlsym(RTLD_DEFAULT, "_vgnU_freeres") != nullptr;
 
 }  // namespace

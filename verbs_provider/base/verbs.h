@@ -74,7 +74,7 @@ using FunctionType = std::remove_pointer_t<Pointer>;
 ROCEMU_VERBS(ROCEMU_DECLARE_VERB)
 #undef ROCEMU_DECLARE_VERB
 
-/// Also a verb, but it returns a number of completions.
+/// poll_cq is also a verb, but it returns a number of completions.
 FunctionType<decltype(ContextOps::poll_cq)> poll_cq;
 
 /// Posts one IBV_WR_BIND_MW of a type 1 window, which ibv_post_send() does not accept.

@@ -50,8 +50,8 @@ struct WorkQueue {
   std::byte* slot(uint64_t index) const { return slots + (index & slot_mask) * uint64_t{stride}; }
   std::byte* next_slot() const { return slot(posted); }
 
-  /// Called for a send queue once its places are known. If memory is exhausted, no message goes
-  /// into a slot.
+  /// Prepares a send queue for slots, once its places are known. If memory is exhausted, no message
+  /// goes into a slot.
   void make_room_for_send_slots() {
     void* room = calloc(uint64_t{slot_mask} + 1, sizeof(*slot_of_place));
     slot_of_place = static_cast<std::atomic<uint16_t>*>(room);

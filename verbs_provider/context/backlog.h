@@ -11,15 +11,15 @@ namespace rocemu::provider {
 /// The backlog of a thread, measured by the completions that it polls
 class Backlog {
  public:
-  /// `requests` send work requests have ended, and `ahead` of the same QP have not.
+  /// Notes that `requests` send work requests have ended, and that `ahead` of the same QP have not.
   void sends_end(uint32_t requests, uint32_t ahead) { sends_.end(requests, ahead); }
-  /// The same for receive work requests.
+  /// Notes the same for receive work requests.
   void receives_end(uint32_t requests, uint32_t ahead) { receives_.end(requests, ahead); }
-  /// The thread posts to a send queue; any thread may poll the completion.
+  /// Notes that the thread posts to a send queue. Any thread may poll the completion.
   void sends() { sends_.is_fresh = true; }
-  /// The thread's poll found nothing. Returns the number of completions to wait for before polling
-  /// again is useful. Returns 0 if that is not known, or if the thread both sends and receives, so
-  /// that a peer may wait for its reply.
+  /// Notes that the thread's poll found nothing. Returns the number of completions to wait for
+  /// before polling again is useful. Returns 0 if that is not known, or if the thread both sends
+  /// and receives, so that a peer may wait for its reply.
   uint32_t completions_to_await(int64_t now_ns);
 
  private:

@@ -38,8 +38,8 @@ int open_own_memory() {
   return static_cast<int>(system_call(SYS_openat, AT_FDCWD, "/proc/self/mem", O_RDWR | O_CLOEXEC));
 }
 
-/// `shared` is the connection of another context whose objects are shared with this one; -1 for
-/// none.
+/// Sends the hello to the daemon. `shared` is the connection of another context whose objects are
+/// shared with this one; -1 for none.
 int greet(Context* context, int shared) {
   ibv_context& base = context->context;
   abi::Request request{};

@@ -35,7 +35,7 @@ class DoorbellWriter {
     return ring_->pollers_per_processor.load(std::memory_order_relaxed);
   }
 
-  /// Asks the kernel; the result remains true once it was true.
+  /// Asks the kernel whether the daemon has ended. The result remains true once it was true.
   bool is_daemon_gone();
   /// Yields the processor, and shows this to the daemon in the meantime.
   void give_way();

@@ -74,7 +74,7 @@ struct FileSystems {
 }  // namespace
 
 const char* kind_of_file_system(char* line, unsigned device_major, unsigned device_minor) {
-  // "mount parent major:minor root place options [field...] - kind source options"
+  // A line is "mount parent major:minor root place options [field...] - kind source options".
   char* at = line;
   strtoul(at, &at, 10);
   strtoul(at, &at, 10);

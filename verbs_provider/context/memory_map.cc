@@ -30,7 +30,7 @@ constexpr unsigned long kProcmapQuery = _IOWR('f', 17, ProcmapQuery);
 constexpr uint64_t kVmaReadable = 0x01, kVmaWritable = 0x02, kVmaShared = 0x08;
 constexpr uint64_t kCoveringOrNextVma = 0x10;
 
-/// "begin-end rwxs offset major:minor inode   path"
+/// Parses "begin-end rwxs offset major:minor inode   path".
 bool parse(char* line, MappedRange* range) {
   char* at;
   range->begin = strtoull(line, &at, 16);

@@ -33,23 +33,24 @@ struct RefusedRequest {
 };
 
 struct SanitizerHooks {
-  /// Wraps verbs. Called for each context. `now_ns` is device_time_ns().
+  /// Wraps the verbs in `ops`. Called for each context. `now_ns` is device_time_ns().
   void (*wrap)(ContextOps* ops, uint64_t (*now_ns)(ibv_context*));
-  /// `refused` is null if all were posted.
+  /// Called after a post. `refused` is null if all requests were posted.
   void (*posted)(const PostedRequests& posted, const RefusedRequest* refused);
-  /// The doorbell could not be rung, so those requests were not posted.
+  /// Called if the doorbell could not be rung, so that those requests were not posted.
   void (*taken_back)(const PostedRequests& posted);
   void (*polls)(ibv_cq* cq);
-  /// The program gets this completion. Called under the CQ's lock.
+  /// Called under the CQ's lock for each completion that the program gets.
   void (*completed)(ibv_cq* cq, const abi::Cqe& cqe);
-  /// The program does not get this completion, since its QP was destroyed or reset. Called under
-  /// the CQ's lock.
+  /// Called under the CQ's lock for each completion that the program does not get, since its QP was
+  /// destroyed or reset.
   void (*dropped)(ibv_cq* cq, const abi::Cqe& cqe);
-  /// The program has changed the pages of registered memory. Can be called in the middle of its
-  /// allocator.
+  /// Called when the program has changed the pages of registered memory, perhaps in the middle of
+  /// its allocator.
   void (*mapping_changed)(ibv_context* context, uint64_t begin, uint64_t end,
                           abi::MappingCall call);
-  /// The destruction of an ibv_qp, ibv_cq or ibv_srq starts to wait, and ends its wait.
+  /// Called when the destruction of an ibv_qp, ibv_cq or ibv_srq starts to wait, and when the wait
+  /// ends.
   void (*waits_for_acknowledgements)(const void* object, uint32_t completion, uint32_t async);
   void (*has_acknowledgements)(const void* object);
 };

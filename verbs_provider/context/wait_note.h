@@ -7,7 +7,7 @@ namespace rocemu::provider {
 
 class WaitNote {
  public:
-  /// If memory is exhausted there is no note.
+  /// Publishes the note, unless memory is exhausted.
   explicit WaitNote(const char* text);
   ~WaitNote();
   WaitNote(const WaitNote&) = delete;

@@ -28,8 +28,8 @@ bool overwrite(uint64_t address) {
   return system_call(SYS_rt_sigprocmask, SIG_BLOCK, nullptr, address, kWord) == 0;
 }
 
-/// The same, but preserves the word of 4 bytes around the address: the kernel adds 0 to it, and
-/// wakes no thread.
+/// Returns whether the word can be written, without changing the word of 4 bytes around the
+/// address: the kernel adds 0 to it, and wakes no thread.
 bool is_writable(uint64_t address) {
   uint32_t unused = 0;
   constexpr long kWakes = 0;
@@ -38,8 +38,8 @@ bool is_writable(uint64_t address) {
                      address & ~uint64_t{3}, kAddNothing) >= 0;
 }
 
-/// This must be checked before each copy, since the program may have unmapped the buffer: a NIC has
-/// it pinned, and the program must not crash.
+/// Returns whether the buffer may be written. This must be checked before each copy, since the
+/// program may have unmapped the buffer. A NIC has it pinned, and the program must not crash.
 bool may_be_written(uint64_t address, uint64_t length, WritablePage& known) {
   const uint64_t last = address + length - 1;
   const uint64_t first_page = address / kPage, last_page = last / kPage;

@@ -16,7 +16,8 @@ inline bool are_calls_noted() {
   return rocemu_note_call != nullptr;
 }
 
-/// `call` is an operation or a command of librdmacm, `count` the number of work requests.
+/// Reports the call. `call` is an operation or a command of librdmacm, `count` the number of work
+/// requests.
 template <class Call>
 void note_call(Call call, size_t count = 1) {
   if (!are_calls_noted()) [[likely]]

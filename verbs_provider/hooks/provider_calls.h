@@ -2,24 +2,25 @@
 // it is not loaded.
 #pragma once
 
-/// The calling thread has sent a request to the daemon and waits for the reply, or has received the
-/// reply.
+/// Reports that the calling thread has sent a request to the daemon and waits for the reply, or has
+/// received the reply.
 extern "C" __attribute__((weak)) void rocemu_turns_asks(bool waits);
 
-/// A poll found nothing at `place`. Returns false if the calling thread takes no turns.
+/// Reports that a poll found nothing at `place`. Returns false if the calling thread takes no
+/// turns.
 extern "C" __attribute__((weak)) bool rocemu_turns_found_nothing(const void* place);
-/// The calling thread has rung a doorbell.
+/// Reports that the calling thread has rung a doorbell.
 extern "C" __attribute__((weak)) void rocemu_turns_acts();
-/// A poll found something.
+/// Reports that a poll found something.
 extern "C" __attribute__((weak)) void rocemu_turns_found();
 
-/// The calling thread begins a call of libibverbs that is not a poll, or has ended a call of
-/// libibverbs or librdmacm. It can lose its turn there (`--schedule N`), so it must hold no lock of
-/// ours. The names are never freed.
+/// Reports that the calling thread begins a call of libibverbs that is not a poll, or has ended a
+/// call of libibverbs or librdmacm. The thread can lose its turn there (`--schedule N`), so it must
+/// hold no lock of ours. The names are never freed.
 extern "C" __attribute__((weak)) void rocemu_turns_before_call(const char* name);
 extern "C" __attribute__((weak)) void rocemu_turns_after_call(const char* name);
-/// The calling thread takes a lock of ours (1), or has released one (-1). It keeps its turn in
-/// between.
+/// Reports that the calling thread takes a lock of ours (1), or has released one (-1). The thread
+/// keeps its turn in between.
 extern "C" __attribute__((weak)) void rocemu_turns_holds(int change);
 
 namespace rocemu::turns {
@@ -37,7 +38,7 @@ inline void holds(int change) {
     rocemu_turns_holds(change);
 }
 
-/// During the lifetime of an object the calling thread waits for a reply of the daemon.
+/// While an object of this class exists, the calling thread waits for a reply of the daemon.
 class WaitForReply {
  public:
   WaitForReply() { tell(true); }

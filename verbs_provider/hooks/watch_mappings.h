@@ -6,7 +6,7 @@
 
 #include "emulator/abi/rings.h"
 
-/// From now on each such call also calls `changed` with [begin, end), on the same thread and at any
-/// time at which a program can call munmap(2), including in a signal handler or with locks held.
+/// Makes each such call also call `changed` with [begin, end), on the same thread and at any time
+/// at which a program can call munmap(2), including in a signal handler or with locks held.
 extern "C" void rocemu_watch_mappings(void (*changed)(uint64_t begin, uint64_t end,
                                                       rocemu::abi::MappingCall call));

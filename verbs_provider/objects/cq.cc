@@ -22,7 +22,7 @@
 namespace rocemu::provider {
 namespace {
 
-/// ibv_poll_cq(3) can only report a negative number.
+/// Fails a poll: ibv_poll_cq(3) can only report a negative number.
 int fail_poll(int error) {
   errno = error;
   return -1;
@@ -55,7 +55,7 @@ void convert(const abi::Cqe& from, ibv_wc* to) {
   to->dlid_path_bits = from.dlid_path_bits;
 }
 
-/// The daemon gets the channels, from which it removes the CQ's unread events.
+/// Destroys the CQ. The daemon gets the channels, from which it removes the CQ's unread events.
 int call_destroy_cq(ibv_context* context, uint32_t handle, const ibv_comp_channel* channel,
                     abi::Reply* reply) {
   int fds[2];
@@ -224,8 +224,8 @@ int req_notify_cq(ibv_cq* base, int solicited_only) {
     return error;
   }
   Cq* cq = ours<Cq>(base);
-  // Held until the doorbell is rung, so that no request of a thread is followed by one that saw
-  // fewer completions.
+  // The lock is held until the doorbell is rung, so that requests of several threads arrive in the
+  // order of the completions that the threads saw.
   const Guard guard(cq->ring_lock);
   // A CQ that overran gets no further completions, so there is nothing to notify the program of.
   if (cq->overran()) return EIO;

@@ -12,7 +12,7 @@
 namespace rocemu::provider {
 namespace {
 
-/// Bit 0 of ibv_port_attr::flags: a path needs a GRH, which is always true for RoCE.
+/// Bit 0 of ibv_port_attr::flags means that a path needs a GRH, which is always true for RoCE.
 constexpr uint8_t kPortNeedsGrh = 1;
 
 /// sizeof(ibv_port_attr) until rdma-core 48.
@@ -64,8 +64,8 @@ uint16_t to_uint16(uint32_t value) {
   return static_cast<uint16_t>(std::min<uint32_t>(value, UINT16_MAX));
 }
 
-/// The fields that are not set stay zero, as on a device without these features: segmentation
-/// offload, RSS, packet pacing, raw packets, tag matching, atomics over PCI.
+/// Converts the attributes. The fields that are not set stay zero, as on a device without these
+/// features: segmentation offload, RSS, packet pacing, raw packets, tag matching, atomics over PCI.
 void convert(const abi::DeviceAttr& from, ibv_device_attr_ex* to) {
   convert(from, &to->orig_attr);
   to->device_cap_flags_ex = from.device_cap_flags_ex;

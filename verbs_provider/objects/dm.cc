@@ -20,13 +20,13 @@ bool is_within(const Dm& dm, uint64_t offset, size_t length) {
   return offset <= dm.length && length <= dm.length - offset;
 }
 
-/// mlx5 and rdma-core's tests access device memory in words.
+/// Returns whether the range can be copied: like mlx5 and rdma-core's tests, in words.
 bool can_be_copied(const Dm& dm, uint64_t offset, size_t length) {
   constexpr uint64_t kWord = 4;
   return is_within(dm, offset, length) && offset % kWord == 0 && length % kWord == 0;
 }
 
-/// Asks whether a rule makes a copy fail. A child of fork() cannot ask.
+/// Asks the daemon whether a rule makes a copy fail. A child of fork() cannot ask.
 int ask_for_copy(const ibv_dm& dm, abi::Op op) {
   return is_of_this_process(dm.context) ? ask(dm.context, op) : 0;
 }
@@ -53,7 +53,7 @@ int copy_from(void* to, ibv_dm* dm, uint64_t offset, size_t length) {
   return verb<copy_out, InChild::kWorks, "memcpy_from_dm">(dm, offset, to, length);
 }
 
-/// A mapping is aligned to pages, and the daemon accepts no larger alignment.
+/// Maps the memory. A mapping is aligned to pages, and the daemon accepts no larger alignment.
 int map(Dm* dm, size_t length) {
   void* mapping = mmap(nullptr, length, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -30,7 +30,7 @@ off_t size_of(int fd) {
   return end > 0 ? end : -1;
 }
 
-/// The same checks as in Linux's uverbs and its ib_umem_dmabuf_get().
+/// Makes the same checks as Linux's uverbs and its ib_umem_dmabuf_get().
 int check(uint64_t offset, uint64_t length, uint64_t iova, int fd, int access, uint64_t page) {
   constexpr int kAllowed = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                            IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |

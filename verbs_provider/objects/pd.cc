@@ -10,7 +10,7 @@
 namespace rocemu::provider {
 namespace {
 
-/// A parent domain exists only in the program: the device can have been removed.
+/// Deallocates a parent domain, which exists only in the program: the device can have been removed.
 int dealloc_parent_domain(ibv_pd* base) {
   Pd* pd = ours<Pd>(base);
   // "All resources created with the parent domain should be destroyed prior to deallocating the

@@ -61,7 +61,8 @@ void forget_messages(Qp* qp) {
                 static_cast<uint32_t>(qp->send.posted));
 }
 
-/// A RESET discards all posted requests, and the completions that were not polled.
+/// Begins a generation after a RESET, which discards all posted requests and the completions that
+/// were not polled.
 void begin_generation(Qp* qp, uint32_t generation) {
   const Guard send_guard(qp->send.lock);
   const Guard recv_guard(qp->recv.lock);

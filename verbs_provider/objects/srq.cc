@@ -15,7 +15,8 @@
 namespace rocemu::provider {
 namespace {
 
-/// The daemon gets the async event channel, from which it removes the SRQ's unread events.
+/// Destroys the SRQ. The daemon gets the async event channel, from which it removes the SRQ's
+/// unread events.
 int call_destroy_srq(ibv_context* context, uint32_t handle, abi::Reply* reply) {
   return call_object(context, abi::Op::kDestroySrq, handle, reply, &context->async_fd, 1);
 }

@@ -1,4 +1,4 @@
-// Chooses the CQ at which a thread waits that polls several CQs in turn. If each empty poll waited,
+// Chooses the CQ at which a thread that polls several CQs in turn waits. If each empty poll waited,
 // the thread would wait as many times before it polled the CQ with the completion.
 #pragma once
 

@@ -34,10 +34,10 @@ inline constexpr BudgetConstants kBudgetConstants;
 /// The budget of a thread
 class WaitBudget {
  public:
-  /// A poll found a completion: a thread that makes progress may wait for the next one.
+  /// Notes that a poll found a completion: a thread that makes progress may wait for the next one.
   void finds() { *this = WaitBudget(); }
 
-  /// A poll found nothing, while `pollers` threads yield on a processor
+  /// Notes that a poll found nothing, while `pollers` threads yield on a processor
   /// (abi::DoorbellRing::pollers_per_processor).
   void earn(uint32_t pollers, bool switches_are_dear) {
     if (polls_without_wait_ != 0) --polls_without_wait_;
@@ -52,8 +52,8 @@ class WaitBudget {
     return polls_without_wait_ == 0 && left_ns_ >= at_most_ns;
   }
 
-  /// A yield took that long. Time beyond the most that a thread can save is not charged: other
-  /// threads then kept the processor, as they do at the end of a time slice.
+  /// Notes that a yield took this time. Time beyond the most that a thread can save is not charged:
+  /// other threads then kept the processor, as they do at the end of a time slice.
   void yielded(int64_t took_ns) { left_ns_ -= std::min(took_ns, kBudgetConstants.most_ns); }
   void slept(int64_t took_ns) {
     yielded(took_ns);

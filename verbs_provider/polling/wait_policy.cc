@@ -43,7 +43,7 @@ void WaitPolicy::gave_way(int64_t took_ns, Then then) {
   }
 }
 
-/// If the first turn after the sleeps is no better, as many sleeps follow again.
+/// Begins sleeps. If the first turn after them is no better, as many sleeps follow again.
 void WaitPolicy::begin_sleeps() {
   sleeps_ = std::clamp(2 * sleeps_, kWaitConstants.few_sleeps, kWaitConstants.many_sleeps);
   sleeps_left_ = sleeps_;

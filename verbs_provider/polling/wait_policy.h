@@ -1,5 +1,5 @@
-// How a thread waits that polls for completions and finds none. The policy is a pure function of
-// the thread's measurements, so that tests can run it on a simulated scheduler
+// The waiting policy of a thread that polls for completions and finds none. It is a pure function
+// of the thread's measurements, so that tests can run it on a simulated scheduler
 // (docs/design/waiting.md).
 #pragma once
 
@@ -22,20 +22,21 @@ bool parse_poll_mode(const char* text, PollMode* mode);
 
 /// The constants of the adaptive mode
 struct WaitConstants {
-  /// In nanoseconds, a little less than Linux's shortest time slice. A thread of rocemu yields the
-  /// processor again within some microseconds; a thread that keeps it for longer than this has
-  /// other work, and would keep it for a time slice after each yield. A thread that sleeps instead
-  /// runs as soon as it is woken.
+  /// The length of a long turn in nanoseconds, a little less than Linux's shortest time slice. A
+  /// thread of rocemu yields the processor again within some microseconds. A thread that keeps it
+  /// for longer has other work, and would keep it for a time slice after each yield. A thread that
+  /// sleeps instead runs as soon as it is woken.
   int64_t long_turn_ns = 650'000;
-  /// This number of long turns in a row is needed, since single ones happen while programs start.
+  /// The number of long turns in a row that are needed, since single ones happen while programs
+  /// start.
   uint32_t long_turns = 3;
-  /// In nanoseconds. A yield that took less let no other thread run.
+  /// The shortest turn in nanoseconds: a yield that took less let no other thread run.
   int64_t shortest_turn_ns = 1'000;
-  /// In nanoseconds. Switches count as expensive if each took this long in `turns` yields that let
-  /// another thread run, as on some virtual machines. Then no switch should be in vain, and the
-  /// daemon wakes the right thread. A yield consists of as many switches as threads of rocemu yield
-  /// on a processor, and one more for the daemon: with many threads it takes long although switches
-  /// are cheap.
+  /// The cost in nanoseconds from which switches count as expensive, as on some virtual machines:
+  /// each switch must have taken this long in `turns` yields that let another thread run. Then
+  /// unnecessary switches must be avoided, and the daemon wakes the right thread. A yield consists
+  /// of as many switches as threads of rocemu yield on a processor, and one more for the daemon:
+  /// with many threads it takes long although switches are cheap.
   int64_t dear_switch_ns = 15'000;
   uint32_t turns = 32;
   /// The number of sleeps after expensive turns before a yield is tried again; it doubles each time
@@ -55,9 +56,9 @@ class WaitPolicy {
   enum class Way : uint8_t { kPollOn, kGiveWay, kSleep };
   enum class Then : uint8_t { kPollsOn, kBlocks };
 
-  /// A poll found a completion.
+  /// Notes that a poll found a completion.
   void finds() { budget_.finds(); }
-  /// A poll found none, while `pollers` threads of rocemu yield on a processor
+  /// Notes that a poll found none, while `pollers` threads of rocemu yield on a processor
   /// (abi::DoorbellRing::pollers_per_processor). If other threads poll the same CQ (CqSharing),
   /// turns can be long because one of them spins for a lock: such turns do not show expensive
   /// switches.
@@ -70,10 +71,10 @@ class WaitPolicy {
   /// Returns whether the budget permits a sleep for another reason.
   bool may_sleep(int64_t at_most_ns) const { return budget_.allows_sleep(at_most_ns); }
 
-  /// A yield took that long. If threads block, a turn includes wake-ups and does not show the cost
-  /// of a switch.
+  /// Notes that a yield took this time. If threads block, a turn includes wake-ups and does not
+  /// show the cost of a switch.
   void gave_way(int64_t took_ns, Then then = Then::kPollsOn);
-  /// A sleep took that long.
+  /// Notes that a sleep took this time.
   void slept(int64_t took_ns) { budget_.slept(took_ns); }
 
  private:

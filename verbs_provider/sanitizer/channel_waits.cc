@@ -1,6 +1,6 @@
-// Calls that wait for the descriptor of one completion channel, and for nothing else: such a wait
-// is checked like ibv_get_cq_event(3). A thread that also waits for other descriptors, for a time
-// or for signals can be woken by those, so its wait may be correct.
+// Detects calls that wait for the descriptor of one completion channel, and for nothing else: such
+// a wait is checked like ibv_get_cq_event(3). A thread that also waits for other descriptors, for a
+// time or for signals can be woken by those, so its wait may be correct.
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -83,7 +83,7 @@ int only_descriptor_of_epoll(int epoll) {
 /// A wait of the calling thread, if it waits for a channel that has no event.
 class DescriptorWait {
  public:
-  /// Does not change errno.
+  /// Begins the wait. Does not change errno.
   DescriptorWait(int fd, const char* call) {
     const int error = errno;
     Program* const program = fd == kNone ? nullptr : Program::get();

@@ -22,7 +22,8 @@ uint64_t mix(uint64_t value, uint64_t word) {
   return value ^ value >> 32;
 }
 
-/// Four independent sums, so that a multiplication does not wait for the previous one.
+/// Returns the sum. Four independent sums are used, so that a multiplication does not wait for the
+/// previous one.
 uint64_t sum_of(uint64_t value, const unsigned char* bytes, size_t size) {
   constexpr size_t kLanes = 4, kStep = kLanes * sizeof(uint64_t);
   uint64_t lanes[kLanes] = {value, value + 1, value + 2, value + 3};

@@ -59,7 +59,7 @@ std::unique_ptr<T> describe(Program& program, const Made& made, const char* call
   return object;
 }
 
-/// After a verb that created nothing: reports the limits that the call exceeded.
+/// Reports the limits that a call exceeded, after a verb that created nothing.
 void tell_of_limits(ibv_context* context, const char* call, const std::vector<Asked>& asked) {
   const int error = errno;
   const std::vector<Exceeded> exceeded = exceeded_limits(context, asked);

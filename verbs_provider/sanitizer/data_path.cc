@@ -83,7 +83,7 @@ std::string owner_of(const Queue& queue) {
   return (queue.kind == QueueKind::kShared ? "SRQ " : "QP ") + std::to_string(queue.number);
 }
 
-/// The same, for rules about refused calls.
+/// Reports a refused request to the rules about refused calls.
 void tell_of_refusal(Sanitizer& sanitizer, const Post& post) {
   const Queue& queue = post.queue;
   const bool is_send = queue.kind == QueueKind::kSend;

@@ -6,8 +6,8 @@
 
 namespace rocemu::sanitizer {
 
-/// Lives on the stack of the destroying thread. Registered from its construction until leave();
-/// guarded by the program's lock.
+/// An object that is being destroyed. It lives on the stack of the destroying thread, is registered
+/// from its construction until leave(), and is guarded by the program's lock.
 struct Leaving {
   Leaving(const Object& object, const Place& place);
   void leave();

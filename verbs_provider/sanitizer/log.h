@@ -13,7 +13,7 @@
 
 namespace rocemu::sanitizer {
 
-/// The caller must guard it. `stacks` must outlive it.
+/// The log of this process. The caller must guard it. `stacks` must outlive it.
 class Log {
  public:
   Log(std::string directory, Stacks& stacks);

@@ -60,7 +60,7 @@ Program* Program::make_one() {
   return selection.empty() ? nullptr : new (std::nothrow) Program(directory, selection);
 }
 
-/// A child cannot use its parent's objects, and therefore starts without objects.
+/// Discards all objects in a child, which cannot use those of its parent.
 void Program::begin_in_child() {
   Program* const parents = program;
   if (parents->marks_ != nullptr) parents->marks_->release_all();

@@ -19,7 +19,7 @@ namespace rocemu::sanitizer {
 
 class Program final : public Host {
  public:
-  /// Returns null unless the run has --sanitize. Created at the first call.
+  /// Returns the program, which is created at the first call; null unless the run has --sanitize.
   static Program* get();
 
   OwnLock lock;  // guards all members below

@@ -24,8 +24,8 @@ struct KnownStack {
   const uintptr_t* slots[kMaxFrames];
   uintptr_t addresses[kMaxFrames];
 
-  /// Compares from the innermost frame outwards: an outer slot is only read if all inner ones are
-  /// unchanged and so belong to the same stack.
+  /// Returns whether the stack is unchanged. Compares from the innermost frame outwards: an outer
+  /// slot is only read if all inner ones are unchanged and so belong to the same stack.
   bool is_current(uintptr_t frame_now) const {
     if (frame != frame_now || number == 0) return false;
     for (uint32_t i = 0; i < count; ++i)

@@ -6,8 +6,7 @@ namespace rocemu::shim {
 /// Returns whether a served name is a counter, or a directory of counters.
 bool is_counter(const char* name);
 
-/// Returns after the counters below the daemon's directory were updated, or if that is not
-/// possible.
+/// Updates the counters below the daemon's directory, if that is possible.
 void refresh_counters(const char* dir);
 
 }  // namespace rocemu::shim

@@ -229,7 +229,8 @@ void tell_request_was_read(int fd, uint32_t id) {
   });
 }
 
-/// A cancellation point, and therefore without any state of ours to undo.
+/// Gets an event. This is a cancellation point, so it must not have state of ours that would have
+/// to be undone.
 int get_event(const Call& call) {
   if (call.out_size < abi::ucma::kMinEventResponse) return ENOSPC;
   const auto arguments = call.arguments<abi::ucma::GetEvent>();

@@ -1,4 +1,4 @@
-// Replacing a function of libc, and calling the original.
+// Replaces functions of libc, and calls the original ones.
 //
 // The replacement is defined under another name and has libc's name only as its assembler name:
 // libc's headers declare these functions with attributes (nonnull) and redirections (fortify, large

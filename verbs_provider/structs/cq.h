@@ -18,8 +18,8 @@ struct Cq {
   CustomMemory custom_memory;
   ibv_pd* parent_domain = nullptr;  // the CQ holds a reference
 
-  /// Held together with `lock` when the ring is replaced. ibv_req_notify_cq takes only this lock,
-  /// since it can be called between ibv_start_poll and ibv_end_poll.
+  /// Guards the ring; held together with `lock` when the ring is replaced. ibv_req_notify_cq takes
+  /// only this lock, since it can be called between ibv_start_poll and ibv_end_poll.
   Mutex ring_lock;
   OptionalMutex lock;  // guards the members below; held from ibv_start_poll to ibv_end_poll
   abi::CqRing* ring = nullptr;

@@ -26,7 +26,8 @@ struct CustomMemory {
 void* allocate(ibv_pd* pd, size_t size, size_t alignment, Resource resource, CustomMemory* memory);
 void deallocate(void* object, Resource resource, const CustomMemory& memory);
 
-/// make() and dispose() for a T with a member `CustomMemory custom_memory`. `pd` may be null.
+/// Creates and destroys a T with a member `CustomMemory custom_memory`, like make() and dispose().
+/// `pd` may be null.
 template <class T>
 T* make_in(ibv_pd* pd, Resource resource) {
   CustomMemory from;

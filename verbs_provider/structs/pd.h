@@ -21,9 +21,9 @@ struct Td {
 struct Pd {
   ibv_pd pd;  // must be first
 
-  /// Counts the application, until it deallocates or unimports the PD, and the existing objects
-  /// whose `pd` points here. The daemon counts the users of a protection domain, but not those that
-  /// must be destroyed before a parent domain, or that outlive an import.
+  /// The number of users: the application, until it deallocates or unimports the PD, and the
+  /// existing objects whose `pd` points here. The daemon counts the users of a protection domain,
+  /// but not those that must be destroyed before a parent domain, or that outlive an import.
   std::atomic<uint32_t> users{1};
 
   // Only for a parent domain
@@ -34,12 +34,12 @@ struct Pd {
   void* allocator_context = nullptr;
 };
 
-/// Every object with a `pd` holds it from its creation until its destruction. A null pointer is
-/// ignored.
+/// Holds a PD. Every object with a `pd` holds it from its creation until its destruction. A null
+/// pointer is ignored.
 inline void hold(ibv_pd* pd) {
   if (pd != nullptr) ours<Pd>(pd)->users.fetch_add(1, std::memory_order_relaxed);
 }
-/// The last user frees the PD.
+/// Releases a PD. The last user frees it.
 inline void release(ibv_pd* pd) {
   if (pd != nullptr && ours<Pd>(pd)->users.fetch_sub(1, std::memory_order_acq_rel) == 1) {
     dispose(ours<Pd>(pd));

@@ -1,5 +1,6 @@
-// System calls that are always made by the kernel, since in this library the syscall function is
-// replaced. The result is the kernel's, a negative errno value on failure; errno does not change.
+// System calls that are always executed by the kernel, although the syscall function is replaced in
+// this library. The result is the kernel's, a negative errno value on failure; errno does not
+// change.
 #pragma once
 
 #include <sys/syscall.h>

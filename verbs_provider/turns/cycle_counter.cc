@@ -116,7 +116,7 @@ bool runs_under_a_debugger() {
   return name != nullptr && (begins_with(name, "gdb") || begins_with(name, "lldb"));
 }
 
-/// Some virtual machines take the setting and have reads do what they always do.
+/// Returns whether reads fault: some virtual machines accept the setting, but it has no effect.
 bool reads_fault() {
   was_answered = 0;
   __builtin_ia32_rdtsc();

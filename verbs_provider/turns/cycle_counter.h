@@ -12,9 +12,9 @@ void make_cycles_virtual();
 /// Returns whether the counter has virtual time in this process.
 bool has_virtual_cycles();
 
-/// During the lifetime of an object, the calling thread and programs that it executes read the real
-/// counter. Every call that executes a program needs this: the dynamic loader reads the counter
-/// before a handler exists, and the setting survives execve(2).
+/// While an object of this class exists, the calling thread and programs that it executes read the
+/// real counter. Every call that executes a program needs this: the dynamic loader reads the
+/// counter before a handler exists, and the setting survives execve(2).
 class RealCycles {
  public:
   RealCycles();

@@ -36,8 +36,7 @@ int handback_fd = -1;
 struct stat handback_file {};
 int socket_fd = -1;
 
-/// Moves a descriptor to the highest free number below the limit. It is closed in programs that
-/// this one executes.
+/// Moves a descriptor to the highest free number below the limit, with close-on-exec set.
 int move_up(int fd) {
   for (int from = kOurDescriptors; from > 2; from /= 2) {
     const long moved = kernel(SYS_fcntl, fd, F_DUPFD_CLOEXEC, from);

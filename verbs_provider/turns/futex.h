@@ -1,4 +1,4 @@
-// futex(2), for which the C library has no function.
+// Calls futex(2), for which the C library has no function.
 #pragma once
 
 namespace rocemu::turns {

@@ -55,7 +55,8 @@ void before_close(int fd) {
   if (fd < 0) return;
   for (uint32_t i = 0; i < end_of_held.load(std::memory_order_relaxed); ++i) {
     if (held[i].number != fd + 1 || held[i].own != 0) continue;
-    // Far above the numbers that the program expects for its next files.
+    // The lowest number of a copy, far above the numbers that the program expects for its next
+    // files.
     constexpr long kLeast = 512;
     long own = kernel(SYS_fcntl, fd, F_DUPFD_CLOEXEC, kLeast);
     if (own < 0) own = kernel(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0L);

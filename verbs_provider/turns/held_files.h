@@ -1,4 +1,4 @@
-// A waiting call keeps its file. In Linux a thread that is blocked in read(2) remains blocked if
+// Keeps the file of a waiting call. In Linux a thread that is blocked in read(2) remains blocked if
 // another thread closes the descriptor, and reads data that still arrives. Here the thread would
 // look up the descriptor by its number in each turn, and would get another file after the close; so
 // it waits with a copy of the descriptor.

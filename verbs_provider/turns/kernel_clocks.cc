@@ -68,7 +68,7 @@ bool read_object(KernelObject* object) {
   return true;
 }
 
-/// mov $call, %eax; syscall; ret
+/// Writes "mov $call, %eax; syscall; ret".
 void write_call(void* place, long call) {
   uint8_t code[] = {0xb8, 0, 0, 0, 0, 0x0f, 0x05, 0xc3};
   const auto number = static_cast<uint32_t>(call);

@@ -82,7 +82,8 @@ ROCEMU_REPLACE(bool, rocemu_turns_found_nothing, (const void* place)) {
   if (!active()) return false;
   begin_call("ibv_poll_cq");
   latest.is_empty_poll = true;
-  // Reported as a futex in the NIC's memory, by which reports recognize a completion queue.
+  // The poll is reported as a futex in the NIC's memory, by which reports recognize a completion
+  // queue.
   found_nothing(Call::of(SYS_futex, place), reinterpret_cast<uint64_t>(place));
   return true;
 }

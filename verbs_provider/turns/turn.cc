@@ -300,7 +300,8 @@ void progressed() {
   self.streak = 0;
 }
 
-/// If the turn began within a poll, which has ended, the thread may have polled no other place.
+/// Returns the looks of the turn. If the turn began within a poll, which has ended, the thread may
+/// have polled no other place.
 Looks looks_of_turn() {
   const uint64_t pattern = self.pattern != 0 ? self.pattern : self.last_pattern;
   return {.pattern = pattern, .are_as_before = pattern != 0 && self.before_locks.contain(pattern)};
@@ -349,8 +350,8 @@ End give_to_others(const Call& call, uint32_t more = 0) {
     self.before_polls.add(self.pattern);
   }
   const int64_t ready = time_after_looks();
-  // The first poll of a place is free: the number of first polls while a program starts can depend
-  // on the machine.
+  // The first poll of a place costs no time: the number of first polls while a program starts can
+  // depend on the machine.
   const bool is_free = (flags & ThreadSlot::kProgressed) != 0;
   return give(call, abi::kNever, flags, is_free ? 0 : ready);
 }
@@ -359,8 +360,8 @@ uint64_t mixed_place(const Call& call, uint64_t place) {
   return mix(place + static_cast<uint64_t>(call.number) * 0x9e3779b97f4a7c15);
 }
 
-/// Returns whether the thread has polled the place in this turn before; also true if this is not
-/// known.
+/// Notes a poll of the place. Returns whether the thread has polled it in this turn before; also
+/// true if this is not known.
 bool look_at(uint64_t place) {
   for (uint32_t i = 0; i < self.places; ++i)
     if (self.place[i] == place) return true;

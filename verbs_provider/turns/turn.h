@@ -115,15 +115,15 @@ void yield(const Call& call, uint64_t place);
 /// Notes that the thread read a clock. Many readings in one turn are a wait for time to pass.
 void read_clock();
 
-/// Notes that the thread does something that others may have to see before it polls again: from now
-/// on it returns its turn as if the daemon had granted no polls.
+/// Notes that the thread does something that others may have to see before it polls again: it then
+/// returns its turn as if the daemon had granted no polls.
 void acts();
 
 /// Returns whether the thread may make another empty poll in this turn.
 bool may_look_on();
 /// Returns whether the thread has made an empty poll in this turn.
 bool has_looked();
-/// Returns the time when the time that the polls of this turn cost is over.
+/// Returns the time at which the cost of this turn's polls has passed.
 int64_t time_after_looks();
 
 /// Takes a slot for a thread or process that is about to be started. Returns null if no slot is
@@ -131,9 +131,9 @@ int64_t time_after_looks();
 abi::ThreadSlot* take_slot();
 void free_slot(abi::ThreadSlot* slot);
 
-/// Called in a new thread: takes over the slot, and waits for the first turn.
+/// Begins a new thread: takes over the slot, and waits for the first turn.
 void begin_thread(abi::ThreadSlot* slot);
-/// Must be the last call of a thread.
+/// Ends a thread. Must be its last call.
 void end_thread();
 
 /// Writes the daemon's eventfd: the thread has a request, or has returned its turn.

@@ -29,7 +29,7 @@ void exchange(Side& side, const Options& options) {
   side.reap_send();
 }
 
-/// The same, with a handler that registers itself again for each message.
+/// Exchanges messages with a handler that registers itself again for each message.
 class Notified {
  public:
   Notified(Side& side, const Options& options) : side_(side), options_(options) {}

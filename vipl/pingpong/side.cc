@@ -215,7 +215,7 @@ void Side::ask_server(Address& local) {
     pause = std::min(2 * pause, kLongPause);
   }
   if (result == VIP_NO_MATCH) {
-    fail("nobody waits at " + name + " for '" + options_.discriminator +
+    fail("no program waits at " + name + " for '" + options_.discriminator +
          "'; start `vipl_pingpong` there first");
   }
   if (result == VIP_TIMEOUT) {

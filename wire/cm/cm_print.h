@@ -1,4 +1,4 @@
-// The connection manager's messages as one line of text, for logs and failing tests.
+// Prints the connection manager's messages as one line of text, for logs and failing tests.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,17 @@
 
 namespace rocemu::wire {
 
-/// "REQ", "SIDR_REP", ...
+/// Returns "REQ", "SIDR_REP" and so on.
 std::string_view name(CmAttribute attribute);
-/// "consumer", "stale_connection", ...; "unknown" for other values.
+/// Returns "consumer", "stale_connection" and so on; "unknown" for unknown values.
 std::string_view reject_reason_name(uint16_t reason);
 
-/// "CM REQ id=0x300ec1a2 service=0x1061c06 qpn=0x11 psn=13482618 ... tid=0x4a2c10e30"
+/// Returns, for example, "CM REQ id=0x300ec1a2 service=0x1061c06 qpn=0x11 psn=13482618 ...
+/// tid=0x4a2c10e30".
 std::string to_string(const CmMad& mad);
 
-/// Prints a MAD of any class: "MAD class=0x4 version=1 method=0x1 attribute=0x12 status=0x0
-/// tid=0x7"
+/// Returns the text for a MAD of any class, such as "MAD class=0x4 version=1 method=0x1
+/// attribute=0x12 status=0x0 tid=0x7".
 std::string to_string(const MadHeader& header);
 
 }  // namespace rocemu::wire

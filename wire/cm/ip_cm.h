@@ -17,7 +17,7 @@ namespace rocemu::wire {
 /// the protocol, with 0x01 above it.
 enum class IpCmProtocol : uint8_t { kTcp = 0x06, kUdp = 0x11 };
 
-/// The bytes are 00 00 00 00 01, the protocol, the port.
+/// Returns the service ID: the bytes 00 00 00 00 01, the protocol, the port.
 constexpr uint64_t ip_cm_service_id(IpCmProtocol protocol, uint16_t port) {
   return 0x0000000001000000u | static_cast<uint64_t>(protocol) << 16 | port;
 }

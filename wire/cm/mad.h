@@ -73,7 +73,7 @@ enum class MadError : uint8_t {
 };
 inline constexpr size_t kMadErrorCount = static_cast<size_t>(MadError::kBadLength) + 1;
 
-/// "mad_truncated", ...
+/// Returns "mad_truncated" and so on.
 std::string_view name(MadError error);
 
 MadHeader parse_mad_header(std::span<const uint8_t, MadHeader::kSize> bytes);

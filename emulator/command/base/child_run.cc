@@ -16,7 +16,7 @@
 namespace rocemu::command {
 namespace {
 
-/// Keeps signals that would end us in a queue, so that nothing is left behind.
+/// Queues the signals that would end this process, so that it leaves nothing behind.
 class HeldSignals {
  public:
   HeldSignals() {

@@ -9,12 +9,13 @@
 namespace rocemu::command {
 
 struct ChildOutput {
-  std::string output, errors;  // files that are made anew; both may be the same one
+  std::string output, errors;  // the names of files to create; both may name the same file
 };
 
-/// Runs rocemu with these arguments ("rocemu", "run", ...) and empty standard input, and returns
-/// its exit status, or 128 and the signal. `prepare` is called in the child. A signal that ends us
-/// is passed on, and then is an Error with the exit status of that signal.
+/// Runs rocemu with these arguments ("rocemu", "run", ...) and empty standard input. Returns its
+/// exit status, or 128 plus the number of the signal that killed it. Calls `prepare` in the child.
+/// Passes a signal that would end this process on to the child, and then throws Error with that
+/// signal's exit status.
 int run_child(Arguments arguments, const ChildOutput& files,
               const std::function<void()>& prepare = {});
 

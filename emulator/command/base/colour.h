@@ -1,4 +1,4 @@
-// Colours, where a terminal shows the text.
+// Colors text that is written to a terminal.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ enum class Style { kHeading, kLabel, kGood, kBad, kNote };
 /// colors.
 bool has_colours(int fd);
 
-/// The text as it goes to `fd`.
+/// Returns the text as it must be written to `fd`: with escape sequences if `fd` shows colors.
 std::string styled(std::string_view text, Style style, int fd);
 
 }  // namespace rocemu::command

@@ -1,4 +1,4 @@
-// How a subcommand gives up: with one line for the user and an exit status.
+// The errors of subcommands: a line for the user and an exit status.
 #pragma once
 
 #include <stdexcept>
@@ -8,13 +8,14 @@ namespace rocemu::command {
 
 inline constexpr int kExitFailure = 1;
 inline constexpr int kExitUsage = 2;
-inline constexpr int kExitHang = 123;     // of `rocemu run`: its programs can do nothing any more
-inline constexpr int kExitTimeout = 124;  // as that of timeout(1)
+inline constexpr int kExitHang = 123;     // of `rocemu run`: its programs are in a deadlock
+inline constexpr int kExitTimeout = 124;  // the same as timeout(1)'s
 inline constexpr int kExitNotExecutable = 126;
 inline constexpr int kExitNotFound = 127;
 inline constexpr int kExitSignalBase = 128;  // plus the signal's number
 
-/// The line says what was wrong and what would be right; main() puts "rocemu: " before it.
+/// An error of a subcommand. Its text says what was wrong and what would be right; main() prints it
+/// after "rocemu: ".
 class Error : public std::runtime_error {
  public:
   Error(int exit_status, const std::string& line)
@@ -31,13 +32,13 @@ class UsageError : public Error {
   explicit UsageError(const std::string& line) : Error(kExitUsage, line) {}
 };
 
-/// The command line was right and could not be carried out.
+/// The command line was correct, but the command failed.
 class Failure : public Error {
  public:
   explicit Failure(const std::string& line) : Error(kExitFailure, line) {}
 };
 
-/// `what` and the text of errno.
+/// Throws Failure with `what` and the text of errno.
 [[noreturn]] void fail_with_errno(const std::string& what, int error);
 
 }  // namespace rocemu::command

@@ -10,7 +10,7 @@ namespace rocemu::command {
 namespace po = boost::program_options;
 namespace {
 
-/// Levenshtein distance.
+/// Returns the Levenshtein distance.
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
@@ -37,7 +37,7 @@ std::string nearest_option(const std::string& word, const po::options_descriptio
 
 std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates) {
   std::string_view best;
-  size_t best_distance = 3;  // further away it is another word
+  size_t best_distance = 3;  // a larger distance means another word
   for (const std::string_view candidate : candidates) {
     const size_t distance = edit_distance(word, candidate);
     if (distance < best_distance && distance < candidate.size()) {
@@ -57,7 +57,7 @@ std::string word_of(const Arguments& arguments, const po::options_description& d
       if (option.unregistered) break;
       if (option.position_key >= 0 && number-- == 0) return option.value.at(0);
     }
-  } catch (const po::error&) {  // who parses all of it says what is wrong
+  } catch (const po::error&) {  // whoever parses all of it reports the error
   }
   return {};
 }
@@ -66,7 +66,7 @@ po::variables_map parse_options(std::string_view subcommand, const Arguments& ar
                                 const po::options_description& description,
                                 const po::positional_options_description& positional) {
   const std::string name(subcommand);
-  const std::string see_help = "; rocemu " + name + " --help lists what there is";
+  const std::string see_help = "; rocemu " + name + " --help lists its options";
   po::variables_map values;
   try {
     namespace style = po::command_line_style;
@@ -85,7 +85,7 @@ po::variables_map parse_options(std::string_view subcommand, const Arguments& ar
                      (meant.empty() ? see_help : "; did you mean '" + meant + "'?"));
   } catch (const po::too_many_positional_options_error&) {
     const std::string word = word_of(arguments, description, positional.max_total_count());
-    throw UsageError(name + ": too many arguments, from '" + word + "' on" + see_help);
+    throw UsageError(name + ": unexpected argument '" + word + "'" + see_help);
   } catch (const po::invalid_command_line_syntax& error) {
     const std::string option = error.get_option_name();
     if (error.kind() == po::invalid_syntax::missing_parameter)

@@ -5,10 +5,10 @@
 
 namespace rocemu::command {
 
-/// JSON that keeps the order in which the daemon names things.
+/// JSON that keeps the daemon's order of keys.
 using Json = nlohmann::ordered_json;
 
-/// Prints to standard output, on several lines.
+/// Prints the JSON to standard output, indented.
 void print_json(const Json& json);
 
 }  // namespace rocemu::command

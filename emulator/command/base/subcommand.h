@@ -1,4 +1,4 @@
-// The subcommands and what is common to them: names, help, parsing of options.
+// The subcommands and their common parts: names, help, parsing of options.
 #pragma once
 
 #include <boost/program_options.hpp>
@@ -14,7 +14,8 @@ using Arguments = std::vector<std::string>;
 struct Subcommand {
   std::string_view name;
   std::string_view summary;
-  /// Gets what stands behind the subcommand's name; returns the exit status or throws Error.
+  /// Runs the subcommand with the arguments after its name. Returns the exit status or throws
+  /// Error.
   int (*run)(const Arguments&);
   std::string (*help)();
   /// Returns the help with all options; null if --help shows all of them.
@@ -67,12 +68,12 @@ std::string doctor_help();
 
 std::span<const Subcommand> subcommands();
 
-/// `rocemu` with these arguments: finds the subcommand, prints help, turns an Error into its line
-/// and status.
+/// Runs `rocemu` with these arguments: finds the subcommand, prints help, and turns an Error into
+/// its line and exit status.
 int dispatch(const Arguments& arguments);
 
 /// Parses `arguments`, all of which must be options of `description` unless `positional` names
-/// more. Throws UsageError, with the nearest option if one was mistyped.
+/// more. Throws UsageError, which suggests the nearest option if one was mistyped.
 boost::program_options::variables_map parse_options(
     std::string_view subcommand, const Arguments& arguments,
     const boost::program_options::options_description& description,
@@ -84,10 +85,10 @@ std::string word_of(const Arguments& arguments,
                     const boost::program_options::options_description& description,
                     unsigned number = 0);
 
-/// The text of `description` as help shows it.
+/// Returns `description` as text for help.
 std::string to_text(const boost::program_options::options_description& description);
 
-/// The candidate that `word` was probably meant to be, or nothing.
+/// Returns the candidate that is most similar to `word`, or nothing if none is similar.
 std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates);
 
 }  // namespace rocemu::command

@@ -1,4 +1,4 @@
-// Columns of text, aligned.
+// Text in aligned columns.
 #pragma once
 
 #include <cstdint>
@@ -7,19 +7,19 @@
 
 namespace rocemu::command {
 
-/// "0x1f": QPNs and keys, everywhere.
+/// Returns "0x1f", the form of all QPNs and keys.
 std::string hexadecimal(uint64_t value);
 
-/// "+3 (103)": from the connection's first, and as packets have it.
+/// Returns "+3 (103)": the PSN relative to the connection's first PSN, and the PSN in the packets.
 std::string psn_text(uint32_t psn, uint32_t first);
 
 class Table {
  public:
   explicit Table(std::vector<std::string> header) { rows_.push_back(std::move(header)); }
-  /// As many cells as the header has.
+  /// Adds a row, which has the same number of cells as the header.
   void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
-  /// Every line begins with `indent`. What does not fit in 80 columns follows below, again with the
-  /// first column.
+  /// Returns the table, with `indent` before every line. Columns that do not fit in 80 characters
+  /// follow in another table below, which repeats the first column.
   std::string text(const std::string& indent) const;
 
  private:

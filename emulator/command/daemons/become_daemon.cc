@@ -18,13 +18,14 @@
 namespace rocemu::command {
 namespace {
 
-/// A child of a process with several threads could find a lock held forever.
+/// Returns whether this process has one thread. A child of a process with several threads could
+/// find a lock that is held forever.
 bool has_one_thread() {
   struct stat status;  // of a directory, which has a link to each entry, "." and ".."
   return stat("/proc/self/task", &status) == 0 && status.st_nlink == 3;
 }
 
-/// Returns whether the file is a program that gains no privileges, and not a script that does
+/// Returns whether the file is a binary that gains no privileges, and not a script that runs
 /// something else first.
 bool is_plain_executable(const std::string& path) {
   if (access(path.c_str(), X_OK) != 0) return false;
@@ -40,13 +41,14 @@ bool is_plain_executable(const std::string& path) {
                                                                               sizeof magic) == 0;
 }
 
-/// Preloaded libraries are for programs, and would stay in this process.
+/// Returns whether libraries are preloaded. They are meant for programs, and would stay in the
+/// daemon.
 bool has_preloaded_libraries() {
   const char* const preload = std::getenv("LD_PRELOAD");
   return preload != nullptr && *preload != '\0';
 }
 
-/// An exception must not reach the handlers of rocemu.
+/// Runs the daemon. An exception must not reach rocemu's handlers.
 int run_daemon(const std::vector<const char*>& argv) noexcept {
   return daemon::daemon_main(static_cast<int>(argv.size()) - 1, argv.data());
 }
@@ -54,7 +56,7 @@ int run_daemon(const std::vector<const char*>& argv) noexcept {
 }  // namespace
 
 bool may_continue_as_daemon(const std::string& path) {
-  // The reports of a sanitizer at the end of a process would be about rocemu's memory, too.
+  // A sanitizer's reports at process exit would include rocemu's memory.
   return !is_sanitizer_build() && !has_preloaded_libraries() && getauxval(AT_SECURE) == 0 &&
          has_one_thread() && is_plain_executable(path);
 }
@@ -66,7 +68,7 @@ void continue_as_daemon(const std::vector<std::string>& arguments) {
   std::vector<const char*> argv;
   for (const std::string& argument : arguments) argv.push_back(argument.c_str());
   argv.push_back(nullptr);
-  // Output that rocemu has buffered is rocemu's to write, and its static objects live on there.
+  // rocemu flushes its own buffered output, and its static objects still exist in the parent.
   _exit(run_daemon(argv));
 }
 

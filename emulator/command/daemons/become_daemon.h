@@ -7,13 +7,13 @@
 
 namespace rocemu::command {
 
-/// Returns whether nothing but the time would distinguish a child that continues as rocemud from
-/// one that executes the file `path`.
+/// Returns whether a child that continues as rocemud would differ only in speed from a child that
+/// executes the file `path`.
 bool may_continue_as_daemon(const std::string& path);
 
 /// Runs rocemud with these arguments, the first of which is its path, and ends this process with
-/// its exit status. The caller has arranged descriptors and signals. Returns only if the kernel
-/// does not let this process have rocemud's name and command line.
+/// its exit status. The caller must have set up descriptors and signals. Returns only if the kernel
+/// does not let this process take rocemud's name and command line.
 void continue_as_daemon(const std::vector<std::string>& arguments);
 
 }  // namespace rocemu::command

@@ -50,9 +50,9 @@ ControlClient choose_daemon(const po::variables_map& values, const std::string& 
 }
 
 std::string choice_in_words() {
-  return "The NIC is the one with the runtime directory DIR; without --dir the one of the "
+  return "--dir names the NIC by its runtime directory. Without it, the NIC is that of the "
          "enclosing\n"
-         "`rocemu run`, else the shared one, else the only one of this user.\n";
+         "`rocemu run`, else the shared NIC, else this user's only NIC.\n";
 }
 
 }  // namespace rocemu::command

@@ -1,4 +1,4 @@
-// Which of the running daemons a subcommand means.
+// Chooses the running daemon that a subcommand refers to.
 #pragma once
 
 #include <string>
@@ -11,13 +11,14 @@ namespace rocemu::command {
 /// Adds --dir.
 void add_dir_option(boost::program_options::options_description& options);
 
-/// The daemon in the directory given by --dir; else the one of the `rocemu run` we are in; else the
-/// shared one; else the only one that this user runs. `invocation` is how the user would repeat
-/// the subcommand with a --dir behind it. Throws Failure if there is none, or not one.
+/// Returns the daemon in the directory given by --dir; else that of the surrounding `rocemu run`;
+/// else the shared daemon; else the only daemon of this user. `invocation` is the subcommand as the
+/// user would repeat it, before a --dir. Throws Failure if there is no daemon, or more than one
+/// candidate.
 ControlClient choose_daemon(const boost::program_options::variables_map& values,
                             const std::string& invocation);
 
-/// The above in words, for help.
+/// Describes this choice for help texts.
 std::string choice_in_words();
 
 }  // namespace rocemu::command

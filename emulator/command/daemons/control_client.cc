@@ -21,7 +21,7 @@ namespace {
 
 /// The time without a reply after which the command prints what it waits for.
 constexpr std::chrono::seconds kProgressInterval{5};
-/// A process that was killed is gone sooner.
+/// The time that a killed daemon may take to disappear; it normally takes less.
 constexpr std::chrono::seconds kEnd{10};
 
 }  // namespace
@@ -48,7 +48,7 @@ std::optional<ControlClient> ControlClient::connect(const std::string& dir,
     fail_with_errno("cannot reach the daemon in " + dir, errno);
   }
   ControlClient client(dir, std::move(fd), patience);
-  // A killed daemon listens until the kernel has closed its sockets.
+  // A killed daemon's socket accepts connections until the kernel has closed it.
   const pid_t pid = client.daemon_pid();
   if (pid > 0 && is_ending(pid) && wait_until_gone(pid, kEnd)) return std::nullopt;
   return client;
@@ -87,9 +87,9 @@ std::string ControlClient::read_line() {
 Json ControlClient::request(const std::string& command, const Json& arguments) {
   Json request{{"command", command}};
   request.update(arguments);
-  // An argument of the command line may be any bytes.
+  // An argument on the command line may contain any bytes.
   const std::string line = request.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-  // A connection that broke shows when the reply is read.
+  // If the connection broke, reading the reply reports it.
   if (send(socket_.get(), line.data(), line.size(), MSG_NOSIGNAL) < 0 && errno != EPIPE &&
       errno != ECONNRESET)
     fail_with_errno("cannot write to the daemon in " + dir_, errno);
@@ -117,9 +117,9 @@ void ControlClient::require_same_version() {
   std::string theirs = version != reply.end() && version->is_string() ? version->get<std::string>()
                                                                       : std::string("unknown");
   if (abi_version != reply.end()) theirs += " (abi " + abi_version->dump() + ")";
-  throw Failure("the daemon in " + dir_ + " is of version " + theirs +
-                ", this rocemu of " ROCEMU_VERSION " (abi " + std::to_string(abi::kVersion) +
-                "); restart it: rocemu down; rocemu up");
+  throw Failure("the daemon in " + dir_ + " has version " + theirs +
+                "; this rocemu has version " ROCEMU_VERSION " (abi " +
+                std::to_string(abi::kVersion) + "); restart it: rocemu down; rocemu up");
 }
 
 pid_t ControlClient::daemon_pid() const {

@@ -14,23 +14,23 @@ namespace rocemu::command {
 
 class ControlClient {
  public:
-  /// In lockstep the daemon answers when all its clients wait, and one that has no processor, or
-  /// waits for a disk, it gives a minute.
+  /// The time to wait for a reply. In lockstep the daemon replies when all its clients wait. It
+  /// allows a minute for a client that has no processor or waits for a disk.
   static constexpr std::chrono::seconds kPatience{120};
 
-  /// Returns nothing if no daemon listens in `dir`. Waits up to `patience` for a reply, and prints
-  /// on a terminal that it waits if that takes some seconds.
+  /// Connects to the daemon in `dir`; returns nothing if none listens there. Waits up to `patience`
+  /// for a reply, and after some seconds prints on a terminal that it is waiting.
   static std::optional<ControlClient> connect(const std::string& dir,
                                               std::chrono::seconds patience = kPatience);
 
-  /// Sends {"command": command} and `arguments` beside it, and returns the reply. Throws Failure if
-  /// the daemon refuses or does not answer in time.
+  /// Sends {"command": command} together with `arguments`, and returns the reply. Throws Failure if
+  /// the daemon refuses, or does not reply in time.
   Json request(const std::string& command, const Json& arguments = Json::object());
 
-  /// Throws Failure unless the daemon is of our version.
+  /// Throws Failure unless the daemon has the same version as this program.
   void require_same_version();
 
-  /// The process that listens.
+  /// Returns the PID of the process that listens.
   pid_t daemon_pid() const;
   const std::string& dir() const { return dir_; }
 

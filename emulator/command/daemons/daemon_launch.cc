@@ -33,13 +33,14 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Generous, for machines that run fifty daemons at once: a daemon waits for a processor there,
-// above all when hundreds of programs poll. 18 s were measured beside 300 programs, and over 30 s
-// in a test run. A working daemon never takes this long.
+// The time that a daemon may take to become ready. It is long for machines that run fifty daemons
+// at once: a daemon waits for a processor there, above all when hundreds of programs poll. 18 s
+// were measured with 300 programs, and over 30 s in a test run. An unloaded daemon never takes this
+// long.
 constexpr milliseconds kReadyTimeout = seconds(120);
 constexpr milliseconds kStopTimeout = seconds(60);
 
-// Descriptors of the daemon.
+// The descriptor numbers of the daemon.
 constexpr int kReadyFd = 3;
 constexpr int kLifetimeFd = 4;
 constexpr int kCaptureFd = 5;
@@ -56,7 +57,8 @@ Pipe make_pipe() {
   return {UniqueFd(fds[0]), UniqueFd(fds[1])};
 }
 
-/// A file in memory that has the text and is read from its beginning; none for no text.
+/// Returns a memory file that contains the text, positioned at its beginning; nothing if the text
+/// is empty.
 UniqueFd file_of(const std::string& text) {
   if (text.empty()) return {};
   UniqueFd file(memfd_create("scenario", MFD_CLOEXEC));
@@ -70,7 +72,7 @@ UniqueFd file_of(const std::string& text) {
   return file;
 }
 
-/// A null-terminated array of pointers into `strings`, as execve wants it.
+/// Returns a null-terminated array of pointers into `strings`, as execve needs it.
 std::vector<char*> pointers_to(std::vector<std::string>& strings) {
   std::vector<char*> pointers;
   pointers.reserve(strings.size() + 1);
@@ -79,7 +81,8 @@ std::vector<char*> pointers_to(std::vector<std::string>& strings) {
   return pointers;
 }
 
-/// Ours without what is meant for programs: the daemon uses neither shim nor other preloads.
+/// Returns our environment without the variables for programs: the daemon uses neither the shim nor
+/// other preloaded libraries.
 std::vector<std::string> daemon_environment() {
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -92,7 +95,7 @@ std::vector<std::string> daemon_environment() {
 }
 
 struct Launch {
-  std::vector<std::string> arguments;  // of rocemud, from argv[0]
+  std::vector<std::string> arguments;  // rocemud's, from argv[0]
   int ready_fd;
   int lifetime_fd;  // -1 for none
   int log_fd;       // -1: our standard error
@@ -101,7 +104,7 @@ struct Launch {
   bool executes;    // false: the child continues as rocemud without execve(2), if it can
 };
 
-/// Blocks termination signals while in scope; one that arrives meanwhile is delivered on
+/// Blocks termination signals while in scope. A signal that arrives meanwhile is delivered on
 /// destruction.
 class HeldSignals {
  public:
@@ -119,7 +122,7 @@ class HeldSignals {
   sigset_t before_;
 };
 
-/// Gives the descriptor the number `to`; -1 leaves that closed.
+/// Gives the descriptor the number `to`. If it is -1, closes the number `to`.
 void place(int fd, int to) {
   if (fd >= 0) {
     dup2(fd, to);
@@ -128,16 +131,17 @@ void place(int fd, int to) {
   }
 }
 
-/// The child after fork.
+/// Becomes the daemon, in the child after fork.
 [[noreturn]] void become_daemon(const Launch& launch, char* const* argv, char* const* envp) {
-  // A separate session: a ^C in the terminal is meant for the program, not for its NIC.
+  // A ^C in the terminal is meant for the program and not for its NIC, so the NIC gets a separate
+  // session.
   setsid();
   for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   if (chdir("/") != 0) _exit(kExitFailure);
-  // The descriptor numbers below may exceed our soft limit.
+  // The descriptor numbers below may exceed the soft limit that we inherited.
   rlimit files{};
   if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
     files.rlim_cur = files.rlim_max;
@@ -161,8 +165,8 @@ void place(int fd, int to) {
   place(lifetime, kLifetimeFd);
   place(capture, kCaptureFd);
   place(scenario, kScenarioFd);
-  // The daemon must not keep open a descriptor that another process waits to see closed.
-  syscall(SYS_close_range, kFirstOtherFd, ~0u, 0);  // musl has no function for it
+  // If the daemon kept a descriptor open, a process that waits for its end of file would hang.
+  syscall(SYS_close_range, kFirstOtherFd, ~0u, 0);  // musl has no wrapper for it
 
   if (!launch.executes) continue_as_daemon(launch.arguments);
   execve(argv[0], argv, envp);
@@ -190,7 +194,8 @@ std::vector<std::string> command_line(const std::string& dir, const DaemonStart&
   return line;
 }
 
-/// Reads the daemon's first line. Returns an empty string if it is ready, else why it is not.
+/// Reads the daemon's first line. Returns an empty string if the daemon is ready, else the reason
+/// why it is not.
 std::string wait_until_ready(int ready_fd) {
   std::string line;
   const auto deadline = std::chrono::steady_clock::now() + kReadyTimeout;
@@ -214,7 +219,7 @@ std::string wait_until_ready(int ready_fd) {
   return line.starts_with(kErrorPrefix) ? line.substr(kErrorPrefix.size()) : "rocemud: " + line;
 }
 
-/// Waits for a child that is about to end, and no longer than a daemon needs for it.
+/// Waits for a child that is about to end, at most as long as a daemon takes to end.
 int reap(pid_t pid) {
   if (!wait_until_gone(pid, kStopTimeout)) kill(pid, SIGKILL);
   int wait_status = 0;
@@ -223,7 +228,8 @@ int reap(pid_t pid) {
   return wait_status;
 }
 
-/// A daemon that ended with the status for wrong usage means our user's.
+/// Throws the error of a daemon that did not start. If its exit status means wrong usage, the
+/// user's command line was wrong.
 [[noreturn]] void throw_start_error(const std::string& why, int wait_status) {
   if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == kExitUsage) throw UsageError(why);
   throw Failure(why);
@@ -236,8 +242,8 @@ void require_limits() {
 
 std::string check_dir(const std::string& dir) {
   if (fits_socket_address(dir)) return dir;
-  throw Failure("the runtime directory's name is too long for sockets: " + dir +
-                "; set XDG_RUNTIME_DIR to a shorter one");
+  throw Failure("the runtime directory's name is too long for a socket address: " + dir +
+                "; set XDG_RUNTIME_DIR to a directory with a shorter name");
 }
 
 }  // namespace
@@ -247,7 +253,8 @@ PrivateDaemon::PrivateDaemon(std::string dir, pid_t pid, RunLifetime lifetime)
 
 PrivateDaemon PrivateDaemon::start(const DaemonStart& start) {
   require_limits();
-  // Until there is a daemon, which makes the directories, and removes them when we are gone.
+  // Signals are held until the daemon runs: it creates the directories, and removes them after our
+  // end.
   std::optional<HeldSignals> held(std::in_place);
   const std::string base = private_base_dir();
   require_trust(base);
@@ -272,7 +279,7 @@ PrivateDaemon PrivateDaemon::start(const DaemonStart& start) {
     daemon.stop();
     throw_start_error(why, *daemon.wait_status_);
   }
-  require_trust(base);  // another user may have made it since
+  require_trust(base);  // another user may have created it since then
   return daemon;
 }
 
@@ -311,7 +318,7 @@ void start_background_daemon(const std::string& dir, const DaemonStart& start,
                 .capture_fd = start.capture_fd,
                 .scenario_fd = scenario.get(),
                 .executes = true};
-  // When we end, init is its parent.
+  // When this process ends, init becomes the daemon's parent.
   const pid_t pid = fork_daemon(launch);
   ready.write_end.reset();
   const std::string why = wait_until_ready(ready.read_end.get());
@@ -328,7 +335,8 @@ OpenBase::OpenBase(const std::string& base) {
 }
 
 bool OpenBase::made_fail(const std::string& dir, const std::string& why, int attempt) const {
-  constexpr int kAttempts = 20;  // each time another daemon would have to end at the wrong moment
+  constexpr int kAttempts =
+      20;  // each time, another daemon would have to end at just the wrong moment
   return attempt < kAttempts && was_removed() && why.find(dir) != std::string::npos;
 }
 

@@ -1,4 +1,4 @@
-// Starts rocemud and, for a private one, ends it again.
+// Starts rocemud, and stops it if it is private.
 #pragma once
 
 #include <sys/types.h>
@@ -15,31 +15,31 @@ namespace rocemu::command {
 /// The arguments and descriptors of a daemon to start.
 struct DaemonStart {
   std::vector<std::string> arguments;  // of its command line
-  int capture_fd = -1;                 // what it writes its capture to; -1 for none
-  std::string scenario = {};           // the text of the rules it begins with; empty for none
+  int capture_fd = -1;                 // the descriptor for its capture; -1 for none
+  std::string scenario = {};           // the text of its first rules; empty for none
 };
 
-/// A daemon that lives as long as this object's process: when `rocemu` dies in whatever way, the
-/// daemon notices and cleans up.
+/// A daemon that lives as long as this object's process: however `rocemu` dies, the daemon notices
+/// it and cleans up.
 class PrivateDaemon {
  public:
-  /// Starts it in a new directory BASE/run-*. Throws Failure with the daemon's own reason.
+  /// Starts a daemon in a new directory BASE/run-*. Throws Failure with the daemon's reason.
   static PrivateDaemon start(const DaemonStart& start);
   PrivateDaemon(PrivateDaemon&&) = default;
   PrivateDaemon& operator=(PrivateDaemon&&) = delete;
-  /// Ends it, if stop() was not called.
+  /// Stops the daemon, if stop() was not called.
   ~PrivateDaemon();
 
   const std::string& dir() const { return dir_; }
   pid_t pid() const { return pid_; }
 
-  /// Informs this object that another part has waited for the process, which ended with this wait
+  /// Informs this object that another part of rocemu has reaped the process, which had this wait
   /// status.
   void reaped(int wait_status);
   bool is_gone() const { return wait_status_.has_value(); }
 
-  /// Ends the daemon and waits until nothing of it is left. Returns what was wrong with its end;
-  /// nothing if it ended well or was gone already.
+  /// Stops the daemon and waits until it is completely gone. Returns what was wrong with its exit;
+  /// nothing if it exited normally or was already gone.
   std::string stop();
 
  private:
@@ -52,21 +52,21 @@ class PrivateDaemon {
   bool stopped_ = false;
 };
 
-/// Starts a daemon in `dir` that outlives this process; what it has to say goes to `log_path`.
+/// Starts a daemon in `dir` that outlives this process. Its output goes to `log_path`.
 void start_background_daemon(const std::string& dir, const DaemonStart& start,
                              const std::string& log_path);
 
-/// BASE, opened. An open directory shows whether it was removed meanwhile: the last daemon to end
-/// removes BASE, perhaps just before a new daemon creates its directory in it.
+/// An open descriptor of BASE. It shows whether BASE was removed meanwhile: the last daemon to end
+/// removes BASE, perhaps just before a new daemon creates its directory there.
 class OpenBase {
  public:
-  /// Creates BASE if need be.
+  /// Opens BASE, and creates it if necessary.
   explicit OpenBase(const std::string& base);
   bool was_removed() const;
   /// Returns whether a daemon failed to start in `dir` (for the reason `why`) only because BASE was
-  /// removed, so that it can be tried again.
+  /// removed, so that starting can be tried again.
   bool made_fail(const std::string& dir, const std::string& why, int attempt) const;
-  /// Keeps other `rocemu up` and `rocemu down` out until this object is gone.
+  /// Excludes other `rocemu up` and `rocemu down` until this object is destroyed.
   void lock();
 
  private:

@@ -23,7 +23,7 @@ namespace {
 
 constexpr char kPrivatePrefix[] = "run-";
 
-/// In $XDG_RUNTIME_DIR; empty without that.
+/// Returns the user's base in $XDG_RUNTIME_DIR; empty if that is not set.
 std::string base_of_user() {
   const char* const runtime_dir = std::getenv("XDG_RUNTIME_DIR");
   struct stat status;
@@ -41,10 +41,10 @@ std::string base_in_shared_memory() {
   return abi::kBaseInSharedMemory + std::to_string(geteuid());
 }
 
-/// Returns whether /dev/shm is a file system in memory with room for a runtime directory, which no
-/// program clears meanwhile.
+/// Returns whether /dev/shm is a memory file system that has room for a runtime directory and that
+/// no program clears meanwhile.
 bool is_shared_memory_usable() {
-  constexpr uint64_t kEnough = 32 << 20;  // bytes: those of 250 devices
+  constexpr uint64_t kEnough = 32 << 20;  // bytes: the need of 250 devices
   struct statfs file_system;
   if (statfs(abi::kSharedMemoryDir, &file_system) != 0 || file_system.f_type != TMPFS_MAGIC ||
       access(abi::kSharedMemoryDir, W_OK | X_OK) != 0)
@@ -52,8 +52,8 @@ bool is_shared_memory_usable() {
   const bool is_limited = file_system.f_blocks != 0;
   if (is_limited && file_system.f_bavail * static_cast<uint64_t>(file_system.f_bsize) < kEnough)
     return false;
-  // At the end of a user's last login session, systemd-logind removes what the user has there, but
-  // not root's (RemoveIPC= in logind.conf(5)).
+  // When a user's last login session ends, systemd-logind removes the user's files there, but not
+  // root's (RemoveIPC= in logind.conf(5)).
   return geteuid() == 0 || access("/run/systemd/users", F_OK) != 0;
 }
 
@@ -73,9 +73,9 @@ std::string base_dir() {
   return base.empty() ? base_in_tmp() : base;
 }
 
-// The sysfs tree has some 60 directories and 450 files. On a disk, to make and remove them may cost
-// more than all else that `rocemu run` does: an ext4 without a journal discards a directory's
-// block, and waits for it, in rmdir().
+// The sysfs tree has about 60 directories and 450 files. On a disk, creating and removing them may
+// cost more than everything else that `rocemu run` does: in rmdir(), an ext4 without a journal
+// discards the directory's block and waits for it.
 std::string private_base_dir() {
   std::string base = base_of_user();
   if (!base.empty()) return base;
@@ -87,11 +87,11 @@ std::string private_base_dir() {
 std::string distrust_of_base(const std::string& base) {
   struct stat status;
   if (lstat(base.c_str(), &status) != 0) return "";
-  // In /tmp another user may have created this name first.
+  // In /tmp, another user may already have created this name.
   if (!S_ISDIR(status.st_mode)) return base + " is not a directory; remove it";
   if (status.st_uid != geteuid())
     return base + " belongs to user " + std::to_string(status.st_uid) +
-           "; remove it, or set XDG_RUNTIME_DIR to a directory of your own";
+           "; remove it, or set XDG_RUNTIME_DIR to a directory that you own";
   if ((status.st_mode & 077) != 0) return base + " is open to other users; chmod 700 " + base;
   return "";
 }
@@ -103,8 +103,8 @@ void require_trust(const std::string& base) {
 
 void create_base(const std::string& base) {
   if (mkdir(base.c_str(), 0700) == 0) {
-    // The umask may have taken rights from us. A run that ends may have removed it by now: the
-    // daemon makes it again.
+    // The umask may have cleared permission bits. A run that ends may already have removed the
+    // directory; then the daemon creates it again.
     if (chmod(base.c_str(), 0700) != 0 && errno != ENOENT)
       fail_with_errno("cannot change the runtime directory " + base, errno);
   } else if (errno != EEXIST) {
@@ -119,11 +119,11 @@ std::string shared_dir() {
 
 std::string new_private_dir(const std::string& base) {
   uint32_t random = 0;
-  // Up to 256 bytes never come short and never block once the machine is up.
+  // Once the machine has booted, up to 256 bytes are never a short read and never block.
   if (getrandom(&random, sizeof random, 0) != sizeof random)
     fail_with_errno("cannot get random bytes", errno);
-  // The name has the same length for every PID: programs have it in their environment, which lies
-  // above their stacks, and two runs in lockstep must have the same addresses.
+  // The name has the same length for every PID. Programs have it in their environment, which lies
+  // above their stacks, so otherwise addresses would differ between two runs in lockstep.
   char name[64];
   std::snprintf(name, sizeof name, "/%s%07d-%08x", kPrivatePrefix, getpid(), random);
   return base + name;
@@ -138,7 +138,7 @@ std::vector<std::string> private_dirs() {
 }
 
 bool remove_remains(const std::string& dir) {
-  std::error_code ignored;  // what cannot be removed was not ours
+  std::error_code ignored;  // whatever cannot be removed was not ours
   const auto count = std::filesystem::remove_all(dir, ignored);
   return count > 0 && !ignored;
 }
@@ -148,8 +148,8 @@ void remove_empty_base(const std::string& base) {
 }
 
 bool fits_socket_address(const std::string& dir) {
-  const std::string longest =
-      dir + "/" + abi::kDeviceDir + "/" + abi::kDevicePrefix + "249";  // 250 devices at most
+  const std::string longest = dir + "/" + abi::kDeviceDir + "/" + abi::kDevicePrefix +
+                              "249";  // there are at most 250 devices
   return longest.size() < sizeof(sockaddr_un::sun_path);
 }
 

@@ -39,7 +39,7 @@ bool wait_until_gone(pid_t pid, std::chrono::milliseconds timeout) {
     if (process) {
       pollfd poll_entry{.fd = process.get(), .events = POLLIN, .revents = 0};
       poll(&poll_entry, 1, static_cast<int>(remaining().count()));
-      if ((poll_entry.revents & POLLIN) != 0) return true;  // a zombie counts as gone
+      if ((poll_entry.revents & POLLIN) != 0) return true;  // a zombie has ended
     } else {                                                // a kernel before 5.3 or a sandbox
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
@@ -48,7 +48,7 @@ bool wait_until_gone(pid_t pid, std::chrono::milliseconds timeout) {
 }
 
 bool is_ending(pid_t pid) {
-  // proc(5): the 9th field of stat, the 7th after the name, is the process's flags.
+  // In proc(5), the process flags are the 9th field of stat and the 7th after the name.
   constexpr unsigned long kExiting = 0x4;  // PF_EXITING
   constexpr int kFieldsBetween = 6;
   const std::string directory = proc::directory_of(pid);

@@ -1,4 +1,4 @@
-// Waiting for a process to end, for a bounded time and without polling where the kernel can.
+// Waits for a process to end, with a time limit, and without polling if the kernel supports it.
 #pragma once
 
 #include <sys/types.h>
@@ -8,14 +8,15 @@
 
 namespace rocemu::command {
 
-/// Waits until process `pid`, a child or not, has ended (a child is not reaped). False if it still
-/// runs after `timeout`.
+/// Waits until process `pid`, a child or not, has ended. Does not reap it. Returns false if the
+/// process still runs after `timeout`.
 bool wait_until_gone(pid_t pid, std::chrono::milliseconds timeout);
 
-/// True of one that was killed, or that ends, and of which the kernel has not yet taken all away.
+/// Returns whether the process was killed or is ending, but the kernel has not yet released all of
+/// its resources.
 bool is_ending(pid_t pid);
 
-/// "was killed by signal 9 (Killed)" or "ended with status 1", from a wait status.
+/// Returns the text for a wait status: "was killed by signal 9 (Killed)" or "ended with status 1".
 std::string describe_wait_status(int wait_status);
 
 }  // namespace rocemu::command

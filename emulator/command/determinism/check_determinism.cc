@@ -28,24 +28,23 @@ size_t run_count(const std::string& text) {
   size_t count = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
   if (error != std::errc() || end != text.data() + text.size() || count < 2 || count > kMaxRuns)
-    throw UsageError("run: --check-determinism takes a number of runs, from 2 to " +
-                     std::to_string(kMaxRuns) + ", and not '" + text + "'");
+    throw UsageError("run: --check-determinism needs a number of runs from 2 to " +
+                     std::to_string(kMaxRuns) + ", not '" + text + "'");
   return count;
 }
 
 /// Rejects options that --check-determinism sets itself.
 void refuse_other_recordings(const po::variables_map& values) {
   if (!values["lockstep"].as<bool>())
-    throw UsageError(
-        "run: --check-determinism needs --lockstep: other runs are never twice the same");
+    throw UsageError("run: --check-determinism needs --lockstep; without it, every run differs");
   for (const char* option : {"expect", "record", "actual", "capture"}) {
     if (values.count(option) != 0)
-      throw UsageError("run: with --check-determinism there are many runs; leave out --" +
-                       std::string(option) + " (--keep-on-failure DIR keeps two that differ)");
+      throw UsageError("run: --check-determinism makes several runs; leave out --" +
+                       std::string(option) + " (--keep-on-failure DIR keeps two runs that differ)");
   }
 }
 
-/// The options without this one and its value.
+/// Returns the options without this option and its value.
 Arguments without(std::string_view option, const Arguments& options) {
   Arguments rest;
   for (size_t i = 0; i < options.size(); ++i) {
@@ -58,12 +57,13 @@ Arguments without(std::string_view option, const Arguments& options) {
   return rest;
 }
 
-/// The first is alone; then there is a load, one processor, and both, in turn.
+/// Returns the conditions of a run. The first run is undisturbed; the next ones have a load, one
+/// processor, and both, in turn.
 Circumstances circumstances_of(size_t number) {
   return {.beside_load = number % 2 == 0, .on_one_processor = (number - 1) % 4 >= 2};
 }
 
-/// Made anew, so that nothing of an earlier check is taken for this one's.
+/// Returns the name of a directory from which an earlier check's recording has been removed.
 fs::path place_for(const std::string& dir, const char* name) {
   fs::path place = fs::absolute(dir) / name;
   remove_recording(place);
@@ -74,7 +74,7 @@ void keep(const RecordedRun& first, const RecordedRun& other, const std::string&
   const fs::path places[] = {place_for(dir, "first"), place_for(dir, "other")};
   copy_recording(first.dir, places[0]);
   copy_recording(other.dir, places[1]);
-  std::cerr << "rocemu: the runs are kept in " + places[0].string() + " and " + places[1].string() +
+  std::cerr << "rocemu: the two runs are in " + places[0].string() + " and " + places[1].string() +
                    "\n";
 }
 
@@ -101,15 +101,15 @@ int check_determinism(const po::variables_map& values, const Arguments& options,
       remove_recording(run.dir);
       continue;
     }
-    std::cerr << "rocemu: of " + std::to_string(count) + " runs, " + run.name + " is not as " +
+    std::cerr << "rocemu: of " + std::to_string(count) + " runs, " + run.name + " differs from " +
                      first->name + "\n" + difference;
     if (values.count("keep-on-failure") != 0)
       keep(*first, run, values["keep-on-failure"].as<std::string>());
     return kExitFailure;
   }
   std::cerr << "rocemu: " + std::to_string(count) + " runs, " + std::to_string(count / 2) +
-                   " of them beside a load, were the same: " +
-                   std::to_string(count_events(*first)) + " events and frames, and the outputs\n";
+                   " of them under load, were identical: " + std::to_string(count_events(*first)) +
+                   " events and frames, and all output\n";
   return first->status;
 }
 

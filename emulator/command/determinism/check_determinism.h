@@ -1,5 +1,5 @@
-// `rocemu run --check-determinism N`: whether a command has the same run in lockstep each time, and
-// if not, why.
+// `rocemu run --check-determinism N`: checks whether a command runs the same each time in lockstep,
+// and explains the first difference.
 #pragma once
 
 #include <boost/program_options.hpp>
@@ -8,7 +8,7 @@
 
 namespace rocemu::command {
 
-/// `options` are those of the command line. The exit status is that of the command, or 1 if its
+/// `options` are those of the command line. Returns the exit status: the command's, or 1 if its
 /// runs differ. Throws UsageError.
 int check_determinism(const boost::program_options::variables_map& values, const Arguments& options,
                       const Arguments& command);

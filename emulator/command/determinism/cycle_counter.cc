@@ -17,12 +17,13 @@ namespace {
 
 #if defined(__x86_64__)
 
-/// rdtsc or rdtscp, and soon a shift that puts the result's upper half (edx) in its place: two or
-/// three bytes alone would be in any large program by chance.
+/// Returns whether the code contains rdtsc or rdtscp, followed closely by a shift for the upper
+/// half of the result (edx). The two or three bytes of the instruction alone would occur by chance
+/// in any large program.
 bool has_rdtsc(std::string_view code) {
   constexpr std::string_view kRdtsc("\x0f\x31", 2), kRdtscp("\x0f\x01\xf9", 3);
   constexpr size_t kSoon = 24;
-  const auto is_shift = [](std::string_view at) {  // shl $32, of any 64-bit register
+  const auto is_shift = [](std::string_view at) {  // shl $32 of any 64-bit register
     return at.size() >= 4 && (at[0] == '\x48' || at[0] == '\x49') && at[1] == '\xc1' &&
            (static_cast<uint8_t>(at[2]) & 0xf8) == 0xe0 && at[3] == '\x20';
   };

@@ -38,16 +38,16 @@ std::string file_of(const RecordedRun& run, const char* name) {
   return run.dir.string() + name;
 }
 
-/// An event of a recording and the process that it is of.
+/// An event of a recording, and its process.
 struct Event {
   Json json;
-  std::string process;  // empty if it is of none, or that is not known
+  std::string process;  // empty if there is none, or it is unknown
 
   std::string text(const char* key) const {
     return json.contains(key) ? json[key].get<std::string>() : "";
   }
   bool is_call() const { return std::ranges::find(kCalls, text("what")) != kCalls.end(); }
-  /// "verb create_qp", "post_send", "cm_command connect"
+  /// Returns the event's name, such as "verb create_qp", "post_send" or "cm_command connect".
   std::string name() const {
     std::string name = text("what");
     for (const char* key : {"verb", "command", "message", "event"})
@@ -82,13 +82,13 @@ bool names_a_process(const std::string& line) {
   return line.find(R"("what":"client")") != std::string::npos;
 }
 
-/// The lines of events.jsonl, one by one.
+/// Reads events.jsonl line by line.
 class EventReader {
  public:
   explicit EventReader(const RecordedRun& run)
       : path_(file_of(run, journal::kEventsFile)), stream_(path_) {}
 
-  /// Without pids, which the system chooses.
+  /// Returns the line without PIDs, which the system chooses.
   const std::optional<std::string>& next() {
     std::string line;
     line_.reset();
@@ -108,7 +108,8 @@ class EventReader {
   }
 
  private:
-  /// A process is named behind its first event.
+  /// Returns the name of the client's process, which an event after the first one of the client
+  /// contains.
   std::string name_of(uint64_t client) {
     if (names_.empty()) {
       std::ifstream all(path_);
@@ -128,28 +129,29 @@ class EventReader {
   std::map<uint64_t, std::string> names_;
 };
 
-/// The kernel chooses process numbers, and a program may do something else for another number: Open
-/// MPI makes the identity of a job of them.
+/// The kernel chooses process numbers, and a program may depend on them: Open MPI derives the
+/// identity of a job from them.
 constexpr const char* kAboutProcessNumbers =
-    "if the programs depend on their process numbers: these are the same in each run of\n"
+    "if the programs depend on their process IDs: they are the same in each run of\n"
     "  unshare -rpf --mount-proc rocemu run --lockstep --record DIR -- COMMAND\n";
 
-/// Since the NIC is a function of what programs do and when, the first difference is theirs.
+/// Explains the first difference. The NIC is a function of what programs do and when, so a program
+/// caused it.
 std::string cause(const std::optional<Event>& a, const std::optional<Event>& b) {
   if (a && b) {
     const std::string fields = a->differing_fields(*b);
     if (!fields.empty() && a->is_call())
       return a->process + " made the same call, " + a->name() + ", with another " + fields;
     if (a->is_call() && b->is_call())
-      return a->process + " called " + a->name() + " first in one run, and " + b->process +
-             " called " + b->name() + " first in the other";
+      return a->process + " called " + a->name() + " next in one run, and " + b->process +
+             " called " + b->name() + " next in the other";
   }
   for (const auto* one : {&a, &b}) {
     if (*one && (*one)->is_call())
       return (*one)->process + " called " + (*one)->name() +
              " in one run, and not at this point in the other";
   }
-  return "no call differs up to here: time, or the memory that the NIC reads, was another";
+  return "no call differs up to here: the time, or the memory that the NIC reads, differs";
 }
 
 std::string explain_events(const RecordedRun& first, const RecordedRun& other) {
@@ -162,7 +164,7 @@ std::string explain_events(const RecordedRun& first, const RecordedRun& other) {
       if (before.size() > kLinesBefore) before.pop_front();
       continue;
     }
-    std::string text = "their recordings part at line " + std::to_string(number) + " of " +
+    std::string text = "their recordings first differ at line " + std::to_string(number) + " of " +
                        std::string(journal::kEventsFile + 1) + "; before it, in both:\n";
     for (const std::string& line : before) text += "  " + a.event(line).describe() + "\n";
     std::optional<Event> of_a, of_b;
@@ -180,7 +182,7 @@ std::string contents_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-/// Which frame of two captures is the first that differs, from 1.
+/// Returns the number of the first frame that differs between two captures, counted from 1.
 size_t first_differing_frame(std::string_view a, std::string_view b) {
   constexpr size_t kFileHeader = 24, kFrameHeader = 16, kLengthAt = 8;
   size_t at = kFileHeader;
@@ -224,7 +226,7 @@ std::string explain_status(const RecordedRun& first, const RecordedRun& other) {
          ": " + std::to_string(other.status) + "\n";
 }
 
-/// The form in which `rocemu diff` compares.
+/// Returns whether both recordings are equal for `rocemu diff`.
 bool are_same_in_canonical_form(const RecordedRun& first, const RecordedRun& other) {
   try {
     uint64_t lines = 0;
@@ -234,8 +236,8 @@ bool are_same_in_canonical_form(const RecordedRun& first, const RecordedRun& oth
   }
 }
 
-/// The files of the programs that the command names, perhaps in a line for a shell, and of those
-/// that used the NIC.
+/// Returns the files of the programs that the command names, possibly in a shell command line, and
+/// of the programs that used the NIC.
 std::set<std::string> programs_of(const RecordedRun& run, const Arguments& command) {
   std::set<std::string> names;
   for (const std::string& argument : command) {
@@ -252,20 +254,20 @@ std::set<std::string> programs_of(const RecordedRun& run, const Arguments& comma
   for (const std::string& name : names) {
     try {
       files.insert(find_executable(name));
-    } catch (const Error&) {  // a word of another kind
+    } catch (const Error&) {  // a word that names no program
     }
   }
   return files;
 }
 
-/// When both recordings are the same.
+/// Explains a difference in the output when both recordings are the same.
 std::string explain_outputs(const RecordedRun& run, const Arguments& command) {
   std::string text =
-      "cause: nothing that the NIC does or sees, since both recordings are the same: process ids, "
-      "TCP ports, processor time or input from outside, for example\n";
+      "cause: nothing that the NIC does or sees, since both recordings are the same. Examples are "
+      "process IDs, TCP ports, processor time and input from outside the run\n";
   for (const std::string& program : programs_of(run, command)) {
     if (reads_cycle_counter(program))
-      text += program + " reads the processor's cycle counter, which has real time\n";
+      text += program + " reads the processor's cycle counter, which shows real time\n";
   }
   return text;
 }
@@ -288,7 +290,7 @@ std::string explain_difference(const RecordedRun& first, const RecordedRun& othe
   if (events.empty() && frames.empty() && outputs.empty()) return "";
   std::string text = events;
   if (!events.empty() && are_same_in_canonical_form(first, other))
-    text += "(rocemu diff takes both for the same: they differ in addresses, PSNs or names only)\n";
+    text += "(rocemu diff treats both as equal: they differ only in addresses, PSNs or names)\n";
   text += frames + outputs;
   if (events.empty() && !frames.empty())
     text += "cause: a program sends other data, since the NIC does the same in both\n" +

@@ -8,11 +8,11 @@
 namespace rocemu::command {
 
 /// Explains the first difference between two runs of `command`, in lines of text. Empty if the runs
-/// are the same to the byte.
+/// are identical.
 std::string explain_difference(const RecordedRun& first, const RecordedRun& other,
                                const Arguments& command);
 
-/// How many lines the recording has in words.
+/// Returns the number of events and frames in the recording.
 size_t count_events(const RecordedRun& run);
 
 }  // namespace rocemu::command

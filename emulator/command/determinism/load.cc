@@ -28,7 +28,7 @@ Load::Load() {
     if (pid < 0) {
       const int error = errno;
       end();
-      fail_with_errno("cannot start a process that makes the machine busy", error);
+      fail_with_errno("cannot start a process that puts load on the machine", error);
     }
     if (pid > 0) {
       processes_.push_back(pid);

@@ -1,4 +1,4 @@
-// Processes that take the processors away from others, for as long as the object lives.
+// Processes that compete for the processors while this object exists.
 #pragma once
 
 #include <sys/types.h>
@@ -9,7 +9,7 @@ namespace rocemu::command {
 
 class Load {
  public:
-  /// Twice as many as there are processors.
+  /// Starts twice as many processes as there are processors.
   Load();
   ~Load();
   Load(const Load&) = delete;

@@ -22,7 +22,7 @@ constexpr char kErrorFile[] = "stderr";
 
 std::string name_of(size_t number, Circumstances circumstances) {
   std::string beside;
-  if (circumstances.beside_load) beside += ", beside a load";
+  if (circumstances.beside_load) beside += ", under load";
   if (circumstances.on_one_processor) beside += ", on one processor";
   return "run " + std::to_string(number) + (beside.empty() ? "" : " (" + beside.substr(2) + ")");
 }
@@ -32,7 +32,7 @@ std::string contents_of(const fs::path& file) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-/// The first that we may use.
+/// Restricts this process to the first processor that it may use.
 void use_one_processor() {
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
@@ -45,8 +45,8 @@ void use_one_processor() {
   }
 }
 
-/// Parts what rocemu said from what the command did. Behind the news of a hang there is only its
-/// report.
+/// Separates rocemu's messages from the command's output. After the message about a hang,
+/// everything is the report.
 void split_errors(const std::string& text, RecordedRun& run) {
   const bool hung = run.status == kExitHang || run.status == kExitTimeout;
   bool is_report = false;

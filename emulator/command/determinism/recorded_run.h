@@ -1,4 +1,4 @@
-// One run of a command in lockstep, with all that it left: exit status, outputs, recording.
+// One run of a command in lockstep and its results: exit status, output, recording.
 #pragma once
 
 #include <filesystem>
@@ -9,23 +9,23 @@
 
 namespace rocemu::command {
 
-/// The load under which a run is made.
+/// The conditions of a run.
 struct Circumstances {
   bool beside_load = false;
   bool on_one_processor = false;
 };
 
 struct RecordedRun {
-  std::string name;           // "run 2 (beside a load)"
-  std::filesystem::path dir;  // of the recording
+  std::string name;           // "run 2 (under load)"
+  std::filesystem::path dir;  // that contains the recording
   int status = 0;
-  std::string output;  // what the command wrote to standard output and to standard error
+  std::string output;  // the command's standard output and standard error
   std::string errors;
-  std::vector<std::string> notes;  // what rocemu said there
+  std::vector<std::string> notes;  // rocemu's messages
 };
 
-/// `rocemu run` with these options, recorded in a new directory below `parent`. A signal that ends
-/// us is passed on to it, and then is a Failure.
+/// Runs `rocemu run` with these options, and records the run in a new directory in `parent`. Passes
+/// a signal that would end this process on to the run, and then throws Error.
 RecordedRun record_run(size_t number, Circumstances circumstances, const Arguments& options,
                        const Arguments& command, const std::filesystem::path& parent);
 

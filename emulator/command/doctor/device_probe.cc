@@ -50,7 +50,7 @@ constexpr char kAgain[] =
   _exit(kExitFailure);
 }
 
-/// "44.0", of libibverbs.so.1.14.44.0; empty if its name does not say.
+/// Returns "44.0" for libibverbs.so.1.14.44.0; empty if the file name has no version.
 std::string rdma_core_version(const std::string& path) {
   const size_t at = path.find(".so.1.");
   if (at == std::string::npos) return "";
@@ -79,13 +79,13 @@ void check_port(ibv_context* context, const std::string& version) {
   alignas(ibv_port_attr) std::array<unsigned char, 256> buffer;
   buffer.fill(kGuard);
   const verbs_context* const verbs = verbs_get_ctx_op(context, query_port);
-  if (verbs == nullptr) fail_probe("libibverbs cannot ask for a port");
+  if (verbs == nullptr) fail_probe("libibverbs has no function to query a port");
   const int error =
       verbs->query_port(context, kFirstPort, reinterpret_cast<ibv_port_attr*>(buffer.data()), size);
   if (error != 0) fail_probe(std::string("ibv_query_port: ") + std::strerror(error));
   if (std::any_of(buffer.begin() + static_cast<ptrdiff_t>(size), buffer.end(),
                   [](unsigned char byte) { return byte != kGuard; }))
-    fail_probe("layout: ibv_query_port writes behind the program's struct");
+    fail_probe("layout: ibv_query_port writes past the end of the program's struct");
 }
 
 void check_queue_pair(void* library, ibv_context* context) {
@@ -107,13 +107,13 @@ void check_queue_pair(void* library, ibv_context* context) {
   ibv_qp* const qp = verbs == nullptr ? nullptr : verbs->create_qp_ex(context, &wanted);
   if (qp == nullptr) fail_probe(std::string("ibv_create_qp_ex: ") + std::strerror(errno));
   if (function_of<ibv_qp_ex*(ibv_qp*)>(library, "ibv_qp_to_qp_ex")(qp) == nullptr)
-    fail_probe("layout: ibv_qp_to_qp_ex does not find what the provider made");
+    fail_probe("layout: ibv_qp_to_qp_ex does not find the provider's extended QP");
   function_of<int(ibv_qp*)>(library, "ibv_destroy_qp")(qp);
   function_of<int(ibv_cq*)>(library, "ibv_destroy_cq")(cq);
   function_of<int(ibv_pd*)>(library, "ibv_dealloc_pd")(pd);
 }
 
-// ---- The process that asks ----------------------------------------------------------------------
+// ---- The process that starts the probe ----------------------------------------------------------
 
 struct ProbeOutput {
   std::string out, err;
@@ -138,7 +138,7 @@ struct ProbeOutput {
   _exit(kExitFailure);
 }
 
-/// Reads both until both are at their end; false after kTimeout.
+/// Reads both descriptors until end of file. Returns false after kTimeout.
 bool read_both(int out_fd, int err_fd, ProbeOutput& output) {
   const auto deadline = std::chrono::steady_clock::now() + kTimeout;
   pollfd entries[] = {{out_fd, POLLIN, 0}, {err_fd, POLLIN, 0}};
@@ -183,7 +183,7 @@ ProbeOutput run_probe(const std::string& dir) {
   return output;
 }
 
-/// The line of `text` that has `part`; empty if none has.
+/// Returns the line of `text` that contains `part`; empty if none does.
 std::string line_with(const std::string& text, std::string_view part) {
   const size_t at = text.find(part);
   if (at == std::string::npos) return "";
@@ -200,7 +200,7 @@ bool is_noexec(const std::string& path) {
 std::string remedy_for(const std::string& reason, const std::string& path) {
   const auto has = [&](const char* part) { return reason.find(part) != std::string::npos; };
   if (has("libc.musl") || has("ld-musl"))
-    return "it was built with musl; use the rocemu that was built with this C library";
+    return "it was built with musl; use a rocemu that was built with this C library";
   if (has("GLIBC_") || has("GLIBCXX_") || has("CXXABI_"))
     return std::string("it was built with a newer C or C++ library; ") + kAgain;
   if (has("IBVERBS_PRIVATE_") || has("IBVERBS_"))
@@ -225,7 +225,7 @@ std::string preload_reason(const std::string& line) {
              : line.substr(begin + 2, end - begin - 2);
 }
 
-/// libibverbs says in each program that it has no list of providers; ours needs none.
+/// In each program, libibverbs warns that it has no list of providers; our provider needs none.
 Findings check_warnings(const ProbeOutput& output) {
   constexpr std::string_view kNoDirectory = "couldn't open config directory '";
   const std::string line = line_with(output.err, kNoDirectory);
@@ -251,7 +251,7 @@ Finding explain(const ProbeOutput& output) {
     const size_t colon = line.find("': ");
     if (colon == std::string::npos) continue;
     std::string path = line.substr(kNoDriver.size(), colon - kNoDriver.size());
-    if (path.find("/librocemu-rdmav") == std::string::npos) continue;  // another NIC's
+    if (path.find("/librocemu-rdmav") == std::string::npos) continue;  // another vendor's provider
     std::string reason = line.substr(colon + 3);
     if (const std::string own = path + ": ";
         reason.starts_with(own) && reason.find("cannot open") == std::string::npos)
@@ -259,7 +259,7 @@ Finding explain(const ProbeOutput& output) {
     return {Level::kProblem, kProvider, path + " cannot be loaded: " + reason,
             remedy_for(reason, path)};
   }
-  // The plugin's own words, verbs_provider/base/layout.cc.
+  // The warning of verbs_provider/base/layout.cc.
   if (const std::string line = line_with(output.err, " is a libibverbs that rocemu ");
       !line.empty()) {
     constexpr std::string_view kSpeaker = "rocemu: ";
@@ -268,7 +268,7 @@ Finding explain(const ProbeOutput& output) {
             "install a rocemu that knows this libibverbs"};
   }
   if (output.timed_out)
-    return {Level::kProblem, kDevice, "a program that opens a device does not come to an end",
+    return {Level::kProblem, kDevice, "a program that opens a device does not end",
             "report this as a bug"};
   if (const std::string line = line_with(output.out, kFailed); !line.empty()) {
     const std::string what = line.substr(std::strlen(kFailed));
@@ -276,7 +276,7 @@ Finding explain(const ProbeOutput& output) {
       return {Level::kProblem, kProvider,
               what.substr(8) + ": the provider was built for another version of libibverbs",
               kAgain};
-    return {Level::kProblem, kDevice, what, "mend what it says, or install rocemu again"};
+    return {Level::kProblem, kDevice, what, "fix this problem, or install rocemu again"};
   }
   const std::string ok = line_with(output.out, kOk);
   if (ok.empty() || output.wait_status != 0) {
@@ -333,7 +333,7 @@ Findings check_device() {
       findings.insert(findings.end(), warnings.begin(), warnings.end());
     }
     return findings;
-  } catch (const Failure&) {  // check_daemon() tells
+  } catch (const Failure&) {  // check_daemon() reports this
     return {};
   }
 }

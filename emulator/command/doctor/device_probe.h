@@ -7,14 +7,14 @@
 
 namespace rocemu::command {
 
-/// The option of `rocemu doctor` that makes it the process that opens a device. Not for users.
+/// The option that makes `rocemu doctor` the process that opens a device. It is not for users.
 inline constexpr char kProbeOption[] = "--open-device";
 
-/// Starts a NIC and this program again under it, which opens a device and uses it. Nothing, if no
-/// NIC starts: that is another check.
+/// Starts a NIC, and under it this program again, which opens a device and uses it. Finds nothing
+/// if no NIC starts: another check reports that.
 Findings check_device();
 
-/// The main function of that process: prints its results for the process that started it.
+/// The main function of that process: prints its results, which the parent process reads.
 int probe_device();
 
 }  // namespace rocemu::command

@@ -33,12 +33,13 @@ std::string text_of(int error) {
 
 Finding check_runtime_dir(const std::string& base) {
   const char* const check = "runtime directory";
-  const char* const remedy = "set XDG_RUNTIME_DIR to a short-named directory of your own";
+  const char* const remedy =
+      "set XDG_RUNTIME_DIR to a directory that you own and whose name is short";
   const bool was_there = access(base.c_str(), F_OK) == 0;
   try {
     create_base(base);
     if (!fits_socket_address(new_private_dir(base)))
-      return {Level::kProblem, check, base + " is too long a name for sockets", remedy};
+      return {Level::kProblem, check, base + " is too long for a socket address", remedy};
   } catch (const Failure& failure) {
     return {Level::kProblem, check, failure.what(), remedy};
   }
@@ -59,7 +60,7 @@ Finding check_daemon() {
     if (!trouble.empty()) return {Level::kProblem, check, trouble, "report this as a bug"};
     return {Level::kOk, check, daemon_path() + " starts, answers and ends", ""};
   } catch (const Failure& failure) {
-    return {Level::kProblem, check, failure.what(), "mend what it says, or install rocemu again"};
+    return {Level::kProblem, check, failure.what(), "fix this problem, or install rocemu again"};
   }
 }
 
@@ -89,7 +90,7 @@ Finding check_provider() {
   const int abi = private_abi_of(path);
   dlclose(library);
   if (abi == 0)
-    return {Level::kProblem, check, path + " takes no provider plugins",
+    return {Level::kProblem, check, path + " does not load provider plugins",
             "use the libibverbs of rdma-core 17 or later"};
   const std::string name = std::to_string(abi);
   const std::string provider = provider_path(abi);
@@ -101,7 +102,7 @@ Finding check_provider() {
   return {Level::kOk, check, provider + " for " + path, ""};
 }
 
-/// The number in a file, or behind `label` in it; 0 if there is none.
+/// Returns the number in a file, or the number after `label` in it; 0 if there is none.
 int number_in(const char* path, const std::string& label = "") {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);)
@@ -109,7 +110,7 @@ int number_in(const char* path, const std::string& label = "") {
   return 0;
 }
 
-/// A mechanism that denies process_vm_readv: its name, and how to allow the call.
+/// A mechanism that denies process_vm_readv: its name, and a way to allow the call.
 struct Refuser {
   std::string name, remedy;
 };
@@ -122,9 +123,9 @@ Refuser refuser_of_memory_access() {
             "process_vm_writev, allows it"};
   if (const int scope = number_in("/proc/sys/kernel/yama/ptrace_scope"); scope != 0)
     return {"Yama's ptrace_scope is " + std::to_string(scope),
-            scope == 3 ? "it stays so until the machine starts again"
+            scope == 3 ? "it cannot be changed before the machine is rebooted"
                        : "sysctl kernel.yama.ptrace_scope=0 allows it"};
-  return {"the kernel, or a security module as SELinux or AppArmor, refuses it",
+  return {"the kernel, or a security module such as SELinux or AppArmor, refuses it",
           "in a container --cap-add=SYS_PTRACE allows it"};
 }
 
@@ -173,14 +174,15 @@ Finding check_open_files() {
   return {Level::kOk, check, "a process may open " + soft, ""};
 }
 
-/// Finds directories of killed daemons: they are harmless, but no other program would remove them.
+/// Finds the directories of killed daemons. They are harmless, but no other program would remove
+/// them.
 Findings check_remains() {
   Findings findings;
   for (const std::string& dir : private_dirs()) {
     bool alive = true;
     try {
       alive = ControlClient::connect(dir).has_value();
-    } catch (const Failure&) {  // somebody is there
+    } catch (const Failure&) {  // another process listens there
     }
     if (!alive)
       findings.push_back(
@@ -197,7 +199,7 @@ Findings check_machine() {
   for (const auto check : {check_daemon, check_shim, check_provider, check_memory_access,
                            check_memfd, check_open_files})
     findings.push_back(check());
-  // What it would find out in more words is known already.
+  // If there already is a problem, this check would only repeat it.
   const bool works_so_far = std::ranges::none_of(
       findings, [](const Finding& finding) { return finding.level == Level::kProblem; });
   if (works_so_far) {

@@ -11,7 +11,7 @@
 namespace rocemu::command {
 namespace {
 
-/// "mlx5_0 and mlx5_1 of profile mlx5-cx6dx"
+/// Returns "mlx5_0 and mlx5_1 of profile mlx5-cx6dx".
 std::string devices_text(const Json& devices) {
   std::string text, group, profile;
   const auto close_group = [&] {
@@ -36,7 +36,7 @@ Findings check_nic() {
   if (!is_in_run && !distrust_of_base(base_dir()).empty()) return {};
   std::optional<ControlClient> client = ControlClient::connect(is_in_run ? dir : shared_dir());
   if (!client) return {};
-  const std::string which = is_in_run ? "this run has " : "programs join the shared one, with ";
+  const std::string which = is_in_run ? "this run has " : "programs use the shared NIC, which has ";
   try {
     const Json state = client->request("show");
     return {{Level::kOk, "NIC", which + devices_text(state.at("fabric").at("devices")), ""}};

@@ -21,9 +21,9 @@ namespace {
 constexpr char kProgram[] = "program";
 constexpr char kPrivileges[] = "privileges";
 constexpr char kSanitizers[] = "sanitizers";
-constexpr int kMaxScriptDepth = 4;  // what the kernel allows
+constexpr int kMaxScriptDepth = 4;  // the kernel's limit
 
-/// The dynamic linker ignores LD_PRELOAD in programs that gain privileges.
+/// Checks whether the program gains privileges: the dynamic linker then ignores LD_PRELOAD.
 Findings check_privileges(const std::string& path) {
   const std::string remedy = "run a copy without them: cp " + path + " /tmp; rocemu run -- /tmp/" +
                              path.substr(path.rfind('/') + 1);
@@ -38,7 +38,7 @@ Findings check_privileges(const std::string& path) {
   if (geteuid() != 0 && getxattr(path.c_str(), "security.capability", nullptr, 0) > 0)
     return {{Level::kProblem, kPrivileges,
              path + " has file capabilities, so the dynamic linker ignores LD_PRELOAD", remedy}};
-  return {{Level::kOk, kPrivileges, path + " gains none by being run", ""}};
+  return {{Level::kOk, kPrivileges, path + " gains no privileges", ""}};
 }
 
 Finding check_libraries(const std::string& path, const ElfFile& elf) {
@@ -49,10 +49,10 @@ Finding check_libraries(const std::string& path, const ElfFile& elf) {
   if (needs("libibverbs.so.1") || needs("librdmacm.so.1"))
     return {Level::kOk, "libraries", path + " links libibverbs or librdmacm", ""};
   return {Level::kNote, "libraries",
-          path + " does not itself name libibverbs or librdmacm; a library of it may", ""};
+          path + " does not link libibverbs or librdmacm directly; one of its libraries may", ""};
 }
 
-/// The value that ASAN_OPTIONS, of which the last word counts, gives to verify_asan_link_order.
+/// Returns the value of verify_asan_link_order in ASAN_OPTIONS, where the last setting counts.
 std::string chosen_link_order() {
   constexpr std::string_view kOption = "verify_asan_link_order=";
   const char* const variable = std::getenv("ASAN_OPTIONS");
@@ -63,7 +63,8 @@ std::string chosen_link_order() {
   return options.substr(begin, options.find_first_of(":, \t\n", begin) - begin);
 }
 
-/// AddressSanitizer's runtime library wants to be loaded before everything that is preloaded.
+/// Checks a program for AddressSanitizer, whose runtime library normally insists on being loaded
+/// before all preloaded libraries.
 Finding check_address_sanitizer(const std::string& path, bool has_library) {
   const std::string with = path + " is built with AddressSanitizer";
   if (!has_library) return {Level::kOk, kSanitizers, with + ", linked statically", ""};
@@ -71,15 +72,15 @@ Finding check_address_sanitizer(const std::string& path, bool has_library) {
   if (!chosen.empty() && chosen != "0" && chosen != "false" && chosen != "no")
     return {Level::kProblem, kSanitizers,
             with + ", and ASAN_OPTIONS has verify_asan_link_order=" + chosen +
-                ", with which its runtime library does not start behind the shim",
-            "take verify_asan_link_order out of ASAN_OPTIONS; rocemu run sets it to 0"};
+                ", so its runtime library refuses to start after the shim",
+            "remove verify_asan_link_order from ASAN_OPTIONS; rocemu run sets it to 0"};
   if (has_text(path, "__asan_default_options"))
     return {Level::kNote, kSanitizers,
             with +
-                " and has default options itself, so that its runtime library starts behind "
+                " and sets default options, so its runtime library starts after "
                 "the shim only because rocemu run sets ASAN_OPTIONS",
-            "where a script sets ASAN_OPTIONS anew, add verify_asan_link_order=0"};
-  return {Level::kOk, kSanitizers, with + "; its runtime library starts behind the shim", ""};
+            "if a script overrides ASAN_OPTIONS, add verify_asan_link_order=0"};
+  return {Level::kOk, kSanitizers, with + "; its runtime library starts after the shim", ""};
 }
 
 Findings check_sanitizers(const std::string& path, const ElfFile& elf) {
@@ -94,22 +95,23 @@ Findings check_sanitizers(const std::string& path, const ElfFile& elf) {
     findings.push_back(check_address_sanitizer(path, has_library));
   if (needs("libtsan.so", "libclang_rt.tsan") || has_text(path, "__tsan_init"))
     findings.push_back({Level::kNote, kSanitizers,
-                        path + " is built with ThreadSanitizer, which does not see that a "
-                               "completion orders what threads do; so on every NIC",
-                        "suppress what it reports of data that a completion hands over"});
+                        path + " is built with ThreadSanitizer, which does not know that a "
+                               "completion synchronizes threads; this is so on every NIC",
+                        "suppress its reports about data whose ownership a completion transfers"});
   if (has_text(path, "__msan_init"))
-    findings.push_back({Level::kNote, kSanitizers,
-                        path + " is built with MemorySanitizer, which reports what libraries that "
-                               "are not, as libibverbs and those below it, have written",
-                        "build it with -fsanitize=address, or run it under valgrind"});
+    findings.push_back(
+        {Level::kNote, kSanitizers,
+         path + " is built with MemorySanitizer, which reports memory that uninstrumented "
+                "libraries such as libibverbs and its providers have written",
+         "build it with -fsanitize=address, or run it under valgrind"});
   return findings;
 }
 
 /// Returns the remedy for programs that read sysfs with direct system calls.
 std::string mounts_remedy() {
   const std::string obstacle = obstacle_to_mounts();
-  if (obstacle.empty()) return "rocemu run --mount-sysfs gives it the devices' part of /sys";
-  return "rocemu run --mount-sysfs would give it the devices' part of /sys, but cannot here (" +
+  if (obstacle.empty()) return "rocemu run --mount-sysfs shows it the devices in /sys";
+  return "rocemu run --mount-sysfs would show it the devices in /sys, but cannot here (" +
          obstacle + "); make it read $ROCEMU_DIR/sys instead of /sys, if it has an option for that";
 }
 
@@ -117,16 +119,16 @@ Findings check_file(const std::string& path, int depth) {
   const std::optional<ElfFile> elf = read_elf(path);
   if (!elf) {
     if (access(path.c_str(), R_OK) != 0)
-      return {
-          {Level::kNote, kProgram, path + " may be run but not read, so it was not examined", ""}};
+      return {{Level::kNote, kProgram,
+               path + " can be executed but not read, so it was not examined", ""}};
     const std::optional<Script> script = read_script(path);
     const std::string interpreter = script ? script->program : "";
     if (interpreter.empty() || depth >= kMaxScriptDepth)
       return {{Level::kProblem, kProgram,
                path + " is neither an ELF program nor a script with '#!'",
-               "give the program that really runs"}};
-    Findings findings = {
-        {Level::kOk, kProgram, path + " is a script; what counts is " + interpreter, ""}};
+               "name the program that is actually executed"}};
+    Findings findings = {{Level::kOk, kProgram,
+                          path + " is a script; its interpreter is checked: " + interpreter, ""}};
     try {
       const Findings more = check_file(find_executable(interpreter), depth + 1);
       findings.insert(findings.end(), more.begin(), more.end());
@@ -174,14 +176,16 @@ Findings check_file(const std::string& path, int depth) {
   findings.push_back(check_libraries(path, *elf));
   if (reads_cycle_counter(path))
     findings.push_back({Level::kNote, kProgram,
-                        path + " reads the processor's cycle counter, which has real time in "
+                        path + " reads the processor's cycle counter, which shows real time in "
                                "lockstep, too",
                         ""});
   if (has_text(path, "Go buildinf:"))
-    findings.push_back({Level::kNote, kProgram,
-                        path + " is written in Go: what it does not do by a C library, such as "
-                               "reading sysfs, the shim does not see",
-                        mounts_remedy()});
+    findings.push_back(
+        {Level::kNote, kProgram,
+         path +
+             " is written in Go: the shim does not see what it does without the C library, such as "
+             "reading sysfs",
+         mounts_remedy()});
   const Findings sanitizers = check_sanitizers(path, *elf);
   findings.insert(findings.end(), sanitizers.begin(), sanitizers.end());
   return findings;

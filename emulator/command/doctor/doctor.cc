@@ -1,4 +1,4 @@
-// `rocemu doctor`: what would stop emulation here, and how to mend it.
+// `rocemu doctor`: finds the reasons why emulation would fail here, and their remedies.
 #include <signal.h>
 #include <unistd.h>
 
@@ -82,8 +82,8 @@ Examples:
 
 int doctor(const Arguments& arguments) {
   if (arguments == Arguments{kProbeOption}) return probe_device();
-  signal(SIGXFSZ, SIG_IGN);  // a small limit of file sizes is something to report
-  // "--" may stand before COMMAND as in `rocemu run`.
+  signal(SIGXFSZ, SIG_IGN);  // a small file size limit must be reported
+  // "--" may precede COMMAND, as in `rocemu run`.
   Arguments own = arguments;
   const auto separator = std::ranges::find(own, "--");
   Arguments command;
@@ -115,8 +115,8 @@ int doctor(const Arguments& arguments) {
               << "\n";
   else
     std::cout << as_text(findings)
-              << (fine ? "Nothing here stops emulation.\n"
-                       : "Emulation will not work before the problems are mended.\n");
+              << (fine ? "No problem was found that prevents emulation.\n"
+                       : "Emulation will not work until these problems are fixed.\n");
   return fine ? 0 : kExitFailure;
 }
 

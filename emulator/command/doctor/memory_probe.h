@@ -1,4 +1,4 @@
-// Tries the two ways in which a daemon reads and writes the memory of a program.
+// Tries the two methods by which a daemon reads and writes the memory of a program.
 #pragma once
 
 namespace rocemu::command {
@@ -8,7 +8,8 @@ struct MemoryAccess {
   bool passed_mem_fd = false;  // /proc/self/mem, opened by the program and passed to the daemon
 };
 
-/// Between two fresh processes related like a program and its NIC: neither is the other's parent.
+/// Tries the methods between two new processes that are related like a program and its NIC: neither
+/// is the other's parent.
 MemoryAccess probe_memory_access();
 
 }  // namespace rocemu::command

@@ -1,4 +1,4 @@
-// `rocemu check`: is a scenario file right?
+// `rocemu check`: checks scenario files, profiles and networks.
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -30,7 +30,7 @@ po::options_description options_of_check() {
   return options;
 }
 
-/// Returns the file's text, or nothing if it cannot be read or is no regular file.
+/// Returns the text of the file; nothing if it cannot be read or is not a regular file.
 std::string contents_to_check(const std::string& file) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(file, ignored)) return "";
@@ -48,7 +48,7 @@ std::vector<scenario::Problem> problems_of(const std::runtime_error& error) {
   return {};
 }
 
-/// Reads a file of a simulated network. Throws NetworkFileError.
+/// Checks the file of a simulated network. Throws NetworkFileError.
 void check_network(const std::string& text, const std::string& file, bool as_json, Json& json) {
   const network::NetworkFile read = network::parse_network_file(text, file);
   json["ok"] = true;
@@ -134,7 +134,8 @@ int check(const Arguments& arguments) {
         for (const auto& rule : scenario.rules->rules)
           std::cout << "  " << rule.name << " (on: " << scenario::name_of(rule.where) << ")\n";
       }
-    } catch (const std::runtime_error& error) {  // no such file or name, or what is in it
+    } catch (const std::runtime_error&
+                 error) {  // the file or name does not exist, or its contents are wrong
       status = kExitFailure;
       json["ok"] = false;
       json["error"] = error.what();

@@ -1,5 +1,5 @@
-// `rocemu explain`: what a status, event, NAK, reason or errno means, what causes it, what programs
-// do about it, and the rule that causes it; and what a rule of the sanitizer is about.
+// `rocemu explain`: prints the meaning of a status, event, NAK, reason or errno, its causes, what
+// programs do about it, and a fault rule that causes it. Also explains the rules of the sanitizer.
 #include <unistd.h>
 
 #include <iostream>
@@ -26,7 +26,7 @@ po::options_description options_of_explain() {
   return options;
 }
 
-/// In lines of at most 80 columns; a rule stays in one, to be copied.
+/// Prints in lines of at most 80 columns. A rule stays on one line so that it can be copied.
 void print(const std::string& label, const std::string& text) {
   if (text.empty()) return;
   constexpr size_t kIndent = 10;

@@ -20,7 +20,7 @@ constexpr std::array kPrefixes = {"",     "IBV_", "IBV_WC_", "IBV_EVENT_", "RDMA
 
 using Cells = std::vector<std::string>;
 
-/// The cells of a table's row, without backticks; none if the line is no row.
+/// Returns the cells of a row of a table, without backticks; nothing if the line is not a row.
 Cells cells_of(const std::string& line) {
   Cells cells;
   if (!line.starts_with("| ")) return cells;
@@ -38,7 +38,8 @@ Cells cells_of(const std::string& line) {
   return cells;
 }
 
-/// Columns are known by their titles; a table without a cause or a meaning is of something else.
+/// Reads the page. Columns are known by their titles; a table without a cause or a meaning has
+/// other contents and is skipped.
 std::vector<Explanation> read_page() {
   std::vector<Explanation> all;
   std::istringstream lines{std::string(kStatusesPage)};
@@ -64,7 +65,7 @@ std::vector<Explanation> read_page() {
   return all;
 }
 
-/// Upper case, with one kind of separator.
+/// Returns the name in upper case, with one kind of separator.
 std::string simplified(std::string_view name) {
   std::string text;
   for (const char c : name) {

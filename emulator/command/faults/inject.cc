@@ -1,4 +1,4 @@
-// `rocemu inject`: faults for programs that run already.
+// `rocemu inject`: adds faults to a NIC whose programs already run.
 #include <algorithm>
 #include <iostream>
 #include <map>
@@ -19,7 +19,7 @@ po::options_description options_of_inject() {
   po::options_description options("Options");
   options.add_options()(
       "list", po::bool_switch(),
-      "print the rules in force, how often each was checked and how often it acted");
+      "print the rules in force, how often each one matched, and how often it acted");
   options.add_options()("clear", po::bool_switch(),
                         "remove all rules, or those with the given names");
   options.add_options()(
@@ -30,14 +30,16 @@ po::options_description options_of_inject() {
   return options;
 }
 
-/// A mapping has a colon or begins with a brace, as names of files seldom do; a file that is there
-/// is a file.
+/// Returns whether the word is a rule and not a file or name. A rule, as a YAML mapping, has a
+/// colon or begins with a brace, which file names seldom do. The name of an existing file is a
+/// file.
 bool is_rule(const std::string& word) {
   const bool is_yaml = word.find(':') != std::string::npos || word.starts_with('{');
   return is_yaml && !is_file(word);
 }
 
-/// Enters the names of the rules. Throws Failure if one is there, and would be replaced at once.
+/// Adds the names of the rules. Throws Failure if a name is already there, because its rule would
+/// be replaced at once.
 void check_names(const engine::faults::RuleSet& rules, const std::string& word,
                  std::map<std::string, std::string>& words_of) {
   for (const auto& rule : rules.rules) {
@@ -48,8 +50,8 @@ void check_names(const engine::faults::RuleSet& rules, const std::string& word,
   }
 }
 
-/// Returns the rules for the NIC in a rule, file or name. `words_of` maps the name of a rule to its
-/// source. Throws Failure if they are invalid.
+/// Returns the rules for the NIC that `word` gives: a rule, a file or a name. `words_of` maps the
+/// name of a rule to its source. Throws Failure if the rules are invalid.
 Json rules_of(const std::string& word, std::map<std::string, std::string>& words_of) {
   try {
     std::vector<std::string> warnings;

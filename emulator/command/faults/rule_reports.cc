@@ -26,9 +26,9 @@ std::vector<std::string> idle_rules(const Json& reply) {
     if (rule.at("fired").get<uint64_t>() != 0) continue;
     const auto matched = rule.at("matched").get<uint64_t>();
     lines.push_back("the rule '" + rule.at("name").get<std::string>() + "' never acted: " +
-                    (matched == 0 ? "nothing agreed with it"
-                                  : std::to_string(matched) + " agreed with it, but none was its "
-                                                              "turn"));
+                    (matched == 0 ? "nothing matched it"
+                                  : std::to_string(matched) +
+                                        " occurrences matched it, but its turn did not come"));
   }
   return lines;
 }

@@ -8,10 +8,10 @@
 
 namespace rocemu::command {
 
-/// The reply to "rules" as a table or as JSON, to standard output.
+/// Prints the reply to "rules" to standard output, as a table or as JSON.
 void print_rules(const Json& reply, bool as_json);
 
-/// One line for each rule that never acted.
+/// Returns a line for each rule that never acted.
 std::vector<std::string> idle_rules(const Json& reply);
 
 }  // namespace rocemu::command

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kSuffix = ".yaml";
 
-/// The comment at the file's head, up to the first line that is none.
+/// Returns the comment at the head of the file, up to the first line that is not a comment.
 std::string leading_comment(const fs::path& path) {
   std::ifstream file(path);
   std::string text;
@@ -68,7 +68,7 @@ std::vector<LibraryScenario> scenario_library() {
 std::string find_scenario(const std::string& file_or_name) {
   if (file_or_name.empty())
     throw Failure(
-        "the name of a scenario is empty; give a file, or a name that rocemu scenarios lists");
+        "the name of the scenario is empty; give a file, or a name from rocemu scenarios");
   if (!is_name(file_or_name) || is_file(file_or_name)) return file_or_name;
   const std::vector<LibraryScenario> library = scenario_library();
   const auto found = std::ranges::find(library, file_or_name, &LibraryScenario::name);
@@ -77,7 +77,7 @@ std::string find_scenario(const std::string& file_or_name) {
   for (const LibraryScenario& scenario : library) names.push_back(scenario.name);
   const std::string_view meant = nearest(file_or_name, names);
   throw Failure("there is no file '" + file_or_name + "' and no scenario of that name; " +
-                (meant.empty() ? "rocemu scenarios lists those there are"
+                (meant.empty() ? "rocemu scenarios lists the names"
                                : "did you mean '" + std::string(meant) + "'?"));
 }
 

@@ -1,4 +1,5 @@
-// The scenarios that come with rocemu, each a file NAME.yaml that begins with a paragraph about it.
+// The scenarios that come with rocemu. Each is a file NAME.yaml that begins with a paragraph about
+// it.
 #pragma once
 
 #include <string>
@@ -13,20 +14,21 @@ struct LibraryScenario {
   std::string group;        // what it is about: "packets"
 };
 
-/// All of them, by name. Throws Failure if there is no library where it should be.
+/// Returns all scenarios, sorted by name. Throws Failure if the library is missing.
 std::vector<LibraryScenario> scenario_library();
 
 /// Returns whether a file of that name exists; it may be a pipe.
 bool is_file(const std::string& word);
 
-/// The file that `--scenario` or `check` names: that file if there is one, else the scenario of
-/// that name. Throws Failure, with the nearest name, if it is neither; a path stays as it is.
+/// Returns the file that `--scenario` or `check` names: that file if it exists, else the scenario
+/// of that name. Throws Failure, with the most similar name, if there is neither. A path is
+/// returned unchanged.
 std::string find_scenario(const std::string& file_or_name);
 
-/// Says on standard error what of a scenario is probably not meant.
+/// Prints the warnings about a scenario to standard error.
 void print_warnings(const std::vector<std::string>& warnings);
 
-/// Up to the first full stop that ends a sentence.
+/// Returns the text up to the first period that ends a sentence.
 std::string first_sentence(const std::string& text);
 
 }  // namespace rocemu::command

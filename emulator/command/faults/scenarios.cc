@@ -1,4 +1,4 @@
-// `rocemu scenarios`: what comes with rocemu, to be used as it is or to begin with.
+// `rocemu scenarios`: lists and prints the scenarios that come with rocemu.
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ void print_file(const std::string& path) {
   if (!(std::cout << file.rdbuf())) throw Failure("cannot read " + path);
 }
 
-/// Group by group, in lines of at most 80 columns.
+/// Prints the scenarios by group, in lines of at most 80 columns.
 void print_list(const std::vector<LibraryScenario>& library) {
   size_t width = 0;
   std::map<std::string, std::vector<const LibraryScenario*>> groups;

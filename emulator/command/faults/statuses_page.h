@@ -1,4 +1,4 @@
-// docs/statuses.md, as the build puts it into the program.
+// The text of docs/statuses.md, which the build compiles into the program.
 #pragma once
 
 #include <string_view>

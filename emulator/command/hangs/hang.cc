@@ -71,12 +71,12 @@ nanoseconds parse_time(const std::string& option, const std::string& text) {
   const double time = value * factor;
   if (error != std::errc() || !std::isfinite(time) || time < 1e6 || time > kMost)
     throw UsageError("run: " + option + " '" + text +
-                     "' is not a time, of a millisecond at least; for example 90, 1.5s, 500ms, 2m");
+                     "' is not a time of at least 1 ms, such as 90, 1.5s, 500ms or 2m");
   return nanoseconds(static_cast<int64_t>(time));
 }
 
-/// Each thread is looked at twice: one that waited both times and was not switched from in between
-/// waited all the while. Threads that poll wake again and again, and see nothing.
+/// Inspects each thread twice: a thread that was waiting both times and had no context switch in
+/// between was waiting all the time. Threads that poll wake again and again, and find nothing.
 std::optional<std::vector<BlockedThread>> find_hang(const Look& look, bool counts_polling) {
   const auto all_wait = [&](const std::vector<BlockedThread>& threads) {
     return !threads.empty() && std::ranges::all_of(threads, [&](const BlockedThread& thread) {

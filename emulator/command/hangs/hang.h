@@ -1,5 +1,5 @@
-// Programs of `rocemu run` that wait for each other, or for the NIC, for ever; or longer than the
-// user allows.
+// Detects programs of `rocemu run` that wait for each other or for the NIC forever, or for longer
+// than the user allows.
 #pragma once
 
 #include <chrono>
@@ -13,22 +13,23 @@
 
 namespace rocemu::command {
 
-/// Reads "90", "1.5s", "500ms", "2m" or "1h"; seconds without a unit. Throws UsageError.
+/// Reads "90", "1.5s", "500ms", "2m" or "1h"; a number without a unit means seconds. Throws
+/// UsageError.
 std::chrono::nanoseconds parse_time(const std::string& option, const std::string& text);
 
 /// Reads the states of the threads of a run's programs.
 using Look = std::function<std::vector<BlockedThread>()>;
 
-/// Returns all threads if at one instant none of them ran and only they and the NIC can wake any of
-/// them. Returns nothing if something else can, or if there is no thread. `counts_polling`: a
-/// thread that polls counts as one that waits.
+/// Returns all threads if there was an instant at which none of them ran and only they and the NIC
+/// could wake any of them. Returns nothing if something else can wake one, or if there is no
+/// thread. With `counts_polling`, a thread that polls counts as waiting.
 std::optional<std::vector<BlockedThread>> find_hang(const Look& look, bool counts_polling);
 
-/// A line for each thread, with what it waits for. `nic` is the NIC's answer to
+/// Returns a line for each thread, with what it waits for. `nic` is the NIC's reply to
 /// {"command":"hang"}, or null if the NIC is gone.
 std::string describe_waits(const std::vector<BlockedThread>& threads, const Json& nic);
 
-/// The latest lines of the events that were recorded in `dir`.
+/// Returns the last lines of the events that were recorded in `dir`.
 std::string recent_events(const std::string& dir);
 
 }  // namespace rocemu::command

@@ -1,4 +1,4 @@
-// The waits of their threads that programs publish (abi/wait_notes.h).
+// The notes in which programs publish what their threads wait for (abi/wait_notes.h).
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace rocemu::command {
 
-/// Describes threads that wait for a lock or a condition by their program's note about them, if
-/// there is one.
+/// Describes threads that wait for a lock or a condition by the notes of their programs, if there
+/// are any.
 void describe_by_notes(std::vector<BlockedThread>& threads);
 
 }  // namespace rocemu::command

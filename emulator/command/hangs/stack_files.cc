@@ -15,8 +15,7 @@ std::optional<StackFiles> make_stack_files(const po::variables_map& values) {
   }
   const std::string wanted = chooses ? values["stacks-by"].as<std::string>() : "";
   if (chooses && !stack_tool_called(wanted))
-    throw UsageError("run: --stacks-by '" + wanted +
-                     "' is neither gdb nor eu-stack nor eu-stack-names");
+    throw UsageError("run: --stacks-by '" + wanted + "' is not gdb, eu-stack or eu-stack-names");
   const auto tool = chooses ? stack_tool_called(wanted)
                     : cores ? std::optional(StackTool::kGdb)
                             : find_stack_tool(StackTool::kGdb);
@@ -30,7 +29,7 @@ std::optional<StackFiles> make_stack_files(const po::variables_map& values) {
                    .file = std::filesystem::absolute(values["stacks"].as<std::string>()).string(),
                    .cores = cores};
   std::error_code ignored;
-  std::filesystem::remove(files.file, ignored);  // what is added is of this run
+  std::filesystem::remove(files.file, ignored);  // stacks are appended, and must be of this run
   return files;
 }
 

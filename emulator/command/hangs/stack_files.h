@@ -12,7 +12,7 @@ namespace rocemu::command {
 /// The file into which the stacks of programs that hang or crash are written.
 struct StackFiles {
   StackTool tool{};
-  std::string file;    // to which stacks are added
+  std::string file;    // stacks are appended to it
   bool cores = false;  // beside it, "core.PID" of each process
 };
 

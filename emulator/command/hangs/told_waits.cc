@@ -17,7 +17,7 @@
 namespace rocemu::command {
 namespace {
 
-/// The first descriptor of the answer: the table's.
+/// Returns the first descriptor in the reply, which is the table's.
 UniqueFd receive_table(int socket) {
   abi::TurnsReply reply{};
   iovec part{&reply, sizeof reply};
@@ -49,7 +49,7 @@ std::optional<TurnTableView> TurnTableView::open(const std::string& dir) {
       connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     return std::nullopt;
   }
-  const timeval at_most{5, 0};  // of a daemon that does not answer there is nothing to see
+  const timeval at_most{5, 0};  // a daemon that does not reply publishes no waits
   setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &at_most, sizeof at_most);
   const abi::TurnsHello hello{abi::kTurnsMagic, abi::kTurnsVersion, abi::TurnsHello::kObserver, 0};
   if (send(socket.get(), &hello, sizeof hello, MSG_NOSIGNAL) != sizeof hello) return std::nullopt;

@@ -12,10 +12,10 @@ struct TurnTable;
 
 namespace rocemu::command {
 
-/// The table of turns of a daemon, to look at.
+/// A read-only view of a daemon's table of turns.
 class TurnTableView {
  public:
-  /// Nothing if the daemon of `dir` gives no turns.
+  /// Opens the table. Returns nothing if the daemon in `dir` schedules no turns.
   static std::optional<TurnTableView> open(const std::string& dir);
   TurnTableView(TurnTableView&& other) noexcept;
   TurnTableView& operator=(TurnTableView&& other) noexcept;

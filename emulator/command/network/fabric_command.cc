@@ -34,28 +34,28 @@ po::options_description options_of_fabric() {
   add("load", po::value<double>()->value_name("PART")->default_value(0.5, "0.5"),
       "websearch: the load of the hosts' links, from 0.01 to 1");
   add("duration", po::value<std::string>()->value_name("TIME")->default_value("10ms"),
-      "websearch: how long flows begin, in virtual time");
+      "websearch: the virtual time during which flows start");
   add("senders", po::value<uint32_t>()->value_name("N")->default_value(15),
-      "incast: hosts that send to one at once");
+      "incast: number of hosts that send to one host at the same time");
   add("rounds", po::value<uint32_t>()->value_name("N")->default_value(1),
-      "incast: how often, each time to another host");
+      "incast: number of rounds, each with another receiver");
   add("interval", po::value<std::string>()->value_name("TIME")->default_value("1ms"),
-      "incast: from the begin of a round to that of the next one");
+      "incast: the time from the start of one round to the start of the next");
   add("size", po::value<uint64_t>()->value_name("BYTES")->default_value(1'000'000),
-      "incast, permutation: the bytes of each flow");
+      "incast, permutation: the size of each flow in bytes");
   add("mtu", po::value<uint32_t>()->value_name("BYTES")->default_value(4096),
-      "the payload of a frame: 256, 512, 1024, 2048 or 4096");
+      "bytes of payload in a frame: 256, 512, 1024, 2048 or 4096");
   add("control", po::value<std::string>()->value_name("SCHEME"),
-      "dcqcn, timely or none; default: dcqcn if the file has it, else none");
+      "dcqcn, timely or none (default: dcqcn if the file configures it, else none)");
   add("limit", po::value<std::string>()->value_name("TIME")->default_value("10s"),
-      "stop after that much virtual time, should flows not end before");
+      "stop after this much virtual time, even if flows have not completed");
   add("seed", po::value<uint64_t>()->value_name("N")->default_value(1),
-      "draw other hosts, sizes and times; the same N gives the same result");
+      "choose other random hosts, sizes and times; the same N gives the same result");
   add("json", po::bool_switch(), "print JSON");
   return options;
 }
 
-/// Reads a time as scenarios have it.
+/// Reads a time in the notation of scenarios.
 engine::Duration time_option(const po::variables_map& values, const char* name) {
   const std::string& text = values[name].as<std::string>();
   std::vector<scenario::Problem> problems;
@@ -162,7 +162,7 @@ Json json_of(const network::FlowSummary& summary, double hops_per_second) {
                      {"longest_queue_bytes", use.high_water_bytes},
                      {"ecn_marks", use.ecn_marks}});
   }
-  json["packet_hops_per_second"] = hops_per_second;  // of processor time: differs from run to run
+  json["packet_hops_per_second"] = hops_per_second;  // of CPU time; differs from run to run
   return json;
 }
 
@@ -198,13 +198,15 @@ std::string fabric_help() {
          "Runs synthetic traffic on a simulated network, without programs, and prints how long "
          "flows take, compared to an idle network, and what links and switches do. The network is "
          "that of `rocemu run --lockstep --fabric`; docs/fabric.md describes it and its files. "
-         "Times are virtual: the output is the same each time, but for the speed of the simulation "
+         "Times are virtual, so the output is the same each time, except for the speed of the "
+         "simulation "
          "itself on standard error.\n"
          "\n" +
          to_text(options_of_fabric()) +
          "\n"
-         "Exit status: 0 if all flows completed, 1 if some did not within --limit or the file is "
-         "wrong, 2 wrong usage.\n"
+         "Exit status: 0 if all flows completed, 1 if some did not within --limit or if the file "
+         "is "
+         "wrong, 2 for wrong usage.\n"
          "\n"
          "Examples:\n"
          "  rocemu fabric --traffic incast --senders 15 --fabric star-16\n"
@@ -231,13 +233,13 @@ int fabric(const Arguments& arguments) {
     print_json(json_of(summary, speed));
   } else {
     print_summary(summary);
-    std::cerr << fmt::format("rocemu: {:.2f} million packet-hops in a second of the processor\n",
+    std::cerr << fmt::format("rocemu: {:.2f} million packet-hops per second of CPU time\n",
                              speed / 1e6);
   }
   if (summary.completed == summary.flows) return 0;
   std::cerr << fmt::format(
       "rocemu: {} flows did not complete within {:.3f} ms of virtual time; they may wait for each "
-      "other for good (PFC), or --limit is too short\n",
+      "other forever (PFC), or --limit is too short\n",
       summary.flows - summary.completed, static_cast<double>(limit.count()) / 1e6);
   return kExitFailure;
 }

@@ -18,17 +18,17 @@ namespace rocemu::command {
 namespace po = boost::program_options;
 
 void require_own_clock(std::string_view subcommand) {
-  // Such a run preloads librocemu-turns.so.
+  // A run in lockstep preloads librocemu-turns.so.
   if (dlsym(RTLD_DEFAULT, "rocemu_turns_on_crash") == nullptr) return;
   throw Failure(std::string(subcommand) +
-                ": a run in lockstep can have no other such run inside of it; "
+                ": a run in lockstep cannot contain another run in lockstep; "
                 "use the real clock for one of them");
 }
 
 namespace {
 
-/// Returns the --device with an absolute path of its profile: the daemon has another working
-/// directory.
+/// Returns the value of --device with an absolute path of its profile, because the daemon has
+/// another working directory.
 std::string with_absolute_profile(const std::string& device) {
   constexpr std::string_view kKey = ",profile=";
   const size_t at = device.find(kKey);
@@ -38,7 +38,7 @@ std::string with_absolute_profile(const std::string& device) {
          std::filesystem::absolute(device.substr(at + kKey.size())).string();
 }
 
-/// Returns the PORT=FILE with an absolute path.
+/// Returns PORT=FILE with an absolute path.
 std::string with_absolute_file(const std::string& captured_port) {
   const size_t at = captured_port.find('=');
   if (at == std::string::npos) return captured_port;
@@ -46,7 +46,7 @@ std::string with_absolute_file(const std::string& captured_port) {
          std::filesystem::absolute(captured_port.substr(at + 1)).string();
 }
 
-/// Returns the value of an option that may be repeated, as the daemon can use it.
+/// Returns the value of an option that may be repeated, in the form that the daemon can use.
 std::string for_daemon(const std::string& option, const std::string& value) {
   if (option == "device") return with_absolute_profile(value);
   return option == "capture-port" ? with_absolute_file(value) : value;
@@ -82,7 +82,7 @@ std::vector<std::string> daemon_arguments(options::Command command,
         arguments.push_back(text->empty() ? "--" + name : "--" + name + "=" + *text);
         continue;
       }
-      // The daemon's working directory is another one.
+      // The daemon has another working directory.
       const bool is_relative =
           name == "record" || (name == "profile" && profile::is_profile_file(*text)) ||
           ((name == "topology" || name == "fabric") && std::filesystem::is_regular_file(*text));
@@ -102,7 +102,7 @@ std::optional<capture::CaptureFile> open_capture(const po::variables_map& values
   if (values.count("capture") == 0) return std::nullopt;
   const auto name = values["capture"].as<std::string>();
   capture::CaptureFile file = capture::open_capture_file(
-      name, [&] { std::cerr << "rocemu: waiting for a reader of the FIFO " + name + "\n"; });
+      name, [&] { std::cerr << "rocemu: waiting for a program to read the FIFO " + name + "\n"; });
   if (!file.error.empty()) throw Failure(file.error);
   return file;
 }

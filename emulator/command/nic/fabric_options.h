@@ -14,22 +14,23 @@
 
 namespace rocemu::command {
 
-/// Throws Failure inside of a run whose programs take turns: of another one inside of it they would
-/// wait for turns of both.
+/// Throws Failure inside a run whose programs take turns: the programs of an inner run would wait
+/// for the turns of both runs.
 void require_own_clock(std::string_view subcommand);
 
-/// The arguments of the command that are rocemud's, too; empty if no option was given. Throws
-/// UsageError, and Failure if they want a virtual clock inside of a run that has one.
+/// Returns the arguments of the command that rocemud also has; empty if no option was given. Throws
+/// UsageError, and Failure if they want a virtual clock inside a run that has one.
 std::vector<std::string> daemon_arguments(options::Command command,
                                           const boost::program_options::variables_map& values);
 
-/// Opens the file of --capture here and not in the daemon, since its name may be relative or one of
-/// our descriptors. Returns nothing without the option. Throws Failure.
+/// Opens the file of --capture. This is done here and not in the daemon, since the name may be
+/// relative or name one of our descriptors. Returns nothing without the option. Throws Failure.
 std::optional<capture::CaptureFile> open_capture(
     const boost::program_options::variables_map& values);
 
-/// The text of what --scenario names, which is read once and here: it may be a pipe or one of our
-/// descriptors. Says what is probably not meant. Empty if none was given. Throws Failure.
+/// Returns the text of the files that --scenario names; empty if there are none. They are read
+/// once, and here, because a file may be a pipe or one of our descriptors. Prints warnings about
+/// probable mistakes. Throws Failure.
 std::string read_scenarios(const boost::program_options::variables_map& values);
 
 }  // namespace rocemu::command

@@ -28,10 +28,10 @@ Change change_of(const Arguments& words) {
   const std::string usage = "; for example: rocemu set rocemu0 port down";
   if (words.empty()) throw UsageError("set: no device is named" + usage);
   if (words.size() == 1)
-    throw UsageError("set: " + words[0] + " is followed by neither 'port' nor 'removed'" + usage);
+    throw UsageError("set: " + words[0] + " must be followed by 'port' or 'removed'" + usage);
   const auto end_at = [&](size_t count) {
     if (words.size() > count)
-      throw UsageError("set: too many arguments from '" + words[count] + "'" + usage);
+      throw UsageError("set: unexpected argument '" + words[count] + "'" + usage);
   };
   if (words[1] == "removed") {
     end_at(2);
@@ -39,11 +39,11 @@ Change change_of(const Arguments& words) {
   }
   if (words[1] != "port")
     throw UsageError("set: a device has no '" + words[1] +
-                     "' to set; it can be 'removed', or its 'port' up or down" + usage);
+                     "' to set; use 'removed', or 'port' with up or down" + usage);
   constexpr std::array<std::string_view, 2> kStates = {"up", "down"};
   if (words.size() == 2) throw UsageError("set: port needs a state, up or down" + usage);
   if (std::ranges::find(kStates, words[2]) == kStates.end())
-    throw UsageError("set: a port is set up or down, not '" + words[2] + "'" + usage);
+    throw UsageError("set: a port can be up or down, not '" + words[2] + "'" + usage);
   end_at(3);
   return {words[0], words[2]};
 }

@@ -18,7 +18,7 @@ po::options_description options_of_show() {
   po::options_description options("Options");
   options.add_options()("json", po::bool_switch(), "print JSON");
   options.add_options()("misuses", po::bool_switch(),
-                        "print the wrong uses of verbs that --sanitize has found so far "
+                        "print the misuses of verbs that --sanitize has found so far "
                         "(docs/sanitizer.md)");
   add_dir_option(options);
   return options;

@@ -7,8 +7,9 @@
 
 namespace rocemu::command {
 
-/// Everything in `state` (see control_client.h, command "show"), for people. What is missing or of
-/// an unexpected type is shown as it is or left out, never an error.
+/// Returns everything in `state` (see control_client.h, command "show") as text for people. A
+/// missing value is left out, and a value of an unexpected type is shown as it is; neither is an
+/// error.
 std::string show_text(const Json& state);
 
 }  // namespace rocemu::command

@@ -40,7 +40,7 @@ OpenBase lock_base(const std::string& base) {
   }
 }
 
-/// "rocemu0, rocemu1"
+/// Returns the names of the devices: "rocemu0, rocemu1".
 std::string device_names(const Json& version_reply) {
   std::string names;
   const auto devices = version_reply.find("devices");
@@ -53,14 +53,14 @@ std::string device_names(const Json& version_reply) {
   return names;
 }
 
-/// The directory that the NIC records into, or nothing.
+/// Returns the directory into which the NIC records, or nothing.
 std::string recording_of(ControlClient& client) {
   try {
     const Json answer = client.request("sync");
     const auto directory = answer.find("record");
     return directory != answer.end() && directory->is_string() ? directory->get<std::string>() : "";
   } catch (const Failure&) {
-    return "";  // it does not record
+    return "";  // the NIC does not record
   }
 }
 
@@ -70,7 +70,7 @@ po::options_description options_of_down() {
   return options;
 }
 
-/// One line for people, or `json`.
+/// Prints a line for people, or `json`.
 void say(std::ostream& out, bool as_json, const std::string& text, const Json& json) {
   if (as_json) {
     out << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
@@ -132,7 +132,7 @@ int up(const Arguments& arguments) {
       say(std::cout, as_json, already, json);
       return 0;
     }
-    remove_remains(dir);  // of a daemon that was killed
+    remove_remains(dir);  // left by a daemon that was killed
     try {
       if (!capture) capture = open_capture(values);
       if (capture) start.capture_fd = capture->fd.get();
@@ -150,15 +150,15 @@ int up(const Arguments& arguments) {
     }
   }
   std::optional<ControlClient> client = ControlClient::connect(dir);
-  if (!client) throw Failure("the shared NIC ended at once; see " + log_path());
+  if (!client) throw Failure("the shared NIC ended immediately; see " + log_path());
   std::ostream& out = capture && capture->descriptor == STDOUT_FILENO ? std::cerr : std::cout;
   Json json = client->request("version");
   const std::string text =
       "up: " + device_names(json) + " (pid " + std::to_string(client->daemon_pid()) + ", log " +
       log_path() + ")\n" +
-      "Programs started with `rocemu run -- COMMAND` use it. `rocemu show` looks at it,\n"
+      "Programs started with `rocemu run -- COMMAND` use it. `rocemu show` prints its state,\n"
       "`rocemu down` ends it." +
-      (sanitizer ? " What they do wrong is printed by `rocemu show --misuses`, and by\n"
+      (sanitizer ? " Misuse of verbs is reported by `rocemu show --misuses`, and by\n"
                    "`rocemu down`."
                  : "");
   json.update({{"already", false}, {"dir", dir}, {"log", log_path()}});
@@ -199,7 +199,7 @@ int down(const Arguments& arguments) {
   std::optional<ControlClient> client = ControlClient::connect(dir, kAnswerTimeout);
   if (!client) {
     say(std::cout, as_json,
-        remove_all() ? "no shared NIC is up; removed what a killed one left behind"
+        remove_all() ? "no shared NIC is up; removed the files of a killed one"
                      : "no shared NIC is up",
         {{"was_up", false}});
     return has_misuse ? kExitFailure : 0;
@@ -211,7 +211,7 @@ int down(const Arguments& arguments) {
   try {
     client->request("shutdown");
   } catch (const Failure&) {
-    asked = false;  // it may be of another version, or stuck
+    asked = false;  // it may have another version, or be stuck
     kill(pid, SIGTERM);
   }
   const bool ended = wait_until_gone(pid, kStopTimeout);

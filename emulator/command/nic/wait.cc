@@ -1,4 +1,4 @@
-// `rocemu wait`: for a script that starts a server and then a client.
+// `rocemu wait`: lets a script start a client only when its server is ready.
 #include <charconv>
 #include <chrono>
 #include <optional>
@@ -29,7 +29,7 @@ po::options_description options_of_wait() {
   options.add_options()("timeout",
                         po::value<std::string>()->default_value("30s")->value_name("TIME"),
                         "fail after TIME, such as 90, 1.5s or 2m, on the program's clock");
-  options.add_options()("json", po::bool_switch(), "print the time it took as JSON");
+  options.add_options()("json", po::bool_switch(), "print the waiting time as JSON");
   add_dir_option(options);
   return options;
 }
@@ -43,7 +43,7 @@ uint16_t port_of(const std::string& text) {
   return port;
 }
 
-/// Throws Failure if there is no such device.
+/// Returns whether the device is ready. Throws Failure if there is no such device.
 bool is_ready(const Json& state, const std::string& device) {
   bool found = device.empty();
   for (const Json& one : state.at("fabric").at("devices")) {
@@ -85,7 +85,7 @@ int wait(const Arguments& arguments) {
   if (for_listener == for_device) throw UsageError("wait: give --listening PORT or --device-ready");
   const std::string device = values.count("device") != 0 ? values["device"].as<std::string>() : "";
   if (for_listener && !device.empty())
-    throw UsageError("wait: too many arguments: '" + device + "'");
+    throw UsageError("wait: unexpected argument '" + device + "'");
   const uint16_t port = for_listener ? port_of(values["listening"].as<std::string>()) : uint16_t{0};
   const auto timeout = parse_time("--timeout", values["timeout"].as<std::string>());
 

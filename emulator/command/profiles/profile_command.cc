@@ -1,4 +1,4 @@
-// `rocemu profile`: the NICs that rocemu can show, and how a real one becomes a profile.
+// `rocemu profile`: lists the NICs that rocemu can emulate, and turns a real NIC into a profile.
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
@@ -24,7 +24,8 @@ namespace {
 using Profile = std::shared_ptr<const engine::DeviceProfile>;
 using Cells = std::vector<std::string>;
 
-/// Prints rows with equal numbers of cells in columns; a long cell shifts only the rest of its row.
+/// Prints rows with the same number of cells in columns. A long cell shifts only the rest of its
+/// row.
 void print_columns(const std::vector<Cells>& rows) {
   constexpr size_t kWidest = 34;
   std::vector<size_t> widths(rows[0].size(), 0);
@@ -65,7 +66,7 @@ int list_names() {
 
 int show_profile(const std::string& name) {
   const Profile shown = load_for_command(name);
-  std::cout << "# " << shown->name << ": everything that this profile says, and what it leaves to "
+  std::cout << "# " << shown->name << ": all values of this profile, including those of "
             << "generic\n"
             << profile::to_yaml(*shown);
   return 0;
@@ -93,7 +94,8 @@ int diff_profiles(const std::string& first, const std::string& second) {
   return kExitFailure;
 }
 
-/// Returns what ibv_devinfo -v prints of the device, or of the first.
+/// Returns the output of ibv_devinfo -v for the device, or for the first device if the name is
+/// empty.
 std::string output_of(const std::string& device) {
   const bool is_name = std::ranges::all_of(device, [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.';
@@ -114,9 +116,9 @@ std::string output_of(const std::string& device) {
 
 /// The sources that `profile record` reads.
 struct Recorded {
-  std::string file;    // with the output of ibv_devinfo -v; empty: it is run
-  std::string device;  // empty: the first
-  std::string sysfs;   // the directory of devices; empty for none
+  std::string file;    // the output of ibv_devinfo -v; empty: ibv_devinfo is run
+  std::string device;  // empty: the first device
+  std::string sysfs;   // the directory of the devices; empty for none
 };
 
 int record_profile(const Recorded& from) {
@@ -212,7 +214,7 @@ int profile(const Arguments& arguments) {
     return record_profile({words.empty() ? "" : words[0], text("device"), sysfs});
   }
   throw UsageError(
-      "profile: give list, show NAME, diff NAME NAME or record [FILE]; rocemu help profile "
+      "profile: use list, show NAME, diff NAME NAME or record [FILE]; rocemu help profile "
       "explains them");
 }
 

@@ -14,7 +14,7 @@
 namespace rocemu::command {
 namespace {
 
-/// 0, or why the file cannot be executed.
+/// Returns 0, or the errno that explains why the file cannot be executed.
 int execution_error(const std::string& path) {
   struct stat status;
   if (stat(path.c_str(), &status) != 0) return errno;
@@ -23,7 +23,7 @@ int execution_error(const std::string& path) {
   return 0;
 }
 
-/// access(2) refuses to execute anything there.
+/// Returns whether the file system is mounted noexec: access(2) refuses to execute anything there.
 bool is_noexec(const std::string& path) {
   struct statvfs file_system;
   return statvfs(path.c_str(), &file_system) == 0 && (file_system.f_flag & ST_NOEXEC) != 0;
@@ -33,9 +33,10 @@ bool is_noexec(const std::string& path) {
   if (error == ENOENT || error == ENOTDIR)
     throw Error(kExitNotFound, "cannot run '" + name + "': there is no such program");
   if (error == EACCES && is_noexec(name))
-    throw Error(kExitNotExecutable, "cannot run '" + name +
-                                        "': its file system is mounted noexec; copy it to another, "
-                                        "or mount -o remount,exec");
+    throw Error(kExitNotExecutable,
+                "cannot run '" + name +
+                    "': its file system is mounted noexec; copy the file to another one, "
+                    "or mount -o remount,exec");
   if (error == EISDIR)
     throw Error(kExitNotExecutable, "cannot run '" + name + "': it is a directory");
   if (error == EACCES)

@@ -1,12 +1,13 @@
-// Finds the program a command names, as execvp does, and says why one cannot be run.
+// Finds the program that a command names, as execvp does, and explains why a program cannot be
+// executed.
 #pragma once
 
 #include <string>
 
 namespace rocemu::command {
 
-/// The file that `name` runs. Throws Error with status 127 (there is none) or 126 (it cannot be
-/// executed).
+/// Returns the file that `name` executes. Throws Error with status 127 (it does not exist) or 126
+/// (it cannot be executed).
 std::string find_executable(const std::string& name);
 
 /// Finds a command that must run: like find_executable, but also throws if the interpreter that the

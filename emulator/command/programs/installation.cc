@@ -15,7 +15,8 @@ namespace rocemu::command {
 namespace {
 
 constexpr std::string_view kSanitizers = ROCEMU_SANITIZE;
-/// Colon-separated paths of runtime libraries, known when the build was configured.
+/// Colon-separated paths of the sanitizers' runtime libraries, determined by the build's
+/// configuration.
 constexpr std::string_view kSanitizerRuntimes = ROCEMU_SANITIZER_RUNTIMES;
 
 std::string executable_dir() {
@@ -33,7 +34,7 @@ std::vector<std::string> plugin_dirs() {
   return {prefix + "lib/rocemu", installed.starts_with("/") ? installed : prefix + installed};
 }
 
-/// The file's full name without "..", or nothing.
+/// Returns the full path of the file, without ".."; empty if there is no such file.
 std::string existing(const std::string& path) {
   char resolved[PATH_MAX];
   return realpath(path.c_str(), resolved) != nullptr ? resolved : "";
@@ -46,7 +47,7 @@ std::string find_library(const std::string& name) {
   return "";
 }
 
-/// The entries of an LD_PRELOAD value, which spaces and colons separate.
+/// Returns the entries of an LD_PRELOAD value, which are separated by spaces and colons.
 std::vector<std::string> split_preload(std::string_view value) {
   std::vector<std::string> entries;
   while (!value.empty()) {
@@ -69,19 +70,20 @@ bool has_separator(const std::string& path) {
   return path.find_first_of(" :;\t\n") != std::string::npos;
 }
 
-/// The directory by a name without separators: if its own has one, that of a link to it in the
-/// runtime directory, which the daemon removes with all the rest.
+/// Returns the directory under a name without separators. If its own name has one, that is a link
+/// to it in the runtime directory, which the daemon removes with everything else.
 std::string nameable_dir(const std::string& dir, const std::string& runtime_dir) {
   if (!has_separator(dir)) return dir;
   if (has_separator(runtime_dir))
-    throw Failure("LD_PRELOAD cannot name " + dir + ", nor a link to it in " + runtime_dir +
-                  ": both have a space or a colon; set XDG_RUNTIME_DIR to a directory without");
+    throw Failure(
+        "LD_PRELOAD can name neither " + dir + ", nor a link to it in " + runtime_dir +
+        ": both contain a space or a colon; set XDG_RUNTIME_DIR to a directory without them");
   std::string link = runtime_dir + "/" + abi::kPluginLink;
   if (symlink(dir.c_str(), link.c_str()) == 0) return link;
   if (errno != EEXIST) fail_with_errno("cannot make the link " + link, errno);
   if (existing(link) == existing(dir)) return link;
-  throw Failure(link + " points to a different rocemu than " + dir +
-                "; use the one that started this NIC, or start another: rocemu down");
+  throw Failure(link + " points to another rocemu than " + dir +
+                "; use the rocemu that started this NIC, or stop the NIC: rocemu down");
 }
 
 }  // namespace
@@ -118,12 +120,13 @@ std::string preload_value(const std::string& present, const std::string& runtime
                     "; build or install it");
     entries.push_back(dir + "/" + name);
   };
-  if (preloaded.sanitizer) add(kSanitizer);  // sees waits that the library of turns replaces
+  if (preloaded.sanitizer) add(kSanitizer);  // sees the waits that the turns library replaces
   if (preloaded.turns) add(kTurns);
   if (preloaded.call_sites) add(kCallSites);
   entries.push_back(dir + "/" + kShim);
   for (const std::string& entry : split_preload(present)) {
-    // Ours are there already inside another `rocemu run`, perhaps by the link of its NIC.
+    // Inside another `rocemu run` our libraries are already in LD_PRELOAD, perhaps under the link
+    // of its NIC.
     const std::string name = entry.substr(entry.rfind('/') + 1);
     if (name != kTurns && name != kCallSites && name != kSanitizer && name != kShim &&
         std::ranges::find(entries, entry) == entries.end())

@@ -1,33 +1,33 @@
-// Finds the other parts of rocemu from this executable: beside it in a build tree, and below the
-// same prefix once installed.
+// Finds the other parts of rocemu relative to this executable: in its directory in a build tree,
+// and under the same prefix in an installation.
 #pragma once
 
 #include <string>
 
 namespace rocemu::command {
 
-/// rocemud.
+/// Returns the path of rocemud.
 std::string daemon_path();
 
-/// librocemu.so. Throws Failure if there is none.
+/// Returns the path of librocemu.so. Throws Failure if it is missing.
 std::string shim_path();
 
-/// librocemu-rdmavABI.so; empty if there is none.
+/// Returns the path of librocemu-rdmavABI.so; empty if it is missing.
 std::string provider_path(int private_abi);
 
-/// The directory of the scenarios that come with rocemu. It need not exist.
+/// Returns the directory of the scenarios that come with rocemu. It need not exist.
 std::string scenario_library_dir();
 
 /// The libraries that are loaded into programs before the shim.
 struct Preloaded {
-  bool turns = false;       // by which they take turns on a virtual clock
-  bool call_sites = false;  // which notes where their calls come from (abi/call_sites.h)
-  bool sanitizer = false;   // which judges how they use verbs (abi/sanitizer_log.h)
+  bool turns = false;       // by which programs take turns on a virtual clock
+  bool call_sites = false;  // notes where the programs' calls come from (abi/call_sites.h)
+  bool sanitizer = false;   // checks how the programs use verbs (abi/sanitizer_log.h)
 };
 
-/// The value of LD_PRELOAD that puts the shim (and in a sanitizer build the runtime libraries that
-/// it needs) before `present`, what LD_PRELOAD holds already. Where LD_PRELOAD cannot name them, a
-/// link in the NIC's `runtime_dir` leads to them.
+/// Returns the value of LD_PRELOAD that puts the shim (and in a sanitizer build its runtime
+/// libraries) before `present`, the current value. If LD_PRELOAD cannot name the libraries, a link
+/// in the NIC's `runtime_dir` leads to them.
 std::string preload_value(const std::string& present, const std::string& runtime_dir,
                           Preloaded preloaded);
 

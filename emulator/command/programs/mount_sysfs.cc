@@ -53,7 +53,7 @@ void bind(const fs::path& from, const fs::path& to) {
     fail("cannot mount " + to.string());
 }
 
-/// Puts what is at `from` to `to`, where nothing is yet.
+/// Makes the file or directory `from` appear at `to`, which does not exist yet.
 void put(const fs::directory_entry& from, const fs::path& to) {
   if (from.is_symlink()) {
     fs::create_symlink(fs::read_symlink(from.path()), to);
@@ -74,8 +74,8 @@ bool is_real_directory(const fs::path& path) {
   return fs::is_directory(fs::symlink_status(path));
 }
 
-/// Fills the directory `to` with what the machine has, and in place of it or besides what the NIC
-/// has. A class of RDMA devices has those of the NIC's tree only.
+/// Fills the directory `to` with the machine's entries, and with the NIC's entries in addition or
+/// in their place. A class of RDMA devices gets only the NIC's entries.
 void merge(const fs::path& machine, const fs::path& nic, const fs::path& to) {
   for (const fs::directory_entry& entry : fs::directory_iterator(machine)) {
     const fs::path name = entry.path().filename();
@@ -100,8 +100,8 @@ void mount_empty(const fs::path& where) {
     fail("cannot mount on " + where.string());
 }
 
-/// Returns the directories of RDMA devices below /sys/devices that the classes in `machine`, which
-/// is /sys, have links to.
+/// Returns the directories of RDMA devices below /sys/devices to which the classes in `machine`,
+/// which is /sys, have links.
 std::set<fs::path> directories_of_devices(const fs::path& machine) {
   std::set<fs::path> found;
   for (const fs::directory_entry& one_class : fs::directory_iterator(machine / "class")) {
@@ -116,11 +116,11 @@ std::set<fs::path> directories_of_devices(const fs::path& machine) {
   return found;
 }
 
-/// Hides the machine's RDMA devices, whose directories these are, from programs that find them
+/// Hides the machine's RDMA devices, which have these directories, from programs that find devices
 /// without the classes: by a PCI function, a file in /dev, or netlink.
 void hide_real_devices(const std::set<fs::path>& directories, const std::string& nic_dir) {
   for (const fs::path& directory : directories) {
-    // Inside another run the NIC has devices where that one's were.
+    // Inside another run, the NIC has devices in the directories of the outer NIC's devices.
     const bool is_nics = fs::exists(nic_dir + directory.string());
     if (!is_nics && fs::exists(directory)) mount_empty(directory);
   }
@@ -140,7 +140,7 @@ std::string mount_sysfs(const std::string& nic_dir) {
       fail("cannot mount a file system on /sys");
     const fs::path machine_sys = "/proc/self/fd/" + std::to_string(machine.get());
     merge(machine_sys, nic_dir + "/" + abi::kSysDir, "/sys");
-    // The daemon leaves the directory out with --keep-real-devices.
+    // With --keep-real-devices the daemon does not create this directory.
     if (fs::exists(nic_dir + "/" + abi::kHiddenDir))
       hide_real_devices(directories_of_devices(machine_sys), nic_dir);
     return "";

@@ -1,17 +1,17 @@
 // `rocemu run --mount-sysfs`: shows the NIC's sysfs to programs that do not open files through the
-// C library, such as Go programs and static ones. They get a separate /sys that includes the NIC's
-// part.
+// C library, such as Go programs and static programs. They get a separate /sys that includes the
+// NIC's part.
 #pragma once
 
 #include <string>
 
 namespace rocemu::command {
 
-/// Gives this process, which has one thread, and its children a /sys with the tree of the NIC in
-/// that directory. Empty, or what was in the way.
+/// Gives this process, which must have one thread, and its children a /sys that includes the NIC's
+/// tree. Returns an empty string, or the reason for a failure.
 std::string mount_sysfs(const std::string& nic_dir);
 
-/// Why this user cannot have one; empty if mount_sysfs() would succeed so far.
+/// Returns why this user cannot mount a separate /sys; empty if no obstacle is known.
 std::string obstacle_to_mounts();
 
 }  // namespace rocemu::command

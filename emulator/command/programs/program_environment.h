@@ -5,13 +5,14 @@
 
 namespace rocemu::command {
 
-/// Directories where programs write what they do; empty: nowhere.
+/// Directories into which programs write information about themselves; empty for none.
 struct ProgramNotes {
   std::string call_sites;  // where their calls come from (abi/call_sites.h)
-  std::string sanitizer;   // what is wrong with them (abi/sanitizer_log.h)
+  std::string sanitizer;   // their misuse of verbs (abi/sanitizer_log.h)
 };
 
-/// For this process, or what it executes next: the NIC in the runtime directory `dir`.
+/// Sets the environment of this process and of what it executes next, so that programs see the NIC
+/// with the runtime directory `dir`.
 void set_program_environment(const std::string& dir, const ProgramNotes& notes = {});
 
 }  // namespace rocemu::command

@@ -28,7 +28,7 @@ constexpr sock_filter load(size_t offset) {
   return BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<uint32_t>(offset));
 }
 
-/// The lower half of an argument: socket(2) takes ints.
+/// Loads the lower half of an argument: socket(2) takes ints.
 constexpr sock_filter load_argument(size_t index) {
   return load(offsetof(seccomp_data, args) + index * sizeof(uint64_t));
 }
@@ -64,8 +64,9 @@ std::span<const sock_filter> rdma_netlink_filter() {
 void refuse_rdma_netlink() {
   const sock_fprog program{std::size(kFilter), const_cast<sock_filter*>(kFilter)};
   if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
-    throw std::runtime_error("cannot hide the machine's RDMA devices from netlink by seccomp(2): " +
-                             std::generic_category().message(errno));
+    throw std::runtime_error(
+        "cannot hide the machine's RDMA devices from netlink with seccomp(2): " +
+        std::generic_category().message(errno));
 }
 
 }  // namespace rocemu::command

@@ -1,11 +1,12 @@
-// Two recordings side by side, for `rocemu diff` and `rocemu run --expect`.
+// Compares two recordings, for `rocemu diff` and `rocemu run --expect`.
 #pragma once
 
 #include <string>
 
 namespace rocemu::command {
 
-/// Prints where they part, if they do, to standard output; true if they do not.
+/// Prints the first difference between the recordings, if there is one, to standard output. Returns
+/// whether they are equal.
 bool print_comparison(const std::string& a, const std::string& b);
 
 }  // namespace rocemu::command

@@ -1,4 +1,4 @@
-// `rocemu diff`: whether two runs were the same, and where not.
+// `rocemu diff`: prints the first difference between two runs.
 #include <unistd.h>
 
 #include <iostream>
@@ -48,7 +48,7 @@ bool print_comparison(const std::string& a, const std::string& b) {
     std::cout << lines << " events and frames, the same in both\n";
     return true;
   }
-  std::cout << "the recordings part at line " << deviation->line << "; before it:\n";
+  std::cout << "the recordings first differ at line " << deviation->line << "; before it:\n";
   for (const std::string& line : deviation->before) std::cout << "  " << line << "\n";
   const std::string end = "(no more)";
   const auto colour = [](const std::string& text, Style style) {

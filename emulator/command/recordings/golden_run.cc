@@ -32,7 +32,7 @@ GoldenRun::GoldenRun(Places places, bool update) : places_(std::move(places)), u
   if (!update_ && !fs::exists(file_in(places_.expected, journal::kJournalFile)))
     throw UsageError("run: there is no recording in " + places_.expected.string() +
                      " to expect; add --update to make it from this run");
-  // One of an earlier run would be taken for this one's.
+  // The recording of an earlier run would be mistaken for this run's.
   if (!places_.actual.empty()) remove_recording(places_.actual);
   if (!places_.record.empty()) {
     record_dir_ = places_.record;
@@ -56,7 +56,7 @@ bool GoldenRun::check() const {
   return false;
 }
 
-/// A run that was not recorded to its end is nothing to expect.
+/// Saves the run as the expected one, unless its recording is incomplete.
 bool GoldenRun::update() const {
   try {
     journal::JournalReader journal(file_in(record_dir_, journal::kJournalFile));
@@ -76,12 +76,13 @@ bool GoldenRun::is_as_expected() const {
   const std::string expected = places_.expected.string();
   try {
     if (print_comparison(expected, record_dir_.string())) return true;
-    std::cerr << "rocemu: the run was not as expected; if it is right now, run it with --update\n";
+    std::cerr << "rocemu: the run differs from the expected run; if it is right, repeat it with "
+                 "--update\n";
   } catch (const journal::JournalError& error) {
     const std::string what = error.what();
     const bool is_of_expected = what.starts_with(expected + journal::kJournalFile);
     std::cerr << "rocemu: " + what +
-                     (is_of_expected ? "; --update records anew what is expected\n"
+                     (is_of_expected ? "; --update records a new expected run\n"
                                      : "; so the run cannot be compared\n");
   }
   return false;
@@ -89,7 +90,7 @@ bool GoldenRun::is_as_expected() const {
 
 void GoldenRun::keep_actual() const {
   if (temporary_) {
-    std::cerr << "rocemu: the run is not kept; with --actual DIR it would be, in DIR\n";
+    std::cerr << "rocemu: the recording of this run is not kept; --actual DIR would keep it\n";
     return;
   }
   if (record_dir_ == places_.actual) {
@@ -98,9 +99,10 @@ void GoldenRun::keep_actual() const {
     copy_recording(record_dir_, places_.actual);
   }
   const fs::path& dir = places_.actual.empty() ? record_dir_ : places_.actual;
-  std::cerr << "rocemu: the run is kept in " + dir.string() +
-                   "; rocemu replay shows it, and both runs beside each other: rocemu timeline " +
-                   places_.expected.string() + " " + dir.string() + " --html difference.html\n";
+  std::cerr
+      << "rocemu: the recording of this run is in " + dir.string() +
+             "; to inspect it: rocemu replay; to show both runs side by side: rocemu timeline " +
+             places_.expected.string() + " " + dir.string() + " --html difference.html\n";
 }
 
 }  // namespace rocemu::command

@@ -1,4 +1,4 @@
-// `rocemu run --expect DIR`: compares a run with one that was recorded before.
+// `rocemu run --expect DIR`: compares a run with an earlier recording.
 #pragma once
 
 #include <filesystem>
@@ -13,18 +13,19 @@ class GoldenRun {
   /// Directories of recordings; all but the first may be empty.
   struct Places {
     std::filesystem::path expected;
-    std::filesystem::path record;  // where the run at hand is recorded, if the user said so
-    std::filesystem::path actual;  // where it stays if it was not as expected
+    std::filesystem::path record;  // where the current run is recorded, if the user chose it
+    std::filesystem::path actual;  // where a run that differs is kept
   };
 
-  /// Compares the run with the expected one; with `update` it replaces that. Throws UsageError if
-  /// there is nothing to expect, or if two recordings would have the same directory.
+  /// Compares the run with the expected one or, with `update`, replaces the expected one by it.
+  /// Throws UsageError if there is no expected run, or if two recordings would have the same
+  /// directory.
   GoldenRun(Places places, bool update);
 
-  /// The directory in which the current run must be recorded.
+  /// Returns the directory into which the current run must be recorded.
   const std::filesystem::path& record_dir() const { return record_dir_; }
-  /// After the run: says where it parted from what was expected, on standard error; true if
-  /// nowhere.
+  /// After the run: prints the first difference from the expected run to standard error. Returns
+  /// whether there is none.
   bool check() const;
 
  private:
@@ -35,7 +36,7 @@ class GoldenRun {
   Places places_;
   bool update_;
   std::filesystem::path record_dir_;
-  std::optional<TemporaryDirectory> temporary_;  // if nobody wants the run itself
+  std::optional<TemporaryDirectory> temporary_;  // used if the run itself need not be kept
 };
 
 }  // namespace rocemu::command

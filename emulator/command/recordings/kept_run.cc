@@ -67,7 +67,7 @@ void KeptRun::finish(int status, const std::string& report, capture::CaptureLimi
   take_inner_recordings(dir_);
   if (!fs::exists(dir_ + journal::kCaptureFile)) finish_recording(dir_, limits);
   if (!report.empty()) std::ofstream(dir_ + kReportFile) << report;
-  std::cerr << "rocemu: the run is kept in " + dir_ + "\n";
+  std::cerr << "rocemu: the recording of this run is in " + dir_ + "\n";
 }
 
 }  // namespace rocemu::command

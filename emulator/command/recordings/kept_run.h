@@ -1,4 +1,4 @@
-// `rocemu run --keep-on-failure DIR`: a run whose recording stays if it fails.
+// `rocemu run --keep-on-failure DIR`: keeps the recording of a run if the run fails.
 #pragma once
 
 #include <boost/program_options.hpp>
@@ -12,26 +12,25 @@ namespace rocemu::command {
 
 class KeptRun {
  public:
-  /// Returns nothing without --keep-on-failure. Removes what an earlier run left in the directory,
-  /// and has runs inside this one keep their recordings there. `golden` may be null. Throws
-  /// UsageError.
+  /// Returns nothing without --keep-on-failure. Removes an earlier run's files from the directory,
+  /// and makes inner runs keep their recordings there. `golden` may be null. Throws UsageError.
   static std::optional<KeptRun> make(const boost::program_options::variables_map& values,
                                      const GoldenRun* golden);
 
   const std::string& dir() const { return dir_; }
-  /// Returns whether the NIC records in the directory itself, since nothing else asks for a
+  /// Returns whether the NIC records into the directory itself, since no other option asks for a
   /// recording.
   bool is_recorded_there() const { return recorded_in_.empty(); }
 
-  /// Copies a recording that the NIC wrote elsewhere. Call it when the NIC has ended.
+  /// Copies a recording that the NIC wrote elsewhere. Must be called after the NIC's end.
   void copy() const;
-  /// Removes what a successful run left. Otherwise completes the recording, adds the report of a
-  /// hang, and says where all of it is.
+  /// Removes the files of a successful run. Otherwise completes the recording, adds the report of a
+  /// hang, and prints the directory.
   void finish(int status, const std::string& report, capture::CaptureLimits limits) const;
 
  private:
   std::string dir_;
-  std::string recorded_in_;  // another directory, if the run is recorded there anyhow
+  std::string recorded_in_;  // another directory into which the run is recorded; empty if none
 };
 
 }  // namespace rocemu::command

@@ -19,7 +19,7 @@ using std::chrono::steady_clock;
 constexpr auto kProgressInterval = std::chrono::seconds(2);
 constexpr uint64_t kFramesPerLook = 4096;
 
-/// Prints from time to time how much is done.
+/// Prints the progress from time to time.
 class Progress {
  public:
   explicit Progress(const std::string& path) : path_(path) {}
@@ -45,10 +45,10 @@ std::optional<journal::Difference> replay_into_capture(journal::JournalReader& j
                                                        const journal::Until& until,
                                                        const std::string& path,
                                                        capture::CaptureLimits limits) {
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that may grow no more is an error like a full disk
+  std::signal(SIGXFSZ, SIG_IGN);  // if the file may not grow further, treat it like a full disk
   const std::chrono::nanoseconds start(journal.header().wall_start_ns);
   capture::CaptureFile file = capture::open_capture_file(path);
-  // What is said about the replay goes to standard error then.
+  // Then messages about the replay go to standard error.
   if (file.descriptor == STDOUT_FILENO) dup2(STDERR_FILENO, STDOUT_FILENO);
   capture::PcapWriter capture(
       std::move(file),
@@ -74,8 +74,8 @@ bool finish_recording(const std::string& dir, capture::CaptureLimits limits) {
       return true;
     }
     std::cerr << "rocemu: " + dir + journal::kCaptureFile +
-                     " ends where the recording does not replay; `rocemu replay " + dir +
-                     "` shows the place\n";
+                     " ends at the point where the replay differs; `rocemu replay " + dir +
+                     "` prints it\n";
   } catch (const journal::TruncatedJournal& error) {
     std::cerr << std::string("rocemu: ") + error.what() + "\n";
     return true;

@@ -1,6 +1,6 @@
-// The frames of a recording as a pcap file. It is made from the journal when the run is over, by
-// the engine once more: to write every frame while the program runs would take longer than all else
-// that a recording does.
+// Writes the frames of a recording as a pcap file. After the run, the engine processes the journal
+// again to make it: writing every frame while the program runs would take longer than everything
+// else in a recording.
 #pragma once
 
 #include <optional>
@@ -11,16 +11,16 @@
 
 namespace rocemu::command {
 
-/// Replays the journal with its frames written to `path`; says on standard error how far it is when
-/// that takes long. A file that cannot be written is a Failure.
+/// Replays the journal and writes its frames to `path`. Prints the progress to standard error if
+/// that takes long. Throws Failure if the file cannot be written.
 std::optional<journal::Difference> replay_into_capture(journal::JournalReader& journal,
                                                        journal::Replay& replay,
                                                        const journal::Until& until,
                                                        const std::string& path,
                                                        capture::CaptureLimits limits = {});
 
-/// Makes DIR/trace.pcap of a run that is over. False, said on standard error, if it lacks frames
-/// that the journal has.
+/// Creates DIR/trace.pcap of a finished run. Returns false, with a message on standard error, if
+/// frames of the journal are missing from it.
 bool finish_recording(const std::string& dir, capture::CaptureLimits limits = {});
 
 }  // namespace rocemu::command

@@ -26,7 +26,8 @@ void copy_recording(const fs::path& from, const fs::path& to) {
   make_directory(to);
   for (const char* name : kFiles) {
     std::error_code error;
-    if (!fs::exists(file_in(from, name))) continue;  // there is no capture of what is only compared
+    if (!fs::exists(file_in(from, name)))
+      continue;  // a recording that is only compared has no capture
     fs::copy_file(file_in(from, name), file_in(to, name), fs::copy_options::overwrite_existing,
                   error);
     if (error) throw Failure("cannot write " + file_in(to, name).string() + ": " + error.message());

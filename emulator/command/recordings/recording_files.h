@@ -1,17 +1,17 @@
-// The files of a recording, as one.
+// Copies and removes recordings, which consist of several files.
 #pragma once
 
 #include <filesystem>
 
 namespace rocemu::command {
 
-/// `name` is as journal/recording.h has it.
+/// Returns the path of a file; `name` is a constant of journal/recording.h.
 std::filesystem::path file_in(const std::filesystem::path& dir, const char* name);
 /// Creates a directory and its parents. Throws Failure.
 void make_directory(const std::filesystem::path& dir);
-/// Throws Failure.
+/// Copies a recording. Throws Failure.
 void copy_recording(const std::filesystem::path& from, const std::filesystem::path& to);
-/// Also removes the directory, if nothing else is in it.
+/// Removes a recording and, if it is then empty, its directory.
 void remove_recording(const std::filesystem::path& dir);
 
 }  // namespace rocemu::command

@@ -20,7 +20,7 @@ std::string title_of_rkey(uint64_t rkey) {
   return "R_Key " + sanitizer::in_hex(rkey);
 }
 
-/// Returns the object that the verb creates, as findings name it; empty for another verb.
+/// Returns the object that the verb creates, by its name in findings; empty if it creates none.
 std::string created_by(std::string_view verb, const Event& event) {
   if (!verb.starts_with("create_")) return "";
   for (const auto& [key, kind] : {std::pair("qp", "QP"), {"srq", "SRQ"}, {"cq", "CQ"}})
@@ -101,7 +101,7 @@ void RecordingJudge::add(const sanitizer::EngineFinding& found) {
   findings_.push_back(std::move(misuse));
 }
 
-/// IBTA vol 1, 9.9.2: the requester completes the refused request with an error.
+/// IBTA vol 1, 9.9.2: the requester completes the request that got a NAK with an error.
 void RecordingJudge::read_completion(const engine::Completion& completion) {
   const abi::Cqe& cqe = completion.cqe;
   const auto status = static_cast<abi::WcStatus>(cqe.status);

@@ -1,6 +1,6 @@
-// `rocemu replay --sanitize`: judges a recording by the rules that need nothing but the engine.
-// Where a report of `rocemu run --sanitize` has stacks, these have calls with their times and, of a
-// request that failed, its wr_id.
+// `rocemu replay --sanitize`: checks a recording by the rules that need only the engine. Where a
+// report of `rocemu run --sanitize` has stacks, these reports have calls with their times and, for
+// a request that failed, its wr_id.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@
 
 namespace rocemu::command {
 
-/// Returns the rules of which a recording shows all that they are about.
+/// Returns the rules that can be checked with a recording alone.
 sanitizer::Selection rules_for_recordings();
 
 class RecordingJudge {
@@ -25,12 +25,12 @@ class RecordingJudge {
   bool looks_for(const sanitizer::Rule& rule) const { return rules_.contains(&rule); }
   void on_step(const journal::Step& step, const engine::Outputs& outputs);
 
-  /// Returns the findings in the order in which they were found. The same mistake with the same
-  /// objects is one finding.
+  /// Returns the findings in the order in which they were found. Repetitions of a mistake with the
+  /// same objects are one finding.
   const std::vector<Misuse>& findings() const { return findings_; }
 
  private:
-  using ByQp = std::pair<uint32_t, uint32_t>;  // of a client; or of a peer and the own one
+  using ByQp = std::pair<uint32_t, uint32_t>;  // (client, own QP) or (peer's QP, own QP)
 
   void read_verb(const journal::Step& step);
   void add(const sanitizer::EngineFinding& found);
@@ -38,11 +38,11 @@ class RecordingJudge {
 
   const sanitizer::Selection rules_;
   std::map<uint32_t, std::string> processes_;  // "server#1", by client
-  /// The places at which objects were created or destroyed, by client and title.
+  /// The places where objects were created or destroyed, by client and title.
   std::map<std::pair<uint32_t, std::string>, FoundPlace> places_;
-  std::map<std::pair<uint32_t, uint64_t>, uint64_t> rkeys_;  // by client and region
+  std::map<std::pair<uint32_t, uint64_t>, uint64_t> rkeys_;  // by (client, MR)
   std::map<ByQp, uint32_t> peers_;                           // the QPs that QPs are connected to
-  std::map<ByQp, size_t> unnamed_;       // findings about a request whose wr_id is not known yet
+  std::map<ByQp, size_t> unnamed_;       // findings about a request whose wr_id is still unknown
   std::map<std::string, size_t> known_;  // findings, by rule, process and objects
   std::vector<Misuse> findings_;
 };

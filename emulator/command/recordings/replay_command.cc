@@ -1,4 +1,4 @@
-// `rocemu replay`: the engine once more on what a run recorded, without the program.
+// `rocemu replay`: runs the engine again on a run's recorded inputs, without the program.
 #include <algorithm>
 #include <charconv>
 #include <iostream>
@@ -29,13 +29,13 @@ po::options_description options_of_replay() {
       "stop after the step that sent frame N of trace.pcap or wrote line N of "
       "events.jsonl; print the events before it and the state of the queue pairs");
   options.add_options()("capture", po::value<std::string>()->value_name("FILE"),
-                        "write the frames to FILE (pcap), for example of a run that was killed, or "
-                        "only those before the stop of --until");
+                        "write the frames to FILE (pcap), for example those of a killed run, or "
+                        "only those up to the stop of --until");
   options.add_options()(
       "sanitize",
       po::value<std::string>()->implicit_value("", "")->value_name("RULE,...|all|-RULE"),
-      "report wrong uses of verbs that the NIC alone can detect (docs/sanitizer.md), or only those "
-      "of RULE; exit with status 1 if one is an error");
+      "report misuses of verbs that the NIC alone can detect (docs/sanitizer.md), or only those "
+      "by RULE; exit with status 1 if one is an error");
   options.add_options()("sanitize-report", po::value<std::string>()->value_name("FILE"),
                         "write the reports to FILE.json, FILE.sarif or FILE.xml (JUnit)");
   options.add_options()("json", po::bool_switch(), "print JSON");
@@ -80,7 +80,8 @@ journal::Until parse_until(const std::string& text) {
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(begin, end, number);
   if (error != std::errc() || stop != end || number == 0 || (what != "frame" && what != "event"))
-    throw UsageError("replay: --until '" + text + "' is not frame=N or event=N, N from 1 on");
+    throw UsageError("replay: --until '" + text +
+                     "' is not frame=N or event=N with N of at least 1");
   return what == "frame" ? journal::Until{.frame = number, .event = {}}
                          : journal::Until{.frame = {}, .event = number};
 }
@@ -140,7 +141,7 @@ Json queue_pairs(const engine::FabricSnapshot& fabric) {
   return list;
 }
 
-/// Returns the exit status.
+/// Prints the result as JSON. Returns the exit status.
 int print_as_json(const std::string& path, const journal::Until& until,
                   const std::optional<journal::Difference>& difference,
                   const journal::JournalReader& journal, const journal::Replay& replay,
@@ -188,7 +189,8 @@ Examples:
 }
 
 int replay(const Arguments& given) {
-  // A value of --sanitize stands behind '='. Boost would take DIR, a positional argument, for one.
+  // The value of --sanitize follows '='. Without this, Boost would take DIR, a positional argument,
+  // as its value.
   Arguments arguments = given;
   std::stable_partition(arguments.begin(), arguments.end(),
                         [](const std::string& one) { return one != "--sanitize"; });
@@ -199,7 +201,7 @@ int replay(const Arguments& given) {
   const po::variables_map values = parse_options("replay", arguments, all, positional);
   if (values.count("recording") == 0)
     throw UsageError(
-        "replay: which recording? rocemu replay DIR, where DIR is that of "
+        "replay: no recording given; use rocemu replay DIR, with the DIR of "
         "`rocemu run --record DIR`");
   const journal::Until until = values.count("until") != 0
                                    ? parse_until(values["until"].as<std::string>())

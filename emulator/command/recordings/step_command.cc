@@ -1,4 +1,4 @@
-// `rocemu pause`, `resume` and `step`: a NIC whose frames arrive one at a time, to look at.
+// `rocemu pause`, `resume` and `step`: deliver the frames of a NIC one at a time.
 #include <charconv>
 #include <iostream>
 
@@ -28,7 +28,7 @@ po::options_description options_of_step() {
   return options;
 }
 
-/// In two lines, which begin with `label`.
+/// Prints the QP in two lines that begin with `label`.
 void print_qp(const char* label, const Json& qp) {
   const auto number = [&](const char* key) { return qp.at(key).get<uint32_t>(); };
   const auto psn = [&](const char* key, const char* first) {
@@ -42,7 +42,7 @@ void print_qp(const char* label, const Json& qp) {
             << " receives posted\n";
 }
 
-/// With the PSN relative to the connection, and the number in the packet beside it.
+/// Returns the frame with its PSN relative to the connection, followed by the PSN in the packet.
 std::string frame_text(const Json& frame) {
   std::string text = frame.at("frame").get<std::string>();
   if (frame.value("relative_psn", Json()).is_null()) return text;
@@ -140,7 +140,8 @@ int step(const Arguments& arguments) {
     return 0;
   }
   for (const Json& frame : frames) print(frame);
-  if (frames.size() < count) std::cout << "no frame is under way, and no timeout will send one\n";
+  if (frames.size() < count)
+    std::cout << "no frame is in transit, and no pending timeout will send one\n";
   return 0;
 }
 

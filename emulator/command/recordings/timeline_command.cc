@@ -1,4 +1,4 @@
-// `rocemu timeline`: what happened in a recording or a capture, as a picture.
+// `rocemu timeline`: draws the events of a recording or a capture.
 #include <unistd.h>
 
 #include <cerrno>
@@ -37,7 +37,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-/// The default for a page: browsers open some hundred megabytes.
+/// The default limit for a page: browsers can open some hundred megabytes.
 constexpr size_t kMaxRows = 250'000;
 
 po::options_description options_of_timeline() {
@@ -94,7 +94,7 @@ engine::Duration read_time(const std::string& text, const char* option) {
   const bool is_unit = unit == "ns" || unit == "us" || unit == "ms" || unit == "s";
   if (error != std::errc() || !is_unit || number < 0 || number > 1e9)
     throw UsageError(std::string("timeline: --") + option + " '" + text +
-                     "' is no time; times are 300us, 2ms, 1.5s");
+                     "' is not a time such as 300us, 2ms or 1.5s");
   return engine::Duration(static_cast<int64_t>(number * scale));
 }
 
@@ -121,7 +121,7 @@ timeline::Selection selection_of(const po::variables_map& values) {
       }
       if (!known)
         throw UsageError("timeline: --kind '" + word +
-                         "' is none of verb, post, frame, cm, completion, event, fault");
+                         "' is not one of verb, post, frame, cm, completion, event and fault");
     }
   }
   if (values.count("from") != 0)
@@ -132,7 +132,8 @@ timeline::Selection selection_of(const po::variables_map& values) {
   return selection;
 }
 
-/// A directory is a recording. Of one whose journal cannot be read the capture is shown.
+/// Reads a timeline. A directory is a recording; if its journal cannot be read, its capture is
+/// shown.
 timeline::Timeline read(const std::string& name) {
   if (!fs::is_directory(name)) {
     if (fs::path(name).filename() == "journal")
@@ -145,7 +146,7 @@ timeline::Timeline read(const std::string& name) {
     const std::string capture = name + journal::kCaptureFile;
     if (!fs::exists(capture)) throw;
     timeline::Timeline frames = timeline::read_capture(capture);
-    frames.notes.push_back(std::string(error.what()) + "; shown are the frames of " + capture);
+    frames.notes.push_back(std::string(error.what()) + "; only its capture is shown: " + capture);
     return frames;
   }
 }
@@ -178,8 +179,8 @@ int write_recorded(const po::variables_map& values, const Words& given) {
     journal::Replay replay(journal);
     const std::string file = values["pcap"].as<std::string>();
     if (replay_into_capture(journal, replay, {}, file))
-      throw Failure(file + " ends where the recording does not replay; `rocemu replay " + given[0] +
-                    "` shows the place");
+      throw Failure(file + " ends at the point where the replay differs; `rocemu replay " +
+                    given[0] + "` prints it");
   }
   if (!values["events"].as<bool>()) return 0;
   journal::for_each_event(
@@ -265,7 +266,8 @@ int timeline(const Arguments& arguments) {
   const Words given = values.count("recording") != 0 ? values["recording"].as<Words>() : Words();
   if (given.empty() || given.size() > 2)
     throw UsageError(
-        "timeline: which recording? rocemu timeline DIR, or a capture's file; two for both beside "
+        "timeline: no recording given; use rocemu timeline DIR, or a capture file; two to show "
+        "both side by "
         "each other");
   if (values["fabric"].as<bool>()) return show_network(values, given);
   if (values.count("csv") != 0 || values.count("interval") != 0)

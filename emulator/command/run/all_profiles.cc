@@ -20,20 +20,21 @@ namespace {
 namespace po = boost::program_options;
 
 constexpr size_t kResultWidth = std::string_view("NOTHING POSTED").size();
-/// The most that is shown of the output of a failed run. Longer lines and reasons are cut.
+/// The limits for the output of a failed run that is shown. Longer lines and reasons are cut.
 constexpr size_t kLinesShown = 20, kLineShown = 240, kReasonShown = 120;
 
-/// Each of these names a file or directory for one run.
+/// Rejects options that name a file or directory for one run.
 void refuse_files_of_one_run(const po::variables_map& values) {
   for (const char* option : {"record", "capture", "expect", "actual", "keep-on-failure", "stacks",
                              "call-sites", "sanitize-report", "check-determinism"}) {
     if (values.count(option) != 0)
-      throw UsageError("run: with --profile all there are many runs; leave out --" +
-                       std::string(option) + ", or give one profile");
+      throw UsageError("run: --profile all makes several runs; leave out --" + std::string(option) +
+                       ", or give one profile");
   }
 }
 
-/// Returns the options of one run: those of all, with the name of its profile in place of "all".
+/// Returns the options of one run: the given options, with the name of its profile in place of
+/// "all".
 Arguments arguments_for(const Arguments& own, const std::string& profile) {
   Arguments arguments{"rocemu", "run"};
   for (size_t i = 0; i < own.size(); ++i) {
@@ -50,12 +51,12 @@ Arguments arguments_for(const Arguments& own, const std::string& profile) {
 
 struct Output {
   std::string refusal;  // what the profile refused first; empty if nothing
-  std::string last;     // the last line of the command
+  std::string last;     // the command's last line
   bool nothing_posted = false;
-  std::deque<std::string> lines;  // the last ones
+  std::deque<std::string> lines;  // the last lines
 };
 
-/// Returns what stands behind "profile NAME: " in a line of rocemu; else nothing.
+/// Returns the text after "profile NAME: " in a message of rocemu; else nothing.
 std::string refusal_in(const std::string& line, const std::string& profile) {
   const std::string begin = "profile " + profile + ": ";
   const size_t at = line.find(begin);
@@ -63,7 +64,7 @@ std::string refusal_in(const std::string& line, const std::string& profile) {
                                                                : "";
 }
 
-/// Returns the line without control characters, and no longer than that.
+/// Returns the line without control characters, cut to at most `most` characters.
 std::string printable(std::string_view line, size_t most) {
   while (!line.empty() && line.front() == ' ') line.remove_prefix(1);
   std::string text(line.substr(0, most));
@@ -76,7 +77,7 @@ Output read_output(const std::string& file, const std::string& profile) {
   Output output;
   std::ifstream lines(file);
   const std::string nothing_posted = std::string("rocemu: ") + kNothingPosted;
-  bool is_report = false;  // of a hang, which ends the output
+  bool is_report = false;  // the report of a hang, which ends the output
   std::string of_rocemu;
   for (std::string line; std::getline(lines, line);) {
     output.nothing_posted |= line.starts_with(nothing_posted);
@@ -95,7 +96,7 @@ Output read_output(const std::string& file, const std::string& profile) {
 }
 
 struct Result {
-  std::string_view word;  // in the table
+  std::string_view word;  // the result in the table
   std::string reason;
 };
 
@@ -104,7 +105,7 @@ Result result_of(int status, const Output& output) {
       printable(output.refusal.empty() ? output.last : output.refusal, kReasonShown);
   if (output.nothing_posted)
     return {"NOTHING POSTED", output.refusal.empty()
-                                  ? "the program saw the device and did not use it"
+                                  ? "the program listed the device and did not use it"
                                   : output.refusal};
   if (status != 0)
     return {"FAILED", reason.empty() ? "exit status " + std::to_string(status) : reason};
@@ -116,7 +117,7 @@ void print_row(size_t width, std::string_view profile, std::string_view result,
   std::string row(profile);
   row.append(width + 2 - profile.size(), ' ').append(result);
   if (!reason.empty()) row.append(kResultWidth + 2 - result.size(), ' ').append(reason);
-  std::cout << row << std::endl;  // at once: the next run may take long
+  std::cout << row << std::endl;  // immediately: the next run may take long
 }
 
 }  // namespace

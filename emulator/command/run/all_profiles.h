@@ -1,4 +1,5 @@
-// `rocemu run --profile all`: the command once with each profile, and a table of the results.
+// `rocemu run --profile all`: runs the command once with each profile, and prints a table of the
+// results.
 #pragma once
 
 #include <boost/program_options/variables_map.hpp>
@@ -7,9 +8,9 @@
 
 namespace rocemu::command {
 
-/// `own` are the options of `rocemu run`, with `--profile all` among them, and `values` what they
-/// say. Returns 0 if the command succeeded with every profile. Of runs that fail the last lines go
-/// to standard error.
+/// `own` are the options of `rocemu run`, including `--profile all`, and `values` are their parsed
+/// values. Returns 0 if the command succeeded with every profile. Prints the last lines of each
+/// failed run to standard error.
 int run_with_all_profiles(const boost::program_options::variables_map& values, const Arguments& own,
                           const Arguments& command);
 

@@ -5,7 +5,7 @@
 namespace rocemu::command {
 namespace {
 
-/// timeout(1) sends its signal to its child and then to the group of both: two signals closer
+/// timeout(1) sends its signal first to its child and then to the whole group: two signals closer
 /// together than this count as one.
 constexpr std::chrono::milliseconds kOneSignal{200};
 

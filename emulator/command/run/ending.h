@@ -1,5 +1,5 @@
-// Decides what `rocemu run` does with the signals that ask it to end. It is pure: the caller has
-// the clock and the processes.
+// Decides what `rocemu run` does with signals that ask it to end. This is pure: the caller has the
+// clock and the processes.
 #pragma once
 
 #include <chrono>
@@ -7,8 +7,8 @@
 
 namespace rocemu::command {
 
-/// The time that programs have to end by themselves after SIGTERM, SIGHUP, or a SIGINT or SIGQUIT
-/// that the command does not catch. Programs that are left then get SIGKILL.
+/// The time that programs have to end after SIGTERM, SIGHUP, or a SIGINT or SIGQUIT that the
+/// command does not catch. The remaining programs then get SIGKILL.
 inline constexpr std::chrono::milliseconds kEndingGrace{2000};
 
 class Ending {
@@ -20,20 +20,20 @@ class Ending {
     kNone,    // the programs already have the signal
   };
 
-  /// Returns what a signal means. A command that catches SIGINT or SIGQUIT (`is_caught`) decides
-  /// itself whether it ends, as a debugger or an interpreter does; a second one within the grace
-  /// ends the run whatever the command does.
+  /// Returns the action for a signal. A command that catches SIGINT or SIGQUIT (`is_caught`)
+  /// decides itself whether it ends, as a debugger or an interpreter does. A second signal within
+  /// the grace time ends the run in any case.
   Action on_signal(int signal, bool is_caught, Time now);
 
   /// Returns the signal that ends the run; nothing until one has arrived.
   std::optional<int> signal() const { return signal_; }
-  /// Returns when the programs that are left get SIGKILL.
+  /// Returns when the remaining programs get SIGKILL.
   std::optional<Time> kill_at() const { return kill_at_; }
 
  private:
   std::optional<int> signal_;
   std::optional<Time> kill_at_;
-  std::optional<Time> interrupted_;  // when the latest SIGINT or SIGQUIT came
+  std::optional<Time> interrupted_;  // the time of the latest SIGINT or SIGQUIT
 };
 
 }  // namespace rocemu::command

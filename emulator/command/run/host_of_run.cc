@@ -29,7 +29,7 @@ void choose_host(const std::string& dir, uint32_t host) {
   if (!client) throw Failure("run: --host: the NIC does not answer");
   const Json devices = client->request("show").at("fabric").at("devices");
   if (host >= devices.size())
-    throw Failure(fmt::format("run: --host {}: the NIC has {} devices, of hosts 0 to {}", host,
+    throw Failure(fmt::format("run: --host {}: the NIC has {} devices, for hosts 0 to {}", host,
                               devices.size(), devices.size() - 1));
   const Json& device = devices[host];
   setenv(abi::kHostDeviceVariable, device.at("name").get<std::string>().c_str(), 1);

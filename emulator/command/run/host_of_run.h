@@ -1,4 +1,4 @@
-// `rocemu run --host N`: which device COMMAND sees, and the run that it joins.
+// `rocemu run --host N`: selects the device that COMMAND sees, and finds the run that it joins.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@ namespace rocemu::command {
 /// Returns the number in "3" or "h3". Throws UsageError.
 uint32_t parse_host(const std::string& text);
 
-/// Makes programs see only the device of that host of the NIC in `dir`, and connect from its
-/// address. Throws Failure if there is no such device.
+/// Restricts programs to the device of that host of the NIC in `dir`, and to its address for
+/// connections. Throws Failure if there is no such device.
 void choose_host(const std::string& dir, uint32_t host);
 
-/// Returns the directory of the NIC of the run around this process; empty if there is none.
+/// Returns the directory of the NIC of the surrounding run; empty if there is none.
 std::string outer_nic();
 
 }  // namespace rocemu::command

@@ -11,15 +11,16 @@ NicUse use_of_nic(const Json& state) {
     posted |= device.at("posted").get<bool>();
     if (device.at("prepared").get<bool>()) prepared += (prepared.empty() ? "" : ", ") + name;
     for (const Json& opcode : device.at("failed_late")) {
-      use.late_failures.push_back("profile " + device.at("profile").get<std::string>() + ": " +
-                                  opcode.get<std::string>() + " completed with LOC_QP_OP_ERR on " +
-                                  name + ": the driver takes it, and the NIC fails it");
+      use.late_failures.push_back(
+          "profile " + device.at("profile").get<std::string>() + ": " + opcode.get<std::string>() +
+          " completed with LOC_QP_OP_ERR on " + name +
+          ": the driver accepts it, and the NIC completes it with an error");
     }
   }
   if (!posted && !prepared.empty()) {
-    use.nothing_posted = std::string(kNothingPosted) + ": the command made CQs or QPs on " +
+    use.nothing_posted = std::string(kNothingPosted) + ": the command created CQs or QPs on " +
                          prepared +
-                         " and ended without one work request; it may have used another "
+                         " and ended without a work request; it may have used another "
                          "transport, such as TCP (docs/profiles.md)";
   }
   return use;

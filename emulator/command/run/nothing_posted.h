@@ -1,4 +1,4 @@
-// What the NIC says at the end of a run about how it was used.
+// What the NIC reports at the end of a run about how it was used.
 #pragma once
 
 #include <string>
@@ -8,17 +8,18 @@
 
 namespace rocemu::command {
 
-/// How the report of a run begins in which no work request was posted.
+/// The beginning of the report about a run in which no work request was posted.
 inline constexpr char kNothingPosted[] = "nothing was posted";
 
 struct NicUse {
-  /// The opcodes that a profile took and let fail in their completion.
+  /// The opcodes that a profile accepted and then completed with an error.
   std::vector<std::string> late_failures;
-  /// Begins with kNothingPosted; empty if something was posted, or no device was prepared.
+  /// The report that begins with kNothingPosted; empty if something was posted, or if no CQ or QP
+  /// was created.
   std::string nothing_posted;
 };
 
-/// `state` is the reply to "show".
+/// Reads it from `state`, the reply to "show".
 NicUse use_of_nic(const Json& state);
 
 }  // namespace rocemu::command

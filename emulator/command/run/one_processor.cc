@@ -17,7 +17,7 @@ void stay_on_processor(int number) {
   const std::string list = processor_list(allowed);
   if (std::ranges::find(allowed, number) == allowed.end())
     throw UsageError("run: --processor " + std::to_string(number) +
-                     " is none of those that may be used here: " + list);
+                     " is not one of the processors that may be used here: " + list);
   if (!stay_on(number)) fail_with_errno("cannot choose a processor", errno);
   setenv(abi::kProcessorsVariable, (std::to_string(number) + ":" + list).c_str(), 1);
 }

@@ -5,9 +5,9 @@
 
 namespace rocemu::command {
 
-/// Keeps this process and its descendants on processor `number`; scheduled programs see the
-/// processors that they would otherwise have (abi/run_processors.h). Throws UsageError if that is
-/// not one of them.
+/// Restricts this process and its descendants to processor `number`. Scheduled programs still see
+/// the processors that they would otherwise have (abi/run_processors.h). Throws UsageError if that
+/// processor may not be used.
 void stay_on_processor(int number);
 
 }  // namespace rocemu::command

@@ -1,4 +1,4 @@
-// `rocemu run`: a program, the NIC it sees, and nothing left of the NIC afterwards.
+// `rocemu run`: runs a program with a NIC, and removes every trace of the NIC afterwards.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -44,11 +44,12 @@ namespace rocemu::command {
 namespace po = boost::program_options;
 namespace {
 
-/// The time that programs have to finish when the command ends, such as a server whose last client
-/// has ended.
+/// The time that other programs, such as a server whose last client has ended, have to finish after
+/// the command.
 constexpr std::chrono::milliseconds kFinishing{200};
 
-/// The command stands behind "--", so that its options can never be taken for ours.
+/// Removes the command from the arguments and returns it. It must follow "--", so that its options
+/// can never be mistaken for ours.
 Arguments take_command(Arguments& arguments) {
   const auto separator = std::ranges::find(arguments, "--");
   Arguments command;
@@ -57,10 +58,10 @@ Arguments take_command(Arguments& arguments) {
   return command;
 }
 
-/// A NIC that other runs use, too.
+/// A NIC that other runs also use.
 struct SharedNic {
   std::string dir;
-  std::string sanitizer;  // the directory of its findings; empty if it looks for none
+  std::string sanitizer;  // the directory of its findings; empty if it does not check for misuse
 };
 
 /// Returns the shared NIC, if one is up.
@@ -68,7 +69,7 @@ std::optional<SharedNic> running_shared_daemon() {
   if (!distrust_of_base(base_dir()).empty()) return std::nullopt;
   std::optional<ControlClient> client = ControlClient::connect(shared_dir());
   if (!client) {
-    // A NIC that ended regularly has removed its directory.
+    // A NIC that ended normally has removed its directory.
     if (std::filesystem::exists(shared_dir() + "/" + abi::kControlSocket))
       std::cerr << "rocemu: the shared NIC has died (its log: " + shared_dir() +
                        ".log); this run has a private NIC, which programs of other runs "
@@ -79,7 +80,7 @@ std::optional<SharedNic> running_shared_daemon() {
   return SharedNic{client->dir(), sanitizer_directory_of(*client)};
 }
 
-/// Returns the golden run of --expect and --update.
+/// Returns the golden run that --expect and --update ask for.
 std::unique_ptr<GoldenRun> make_golden_run(const po::variables_map& values) {
   const auto absolute = [&](const char* option) -> std::filesystem::path {
     if (values.count(option) == 0) return {};
@@ -95,9 +96,11 @@ std::unique_ptr<GoldenRun> make_golden_run(const po::variables_map& values) {
     return nullptr;
   }
   if (!values["lockstep"].as<bool>())
-    throw UsageError("run: --expect needs --lockstep: without it no two runs are the same");
+    throw UsageError("run: --expect needs --lockstep; without it, every run differs");
   if (update && values.count("actual") != 0)
-    throw UsageError("run: with --update no run differs; leave out --actual");
+    throw UsageError(
+        "run: --update replaces the expected run, so there is no difference to keep; leave out "
+        "--actual");
   return std::make_unique<GoldenRun>(
       GoldenRun::Places{absolute("expect"), absolute("record"), absolute("actual")}, update);
 }
@@ -108,7 +111,7 @@ bool has_idle_rules(const std::string& dir, bool warns_of_none) {
   if (!client) return false;
   const Json reply = client->request("rules");
   if (warns_of_none && reply.at("rules").empty())
-    std::cerr << "rocemu: warning: --strict has no rule to check, since the scenario has none\n";
+    std::cerr << "rocemu: warning: --strict checks nothing, since the scenario has no rules\n";
   const std::vector<std::string> lines = idle_rules(reply);
   for (const std::string& line : lines) std::cerr << "rocemu: " + line + "\n";
   return !lines.empty();
@@ -120,7 +123,7 @@ bool has_rule_acted(ControlClient& client) {
                              [](const Json& rule) { return rule.at("fired").get<uint64_t>() > 0; });
 }
 
-/// In turns and on the virtual clock programs are looked at by their numbers in /proc.
+/// With turns and on the virtual clock, rocemu inspects programs by their PIDs in /proc.
 void require_own_proc() {
   std::error_code error;
   const std::string self = std::filesystem::read_symlink("/proc/self", error).string();
@@ -130,7 +133,7 @@ void require_own_proc() {
         "mount it: unshare --pid --fork --mount-proc rocemu run ...");
 }
 
-/// The directory of --call-sites; empty if none are wanted.
+/// Returns the directory of --call-sites; empty without the option.
 std::string make_call_sites_dir(const po::variables_map& values) {
   if (values.count("call-sites") == 0) return "";
   const std::string given = values["call-sites"].as<std::string>();
@@ -142,33 +145,34 @@ std::string make_call_sites_dir(const po::variables_map& values) {
   return dir;
 }
 
-/// Reports that the command takes no turns, as the daemon does for the programs that the command
-/// starts (daemon/run/unseen_programs.h): this one may have ended before the daemon can inspect it.
+/// Reports that the command takes no turns. The daemon does this for programs that the command
+/// starts (daemon/run/unseen_programs.h), but the command itself may have ended before the daemon
+/// can inspect it.
 void report_if_unseen(const std::string& command) {
   const std::string path = find_executable(command);
   const std::string name = std::filesystem::path(path).filename().string();
   const std::string why = why_out_of_reach(path, name);
   if (!why.empty())
     std::cerr << "rocemu: " + name + " " + why +
-                     ": it takes no turns and has real time, so that what it does is left to "
+                     ": it takes no turns and sees real time, so its behavior depends on "
                      "chance\n";
 }
 
-/// Ends the programs that the command has left in the background: their NIC has ended.
+/// Ends the programs that the command has left in the background, because their NIC has ended.
 void end_left_programs(RunPrograms& programs, std::chrono::milliseconds patience) {
   if (programs.wait_until_gone(patience)) return;
-  std::cerr << "rocemu: the command has ended, and its NIC with it; these programs, which it left "
-               "in the background, are ended too:\n" +
+  std::cerr << "rocemu: the command and its NIC have ended; these programs, which it left "
+               "in the background, are terminated:\n" +
                    list_programs(programs.list());
   programs.end();
   while (waitpid(-1, nullptr, WNOHANG) > 0) {
   }
 }
 
-/// One run: what its options ask for, and the steps from their check to the exit status.
+/// One run: its options, and the steps from checking them to the exit status.
 class Run {
  public:
-  /// Throws UsageError for options that are wrong, and Failure for a scenario that cannot be read.
+  /// Throws UsageError for wrong options, and Failure for a scenario that cannot be read.
   Run(const po::variables_map& values, Arguments command)
       : values_(values),
         command_(std::move(command)),
@@ -177,7 +181,7 @@ class Run {
         stops_unrecorded_(text("record-policy") == "stop") {
     if (command_.empty() || command_[0].empty())
       throw UsageError("run: no command given; it follows '--': rocemu run -- ibv_devices");
-    find_command(command_[0]);  // throws before a NIC is started in vain
+    find_command(command_[0]);  // throws before a NIC is started for nothing
     if (has("host")) host_ = parse_host(text("host"));
     start_.scenario = read_scenarios(values);
   }
@@ -196,14 +200,15 @@ class Run {
     report_idle_rules();
     report_use();
     stop_nic();
-    // A test looks at the reports itself.
+    // A test reads the reports itself.
     if (sanitized_ != nullptr && sanitized_->finish() && !test_) fail();
     check_recordings(outcome.report);
     return status_;
   }
 
  private:
-  /// Inside a run, `rocemu run --host N -- COMMAND` becomes COMMAND on that host.
+  /// Returns whether this command joins an outer run: inside a run, `rocemu run --host N --
+  /// COMMAND` executes COMMAND on that host.
   bool joins_outer_run() const {
     return host_ && start_.arguments.empty() && !is_set("private") && !outer_nic().empty();
   }
@@ -245,7 +250,7 @@ class Run {
     }
     if (has("processor")) {
       stay_on_processor(static_cast<int>(values_["processor"].as<uint64_t>()));
-      // There is no second processor on which the NIC could wait awake.
+      // There is no second processor on which the NIC could spin.
       if (!is_set("no-spin")) give_daemon({"--no-spin"});
     }
   }
@@ -275,7 +280,7 @@ class Run {
         return;
       }
     }
-    // Until the daemon is ready a signal ends us at once: the daemon notices by itself.
+    // Until the daemon is ready, a signal ends this process at once; the daemon notices it.
     const std::optional<capture::CaptureFile> capture = open_capture(values_);
     if (capture) {
       capture_descriptor_ = capture->descriptor;
@@ -310,15 +315,15 @@ class Run {
     if (has_idle_rules(dir_, strict && has("scenario")) && strict) fail();
   }
 
-  /// Reports what the NIC's profile let fail late, and what a green run may hide: that the program
-  /// has not used the NIC.
+  /// Reports requests that the NIC's profile completed with an error, and that the program has not
+  /// used the NIC, which a successful run may hide.
   void report_use() {
     if (!daemon_ || daemon_->is_gone()) return;
     std::optional<ControlClient> client = ControlClient::connect(dir_);
     if (!client) return;
     const NicUse use = use_of_nic(client->request("show"));
     for (const std::string& line : use.late_failures) std::cerr << "rocemu: " + line + "\n";
-    // A command that fails hides nothing, and a fault may be why nothing was posted.
+    // A failed command hides nothing, and a fault may be the reason why nothing was posted.
     if (use.nothing_posted.empty() || status_ != 0 || has_rule_acted(*client)) return;
     std::cerr << "rocemu: " + use.nothing_posted + "\n";
     if (is_set("strict")) fail();
@@ -327,7 +332,7 @@ class Run {
   void stop_nic() {
     if (!daemon_) return;
     const bool nic_was_gone = daemon_->is_gone();
-    // In lockstep the NIC itself lets programs finish their part of the run.
+    // In lockstep, the NIC lets programs finish.
     if (!lockstep_) programs_->wait_until_gone(kFinishing);
     const std::string trouble = daemon_->stop();
     end_left_programs(*programs_, lockstep_ ? kFinishing : std::chrono::milliseconds(0));
@@ -355,14 +360,15 @@ class Run {
     return kept_ ? kept_->dir() : "";
   }
 
-  /// Returns the recording that needs a capture in the end. What --expect only compares needs none.
+  /// Returns the recording that needs a capture at the end. A recording that is only compared for
+  /// --expect needs none.
   std::string recording_to_finish() const {
     if (is_set("no-trace")) return "";
     if (has("record")) return text("record");
     return is_set("update") ? text("expect") : "";
   }
 
-  /// --snap-length is for the recording's capture, too.
+  /// --snap-length also applies to the recording's capture.
   capture::CaptureLimits limits_of_recording() const {
     return {.snap_length = options::check_options(values_).snap_length};
   }
@@ -371,27 +377,27 @@ class Run {
   Arguments command_;
   DaemonStart start_;
   const bool lockstep_;
-  const bool stops_unrecorded_;  // the run ends when it can no longer be recorded
+  const bool stops_unrecorded_;  // end the run when it can no longer be recorded
   std::optional<uint32_t> host_;
   std::optional<std::chrono::nanoseconds> timeout_;
   std::chrono::nanoseconds poll_patience_ = std::chrono::seconds(5);
   std::optional<WatchedTest> test_;
   std::unique_ptr<GoldenRun> golden_;
-  std::string outer_recording_;  // for a run around this one; empty if there is none
+  std::string outer_recording_;  // for the surrounding run; empty if there is none
   std::optional<KeptRun> kept_;
   std::optional<StackFiles> stacks_;
   std::string call_sites_;
   std::unique_ptr<SanitizedRun> sanitized_;
-  std::string sanitizer_dir_;  // of this run or of the shared NIC; empty if there is none
+  std::string sanitizer_dir_;  // this run's or the shared NIC's; empty if there is none
   int capture_descriptor_ = -1;
-  std::optional<PrivateDaemon> daemon_;  // none: the NIC is a shared one
-  std::string dir_;                      // of the NIC
+  std::optional<PrivateDaemon> daemon_;  // none: the NIC is shared
+  std::string dir_;                      // the NIC's
   std::optional<RunPrograms> programs_;
   int status_ = 0;
 };
 
-/// Throws the UsageError of a command that does not stand behind "--", with what was probably
-/// meant: `rocemu run --lockstep ls -l`.
+/// Throws UsageError if the command does not follow "--", with the probable intention: `rocemu run
+/// --lockstep ls -l`.
 void require_separator(const Arguments& arguments, const po::options_description& description) {
   if (std::ranges::find(arguments, "--") != arguments.end()) return;
   const std::string word = word_of(arguments, description);

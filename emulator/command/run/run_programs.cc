@@ -21,7 +21,7 @@ using std::chrono::milliseconds;
 /// The time for the kernel to end a killed process, which may be in the middle of a write to a slow
 /// disk.
 constexpr milliseconds kKillTimeout{10'000};
-/// How often we look for programs started since the last look.
+/// The interval for finding programs that were started.
 constexpr milliseconds kProgramsLookInterval{10};
 constexpr size_t kMaxCommandLine = 200;
 
@@ -41,7 +41,7 @@ bool is_dead(pid_t process) {
   return state.empty() || state[0] == 'Z' || state[0] == 'X';
 }
 
-/// Returns whether the process is a NIC. Its executable may be that of `rocemu run`, which forked
+/// Returns whether the process is a NIC. Its executable may be that of the `rocemu run` that forked
 /// it.
 bool is_nic(pid_t process) {
   return proc::name_of(process) == "rocemud";
@@ -86,7 +86,7 @@ std::vector<std::string> RunPrograms::nics_inside(pid_t daemon) const {
 void RunPrograms::pass_on(int signal, pid_t except_group) const {
   std::vector<pid_t> programs = list();
   const std::set<pid_t> all(programs.begin(), programs.end());
-  std::set<pid_t> below_another;          // `rocemu` in the run
+  std::set<pid_t> below_another;          // inner `rocemu` processes
   for (const pid_t process : programs) {  // parents before their children
     const pid_t parent = proc::parent_of(process);
     if (below_another.contains(parent) ||

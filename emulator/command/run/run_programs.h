@@ -19,31 +19,30 @@ class RunPrograms {
   /// one that a shell started before it became `rocemu run`, are not part of the run.
   RunPrograms();
 
-  /// Sets the command, once it is started.
+  /// Sets the command after it was started.
   void set_command(pid_t command) { command_ = command; }
   /// Returns the wait status of the command, as waitpid(2) does; nothing until it has ended.
   std::optional<int> command_status();
 
-  /// Returns the running programs by age, without NICs; only the command if /proc is that of
-  /// another PID namespace.
+  /// Returns the running programs by age, without NICs. Returns only the command if /proc belongs
+  /// to another PID namespace.
   std::vector<pid_t> list() const;
 
-  /// Returns the directories of the NICs of runs inside this one, whose own NIC is `daemon`.
+  /// Returns the directories of the NICs of runs inside this one. `daemon` is this run's own NIC.
   std::vector<std::string> nics_inside(pid_t daemon) const;
 
   /// Sends a signal to each program that is not in the process group `except_group`, and continues
-  /// stopped programs. A `rocemu` among them passes the signal on itself, and a NIC ends with its
-  /// run.
+  /// stopped programs. An inner `rocemu` passes the signal on itself, and a NIC ends with its run.
   void pass_on(int signal, pid_t except_group = 0) const;
 
-  /// Waits until all programs have ended. Returns false after the time. Our children are reaped:
-  /// with turns, other programs continue only when one that ends has been reaped.
+  /// Waits until all programs have ended. Returns false after the timeout. Reaps our children: with
+  /// turns, other programs continue only when a program that ended has been reaped.
   bool wait_until_gone(std::chrono::milliseconds timeout);
 
-  /// Kills all programs, and those that they start meanwhile, and waits until they have ended.
+  /// Kills all programs, and those that they start meanwhile, and waits for their end.
   void kill_all();
 
-  /// Ends the programs by SIGTERM, and those that are left after the grace by SIGKILL.
+  /// Ends the programs with SIGTERM, and those that remain after the grace time with SIGKILL.
   void end();
 
  private:

@@ -40,28 +40,28 @@ using Clock = std::chrono::steady_clock;
 
 bool has_no_outsiders = false;  // expect_no_outsiders()
 
-/// The daemon sends this signal when nothing can happen any more (--report-stuck). From another
-/// sender it is ignored, which is its default action.
+/// The signal that the daemon sends when nothing can happen any more (--report-stuck). From any
+/// other sender it is ignored, which is its default action.
 constexpr int kStuckSignal = SIGURG;
 constexpr std::chrono::seconds kMaxPause{2};
-/// The time that a test has to end by its exception when its time limit is over.
+/// The time that a test has to end with its exception after its time limit has expired.
 constexpr std::chrono::seconds kUnwinding{10};
-/// How often we check programs that have to end, or whose NIC has ended.
+/// The interval for checking programs that must end, or whose NIC has ended.
 constexpr std::chrono::milliseconds kLookInterval{50};
-/// When --timeout is over: how long a thread may run, and how often it is looked at meanwhile,
-/// before it is reported as one that does.
+/// How long a thread must run after --timeout, and how often it is inspected meanwhile, before it
+/// is reported as running.
 constexpr std::chrono::milliseconds kLongestLook{500}, kBetweenLooks{5};
 
-/// Signals that `rocemu run` takes from a queue while the command runs, instead of dying of them.
+/// The signals that `rocemu run` takes from a queue while the command runs, so that they do not
+/// kill it.
 class SignalQueue {
  public:
   SignalQueue() {
-    // If our parent ignores SIGCHLD, so do we, and then no child could be waited for.
+    // If our parent ignores SIGCHLD, this process inherits that, and could not wait for children.
     struct sigaction standard {};
     standard.sa_handler = SIG_DFL;
     sigaction(SIGCHLD, &standard, &child_action_before_);
-    // A reader that closes the pipe of a report early must end neither rocemu nor, as a result, the
-    // programs.
+    // If the reader of a report closes the pipe early, neither rocemu nor the programs must end.
     struct sigaction ignored {};
     ignored.sa_handler = SIG_IGN;
     sigaction(SIGPIPE, &ignored, &pipe_action_before_);
@@ -119,19 +119,19 @@ void keep_addresses() {
   if (persona >= 0) personality(static_cast<unsigned long>(persona) | ADDR_NO_RANDOMIZE);
 }
 
-/// The descriptor is the capture's: what is printed goes to standard error, as with other tools
-/// that write a capture to standard output, and no other descriptor stays open to keep a reader
-/// waiting.
+/// Keeps only the capture on this descriptor: other output goes to standard error, as in other
+/// tools that write a capture to standard output. No other descriptor stays open, which would keep
+/// a reader waiting.
 void leave_to_capture(int descriptor) {
   if (descriptor == STDOUT_FILENO) dup2(STDERR_FILENO, STDOUT_FILENO);
   if (descriptor > STDERR_FILENO) close(descriptor);
 }
 
-/// Replaces this process by the command, or prints why that is impossible and exits.
+/// Replaces this process by the command, or prints why that is impossible, and exits.
 [[noreturn]] void execute(const std::string& path, char* const* argv) {
   execv(path.c_str(), argv);
   const int error = errno;
-  // A shell runs a script without "#!" itself, and so do we.
+  // A shell executes a script without "#!" itself, and so does rocemu.
   if (error == ENOEXEC && !read_elf(path)) execvp(argv[0], argv);
   dprintf(STDERR_FILENO, "rocemu: cannot run '%s': %s\n", argv[0],
           describe_exec_error(path, error).c_str());
@@ -167,12 +167,12 @@ int exit_status(int wait_status) {
                                   : WEXITSTATUS(wait_status);
 }
 
-/// Reports how an orphan ended. The NIC reports the ends of all other processes, but may notice
-/// this one only after we have reaped it.
+/// Reports how an orphan ended. The NIC reports the ends of all other processes, but may notice an
+/// orphan's end only after we have reaped it.
 void report_orphan(const siginfo_t& end, bool tells_exits) {
   std::string name = proc::contents_of(proc::directory_of(end.si_pid) + "/comm");
   while (!name.empty() && name.back() == '\n') name.pop_back();
-  const std::string status = std::to_string(end.si_status);  // or the number of the signal
+  const std::string status = std::to_string(end.si_status);  // or the signal's number
   std::string how;
   if (end.si_code == CLD_EXITED) {
     if (tells_exits && end.si_status != 0) how = "ended with status " + status;
@@ -250,8 +250,8 @@ std::vector<BlockedThread> Supervisor::look() const {
   return threads;
 }
 
-/// A thread that waits for something outside has a turn now and then, in which it looks for it:
-/// those that run at the first look are looked at again.
+/// Inspects the threads. A thread that waits for something outside gets a turn now and then to
+/// check for it, so threads that run at the first inspection are inspected again.
 std::vector<BlockedThread> Supervisor::look_at_programs() const {
   const Clock::time_point until = Clock::now() + kLongestLook;
   for (;;) {
@@ -270,7 +270,7 @@ pid_t Supervisor::daemon_pid() const {
 }
 
 Outcome Supervisor::run() {
-  on_children();  // the end of a daemon before SIGCHLD was blocked comes without a signal
+  on_children();  // a daemon that ended before SIGCHLD was blocked sends no signal
   while (!outcome_) {
     if (command_status_ && (!ending_.signal() || programs_.list().empty())) {
       outcome_ = {*command_status_, ""};
@@ -293,12 +293,12 @@ Outcome Supervisor::run() {
   return *outcome_;
 }
 
-/// Returns when something has to be done without a signal.
+/// Returns the next time at which something must be done without a signal.
 std::optional<Clock::time_point> Supervisor::next_wake() const {
   std::optional<Clock::time_point> next = deadline_;
   const auto wake_at = [&](Clock::time_point time) { next = next ? std::min(*next, time) : time; };
   if (ending_.kill_at()) wake_at(*ending_.kill_at());
-  // The end of another program's child sends us no signal.
+  // When another program's child ends, we get no signal.
   if (is_daemon_gone() || command_status_) wake_at(Clock::now() + kLookInterval);
   return next;
 }
@@ -326,13 +326,13 @@ void Supervisor::on_children() {
     on_daemon_end(wait_status);
   }
   if (const std::optional<int> ended = programs_.command_status(); ended && !command_status_) {
-    // The status alone could be that of a shell. The daemon reports all other processes.
+    // The exit status alone could be a shell's. The daemon reports all other processes.
     if (supervision_.lockstep && WIFSIGNALED(*ended) && proc::is_crash(WTERMSIG(*ended)))
       std::cerr << "rocemu: " + name_ + " (pid " + std::to_string(program_) + ") received SIG" +
                        abi::signal_name(WTERMSIG(*ended)) + "\n";
     command_status_ = exit_status(*ended);
   }
-  for (siginfo_t info{};; info = {}) {  // orphans
+  for (siginfo_t info{};; info = {}) {  // reap orphans
     if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
     if (!command_status_ && info.si_pid == program_) return;
     if (info.si_pid == daemon_pid()) return;
@@ -341,8 +341,8 @@ void Supervisor::on_children() {
   }
 }
 
-/// A terminal sends SIGINT and SIGQUIT to the whole group of the command; other programs of the run
-/// get the signal from us.
+/// Handles a signal. A terminal sends SIGINT and SIGQUIT to the command's whole process group;
+/// other programs of the run get the signal from us.
 void Supervisor::on_signal(const siginfo_t& signal) {
   const bool is_from_terminal = signal.si_code == SI_KERNEL;
   const Ending::Action action =
@@ -352,12 +352,12 @@ void Supervisor::on_signal(const siginfo_t& signal) {
   if (action == Ending::Action::kKill) kill_programs();
 }
 
-/// Kills the programs that are left after the grace, or after a second Ctrl-C.
+/// Kills the programs that remain after the grace time, or after a second Ctrl-C.
 void Supervisor::kill_programs() {
   const std::vector<pid_t> left = programs_.list();
   if (!left.empty())
     std::cerr << "rocemu: programs that SIG" + std::string(abi::signal_name(*ending_.signal())) +
-                     " did not end are killed:\n" + list_programs(left);
+                     " did not end get SIGKILL:\n" + list_programs(left);
   programs_.kill_all();
   on_children();
   outcome_ = {command_status_ && *command_status_ != kExitSignalBase + SIGKILL
@@ -371,7 +371,7 @@ void Supervisor::on_daemon_end(int wait_status) {
   std::cerr << "rocemu: " + why + "\n";
   supervision_.daemon->reaped(wait_status);
   const std::vector<BlockedThread> threads = look();
-  // Threads that only sleep for a time have nothing to report.
+  // Threads that only sleep for a time need no report.
   if (std::ranges::any_of(threads, [](const auto& one) { return one.waker == Waker::kNobody; })) {
     const std::string waits = describe_waits(threads, Json::object());
     std::cerr << waits;
@@ -380,7 +380,8 @@ void Supervisor::on_daemon_end(int wait_status) {
   if (supervision_.ends_with_daemon) programs_.pass_on(SIGTERM);
 }
 
-/// A thread that could be woken by the NIC has seen by now that it is gone.
+/// Reports a deadlock without a NIC: a thread that the NIC could have woken has noticed by now that
+/// the NIC is gone.
 void Supervisor::look_without_nic() {
   const auto threads = find_hang([this] { return look(); }, /*counts_polling=*/false);
   if (!threads) return;
@@ -388,8 +389,8 @@ void Supervisor::look_without_nic() {
       Json::object());
 }
 
-/// Programs that wait for something from outside are left alone, and the NIC is not asked: that
-/// would be another thing that happens.
+/// Checks for a deadlock when nothing can happen in the NIC. Ignores programs that wait for
+/// something outside, and does not query the NIC for them, since a query is itself an event.
 void Supervisor::on_stuck(uint32_t serial) {
   if (stuck_serial_ != serial) {
     stuck_serial_ = serial;
@@ -406,7 +407,7 @@ void Supervisor::on_stuck(uint32_t serial) {
     return;
   }
   const Json nic = ask_nic({{"serial", serial}});
-  if (nic.is_null()) return;  // somebody did something just then
+  if (nic.is_null()) return;  // something happened just then
   const double now = nic.contains("now_ns") ? nic["now_ns"].get<double>() / 1e9 : 0;
   char time[32];
   std::snprintf(time, sizeof time, "%.6f", now);
@@ -414,12 +415,12 @@ void Supervisor::on_stuck(uint32_t serial) {
       *threads, [](const BlockedThread& thread) { return thread.waker == Waker::kPolling; });
   end(kExitHang,
       std::string("deadlock at ") + time + " s of virtual time: every thread waits" +
-          (any_polls ? " or polls for what does not come" : "") +
-          ", and nothing that is under way or due wakes one",
+          (any_polls ? " or polls without success" : "") +
+          ", and no frame in transit or pending timeout can wake one",
       *threads, nic);
 }
 
-/// Null if it refuses, or is gone.
+/// Returns the NIC's reply; null if it refuses, or is gone.
 Json Supervisor::ask_nic(const Json& arguments) const {
   if (is_daemon_gone()) return {};
   try {
@@ -458,18 +459,18 @@ void Supervisor::end(int status, const std::string& why, const std::vector<Block
     report_ += recent_events(supervision_.recording);
   if (supervision_.test != nullptr) return report_to_test();
   std::cerr << "rocemu: " + report_;
-  std::set<pid_t> waiting;  // and not only for the others
+  std::set<pid_t> waiting;  // processes that wait for more than their children
   for (const BlockedThread& thread : threads)
     if (!thread.what.starts_with("waits for its children")) waiting.insert(thread.process);
   if (supervision_.stacks)
     for (const pid_t process : waiting) add_stacks(process, "");
   programs_.end();
-  on_children();  // leaves no child behind when we end
+  on_children();  // reap all children before we end
   outcome_ = {status, ""};
 }
 
-/// The test gets an exception where it waits, or a signal, and continues or ends; the NIC stays as
-/// long as the test needs it.
+/// Reports to the test, which gets an exception where it waits, or a signal, and then continues or
+/// ends. The NIC stays as long as the test needs it.
 void Supervisor::report_to_test() {
   if (supervision_.test->is_closing()) {
     report_.clear();
@@ -480,7 +481,7 @@ void Supervisor::report_to_test() {
   if (deadline_ && Clock::now() >= *deadline_) deadline_ = Clock::now() + kUnwinding;
 }
 
-/// A program waits to be looked at before it dies.
+/// Handles a crash. The program waits to be inspected before it dies.
 void Supervisor::on_crash(const siginfo_t& signal) const {
   const std::vector<pid_t> programs = programs_.list();
   if (!supervision_.stacks || std::ranges::find(programs, signal.si_pid) == programs.end()) return;

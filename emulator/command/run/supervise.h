@@ -1,4 +1,4 @@
-// `rocemu run` while its command runs: signals, the end of the NIC, programs that hang.
+// Supervises the command of `rocemu run`: signals, the end of the NIC, programs that hang.
 #pragma once
 
 #include <chrono>
@@ -14,32 +14,32 @@
 namespace rocemu::command {
 
 struct Supervision {
-  /// Null if the NIC is a shared one.
+  /// The private NIC; null if the NIC is shared.
   PrivateDaemon* daemon = nullptr;
-  std::string dir;              // of the NIC
-  int capture_descriptor = -1;  // the command does not have it
+  std::string dir;              // the NIC's
+  int capture_descriptor = -1;  // not inherited by the command
   bool ends_with_daemon = false;
   bool lockstep = false;
   bool mounts_sysfs = false;
-  bool tells_exits = false;  // also for orphans, which the NIC may notice too late
+  bool tells_exits = false;  // includes orphans, which the NIC may notice too late
   std::optional<std::chrono::nanoseconds> timeout = {};
-  /// The time for which a thread may poll without success. Its own time limit cannot be seen from
-  /// outside.
+  /// The time for which a thread may poll without success. A thread's own time limit is not visible
+  /// from outside.
   std::chrono::nanoseconds poll_patience = std::chrono::seconds(5);
   /// The directory of the run's recording; may be empty.
   std::string recording = {};
   std::optional<StackFiles> stacks = {};
-  /// The test that is watched in place of the command; may be null.
+  /// The test that is watched instead of the command; may be null.
   WatchedTest* test = nullptr;
 };
 
 struct Outcome {
-  int status = 0;      // of the command, kExitHang or kExitTimeout
-  std::string report;  // of a run that hung, or whose NIC has gone; empty otherwise
+  int status = 0;      // the command's, kExitHang or kExitTimeout
+  std::string report;  // for a run that hung, or whose NIC is gone; empty otherwise
 };
 
 /// Declares that no program outside the supervised runs connects to a socket or opens a FIFO of
-/// their programs: a program that waits there for a peer hangs when all other programs do.
+/// their programs. Then a program that waits for a peer there hangs when all other programs do.
 void expect_no_outsiders();
 
 /// Runs the command to its end.

@@ -20,13 +20,13 @@
 namespace rocemu::command {
 namespace {
 
-/// A test in Python raises an exception at the signal. A test whose main thread cannot be
-/// interrupted gets the signal this many times, then SIGABRT, then SIGKILL.
+/// The number of signals to a test. A Python test raises an exception at the signal. A test whose
+/// main thread cannot be interrupted then gets SIGABRT, and finally SIGKILL.
 constexpr int kMaxSignals = 3;
-/// The same hang is reported every two seconds.
+/// The time after which a hang counts as new; the same hang is reported every two seconds.
 constexpr std::chrono::seconds kNewHang{10};
-/// A wait with a limit in Python looks every 50 ms whether its program has ended. This is what that
-/// takes at most on a busy machine.
+/// In Python, a wait with a timeout checks every 50 ms whether its program has ended. This is the
+/// longest time that takes on a busy machine.
 constexpr std::chrono::seconds kUntilWaitsNotice{2};
 
 bool is_one_of(const std::atomic<int32_t> (&threads)[abi::TestWatch::kThreads], pid_t thread) {
@@ -108,7 +108,7 @@ void WatchedTest::report(const std::string& text) {
   watch_->report_length.store(static_cast<uint32_t>(length));
   watch_->hangs.fetch_add(1);
   const int soft = watch_->signal.load();
-  const bool raises = soft > 0 && soft != SIGABRT;  // in Python, also out of a wait
+  const bool raises = soft > 0 && soft != SIGABRT;  // in Python, also during a wait
   if (!raises && is_waiting()) return;
   const auto now = std::chrono::steady_clock::now();
   if (now - latest_ > kNewHang) signals_ = 0;

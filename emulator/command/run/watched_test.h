@@ -19,27 +19,27 @@ namespace rocemu::command {
 
 class WatchedTest {
  public:
-  /// The test is our parent; `descriptors` are the value of --for-test (abi/test_watch.h). Throws
-  /// UsageError.
+  /// Watches our parent, the test. `descriptors` is the value of --for-test (abi/test_watch.h).
+  /// Throws UsageError.
   explicit WatchedTest(const std::string& descriptors);
   ~WatchedTest();
   WatchedTest(const WatchedTest&) = delete;
   WatchedTest& operator=(const WatchedTest&) = delete;
 
-  /// Returns the test and its descendants, without us and ours.
+  /// Returns the test and its descendants, without this process and its descendants.
   std::vector<pid_t> programs() const;
 
-  /// Marks the threads of the test that wait for programs, whatever system call they wait in. While
-  /// one does, threads that wait for something outside, such as a test runner's, do not keep the
-  /// test from counting as hanging.
+  /// Marks the threads of the test that wait for programs, whatever their system call. While there
+  /// is one, threads that wait for something outside, such as the threads of a test runner, do not
+  /// prevent a hang from being detected.
   void mark_waits(std::vector<BlockedThread>& threads);
 
-  /// Returns whether the test is closing its NIC: it has closed our standard input. It waits for us
-  /// then, which is no hang even if all its other threads wait too.
+  /// Returns whether the test is closing its NIC: it has closed our standard input. It then waits
+  /// for us, which is not a hang even if all its other threads wait, too.
   bool is_closing() const;
 
-  /// Hands the report to the test, whose waiting threads fail with it. If no thread waits for
-  /// programs, the test gets its signal; if that does not help, SIGABRT, and finally SIGKILL.
+  /// Hands the report to the test, whose waiting threads then fail with it. If no thread waits for
+  /// programs, sends the test its signal; if that does not help, SIGABRT, and finally SIGKILL.
   void report(const std::string& text);
 
  private:
@@ -50,9 +50,9 @@ class WatchedTest {
   pid_t pid_;
   int report_fd_ = -1;
   abi::TestWatch* watch_;
-  std::set<pid_t> ended_;  // programs that the test has not waited for
+  std::set<pid_t> ended_;  // programs that the test has not yet reaped
   std::chrono::steady_clock::time_point ended_since_{};
-  int signals_ = 0;  // sent for this hang so far
+  int signals_ = 0;  // the number sent for this hang so far
   std::chrono::steady_clock::time_point latest_{};
 };
 

@@ -46,8 +46,8 @@ Json json_of(const std::vector<Misuse>& findings) {
 
 // ---- SARIF 2.1.0 ----
 
-/// A reference relative to the root, or an absolute one; other characters than RFC 3986 allows in a
-/// path are percent-encoded.
+/// Returns a relative reference if the path is below `root`, else an absolute one. Percent-encodes
+/// characters that RFC 3986 does not allow in a path.
 std::string uri_of(std::string path, const std::string& root) {
   if (path.starts_with(root + "/")) path.erase(0, root.size() + 1);
   std::string uri = path.starts_with("/") ? "file://" : "";
@@ -67,7 +67,7 @@ std::string uri_of(std::string path, const std::string& root) {
   return uri;
 }
 
-/// Without debug information there is only the program or library.
+/// Without debug information only the program or library is known.
 Json location_of(const FoundPlace& place, const std::string& root) {
   if (place.stack.empty()) return nullptr;
   const StackFrame& frame = place.stack.front();
@@ -102,7 +102,7 @@ Json sarif_of(const Misuse& finding, const std::string& root) {
                  {"occurrenceCount", finding.count},
                  {"locations", Json::array()},
                  {"relatedLocations", Json::array()}};
-  // The last place is the mistake. Those before it must be unique in SARIF 2.1.0.
+  // The last place is that of the mistake. In SARIF 2.1.0, the places before it must be unique.
   std::vector<Json> locations;
   for (const FoundPlace& place : finding.places)
     if (Json location = location_of(place, root); !location.is_null())
@@ -128,7 +128,7 @@ Json sarif_of(const std::vector<Misuse>& findings, const std::string& root) {
 
 // ---- JUnit ----
 
-/// Text that XML 1.0 can hold.
+/// Returns the text with characters that XML 1.0 can represent.
 std::string escaped(std::string_view text) {
   std::string result;
   for (const char c : text) {
@@ -155,7 +155,7 @@ std::string escaped(std::string_view text) {
   return result;
 }
 
-/// A report is a test; that of an error fails, and that of a warning has the text as its output.
+/// Returns a report as a test case: an error fails, and a warning passes with its text as output.
 std::string junit_of(const Misuse& finding) {
   const bool is_error = finding.rule->severity == Severity::kError;
   const std::string text = escaped(in_words(finding));
@@ -191,7 +191,7 @@ ReportFormat report_format(const std::string& file) {
   if (file.ends_with(".sarif")) return ReportFormat::kSarif;
   if (file.ends_with(".xml")) return ReportFormat::kJunit;
   throw UsageError("--sanitize-report " + file +
-                   " has no extension of a format; name it FILE.json, FILE.sarif or FILE.xml");
+                   " has an unknown extension; use FILE.json, FILE.sarif or FILE.xml");
 }
 
 std::string to_text(const std::vector<Misuse>& findings, ReportFormat format,

@@ -1,4 +1,4 @@
-// Findings in files that other tools read.
+// Writes findings to files for other tools.
 #pragma once
 
 #include <string>
@@ -10,10 +10,12 @@ namespace rocemu::command {
 
 enum class ReportFormat { kJson, kSarif, kJunit };
 
-/// Returns the format that belongs to the file's extension. Throws UsageError if none does.
+/// Returns the format that belongs to the file's extension. Throws UsageError for an unknown
+/// extension.
 ReportFormat report_format(const std::string& file);
 
-/// `root`: files below it are named relative to it, for GitHub.
+/// Returns the findings as text in the format. The names of files below `root` are relative to it,
+/// for GitHub.
 std::string to_text(const std::vector<Misuse>& findings, ReportFormat format,
                     const std::string& root);
 

@@ -20,10 +20,10 @@
 namespace rocemu::command {
 namespace {
 
-/// The log is read this often where the system has no watch left for it (inotify(7)).
+/// The interval for reading the log if the system has no inotify(7) watch left for it.
 constexpr int kReadIntervalMs = 50;
 
-/// Returns a descriptor that is readable when the log has grown; none if there cannot be one.
+/// Returns a descriptor that becomes readable when the log grows; nothing if that is impossible.
 UniqueFd watch_log(const std::string& directory) {
   UniqueFd watch(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   const std::string log = directory + "/" + abi::kSanitizerLog;
@@ -54,7 +54,7 @@ Printed print_all(const std::string& directory, RunFollower& run) {
 }
 
 [[noreturn]] void be_printer(const std::string& directory, RunFollower& run) {
-  // It ends with the run, and not before the run's programs have ended.
+  // This process ends with the run, and not before the run's programs have ended.
   for (const int signal : {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGPIPE}) {
     struct sigaction ignored {};
     ignored.sa_handler = SIG_IGN;
@@ -69,7 +69,7 @@ Printed print_all(const std::string& directory, RunFollower& run) {
   } catch (const std::exception& error) {
     dprintf(STDERR_FILENO, "rocemu: --sanitize: %s\n", error.what());
   }
-  if (printed.state == RunState::kKilled) {  // `rocemu run` left its files
+  if (printed.state == RunState::kKilled) {  // `rocemu run` left its files behind
     std::error_code ignored;
     std::filesystem::remove_all(directory, ignored);
   }

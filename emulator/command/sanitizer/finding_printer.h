@@ -1,6 +1,5 @@
-// Prints the findings of a run when they are found, in a separate process: the tools that look up
-// source lines take their time, and `rocemu run` treats each child that ends as a program of the
-// run.
+// Prints the findings of a run as they are found, in a separate process: looking up source lines
+// takes long, and `rocemu run` treats each child that ends as a program of the run.
 #pragma once
 
 #include <sys/types.h>
@@ -13,15 +12,15 @@ namespace rocemu::command {
 
 class FindingPrinter {
  public:
-  /// Starts it for the directory of a run (abi/sanitizer_log.h). Call it before RunPrograms is
-  /// made.
+  /// Starts the process for the directory of a run (abi/sanitizer_log.h). Must be called before
+  /// RunPrograms is constructed.
   explicit FindingPrinter(const std::string& directory);
   ~FindingPrinter();
   FindingPrinter(const FindingPrinter&) = delete;
   FindingPrinter& operator=(const FindingPrinter&) = delete;
 
-  /// Lets it finish (SanitizerReports::finish()) and end. Returns what that returned; true if the
-  /// process failed.
+  /// Waits until the process finishes (SanitizerReports::finish()) and ends. Returns the result of
+  /// finish(), or true if the process failed.
   bool finish();
 
  private:

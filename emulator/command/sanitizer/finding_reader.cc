@@ -38,7 +38,7 @@ struct RawPlace {
 struct RawMisuse {
   Misuse finding;
   std::vector<RawPlace> places;
-  std::pair<std::string, uint64_t> counter;  // the file and the index
+  std::pair<std::string, uint64_t> counter;  // file and index
 };
 
 namespace {
@@ -56,24 +56,25 @@ std::string_view name_of_library(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-/// Libraries between the program's call and us: those of RDMA, and the C library (fork).
+/// Returns whether the module is between the program's call and the provider: an RDMA library, or
+/// the C library (fork).
 bool is_of_rdma(const std::string& module) {
   const std::string_view name = name_of_library(module);
   return name.starts_with("librocemu") || name.starts_with("libibverbs.so") ||
          name.starts_with("librdmacm.so") || name.starts_with("libc.so");
 }
 
-/// Functions of the headers are the program's calls themselves.
+/// Returns whether the file is an RDMA header: its inline functions are the program's calls.
 bool is_header_of_rdma(std::string_view file) {
   return file.ends_with("infiniband/verbs.h") || file.ends_with("rdma/rdma_verbs.h");
 }
 
-/// A frame by which the C library begins a program or a thread.
+/// Returns whether the C library begins a program or a thread with this frame.
 bool is_start(const StackFrame& frame) {
   return frame.function == "_start" || name_of_library(frame.module).starts_with("libc.so");
 }
 
-/// "S::f(int) const" is S::f.
+/// Returns "S::f" for "S::f(int) const".
 std::string without_arguments(std::string name) {
   constexpr std::string_view kUnnamed = "(anonymous namespace)";
   size_t end = name.find('(');
@@ -87,7 +88,7 @@ bool has_ended(int pid) {
   return kill(pid, 0) != 0 && errno == ESRCH;
 }
 
-/// Returns the lines of the waits in the directory that count.
+/// Returns the relevant lines of the waits in the directory.
 std::vector<std::string> read_waits(const std::string& directory, Waits waits) {
   constexpr std::string_view kPrefix = abi::kSanitizerWait;
   std::vector<std::string> lines;
@@ -96,7 +97,7 @@ std::vector<std::string> read_waits(const std::string& directory, Waits waits) {
     const std::string name = entry.path().filename().string();
     if (!name.starts_with(kPrefix)) continue;
     const int pid = std::atoi(name.c_str() + kPrefix.size());
-    // It may still withdraw the wait.
+    // The process may still withdraw the wait.
     if (waits == Waits::kOfEnded && !has_ended(pid)) continue;
     std::ifstream file(entry.path());
     std::getline(file, lines.emplace_back());
@@ -106,7 +107,7 @@ std::vector<std::string> read_waits(const std::string& directory, Waits waits) {
 
 }  // namespace
 
-/// The log, line by line.
+/// Reads the log line by line.
 class FindingReader::Log {
  public:
   explicit Log(std::string file) : file_(std::move(file)) {}
@@ -116,7 +117,7 @@ class FindingReader::Log {
     std::ifstream log(file_);
     log.seekg(read_to_);
     for (std::string line; std::getline(log, line);) {
-      if (log.eof()) return;  // it is being written
+      if (log.eof()) return;  // this line is incomplete
       read_to_ = log.tellg();
       with_record(line, [&](const Json& record) { read(record); });
     }
@@ -124,7 +125,7 @@ class FindingReader::Log {
 
   const std::vector<RawMisuse>& findings() const { return found_; }
 
-  /// Returns the findings of waits, each a line, in the order in which the waits began.
+  /// Returns the findings about waits, one for each line, in the order in which the waits began.
   std::vector<RawMisuse> findings_of(const std::vector<std::string>& waits) const {
     std::vector<RawMisuse> found;
     for (const std::string& line : waits)
@@ -139,7 +140,7 @@ class FindingReader::Log {
   }
 
  private:
-  /// A program that was killed in the middle of a write leaves an incomplete line.
+  /// Skips an incomplete line, which a program that was killed during a write leaves behind.
   template <class Read>
   static void with_record(const std::string& line, Read read) {
     const Json record = Json::parse(line, nullptr, /*allow_exceptions=*/false);
@@ -190,7 +191,7 @@ class FindingReader::Log {
     raw.finding.message = raw.finding.process + " " + record.at("message").get<std::string>();
     for (const Json& place : record.value("places", Json::array()))
       raw.places.push_back(place_of(place, pid));
-    // The NIC names objects, and the program has noted where it made them.
+    // The NIC names objects; the program has noted where it created them.
     for (const Json& object : record.value("objects", Json::array())) {
       const auto found = objects_.find(
           {record.at("device").get<std::string>(), object.at("object").get<std::string>()});
@@ -211,7 +212,7 @@ class FindingReader::Log {
   std::vector<RawMisuse> found_;
 };
 
-/// Source lines of all stacks, each address asked for once.
+/// The source lines of all stacks. Each address is looked up once.
 class FindingReader::Symbols {
  public:
   void look_up(const std::vector<RawMisuse>& findings) {
@@ -241,7 +242,7 @@ class FindingReader::Symbols {
   }
 
  private:
-  /// The address is behind the call.
+  /// Returns the address of the call, which precedes the return address.
   static uint64_t call_of(const RawFrame& frame) { return frame.address - 1; }
 
   std::vector<StackFrame> frames_of(const RawFrame& raw) const {
@@ -268,7 +269,7 @@ FindingReader::FindingReader(std::string directory)
 FindingReader::~FindingReader() = default;
 
 std::vector<Misuse> FindingReader::read(Waits waits) {
-  // A stack is written before the wait that names it, so the log is read after the waits.
+  // A stack is written before the wait that refers to it, so the log is read after the waits.
   const std::vector<std::string> lines = read_waits(directory_, waits);
   log_->read_more();
   const std::vector<RawMisuse> pending = log_->findings_of(lines);

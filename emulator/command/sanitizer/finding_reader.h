@@ -16,14 +16,14 @@ struct StackFrame {
   std::string file;      // empty if unknown
   uint32_t line = 0;
   std::string module;   // the program or library
-  uint64_t offset = 0;  // in the function, or, if that is unknown, in the module
+  uint64_t offset = 0;  // in the function or, if it is unknown, in the module
 };
 
 struct FoundPlace {
   std::string what;  // "posted"
   std::string call;  // "ibv_post_recv"
   double time_s = 0;
-  /// The program's frames, the innermost first. Frames inside the RDMA libraries are left out.
+  /// The program's frames, innermost first. Frames of the RDMA libraries are left out.
   std::vector<StackFrame> stack;
 };
 
@@ -35,13 +35,13 @@ struct Misuse {
   uint64_t count = 1;
 };
 
-/// Which reports of waits count that another thread of the process could still end.
+/// The reported waits that count. Another thread of the process can still end a wait.
 enum class Waits {
   kAll,      // the run is over
-  kOfEnded,  // those of processes that have ended
+  kOfEnded,  // only waits of processes that have ended
 };
 
-/// The findings of a run, also while it lasts.
+/// The findings of a run, which may still be running.
 class FindingReader {
  public:
   explicit FindingReader(std::string directory);
@@ -49,8 +49,8 @@ class FindingReader {
   FindingReader(const FindingReader&) = delete;
   FindingReader& operator=(const FindingReader&) = delete;
 
-  /// Reads what was found since the last call. Returns all findings, in the order in which they
-  /// were found; those that differ in nothing but their numbers are one.
+  /// Reads the new entries of the log. Returns all findings, in the order in which they were found;
+  /// findings that differ only in numbers are merged.
   std::vector<Misuse> read(Waits waits);
 
  private:
@@ -61,7 +61,7 @@ class FindingReader {
   std::unique_ptr<Symbols> symbols_;
 };
 
-/// Returns a text that is equal for two findings if they are the same mistake at the same places.
+/// Returns a text that is equal for two findings of the same mistake at the same places.
 std::string identity_of(const Misuse& finding);
 
 }  // namespace rocemu::command

@@ -18,7 +18,7 @@ std::string in_hex(uint64_t value) {
   return text;
 }
 
-/// "error [cq-overrun]"
+/// Returns "error [cq-overrun]".
 std::string title_of(const sanitizer::Rule& rule) {
   return std::string(name_of(rule.severity)) + " [" + std::string(rule.id) + "]";
 }

@@ -9,9 +9,9 @@
 namespace rocemu::command {
 
 std::string in_words(const Misuse& finding);
-/// "error [RULE] was found 7 times: MESSAGE", for a finding that was printed before.
+/// Returns "error [RULE] was found 7 times: MESSAGE", for a finding that was already printed.
 std::string repetitions_of(const Misuse& finding);
-/// "2 errors, 1 warning in 3 rules; rocemu explain RULE".
+/// Returns "2 errors, 1 warning in 3 rules; rocemu explain RULE".
 std::string summary_of(const std::vector<Misuse>& findings);
 
 }  // namespace rocemu::command

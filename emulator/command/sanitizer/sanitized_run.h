@@ -1,4 +1,5 @@
-// `rocemu run --sanitize`: the directory that programs and NIC write to, and what becomes of it.
+// `rocemu run --sanitize`: the directory to which programs and the NIC write findings, and the
+// reports about them.
 #pragma once
 
 #include <boost/program_options/variables_map.hpp>
@@ -13,16 +14,16 @@ namespace rocemu::command {
 
 class SanitizedRun {
  public:
-  /// Null without --sanitize. Throws Error for what cannot be. In lockstep the reports are printed
-  /// at the end: programs continue while the lines of a report are looked up, so the place of a
-  /// report among what they print would differ from run to run. Otherwise they are printed when
-  /// they are found.
+  /// Returns null without --sanitize. Throws Error if the options cannot be met. In lockstep the
+  /// reports are printed at the end: programs continue while the lines of a report are looked up,
+  /// so its place among the programs' output would differ from run to run. Otherwise reports are
+  /// printed when they are found.
   static std::unique_ptr<SanitizedRun> make(const boost::program_options::variables_map& values);
 
   std::string directory() const { return directory_.path().string(); }
 
-  /// Prints what is not printed yet and writes the report. Returns whether there is an error in it,
-  /// or the report cannot be written.
+  /// Prints the remaining findings and writes the report. Returns whether it contains an error or
+  /// cannot be written.
   bool finish();
 
  private:
@@ -32,8 +33,8 @@ class SanitizedRun {
   std::optional<FindingPrinter> printer_;
 };
 
-/// Declares that findings are for the file of --sanitize-report only: they are not printed, and do
-/// not change the exit status of `rocemu run`.
+/// Declares that findings are only written to the file of --sanitize-report: they are not printed,
+/// and do not change the exit status of `rocemu run`.
 void keep_findings_quiet();
 
 }  // namespace rocemu::command

@@ -26,7 +26,7 @@ std::string unknown_rule(const std::string& name) {
   for (const Rule* rule : sanitizer::rules()) names.push_back(rule->id);
   const std::string meant(nearest(name, names));
   return "there is no rule '" + name + "'" +
-         (meant.empty() ? "; rocemu explain --list has their names"
+         (meant.empty() ? "; rocemu explain --list prints the names"
                         : "; did you mean '" + meant + "'?");
 }
 
@@ -43,9 +43,9 @@ const Rule* rule_to_trap(const std::string& command, const std::string& name,
   const std::string option = command + ": --sanitize-trap: ";
   const Rule* const rule = sanitizer::find_rule(name);
   if (rule == nullptr) throw UsageError(option + unknown_rule(name));
-  if (!rules.contains(rule)) throw UsageError(option + "--sanitize does not look for " + name);
+  if (!rules.contains(rule)) throw UsageError(option + "--sanitize does not select " + name);
   if (rule->make == nullptr)
-    throw UsageError(option + "the NIC finds " + name + ", and no thread that could be stopped");
+    throw UsageError(option + "" + name + " is detected by the NIC, so no thread can be stopped");
   return rule;
 }
 
@@ -55,8 +55,8 @@ void write_file(const std::string& path, const std::string& text) {
   if (!file.flush()) fail_with_errno("cannot write " + path, errno);
 }
 
-/// Reports a file that cannot be written before the run begins, and empties it, so that old reports
-/// cannot be mistaken for those of this run.
+/// Reports a file that cannot be written before the run begins. Empties the file, so that old
+/// reports cannot be mistaken for those of this run.
 void require_writable(const std::string& path) {
   std::ofstream file(path);
   if (!file) throw Failure("cannot write --sanitize-report " + path + ": " + std::strerror(errno));
@@ -86,7 +86,7 @@ std::optional<SanitizerOptions> read_sanitizer_options(const std::string& comman
     options.suppressions.assign(std::istreambuf_iterator<char>(file), {});
   }
   if (report) {
-    report_format(*report);  // throws for an unknown one
+    report_format(*report);  // throws if it is unknown
     options.report = std::filesystem::absolute(*report).string();
     require_writable(options.report);
   }

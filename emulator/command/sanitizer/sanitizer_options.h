@@ -1,4 +1,4 @@
-// --sanitize and the options that need it, of `rocemu run` and `rocemu up`.
+// --sanitize and its dependent options, for `rocemu run` and `rocemu up`.
 #pragma once
 
 #include <boost/program_options/variables_map.hpp>
@@ -11,16 +11,16 @@ namespace rocemu::command {
 
 struct SanitizerOptions {
   sanitizer::Selection rules;
-  const sanitizer::Rule* trap = nullptr;  // null if none stops its thread
+  const sanitizer::Rule* trap = nullptr;  // the rule that stops its thread; null if none does
   std::string suppressions;               // the text of the file
   std::string report;                     // an absolute path; empty if there is none
 
-  /// Writes the options into the directory (abi/sanitizer_log.h). Throws Failure.
+  /// Writes the options to the directory (abi/sanitizer_log.h). Throws Failure.
   void write(const std::string& directory) const;
 };
 
-/// Returns nothing without --sanitize. Throws UsageError for options that are wrong, and Failure
-/// for a file that cannot be read or written. Empties the report.
+/// Returns nothing without --sanitize. Throws UsageError for wrong options, and Failure for a file
+/// that cannot be read or written. Empties the report.
 std::optional<SanitizerOptions> read_sanitizer_options(
     const std::string& command, const boost::program_options::variables_map& values);
 

@@ -26,7 +26,7 @@ std::string report_in(const std::string& directory) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// Programs print meanwhile: the text must not be cut into pieces.
+/// Writes the text in one piece, because programs print at the same time.
 void write_whole(std::string_view text) {
   while (!text.empty()) {
     const ssize_t size = ::write(STDERR_FILENO, text.data(), text.size());
@@ -85,7 +85,7 @@ void SanitizerReports::print(const std::vector<Misuse>& findings) {
 
 void SanitizerReports::print_new() {
   std::vector<Misuse> findings = read(Waits::kOfEnded);
-  // The counts are only complete at the end, so the summary prints them.
+  // The counts are complete only at the end, so the summary prints them.
   for (Misuse& one : findings) one.count = 1;
   print(findings);
 }

@@ -1,5 +1,5 @@
-// The reports of a run with --sanitize, from its directory (abi/sanitizer_log.h): printed as they
-// are found, and at the end in a file.
+// The reports of a run with --sanitize, from its directory (abi/sanitizer_log.h). They are printed
+// as they are found, and at the end written to a file.
 #pragma once
 
 #include <set>
@@ -14,7 +14,7 @@ namespace rocemu::command {
 /// Writes the findings to the file, if it has a name. Returns whether there is an error among them,
 /// or the file cannot be written.
 bool write_all(const std::vector<Misuse>& findings, const std::string& file);
-/// Does the same after it has printed the findings and a summary on standard error.
+/// Prints the findings and a summary to standard error, then does the same as write_all().
 bool report_all(const std::vector<Misuse>& findings, const std::string& file);
 
 class SanitizerReports {
@@ -24,12 +24,12 @@ class SanitizerReports {
   /// Returns the findings so far, without those that are suppressed.
   std::vector<Misuse> read(Waits waits);
 
-  /// Prints the findings since the last call on standard error, each by one write(2).
+  /// Prints the findings since the last call to standard error, each with one write(2).
   void print_new();
-  /// Prints the rest and a summary, and writes the file of --sanitize-report. Returns whether there
-  /// is an error among the findings, or the file cannot be written.
+  /// Prints the remaining findings and a summary, and writes the file of --sanitize-report. Returns
+  /// whether there is an error among the findings, or the file cannot be written.
   bool finish();
-  /// Only writes the file, if one is wanted. Returns whether that succeeded.
+  /// Writes only the file, if one is wanted. Returns whether that succeeded.
   bool write_file();
 
  private:

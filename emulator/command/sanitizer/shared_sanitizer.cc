@@ -13,7 +13,7 @@
 namespace rocemu::command {
 namespace {
 
-/// Beside the NIC's own directory, which goes with the NIC.
+/// Returns the directory next to the NIC's own directory, which is removed with the NIC.
 std::string shared_sanitizer_dir() {
   return shared_dir() + ".sanitizer";
 }

@@ -11,7 +11,7 @@
 namespace rocemu::command {
 namespace {
 
-/// Returns whether the text begins with the pattern or, if `to_end`, is matched by it as a whole.
+/// Returns whether the pattern matches the beginning of the text or, if `to_end`, the whole text.
 bool matches_here(std::string_view pattern, std::string_view text, bool to_end) {
   if (pattern.empty()) return !to_end || text.empty();
   if (pattern.front() == '*') {
@@ -55,10 +55,10 @@ Suppressions Suppressions::read(const std::string& file) {
     const sanitizer::Rule* const found = sanitizer::find_rule(rule);
     const std::string where = file + ":" + std::to_string(number) + ": ";
     if (colon == std::string::npos || colon + 1 == text.size())
-      throw Failure(where + "'" + text + "' is no suppression; write RULE:PATTERN");
+      throw Failure(where + "'" + text + "' is not a suppression; write RULE:PATTERN");
     if (found == nullptr)
       throw Failure(where + "there is no rule '" + rule +
-                    "'; rocemu explain --list has their names");
+                    "'; rocemu explain --list prints the names");
     read.entries_.push_back({found, text.substr(colon + 1)});
   }
   return read;

@@ -1,6 +1,6 @@
-// Findings that the user does not want to hear of, as TSan's suppressions: "rule:pattern", one a
-// line. The pattern is looked for in functions, files and libraries of the stacks; "*" stands for
-// anything, "^" and "$" for the begin and the end.
+// Findings that the user does not want to see, in the format of TSan's suppressions: one
+// "rule:pattern" per line. The pattern is searched for in functions, files and libraries of the
+// stacks. "*" matches any text, "^" the beginning and "$" the end.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace rocemu::command {
 
 class Suppressions {
  public:
-  /// Throws Failure, with the line number, for a file that cannot be read or a line that is not a
+  /// Reads the file. Throws Failure, with the line number, if it cannot be read or a line is not a
   /// suppression.
   static Suppressions read(const std::string& file);
 

@@ -182,8 +182,8 @@ std::optional<Arena::Piece> Arena::take(uint64_t size) {
     for (const auto& segment : segments_) {
       if (std::optional<Piece> piece = segment->take(size)) return piece;
     }
-    // Each segment is larger than the ones before, so that there are few segments, but not larger
-    // than the memory already in use makes likely to be needed.
+    // A segment is larger than the segments before it, so that there are few, but not larger than
+    // the memory already in use makes likely to be needed.
     const uint64_t least = round_up(size, page_size());
     Segment* segment = add_segment(std::max({least, bytes_ / 4, kFirstSegment}));
     if (segment == nullptr) segment = add_segment(least);

@@ -97,10 +97,10 @@ class Arena {
   /// Returns the file for the client to map, or nothing if there is no such segment.
   std::optional<SegmentFile> file_of(uint32_t segment) const;
 
-  /// All pieces will be destroyed: they need not be released one by one.
+  /// Declares that all pieces will be destroyed: they need not be released one by one.
   void close();
-  /// Releases up to `bytes` bytes of its segments, in whole pages. May be called only once the
-  /// arena is closed and has no pieces. Returns whether there are more.
+  /// Releases up to `bytes` bytes of the arena's segments, in whole pages. May be called only once
+  /// the arena is closed and has no pieces. Returns whether there are more.
   bool drop(uint64_t bytes);
 
  private:

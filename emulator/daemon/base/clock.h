@@ -18,12 +18,12 @@ class Clock {
 
   bool is_virtual() const { return kind_ == Kind::kVirtual; }
   engine::Instant now() const { return is_virtual() ? virtual_now_ : real_now(); }
-  /// For a virtual clock, which never goes back.
+  /// Advances a virtual clock, which never goes back.
   void advance_to(engine::Instant instant) {
     if (instant > virtual_now_) virtual_now_ = instant;
   }
 
-  /// The real time by which the daemon paces itself, whatever the engine's clock.
+  /// Returns the real time by which the daemon paces itself, whatever the engine's clock.
   engine::Instant real_now() const {
     return engine::Instant(
         std::chrono::duration_cast<engine::Duration>(std::chrono::steady_clock::now() - start_));

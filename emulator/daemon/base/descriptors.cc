@@ -44,7 +44,8 @@ void tell_of_shortage() {
   static std::atomic_flag told;
   if (told.test_and_set()) return;
   spdlog::warn(
-      "file descriptors are short (RLIMIT_NOFILE is {}): connections and completion channels are "
+      "few file descriptors are left (RLIMIT_NOFILE is {}): connections and completion channels "
+      "are "
       "refused until some are closed; raise the hard limit (`ulimit -Hn`) before the daemon starts",
       descriptor_limit());
 }

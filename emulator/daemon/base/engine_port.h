@@ -24,8 +24,8 @@ class EnginePort {
   /// The maximum number of WQEs in a PostRecv or PostSrqRecv
   virtual size_t most_receives() const { return most_wqes(); }
 
-  /// During the lifetime of an object, outputs may be delayed until it ends, and then applied
-  /// together for many inputs. Only submit() may be called in this time.
+  /// While an object of this class exists, outputs may be delayed until its destruction, and then
+  /// applied together for many inputs. Only submit() may be called in this time.
   class Batch {
    public:
     explicit Batch(EnginePort& engine) : engine_(engine) { engine_.begin_batch(); }

@@ -101,7 +101,8 @@ int EventLoop::wait_for_events(epoll_event* events, int count,
   if (timeout && timeout->count() <= 0) return epoll_wait(epoll_.get(), events, count, 0);
   if (!timeout) return epoll_wait(epoll_.get(), events, count, -1);
 #ifdef SYS_epoll_pwait2
-  // Called directly: glibc has a wrapper only since 2.35, while the kernel has the call since 5.11.
+  // The system call is made directly: glibc has a wrapper only since 2.35, while the kernel has the
+  // call since 5.11.
   if (has_pwait2_) {
     constexpr engine::Duration::rep kBillion = 1'000'000'000;
     const timespec time{static_cast<time_t>(timeout->count() / kBillion),

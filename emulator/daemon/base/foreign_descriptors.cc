@@ -29,7 +29,7 @@ constexpr std::chrono::milliseconds kMaxExamination{20};
 /// Each thread can be blocked forever by a malicious client.
 constexpr unsigned kMaxThreads = 16;
 
-/// Does work that can block, in threads that end when there is nothing to do.
+/// Does work that can block, in separate threads. They end when there is nothing to do.
 class Elsewhere {
  public:
   /// Returns false if all threads are busy and `at_once` is set; otherwise the work is queued.
@@ -66,7 +66,7 @@ class Elsewhere {
   unsigned threads_ = 0;
 };
 
-/// Never destroyed: its threads can outlive everything else.
+/// Returns the object, which is never destroyed: its threads can outlive everything else.
 Elsewhere& elsewhere() {
   static Elsewhere& only = *new Elsewhere;
   return only;
@@ -78,7 +78,7 @@ bool is_unix_socket(int fd) {
   return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX;
 }
 
-/// Returns the information of the system that needs no answer of the file system
+/// Returns the device numbers that the system knows without asking the file system
 /// (AT_STATX_DONT_SYNC).
 std::pair<uint32_t, uint32_t> device_of(int fd, const char* path) {
   struct statx status {};
@@ -120,7 +120,7 @@ void close_elsewhere(UniqueFd fd) {
 
 void set_foreign_aside(std::vector<UniqueFd>& fds, bool memory) {
   for (UniqueFd& fd : fds) {
-    // At most one descriptor of a message is waited for.
+    // The daemon waits for at most one descriptor of a message.
     if (answers_at_once(fd.get()) ||
         (std::exchange(memory, false) && is_of_another_procfs(fd.get()))) {
       continue;

@@ -21,8 +21,8 @@ class Listener {
 
  private:
   void on_ready();
-  /// While the system has no descriptor for a connection, the connection waits, and the socket is
-  /// not polled continuously.
+  /// Stops accepting while the system has no descriptor for a connection. The connection waits, and
+  /// the socket is not polled continuously.
   void pause();
 
   UniqueFd listener_;

@@ -1,5 +1,5 @@
-// The interface of a network to the event loop; the network carries frames out of the engine and
-// into it: UDP (udp_network.h).
+// The interface between a network and the event loop. A network carries frames out of the engine
+// and into it, such as UDP (udp_network.h).
 #pragma once
 
 #include "emulator/engine/base/time.h"

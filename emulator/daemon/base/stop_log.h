@@ -32,13 +32,15 @@ class StopLog {
   StopLog(const StopLog&) = delete;
   StopLog& operator=(const StopLog&) = delete;
 
-  /// The thread has a turn. Threads of a process are numbered in start order.
+  /// Notes that the thread has a turn. Threads of a process are numbered in start order.
   void see(const abi::ThreadSlot& slot) { number_of(slot.pid.load(), slot.serial.load()); }
   using CallName = char[abi::ThreadSlot::kCallName];
-  /// The thread has ended its first turn after it was stopped after that call, which was `before`.
+  /// Writes a line for a thread that has just ended its first turn after it was stopped. It was
+  /// stopped after call number `call`, whose name is `before`.
   void write(const abi::ThreadSlot& slot, uint64_t call, const CallName& before);
-  /// The thread has ended a turn with that number of calls. If it could continue, but never does,
-  /// it was stopped there permanently: another thread ended the process, for example.
+  /// Notes that the thread has ended a turn with that number of calls. If it could continue but
+  /// never does, it was stopped there permanently, for example because another thread ended the
+  /// process.
   void turn_ended(const abi::ThreadSlot& slot, uint32_t calls, bool is_preempted);
 
  private:

@@ -13,7 +13,7 @@
 
 namespace rocemu::daemon {
 
-/// SO_PEERCRED. The pid is 0 for a peer outside our pid namespace.
+/// The credentials of a peer (SO_PEERCRED). The pid is 0 for a peer outside our pid namespace.
 struct PeerCredentials {
   pid_t pid;
   uid_t uid;

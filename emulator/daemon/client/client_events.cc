@@ -5,7 +5,8 @@
 namespace rocemu::daemon {
 namespace {
 
-/// Only a descriptor that is the client's own end of this socket may be read from.
+/// Returns the descriptor that is the client's own end of this socket. Only that one may be read
+/// from.
 int client_end_among(std::span<const UniqueFd> fds, const EventSocket& socket) {
   for (const UniqueFd& fd : fds) {
     if (socket.is_client_end(fd.get())) return fd.get();

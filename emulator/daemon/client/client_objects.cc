@@ -127,7 +127,7 @@ Answer ClientObjects::resize_cq(const abi::Request& request) {
   }
   made.memory = memory->range();
   if (!cq->move_to(std::move(*memory), made.capacity)) {
-    return {.violation = "the consumer index of a CQ that cannot be"};
+    return {.violation = "an impossible consumer index of a CQ"};
   }
   return {reply};
 }

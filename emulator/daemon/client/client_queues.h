@@ -41,26 +41,26 @@ struct SharedReceiveQueue {
 
 class CompletionQueue {
  public:
-  /// Starts empty, whatever the memory contains.
+  /// Creates an empty ring, whatever the memory contains.
   CompletionQueue(Arena::Piece memory, uint32_t capacity, uint64_t user_handle,
                   engine::ChannelId channel);
 
-  /// Moves to another memory with the completions that the client has not taken; counts continue.
-  /// Returns false, without a change, if the client's consumer index is impossible.
+  /// Moves the ring to another memory, with the completions that the client has not taken; counts
+  /// continue. Returns false, without a change, if the client's consumer index is impossible.
   bool move_to(Arena::Piece memory, uint32_t capacity);
 
-  /// The client sees the completion after publish().
+  /// Adds a completion, which the client sees after publish().
   void add(const abi::Cqe& cqe);
   /// Returns true if a thread waits for more completions, and wake_waiting() must be called when no
   /// more arrive. Returns true only once for each wait.
   [[nodiscard]] bool publish();
-  /// Returns whether a thread waited.
+  /// Wakes a thread that waits for more completions. Returns whether one waited.
   bool wake_waiting();
   void set_error();
 
   uint32_t produced() const { return produced_; }
-  /// Returns the number of completions that the client claims to have taken, modulo 2^32;
-  /// unchecked.
+  /// Returns the number of completions that the client claims to have taken, modulo 2^32. The
+  /// number is unchecked.
   uint32_t consumed() const;
   uint32_t capacity() const { return capacity_; }
   uint64_t user_handle() const { return user_handle_; }

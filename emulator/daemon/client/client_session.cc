@@ -172,7 +172,7 @@ void ClientSession::execute(RequestSocket::Received received) {
     return requests_.reply_status(request, services_.memory.expect_waits(id()));
   }
   if (request.refusal != 0) {
-    // Nothing is registered or destroyed.
+    // A refused request registers and destroys nothing.
   } else if (request.op == abi::Op::kRegMr) {
     services_.memory.on_registration(id(), request.body.reg_mr.address, request.body.reg_mr.length);
   } else if (request.op == abi::Op::kReregMr) {

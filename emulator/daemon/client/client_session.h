@@ -29,7 +29,8 @@ namespace rocemu::daemon {
 
 class ClientSession;
 
-/// The owner of sessions, which they notify. No call destroys the session at once.
+/// The owner of sessions, which they notify. No function of this interface destroys a session
+/// immediately.
 class SessionOwner {
  public:
   virtual ~SessionOwner() = default;
@@ -51,12 +52,13 @@ class SessionOwner {
 
 class ClientSession {
  public:
-  /// The number of doorbells and WQEs that are handled before it is the next client's turn.
+  /// The number of doorbells and WQEs of a client that are handled before the next client's turn.
   static constexpr uint32_t kPumpBudget = 256;
-  /// The same for receives. They cost little and come before the sends of others. A round seldom
-  /// has more; if it has, a message may arrive before its receive is posted (an RNR NAK).
+  /// The same number for receives. They cost little, and are handled before the sends of other
+  /// clients. A round seldom has more receives; if it has, a message may arrive before its receive
+  /// is posted (an RNR NAK).
   static constexpr uint32_t kReceiveBudget = 1 << 14;
-  /// The same on a virtual clock, for all kinds of doorbells together.
+  /// The same number on a virtual clock, for all kinds of doorbells together.
   static constexpr uint32_t kOrderedBudget = 1 << 14;
 
   struct Services {
@@ -83,12 +85,12 @@ class ClientSession {
   ///
   /// The first part notes the number of doorbells for this round. Returns whether there are any.
   bool note_doorbells();
-  /// The second part handles the receives and arms until now.
+  /// The second part handles the receives and arms that have been posted until now.
   void take_receives();
   /// The third part handles the noted doorbells, and the request that waited for them. Returns
   /// whether there were any.
   bool pump();
-  /// The same for all noted doorbells, in an order that does not depend on the client
+  /// Handles all noted doorbells, too, but in an order that does not depend on the client
   /// (RingPump::run_by_object).
   bool pump_by_object();
 
@@ -98,7 +100,7 @@ class ClientSession {
   void deliver(const engine::AsyncEvent& event);
   void deliver(const engine::DeviceLost&) { events_.close_channels(); }
 
-  /// The first reason is kept. An empty reason is an orderly end.
+  /// Ends the session. The first reason is kept. An empty reason is an orderly end.
   void end(std::string reason);
   bool has_ended() const { return queues_.ended; }
   const std::string& end_reason() const { return end_reason_; }

@@ -17,7 +17,7 @@ class ClientSignals {
   /// `queues` must outlive this object.
   explicit ClientSignals(const ClientQueues& queues) : queues_(queues) {}
 
-  /// The initial values for a new client; abi::DoorbellRing explains each.
+  /// The initial values for a new client. abi::DoorbellRing explains each.
   struct State {
     bool is_virtual = false;
     bool has_exact_memory = false;
@@ -30,7 +30,8 @@ class ClientSignals {
   /// sees the memory yet.
   void begin(const State& state);
 
-  /// On a virtual clock: publishes the time, and lets the client's threads poll again.
+  /// Begins a round on a virtual clock: publishes the time, and lets the client's threads poll
+  /// again.
   void begin_round(uint32_t round, engine::Instant now) const;
   /// Sets the operations for which the client must ask from now on.
   void set_asked_for(uint32_t operations) const;
@@ -42,11 +43,12 @@ class ClientSignals {
 
   /// Returns the client's processor at its latest doorbell (abi::DoorbellRing::client_processor).
   uint32_t client_processor() const;
-  /// Returns whether one of its threads is yielding at this moment (abi::DoorbellRing::giving_way).
+  /// Returns whether one of the client's threads is yielding at this moment
+  /// (abi::DoorbellRing::giving_way).
   bool gives_way() const { return threads_giving_way() != 0; }
-  /// Returns the number of yielding threads. The client's number is believed up to a limit: with
-  /// more threads, a turn of all of them could not be distinguished from a time slice of other
-  /// work.
+  /// Returns the number of the client's threads that are yielding. The client's number is believed
+  /// only up to a limit: with more threads, a turn of all of them could not be distinguished from a
+  /// time slice of other work.
   uint32_t threads_giving_way() const;
 
  private:

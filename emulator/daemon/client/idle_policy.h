@@ -15,22 +15,24 @@ struct IdleConstants {
   /// The time in which a peer on another processor replies to a message of a client on the daemon's
   /// processor.
   engine::Duration answer = std::chrono::microseconds(3);
-  /// The interval at which the daemon, with endless work, yields to clients that will yield back. A
-  /// client that could not repost its receives for longer would run out of them: in 50 us there are
-  /// 150 short messages, and a yield takes 2 us.
+  /// The interval at which a busy daemon yields to clients that will yield back. A client that
+  /// could not repost its receives for longer would run out of them: in 50 us there are 150 short
+  /// messages, and a yield takes 2 us.
   engine::Duration turn = std::chrono::microseconds(50);
-  /// A yield that took longer gave the processor to a thread that keeps it for its time slice, at
-  /// least 700 us on Linux: a thread that polls memory, or one with other work.
+  /// The time above which a yield is long: it gave the processor to a thread that keeps it for its
+  /// time slice, at least 700 us on Linux. That is a thread that polls memory, or one with other
+  /// work.
   engine::Duration long_yield = std::chrono::microseconds(650);
-  /// This number of long yields in a row is needed, since single ones happen while programs start.
+  /// The number of long yields in a row that are needed, since single ones happen while programs
+  /// start.
   uint32_t long_yields = 3;
-  /// The time after such yields in which the daemon sleeps instead of yielding, since a thread that
-  /// is woken runs soon. It is doubled each time that it was too short.
+  /// The time after these long yields in which the daemon sleeps instead of yielding, since a
+  /// thread that is woken runs soon. It is doubled each time that it was too short.
   engine::Duration shortest_crowd = std::chrono::milliseconds(20);
   engine::Duration longest_crowd = std::chrono::seconds(1);
-  /// A yield that took less let no other thread run.
+  /// The time below which a yield has not let another thread run.
   engine::Duration shortest_turn = std::chrono::microseconds(1);
-  /// If messages arrive over a network, the next one arrives within this time.
+  /// The time within which the next message arrives if messages arrive over a network.
   engine::Duration pause = std::chrono::microseconds(20);
 };
 inline constexpr IdleConstants kIdleConstants;
@@ -55,21 +57,21 @@ class IdlePolicy {
   explicit IdlePolicy(engine::Instant now, bool busy_poll = false)
       : busy_poll_(busy_poll), last_work_(now), last_turn_(now) {}
 
-  /// A round found something to do, or a sleep ended.
+  /// Notes that a round found something to do, or that a sleep ended.
   void worked(engine::Instant now) { last_work_ = now; }
-  /// A sleep ended.
+  /// Notes that a sleep ended.
   void slept(engine::Instant now) { last_work_ = last_turn_ = now; }
-  /// A yield began and ended at these times.
+  /// Notes that a yield began and ended at these times.
   void gave_way(engine::Instant begin, engine::Instant end);
 
   /// Returns whether no more work arrives for now.
   bool is_idle(engine::Instant now) const { return now - last_work_ >= kIdleConstants.pause; }
-  /// Called after a round that found something. Returns whether others may have had to wait for
-  /// their turn.
+  /// Must be called after a round that found something. Returns whether other threads may have had
+  /// to wait for their turn.
   bool is_turn_over(engine::Instant now) const {
     return !busy_poll_ && now - last_turn_ >= kIdleConstants.turn && now >= crowded_until_;
   }
-  /// Called after a round that found nothing. Returns what to do next.
+  /// Must be called after a round that found nothing. Returns what to do next.
   Way next(engine::Instant now, const Clients& clients) const;
 
  private:

@@ -31,7 +31,7 @@ class ObjectMap {
     place = std::move(made);
     return *place;
   }
-  /// The object must exist.
+  /// Erases an object, which must exist.
   void erase(uint32_t number) {
     const auto page = pages_.find(number / kPage);
     page->second.objects[number % kPage].reset();

@@ -1,5 +1,5 @@
-// The number of threads of programs that poll, for each processor; the waiting policy of clients
-// depends on it. The count rises at once and falls slowly.
+// The number of polling threads of programs, for each processor. The waiting policy of clients
+// depends on it. The count rises immediately and falls slowly.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace rocemu::daemon {
 
 class PollerCount {
  public:
-  /// A client that rang within this time has a polling thread.
+  /// A client that rang within this time counts as having a polling thread.
   static constexpr engine::Duration kPollsSince = std::chrono::milliseconds(1);
 
   /// `processors` is the number on which the daemon may run; 0 if it is not known.

@@ -63,8 +63,9 @@ const char* RingPump::take_receives(ClientQueues& client, uint32_t& budget) {
   return nullptr;
 }
 
-/// The budget ended before all of the `bells` joined doorbells were handled. Moves to the first
-/// that still announces WQEs: it and the following ones are handled one by one.
+/// Handles the case that the budget ended before all of the `bells` joined doorbells were handled.
+/// Moves to the first one that still announces WQEs. It and the following ones are handled one by
+/// one.
 void RingPump::pass_finished(ClientQueues& client, uint32_t bells) {
   for (; bells > 1; --bells) {
     const abi::Doorbell bell = copy(client, client.receives_taken);
@@ -232,7 +233,7 @@ const char* RingPump::arm(ClientQueues& client, const abi::Doorbell& bell) {
   if (cq == nullptr) return "a doorbell for a CQ that the client does not have";
   const uint32_t producer = static_cast<uint32_t>(bell.value);
   if (static_cast<int32_t>(cq->produced() - producer) < 0) {
-    return "a CQ armed at an index that it has not reached";
+    return "a CQ is armed at an index that it has not reached";
   }
   client.expects_event = true;
   engine_.submit(engine::ArmCq{client.id, engine::CqId{bell.object}, producer,

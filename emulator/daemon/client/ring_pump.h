@@ -25,9 +25,9 @@ class RingPump {
   /// Returns the present end of the client's doorbells, for the limit of run().
   static uint32_t end_of(const ClientQueues& client);
 
-  /// Passes on all posted receives and all requests for notification, ahead of other doorbells.
-  /// Subtracts one from `budget` for each series of doorbells of one queue and for each WQE; the
-  /// rest is handled next time. Returns null, or the violation.
+  /// Passes on all posted receives and all requests for notification, before other doorbells.
+  /// Subtracts one from `budget` for each series of doorbells of one queue and for each WQE; what
+  /// remains is handled next time. Returns null, or the violation.
   const char* take_receives(ClientQueues& client, uint32_t& budget);
 
   /// Handles the doorbells up to `limit`, and at most `budget` of them and their WQEs, so that no

@@ -64,7 +64,8 @@ void SessionTable::count_pollers(engine::Instant now) {
 }
 
 void SessionTable::take_receives() {
-  // A sleeping session's client may have posted while the eventfd is still unread.
+  // The client of a sleeping session may have posted requests, although the daemon has not yet read
+  // its eventfd.
   for (const auto& [id, session] : sessions_) {
     if (!session->activity().awake && session->signals().has_doorbells()) wake(*session);
   }

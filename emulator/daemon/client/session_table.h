@@ -40,12 +40,12 @@ class SessionTable : public SessionOwner {
   AwakeSessions& awake() { return awake_; }
   SilentConnections& silent() { return silent_; }
 
-  /// A thread waits for more completions in that CQ than there are, and must be woken when no more
-  /// arrive.
+  /// Notes that a thread waits for more completions in that CQ than there are, and must be woken
+  /// when no more arrive.
   void wake_when_idle(engine::ClientId client, engine::CqId cq) {
     waiting_.emplace_back(client, cq);
   }
-  /// Called when no more completions arrive for now.
+  /// Wakes these threads. Called when no more completions arrive for now.
   void wake_waiting();
   /// Wakes all threads that sleep after an empty poll, whatever they wait for. Returns the number
   /// of CQs of the client with the most CQs, among the clients with such threads; 0 if no thread
@@ -61,7 +61,7 @@ class SessionTable : public SessionOwner {
   /// Handles all doorbells of all sessions, in an order that does not depend on their arrival.
   /// Returns whether there were any.
   bool pump_in_order();
-  /// On a virtual clock: lets all clients poll again.
+  /// Lets all clients poll again, on a virtual clock.
   void begin_round();
   /// Sets the operations for all present and future clients.
   void set_asked_for(uint32_t operations);

@@ -13,7 +13,8 @@ namespace {
 /// The maximum number of connections without a hello; a quarter of all descriptors is a further
 /// limit.
 constexpr size_t kMaxSilent = 1024;
-/// A debugger, for example, can stop a program between its connection and its hello.
+/// The time limit for a hello. It is long because a debugger, for example, can stop a program
+/// between its connection and its hello.
 constexpr engine::Duration kMaxSilence = std::chrono::seconds(30);
 
 }  // namespace

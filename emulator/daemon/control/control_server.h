@@ -32,8 +32,9 @@ class ControlServer {
   using Command = std::function<Json(const Json& request)>;
   using Commands = std::map<std::string, Command>;
 
-  /// The same for a command that takes time. It returns at once, and calls `done` once later with
-  /// the additional members of the reply. Until then the connection's next requests wait.
+  /// The implementation of a command that takes time. It returns immediately, and calls `done` once
+  /// later with the additional members of the reply. Until then the connection's next requests
+  /// wait.
   using Done = std::function<void(Json)>;
   using SlowCommand = std::function<void(const Json& request, Done done)>;
   using SlowCommands = std::map<std::string, SlowCommand>;

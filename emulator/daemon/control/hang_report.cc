@@ -144,7 +144,7 @@ Json HangReport::waits() const {
   return waits;
 }
 
-/// Returns "+3 (103)": relative to the connection's first PSN, and as in packets.
+/// Returns "+3 (103)": the PSN relative to the connection's first PSN, and the PSN in packets.
 std::string psn_text(uint32_t psn, uint32_t first) {
   return fmt::format("+{} ({})", (psn - first) & 0xffffff, psn);
 }

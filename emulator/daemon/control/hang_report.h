@@ -7,8 +7,8 @@
 
 namespace rocemu::daemon {
 
-/// {"waits":[{"inode" or "peer":N,"what":TEXT} ...],"objects":[TEXT ...],"completions":[TEXT ...],
-///  "frames":[TEXT ...],"rules":[TEXT ...],"now_ns":N}
+/// Returns {"waits":[{"inode" or "peer":N,"what":TEXT} ...],"objects":[TEXT ...],
+/// "completions":[TEXT ...],"frames":[TEXT ...],"rules":[TEXT ...],"now_ns":N}.
 Json hang_report(Worker& worker, engine::Instant now);
 
 }  // namespace rocemu::daemon

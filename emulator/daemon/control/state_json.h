@@ -10,7 +10,7 @@
 
 namespace rocemu::daemon {
 
-/// Keeps the order in which members are added.
+/// JSON that keeps the order in which members are added.
 using Json = nlohmann::ordered_json;
 
 Json state_json(const engine::FabricSnapshot& fabric,

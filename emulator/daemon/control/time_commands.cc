@@ -9,9 +9,10 @@
 namespace rocemu::daemon {
 namespace {
 
-/// 292 years of nanoseconds would fit; no test needs a century.
+/// The end of virtual time. 292 years of nanoseconds would fit; no test needs a century.
 constexpr int64_t kEndOfTime = 100ll * 365 * 24 * 3600 * 1'000'000'000;
-/// The limit of one request. A QP that may retry forever (rnr_retry 7) makes a century long.
+/// The limit of turns for one request. With a QP that may retry forever (rnr_retry 7), a century
+/// would take very long.
 constexpr int kMaxTurns = 100'000;
 
 int64_t nanoseconds(engine::Instant instant) {
@@ -40,8 +41,8 @@ void hold(const Clock& clock, bool& held, const Json& request) {
   held = *wanted;
 }
 
-/// The effects of one event are visible to the events that are due after it. Programs have their
-/// turn afterwards.
+/// Advances the time event by event, so that the effects of an event are visible to the events that
+/// are due after it. Programs have their turn afterwards.
 void advance(EngineHost& host, SessionTable& sessions, Clock& clock, const Json& request) {
   require_virtual(clock);
   const auto found = request.find("ns");

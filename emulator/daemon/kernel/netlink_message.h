@@ -19,7 +19,7 @@ using Bytes = std::vector<std::byte>;
 /// A message under construction: a header and attributes
 class NetlinkMessage {
  public:
-  /// Replies to `request`: with the same sequence, to the same port.
+  /// Starts a reply to `request`: with the same sequence number, to the same port.
   NetlinkMessage(const nlmsghdr& request, uint16_t type, uint16_t flags);
 
   void add_bytes(std::span<const std::byte> bytes);  // not an attribute; pads to 4 bytes
@@ -29,7 +29,7 @@ class NetlinkMessage {
   void add_u64(uint16_t attribute, uint64_t value);
   void add_text(uint16_t attribute, std::string_view text);  // with a terminating zero
 
-  /// Attributes that are added during its lifetime are in the nest.
+  /// A nested attribute. Attributes that are added while it exists are in the nest.
   class Nest {
    public:
     Nest(NetlinkMessage& message, uint16_t attribute);

@@ -14,9 +14,9 @@ namespace rocemu::daemon {
 
 class NetlinkServer {
  public:
-  /// Longer requests are not answered.
+  /// The maximum size of a request. Longer requests are not answered.
   static constexpr size_t kMaxRequest = 4096;
-  /// Messages are combined up to this size; readers have space for twice as much.
+  /// The size up to which messages are combined; readers have space for twice as much.
   static constexpr size_t kDatagram = 4096;
 
   /// Throws StartError if the listening socket cannot be watched. `source` must outlive the server.

@@ -30,8 +30,8 @@ struct Request {
   uint16_t operation() const { return RDMA_NL_GET_OP(header.nlmsg_type); }
 };
 
-/// Answers one request. Each handler returns 0 or a positive errno value; its messages are sent
-/// only with 0.
+/// The answer to one request. Each handler returns 0 or a positive errno value; its messages are
+/// sent only with 0.
 class Answer {
  public:
   Answer(const Request& request, NldevSource& source) : request_(request), source_(source) {}
@@ -356,7 +356,7 @@ class Answer {
     if (has_family) message.add_attribute(attribute, bytes);
   }
 
-  /// Adds as many as fit into a message.
+  /// Adds the QPs of the SRQ, as many as fit into a message.
   void add_qps_of(NetlinkMessage& message, engine::SrqId srq) {
     constexpr size_t kMax = 100;
     const NetlinkMessage::Nest table(message, RDMA_NLDEV_ATTR_RES_QP);

@@ -1,6 +1,6 @@
 // The replies of the kernel's RDMA subsystem over netlink (<rdma/rdma_netlink.h>, "nldev"), for
-// rocemu's devices. `rdma dev`, `rdma link` and `rdma resource` use them, and libibverbs to find
-// devices.
+// rocemu's devices. `rdma dev`, `rdma link` and `rdma resource` use them, and libibverbs finds
+// devices by them.
 #pragma once
 
 #include <sys/types.h>
@@ -23,7 +23,7 @@ struct NldevClient {
   pid_t pid;
 };
 
-/// The source of the present state
+/// The source of the current state
 class NldevSource {
  public:
   virtual ~NldevSource() = default;

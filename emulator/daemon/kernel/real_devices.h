@@ -14,7 +14,7 @@ struct RealDevices {
   std::vector<SysfsFile> links;    // of the classes infiniband, infiniband_verbs and so on
   std::vector<std::string> names;  // such as "mlx5_0"
   std::vector<std::string> nodes;  // names in /dev/infiniband, without rdma_cm
-  /// The first N for which the machine has neither uverbsN nor umadN
+  /// The first number N for which the machine has neither uverbsN nor umadN
   size_t first_free_number = 0;
 };
 

@@ -121,8 +121,8 @@ RuntimeDirectory::RuntimeDirectory(std::string path, size_t device_count, size_t
   const std::string longest = device_socket(device_count - 1);
   if (longest.size() > kMaxSocketPath) {
     throw StartError(
-        fmt::format("{} is too long for a runtime directory: the path of its sockets "
-                    "may have {} bytes, and {} has {}",
+        fmt::format("{} is too long for a runtime directory: the path of a socket "
+                    "may have {} bytes, but {} has {}",
                     path_, kMaxSocketPath, longest, longest.size()));
   }
   while (!open_locked()) {
@@ -186,7 +186,7 @@ bool RuntimeDirectory::clean() {
   was_stale_ = true;
   if (!remove_contents(directory_.get())) {
     directory_.reset();
-    throw StartError("cannot remove what an earlier daemon left in " + path_);
+    throw StartError("cannot remove the files of an earlier daemon in " + path_);
   }
   return true;
 }

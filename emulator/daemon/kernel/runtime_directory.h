@@ -51,7 +51,8 @@ class RuntimeDirectory {
   /// Returns whether files of an ended daemon were removed from it.
   bool was_stale() const { return was_stale_; }
 
-  /// Removes everything, and the parent if that is a BASE and empty now. Follows no symbolic link.
+  /// Removes the directory with its contents, and the parent if that is a BASE and now empty.
+  /// Follows no symbolic link.
   void remove();
 
  private:

@@ -19,7 +19,7 @@ void SysfsFiles::add_binary(std::string path, std::string content) {
 void SysfsFiles::link(const std::string& path, const std::string& to) {
   const std::filesystem::path directory = std::filesystem::path(path).parent_path();
   std::filesystem::path relative = std::filesystem::path(to).lexically_relative(directory);
-  // The kernel's links name their target's directory, even if it is a directory above.
+  // Like the kernel's links, a link to a directory above ends with that directory's name.
   if (relative.filename() == "..") {
     relative = relative / ".." / std::filesystem::path(to).filename();
   }

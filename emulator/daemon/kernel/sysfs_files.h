@@ -13,7 +13,7 @@ struct SysfsFile {
   bool is_link = false;
 };
 
-/// Collects files.
+/// Collects the files of a tree.
 class SysfsFiles {
  public:
   /// Adds a line of text.
@@ -21,7 +21,7 @@ class SysfsFiles {
   void add_binary(std::string path, std::string content);
   /// Adds a link to another place of the tree, which is relative like the kernel's.
   void link(const std::string& path, const std::string& to);
-  /// Adds a link to a file of the machine's own, by its absolute name.
+  /// Adds a link to a file of the machine, by its absolute name.
   void link_outside(std::string path, std::string to);
   void append(std::vector<SysfsFile> files);
 

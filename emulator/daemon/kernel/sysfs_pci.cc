@@ -18,7 +18,7 @@ namespace {
 /// The vendor of QEMU's devices, with an ID that no device of that vendor has.
 constexpr uint16_t kVendor = 0x1b36, kBridge = 0xace1;
 constexpr uint32_t kPciBridge = 0x060400;
-/// The speed that a port of 100 Gbit/s needs.
+/// The link speed that a port of 100 Gbit/s needs.
 constexpr char kLinkSpeed[] = "8.0 GT/s PCIe";
 constexpr uint16_t kLinkSpeedCode = 3, kLinkWidth = 16;
 constexpr char kDevices[] = "bus/pci/devices";

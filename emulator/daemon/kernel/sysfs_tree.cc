@@ -20,7 +20,7 @@
 namespace rocemu::daemon {
 namespace {
 
-// "0200:00ff:fe00:0001"
+// Returns "0200:00ff:fe00:0001".
 std::string guid_text(uint64_t guid) {
   return fmt::format("{:04x}:{:04x}:{:04x}:{:04x}", guid >> 48 & 0xffff, guid >> 32 & 0xffff,
                      guid >> 16 & 0xffff, guid & 0xffff);

@@ -22,7 +22,7 @@ class MappingChanges {
   /// Takes the memory that the client writes and shares with the daemon.
   void share(const abi::MappingChanges& changes) { shared_ = &changes; }
 
-  /// Returns whether find() can return something. Cheap.
+  /// Returns whether find() can return something. This is a cheap check.
   bool may_be_any() const {
     return shared_ != nullptr &&
            (!known_.empty() || shared_->count.load(std::memory_order_acquire) != seen_);

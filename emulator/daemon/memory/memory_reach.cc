@@ -16,7 +16,7 @@
 namespace rocemu::daemon {
 namespace {
 
-/// Far below the maximum of one system call, 2 GiB.
+/// The maximum of one call, far below the system's maximum of 2 GiB.
 constexpr uint64_t kMaxBytesPerCall = uint64_t{1} << 30;
 
 /// A program may poll the last bytes of a WRITE, and assume that the other bytes have arrived

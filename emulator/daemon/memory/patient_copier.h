@@ -20,7 +20,7 @@ class PatientCopier {
   /// program, which may have several copiers. Returns null if no thread or descriptor is left.
   static std::unique_ptr<PatientCopier> start(const MemoryReach& reach, int returned,
                                               std::shared_ptr<WaitAllowance> allowance);
-  /// The thread ends by itself when its call has returned.
+  /// The thread ends by itself when its current call has returned.
   ~PatientCopier();
 
   /// Returns MemoryResult::kNotYet if the call takes longer than the allowance, or if the previous

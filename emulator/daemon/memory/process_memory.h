@@ -31,14 +31,15 @@ class ProcessMemory {
 
   ProcessMemory();
 
-  /// See MemoryReach; with kNone the memory cannot be accessed, and the client is not added.
+  /// Adds a client. See MemoryReach; if the way is kNone, the memory cannot be accessed, and the
+  /// client is not added.
   Way add(engine::ClientId client, pid_t pid, UniqueFd mem_file, bool prefer_mem_file = false);
   void remove(engine::ClientId client);
 
-  /// From now on an access to its memory may return MemoryResult::kNotYet. Returns 0 or an errno
-  /// value.
+  /// Declares that from now on an access to the client's memory may return MemoryResult::kNotYet.
+  /// Returns 0 or an errno value.
   int expect_waits(engine::ClientId client);
-  /// Returns whether memory of some client is waited for.
+  /// Returns whether an access to some client's memory has not finished.
   bool waits() const;
   /// Returns an eventfd that becomes readable when memory may have been provided; -1 if the system
   /// has none.
@@ -67,14 +68,15 @@ class ProcessMemory {
   /// `index`-th.
   uint8_t attach_payload(engine::ClientId client, const abi::Cqe& cqe, engine::CqId cq,
                          uint32_t index);
-  /// All completions of the step were added: writes the remaining payload.
+  /// Writes the remaining payload after all completions of the step were added.
   void flush_unattached();
 
   /// Sets the memory in which the client reports changes of its mappings.
   void watch_mappings(engine::ClientId client, const abi::MappingChanges& changes);
   /// Notes that the client is about to register these bytes.
   void on_registration(engine::ClientId client, uint64_t address, uint64_t length);
-  /// While a request of a client is executed, its memory is only probed: no message uses it.
+  /// Sets whether messages use memory. They do not while a request of a client is executed: then
+  /// its memory is only probed.
   void expect_messages(bool expects) { expects_messages_ = expects; }
 
   /// Takes memory that the client shares with the daemon.
@@ -85,8 +87,8 @@ class ProcessMemory {
   /// Writes the payload beside completions that the client has not taken: the client is about to
   /// deregister the memory, or to lose the completions.
   void withdraw_payload(engine::ClientId client);
-  /// Writes the payload that is beside completions since before the last call: its program polls
-  /// late, and may read the memory in the meantime.
+  /// Writes the payload that has been beside completions since before the last call: the program
+  /// polls late, and may read the memory in the meantime.
   void write_untaken();
   /// Returns whether write_untaken() may have payload to write.
   bool is_any_untaken() const { return !untaken_.empty(); }

@@ -67,9 +67,9 @@ class ReceivedPayload {
     withdraw_where([&](const Place& place) { return ranges.empty() || overlaps(place, ranges); },
                    write);
   }
-  /// The same for payload that was in slots at the last call too. Returns whether there is more to
-  /// write later. Payload that the client is copying at this moment, and later payload, is left to
-  /// the client.
+  /// Does the same for payload that was already in slots at the last call. Returns whether there is
+  /// more to write later. Payload that the client is copying at this moment, and later payload, is
+  /// left to the client.
   template <class Writer>
   bool withdraw_untaken(Writer write) {
     sort_outstanding();
@@ -107,7 +107,7 @@ class ReceivedPayload {
   };
   static constexpr size_t kMaxMessages = 64;
 
-  /// In the order of arrival
+  /// Withdraws the payload of the slots for which `which` returns true, in the order of arrival.
   template <class Which, class Writer>
   void withdraw_where(Which which, Writer write) {
     sort_outstanding();
@@ -120,8 +120,9 @@ class ReceivedPayload {
     });
     if (outstanding_.empty() && messages_.empty()) reset_bounds();
   }
-  /// Payload of one CQ is taken in order, that of several CQs in any order: if two messages are for
-  /// the same memory, the later one must remain there.
+  /// Withdraws older payload of other CQs for the same memory. Programs take the payload of one CQ
+  /// in order, but that of several CQs in any order: if two messages are for the same memory, the
+  /// later one must remain there.
   template <class Writer>
   void settle_other_cqs(const Message& message, engine::CqId cq, Writer write) {
     if (!outstanding_.empty() && places_[outstanding_.back()].cq != cq) has_several_cqs_ = true;

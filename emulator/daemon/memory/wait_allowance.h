@@ -17,8 +17,8 @@ class WaitAllowance {
   static constexpr Duration kMost = std::chrono::milliseconds(20);
   /// The budget for consecutive calls.
   static constexpr Duration kBudget = std::chrono::milliseconds(100);
-  /// The limit for one call when the budget is used up: a call on present memory takes less, and
-  /// must be able to succeed.
+  /// The limit for one call when the budget is used up. A call on memory that is present takes
+  /// less, and must be able to succeed.
   static constexpr Duration kLeast = std::chrono::milliseconds(1);
   /// The budget grows by this fraction of the time that passes.
   static constexpr int kRefill = 20;

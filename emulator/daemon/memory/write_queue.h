@@ -27,13 +27,14 @@ class WriteQueue {
     return to.size() > kMaxRanges - ranges_.size() || bytes_.size() + kMaxLength > kMaxBytes;
   }
   void add(std::span<const engine::RemoteRange> to, std::span<const std::span<const uint8_t>> from);
-  /// Must be checked before some of the bytes are written.
+  /// Returns whether the queue has writes to some of these bytes. Must be checked before the bytes
+  /// are written.
   bool overlaps(std::span<const engine::RemoteRange> ranges) const;
   /// Carries out all writes, in order.
   void flush(const MemoryReach& reach, MemoryReach::Scratch& scratch);
 
  private:
-  /// Copying more costs as much as a system call.
+  /// The maximum length of a write in the queue: copying more costs as much as a system call.
   static constexpr uint64_t kMaxLength = 4096;
   static constexpr size_t kMaxBytes = 65536;
   static constexpr size_t kMaxRanges = 64;

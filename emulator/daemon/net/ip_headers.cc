@@ -14,7 +14,8 @@ namespace {
 
 /// The longest IPv4 header, a UDP header, and the beginning of the payload.
 constexpr uint32_t kCopied = 60 + 8 + 12;
-/// More than the UDP socket can hold: the headers of packets that it had no space for are dropped.
+/// The maximum number of packets, which is more than the UDP socket can hold. Headers of packets
+/// for which the socket had no space are dropped.
 constexpr size_t kMaxPackets = 1 << 14;
 constexpr size_t kAtOnce = 64;
 constexpr int kSocketBuffer = 8 << 20;
@@ -106,7 +107,7 @@ std::optional<IpHeaders::Header> IpHeaders::take(const wire::IpAddress& src, uin
   header.identification = static_cast<uint16_t>(header.identification + found->pieces);
   ++found->pieces;
   found->left -= size;
-  // Packets of one source arrive in order: the UDP socket had no space for the earlier ones.
+  // Packets of one source arrive in order, so the UDP socket had no space for the earlier ones.
   auto end = found->left == 0 ? std::next(found) : found;
   packets_.erase(std::remove_if(packets_.begin(), end,
                                 [&](const Packet& packet) {

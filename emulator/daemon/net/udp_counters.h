@@ -1,5 +1,5 @@
-// The counters of a device on UDP beside the engine's: how often the system did not send or keep a
-// frame, by reason. Names are part of the user interface (`rocemu show --json`).
+// The counters of a device on UDP, in addition to the engine's: how often the system did not send
+// or keep a frame, by reason. Their names are part of the user interface (`rocemu show --json`).
 #pragma once
 
 #include <cstdint>

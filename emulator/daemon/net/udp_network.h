@@ -38,7 +38,8 @@ class UdpNetwork : public Network, public NetworkPort {
   bool receive(engine::Instant now) override;
   bool flush(engine::Instant now) override;
   bool holds_back() const override;
-  /// A wire is busy: inputs that would cause more frames must wait until there is space.
+  /// Returns whether a wire is busy. Then inputs that would cause more frames must wait until there
+  /// is space.
   bool is_congested() const override;
 
   bool is_up(engine::DeviceIndex device) const;

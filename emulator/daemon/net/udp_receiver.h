@@ -29,8 +29,9 @@ ReceiveBuffersPointer make_receive_buffers();
 
 class UdpReceiver {
  public:
-  /// Called before the first burst of datagrams that arrived together: by then everything has been
-  /// handled that a peer waited for before it sent, such as a posted receive.
+  /// Called before the first burst of datagrams that arrived together. A peer may have waited for
+  /// an action before it sent them, such as a posted receive; all such actions have been handled by
+  /// then.
   using Arrived = std::function<void()>;
   using Take = std::function<void(std::span<const engine::ReceivedFrame>)>;
 
@@ -45,7 +46,7 @@ class UdpReceiver {
   UdpReceiver& operator=(const UdpReceiver&) = delete;
   ~UdpReceiver() { count_overruns(); }
 
-  /// The maximum number for one system call. If as many arrived, there may be more.
+  /// The maximum number of datagrams for one system call. If as many arrived, there may be more.
   static constexpr size_t kMaxDatagrams = 8;
   /// Passes on what has arrived. Returns the number of datagrams.
   size_t receive(ReceiveBuffers& buffers, const Arrived& arrived, const Take& take);

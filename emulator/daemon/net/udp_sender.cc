@@ -32,7 +32,7 @@ constexpr size_t kMaxBytes = 65535 - wire::Ipv4Header::kSize - wire::UdpHeader::
 /// The time for which acknowledgements wait: a program that polls posts its reply sooner, and
 /// sending acknowledgements separately takes longer.
 constexpr engine::Duration kCompanyTime = std::chrono::nanoseconds(1'500);
-/// More acknowledgements than this do not wait.
+/// The maximum number of acknowledgements that wait.
 constexpr size_t kMaxHeld = 4;
 /// After this number of unsuccessful waits in a row, only one of kSeldom acknowledgements waits,
 /// to detect a program that starts to reply.
@@ -246,7 +246,7 @@ int UdpSender::send(UdpSendSocket& socket, std::span<const Bundle> bundles) {
   return sent < 0 ? -errno : sent;
 }
 
-/// Returns -1, or the socket to wait for.
+/// Sends the next datagrams. Returns -1, or the socket to wait for.
 int UdpSender::send_next(bool only_full) {
   std::array<Bundle, kMaxBundles> bundles;
   size_t count = find_bundles(only_full, bundles);
@@ -271,7 +271,7 @@ int UdpSender::send_next(bool only_full) {
       continue;
     }
     if (!std::exchange(again, true) && socket != nullptr) {
-      // It may be the error of an earlier datagram, which a read of the socket's errors clears.
+      // The error may belong to an earlier datagram; reading the socket's errors clears it.
       const uint64_t before = counters_.icmp_errors;
       read_errors(socket->fd.get());
       if (counters_.icmp_errors != before) continue;
@@ -282,7 +282,7 @@ int UdpSender::send_next(bool only_full) {
   }
 }
 
-/// The next frames are built in these buffers, which are in the caches.
+/// Releases frames, whose buffers are in the caches and will be used for the next frames.
 void UdpSender::done_with(size_t count) {
   for (size_t i = 0; i < count; ++i) queue_[next_++] = {};
 }

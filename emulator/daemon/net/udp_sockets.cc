@@ -17,8 +17,9 @@
 namespace rocemu::daemon {
 namespace {
 
-/// More than the system permits by default, which limits it (net.core.rmem_max and wmem_max): a
-/// burst must wait in the buffer while the daemon has no processor.
+/// The requested buffer size of a socket: a burst must wait in the buffer while the daemon has no
+/// processor. It exceeds the default limits of the system (net.core.rmem_max and wmem_max), which
+/// reduce it.
 constexpr int kSocketBuffer = 8 << 20;
 
 bool set(int fd, int level, int option, int value) {
@@ -31,7 +32,7 @@ UniqueFd open_socket(bool is_v4) {
   if (!fd) fail_start("cannot open a UDP socket", errno);
   if (is_v4) {
     set(fd.get(), IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
-    // An address may be added and removed, or not be usable yet (IPv6's duplicate detection).
+    // Allows addresses that are added later, or are not usable yet (IPv6's duplicate detection).
     set(fd.get(), IPPROTO_IP, IP_FREEBIND, 1);
   } else {
     set(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, 1);
@@ -185,7 +186,7 @@ UniqueFd open_group_socket(const wire::IpAddress& group, const NetworkInterface&
   const bool is_v4 = group.is_v4();
   UniqueFd fd = open_socket(is_v4);
   make_receiver(fd.get(), is_v4, !(strict_icrc && is_v4));
-  // Several daemons of one host may be members.
+  // Several daemons of one host may be members of the group.
   set(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
   if (!bind_to(fd.get(), group, wire::kRoceUdpPort, interface)) return {};
   bool joined;

@@ -24,7 +24,7 @@ struct UdpSendSocket {
   int traffic_class = -1;  // not set yet
   int hop_limit = -1;
 
-  /// Returns false with errno set if the system refuses.
+  /// Sets the values. Returns false with errno set if the system refuses.
   bool set_headers(bool is_v4, uint8_t traffic_class, uint8_t hop_limit);
 };
 

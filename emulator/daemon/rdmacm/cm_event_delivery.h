@@ -1,6 +1,6 @@
 // The events of one rdma_cm event channel: messages on its socket, in order. A socket holds a
-// limited number of unread messages; further ones wait here. No report says which events the
-// program has read: these are the events that were sent and cannot be taken back.
+// limited number of unread messages; further ones wait here. The program does not report which
+// events it has read: these are the events that were sent and cannot be taken back.
 #pragma once
 
 #include <cstddef>
@@ -46,7 +46,7 @@ class CmEvents {
   /// Removes the count and returns it, for the channel to which the id's events move, if any.
   Reported take_reported(uint32_t id);
   void put_reported(uint32_t id, Reported reported);
-  /// The same for one group, which no longer counts for its id.
+  /// Does the same for one group, which no longer counts for its id.
   uint32_t take_reported_of_group(uint32_t group);
 
  private:

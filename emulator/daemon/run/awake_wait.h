@@ -11,13 +11,15 @@ namespace rocemu::daemon {
 
 struct AwakeConstants {
   using Duration = std::chrono::nanoseconds;
-  /// The time that it takes to fall asleep and to be woken: a longer spin costs more than a sleep.
+  /// The longest spin: the time that it takes to fall asleep and to be woken. A longer spin costs
+  /// more than a sleep.
   Duration longest = std::chrono::microseconds(50);
-  /// A thread that has its turn for longer than this computes, or waits for a processor, which the
-  /// daemon must not keep. The value is larger than the cost of a sleep and a wake-up.
+  /// The length of a long turn. A thread that has its turn for longer computes, or waits for a
+  /// processor, which the daemon must not keep. The value is larger than the cost of a sleep and a
+  /// wake-up.
   Duration long_turn = std::chrono::microseconds(300);
-  /// After such a long turn the daemon sleeps at once for this number of times its length; a time
-  /// slice of other threads is some milliseconds.
+  /// The factor for the time after a long turn in which the daemon sleeps without spinning,
+  /// relative to the turn's length. A time slice of other threads is some milliseconds.
   int pause = 8;
   Duration longest_pause = std::chrono::seconds(1);
 };

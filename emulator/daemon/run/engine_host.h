@@ -33,7 +33,7 @@ class EngineHost : public EnginePort {
   /// Passes on one burst, which is one step.
   void receive(std::span<const engine::ReceivedFrame> frames);
 
-  /// From now on nothing is recorded or captured, because further inputs do not belong to the run.
+  /// Ends recording and capturing, because further inputs do not belong to the run.
   void end_record();
 
   void submit(const engine::Input& input) override;
@@ -51,7 +51,7 @@ class EngineHost : public EnginePort {
   /// round calls this.
   std::optional<engine::Instant> next_deadline();
 
-  /// From now on writes violations of the sanitizer's rules to that directory.
+  /// Starts to write violations of the sanitizer's rules to that directory.
   void keep_findings(const std::string& directory);
 
   /// Returns the number of inputs except ticks, modulo 2^32: the actions of programs, and of users

@@ -39,20 +39,20 @@ class OutputDelivery {
         clock_(clock),
         capture_(capture) {}
 
-  /// Without a network, frames to addresses outside the fabric are dropped. It must outlive its
-  /// use.
+  /// Connects the network, which must outlive its use. Without one, frames to addresses outside the
+  /// fabric are dropped.
   void connect(Network& network) { network_ = &network; }
-  /// From now on frames that leave captured ports of a simulated network are written. The writers
-  /// outlive this.
+  /// Starts to write the frames that leave captured ports of a simulated network. The writers must
+  /// outlive this object.
   void capture_ports(std::span<const std::unique_ptr<capture::PcapWriter>> captures) {
     port_captures_ = captures;
   }
-  /// From now on nothing is captured.
+  /// Ends the capture.
   void end_capture() {
     capture_ = nullptr;
     port_captures_ = {};
   }
-  /// From now on keeps the latest frames and completions.
+  /// Starts to keep the latest frames and completions.
   void keep_recent() { recent_.emplace(); }
   /// Returns null without keep_recent().
   const RecentEvents* recent() const { return recent_ ? &*recent_ : nullptr; }
@@ -61,11 +61,11 @@ class OutputDelivery {
     device_changed_ = std::move(callback);
   }
 
-  /// From now on clients see outputs only when release_outputs() is called, all at the same time,
-  /// or in a reply. So no client runs ahead of the others during their turns. Each release begins a
-  /// round.
+  /// Starts to hold outputs: clients see them only when release_outputs() is called, all at the
+  /// same time, or in a reply. So no client runs ahead of the others during their turns. Each
+  /// release begins a round.
   void hold_outputs() { holding_ = true; }
-  /// Returns whether there were any outputs.
+  /// Releases the held outputs. Returns whether there were any.
   bool release_outputs();
 
   /// Delivers or holds these outputs.

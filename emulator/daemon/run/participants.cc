@@ -180,7 +180,7 @@ void Participants::answer(Process& process) {
       access(fmt::format("/proc/{}/task/{}", process.pid, hello.tid).c_str(), F_OK) != 0)
     return refuse(process);
   if (number == abi::TurnsHello::kNoSlot) {
-    // Its parent announced it, or it was another program before.
+    // The parent of the process announced it, or the process executed another program before.
     const auto count = static_cast<uint32_t>(used_slots(table_).size());
     for (uint32_t i = 0; i < count && number == abi::TurnsHello::kNoSlot; ++i) {
       const ThreadSlot& slot = table_.slots[i];
@@ -244,8 +244,8 @@ void Participants::go_on_as_before(pid_t pid) {
 }
 
 void Participants::answer_waiting() {
-  // Processes are answered in the order of their pids, which does not depend on a race; there is no
-  // better order. After the largest pid come small ones.
+  // Processes are answered in the order of their pids, because that does not depend on a race.
+  // After the largest pid, numbers start again with small ones.
   std::vector<Process*> waiting;
   for (const auto& process : processes_) {
     if (process->hello) waiting.push_back(process.get());

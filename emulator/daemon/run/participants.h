@@ -65,7 +65,7 @@ class Participants {
   /// Returns whether, since the latest call, an action woke threads outside of their turns.
   bool take_unsettled() { return std::exchange(unsettled_, false); }
 
-  /// Returns whether the process that the ancestor started, to which the run belongs, has ended.
+  /// Returns whether the command of the run, which the ancestor started, has ended.
   bool has_command_ended() const { return command_ended_; }
 
  private:

@@ -1,8 +1,8 @@
-// Whether all threads of some processes were asleep at one instant.
+// Checks whether all threads of some processes were asleep at one instant.
 //
 // Each thread is checked twice. If it was asleep both times and was not switched in between, it was
-// asleep all the time; and between the end of the first check of all threads and the beginning of
-// the second there is an instant at which all of them were.
+// asleep all the time. Then there is an instant, between the end of the first check of all threads
+// and the beginning of the second, at which all of them were asleep.
 //
 // "State: S" alone does not prove that a thread sleeps: a thread sets this state before it checks
 // whether it must sleep, and wait4(2) reaps a child in this state. The second check therefore also
@@ -48,8 +48,8 @@ class Quiescence {
   std::string give_up_on_running(bool all);
   void begin_wait();
 
-  /// Returns whether every thread that was not asleep then has had the processor for that time
-  /// since the first such call in this wait.
+  /// Returns whether each of the threads that were not asleep at the latest is_quiet() has had the
+  /// processor for that time since the first such call in this wait.
   bool everyone_had(std::chrono::nanoseconds time);
 
  private:

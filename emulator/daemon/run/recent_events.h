@@ -16,7 +16,7 @@ class RecentEvents {
   void add(const engine::FrameTrace& trace);
   void add(engine::Instant at, const engine::Completion& completion);
 
-  /// Returns one line for each, the oldest first.
+  /// Returns one line for each frame, the oldest first.
   std::vector<std::string> frames() const;
   std::vector<std::string> completions() const;
 

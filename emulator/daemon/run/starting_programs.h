@@ -1,4 +1,4 @@
-// Whether a process that takes no turns will soon take them: it has started to execute a program
+// Detects a process that takes no turns yet, but soon will: it has started to execute a program
 // into which the library of turns is loaded, and the library has not joined yet. Until then the
 // process can sleep for as long as the disk or network with its files takes.
 #pragma once
@@ -7,8 +7,8 @@
 
 namespace rocemu::daemon {
 
-/// Also returns false if the process cannot be examined, or is traced: its tracer may wait for a
-/// turn.
+/// Returns whether the process is about to join. Returns false if the process cannot be examined,
+/// or is traced: its tracer may wait for a turn.
 bool is_about_to_join(pid_t process);
 
 }  // namespace rocemu::daemon

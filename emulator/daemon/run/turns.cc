@@ -62,7 +62,7 @@ Nanoseconds processor_time_of(const ThreadSlot& slot) {
   return Nanoseconds(std::strtoll(text.c_str(), nullptr, 10));
 }
 
-/// Returns false even if the process is a zombie of which only its parent has not taken note.
+/// Returns whether the process is alive. A zombie that its parent has not reaped is not alive.
 bool is_alive(pid_t process) {
   const std::string state =
       proc::field_of(proc::contents_of(proc::directory_of(process) + "/status"), "State");

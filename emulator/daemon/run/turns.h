@@ -56,16 +56,16 @@ class Turns {
 
   /// Begins a round of turns. With `is_quiet`, it begins only because the time of polls is over.
   void begin_round(bool is_quiet);
-  /// Returns when no thread outside of the turns runs.
+  /// Waits until no thread outside of the turns runs.
   void settle(const MustStop& must_stop);
   /// Returns the threads that wait for a turn.
   std::span<const schedule::Thread> threads();
-  /// Gives the turn of that step. Returns when the thread has returned it, or lost it.
+  /// Gives the turn of that step, and waits until the thread has returned it, or lost it.
   schedule::Turn give_turn(const schedule::Step& step, const MustStop& must_stop);
-  /// Returns whether a process has come or gone since the last call.
+  /// Returns whether a process has started or ended since the last call.
   bool take_changed() { return participants_->take_changed(); }
 
-  /// Returns whether a process came, went or has a request, or runs without turns.
+  /// Returns whether a process has started, ended, sent a request, or runs without turns.
   bool has_news();
   /// Returns whether a thread spins and therefore sees writes to memory, of which the daemon is not
   /// notified.
@@ -82,10 +82,10 @@ class Turns {
   /// Returns whether there has been a program. Until then no thread waits, and nothing can hang.
   bool has_seen_programs() const { return !everybody_.processes().empty() || !looked_at_.empty(); }
 
-  /// Returns whether the process that the ancestor started, to which the run belongs, has ended as
-  /// of the latest round of turns.
+  /// Returns whether the command of the run, which the ancestor started, had ended at the latest
+  /// round of turns.
   bool has_command_ended() const { return participants_->has_command_ended(); }
-  /// The same, by the kernel's information at this moment.
+  /// Returns the same, according to the kernel at this moment.
   bool look_whether_command_ended();
 
  private:

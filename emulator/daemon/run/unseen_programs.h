@@ -13,10 +13,11 @@ namespace rocemu::daemon {
 
 class UnseenPrograms {
  public:
-  /// `rocemu run` reports the program that the ancestor started itself, since it knew of it before.
+  /// Does not report the command that the ancestor started, because `rocemu run` reports it.
   explicit UnseenPrograms(std::optional<pid_t> ancestor) : ancestor_(ancestor) {}
 
-  /// Cheap for a process that still executes the same program as at the latest check.
+  /// Checks the process. This is cheap for a process that still executes the same program as at the
+  /// latest check.
   void look_at(pid_t process);
 
  private:

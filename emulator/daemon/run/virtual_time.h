@@ -37,10 +37,10 @@ class VirtualTime {
   /// Returns the time since which the run hangs, if it hangs now.
   engine::Instant hangs_since() const { return scheduler_.hangs_since(clock_.now()); }
 
-  /// Returns when `stopping` is true.
+  /// Runs until `stopping` is true.
   void run(const bool& stopping);
-  /// Handles the data that arrived on the sockets. The doorbells that were rung before an item are
-  /// handled before it.
+  /// Handles the data that arrived on the sockets. Before each item, handles the doorbells that
+  /// were rung before it.
   void serve();
 
  private:

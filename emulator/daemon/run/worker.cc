@@ -126,8 +126,8 @@ void Worker::serve(const bool& stopping, bool busy_poll) {
       if (busy_poll && rest.is_idle(began)) do_before_sleep(began);
       last_poll = began;
     }
-    // Arrived frames are older than any timer that has expired by now. While the medium is busy,
-    // the NIC sends no frames.
+    // First receive: arrived frames are older than any timer that has expired by now. While the
+    // medium is busy, the NIC sends no frames.
     worked |= medium_ != nullptr && medium_->receive(began);
     if (medium_ == nullptr || !medium_->is_congested()) {
       worked |= sessions_.pump();

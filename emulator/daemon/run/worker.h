@@ -22,7 +22,7 @@ class Worker {
  public:
   /// Returns null if nothing is recorded.
   using MakeRecording = std::function<std::unique_ptr<journal::Recording>(engine::HostMemory&)>;
-  /// Further work for the files that are written
+  /// Additional work for the files that are written
   struct Files {
     std::function<void()> check = [] {};  // called from time to time
     std::function<void()> flush = [] {};  // called before a sleep
@@ -32,7 +32,7 @@ class Worker {
   Worker(const engine::FabricConfig& fabric, const Clock& clock, capture::PcapWriter* capture,
          const MakeRecording& make_recording, Files files);
 
-  /// Without a network no frame arrives or leaves. It must outlive run().
+  /// Connects the network, which must outlive run(). Without a network no frame arrives or leaves.
   void connect(NetworkPort& medium) { medium_ = &medium; }
 
   /// Serves clients on the real clock until `stopping` is set. With `busy_poll` the daemon never
@@ -53,7 +53,7 @@ class Worker {
   bool poll(std::optional<engine::Duration> timeout) { return loop_.wait(timeout) > 0; }
   void serve(const bool& stopping, bool busy_poll);
   void sleep(const bool& stopping);
-  /// See ProcessMemory.
+  /// Writes payload that programs have not taken (see ProcessMemory).
   void write_untaken(engine::Instant now);
   /// Does work that can wait until nothing else arrives. Returns the time until there is more such
   /// work, if it is known.
@@ -62,7 +62,7 @@ class Worker {
   /// the time until it will. If few objects were destroyed, it waits until nothing of them is left
   /// to end, such as the timewait of connections.
   std::optional<engine::Duration> give_memory_back(engine::Instant now, bool is_idle);
-  /// The same while very many objects are being destroyed, and after that.
+  /// Does the same while very many objects are being destroyed, and after that.
   void give_memory_back_in_parts(engine::Instant now);
 
   const Clock& clock_;
@@ -78,7 +78,7 @@ class Worker {
   NetworkPort* medium_ = nullptr;
   engine::Instant looked_for_untaken_{};
   bool releasing_ = false;  // very many objects
-  // Since memory was last returned:
+  // The events since memory was last returned:
   bool somebody_left_ = false;
   uint64_t destroyed_before_ = 0;  // objects until then
   engine::Instant gave_back_{};

@@ -46,17 +46,17 @@ class Adversary final : public DeliveryHold {
   std::optional<Instant> next_deadline() const;
   bool is_idle() const;
 
-  /// A packet is about to be processed; `end_packet` must follow.
+  /// Must be called before a packet is processed, and end_packet() after that.
   void begin_packet(const QueuePair& qp, const wire::OpcodeInfo& info);
   void end_packet() { memory_.end(); }
 
-  /// The client calls a verb that may end the use of memory, QPs or CQs: everything that is held
-  /// back for it is delivered.
+  /// Delivers everything that is held back for the client, because it calls a verb that may end the
+  /// use of memory, QPs or CQs.
   void settle(ClientId client, CompletionDelivery& completions, EventDelivery& events);
-  /// The connection manager notifies a program. IBTA vol 1, 12.9: the bytes that a peer wrote
-  /// before it disconnected are visible.
+  /// Writes all pending bytes when the connection manager notifies a program. IBTA vol 1, 12.9: the
+  /// bytes that a peer wrote before it disconnected are visible.
   void settle_memory() { memory_.pending().place_all(); }
-  /// The client has ended.
+  /// Discards everything for a client that has ended.
   void drop(ClientId client);
 
   /// Returns whether a packet of the QP's WQE may be read from memory now. Otherwise the QP is
@@ -66,7 +66,7 @@ class Adversary final : public DeliveryHold {
   /// the QP is woken to read it again.
   bool takes_response(const QueuePair& qp, const Response& response,
                       std::span<const std::span<uint8_t>> data);
-  /// Returns whether it is too early to read that data again.
+  /// Returns whether it is too early to read the data of the response again.
   bool awaits_response(const QueuePair& qp, const Response& response) const;
   /// Returns the earliest time at which an acknowledgement that the QP makes now may be sent, when
   /// the QP is woken; Instant{} if the class `order` is not enabled.
@@ -85,7 +85,7 @@ class Adversary final : public DeliveryHold {
 
  private:
   void wake_at(QpNumber qp, Instant at);
-  /// Returns a delay of the class `order` for what `describe` names.
+  /// Returns a delay of the class `order`. `describe` returns the name of the delayed action.
   template <class Describe>
   Duration delay(Describe describe);
   void deliver(const std::vector<HeldCompletion>& held, CompletionDelivery& completions);

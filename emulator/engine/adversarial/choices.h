@@ -39,7 +39,8 @@ class Choices {
   uint64_t number_ = 0;
 };
 
-/// The choices of the classes that have them. All of the class `undefined` is always done.
+/// The choices of the classes that have some. The class `undefined` has none: all of its effects
+/// always occur.
 struct AllChoices {
   AllChoices(const FabricConfig& config, Step& step);
   Choices placement, late_read, order, atomicity, relaxed;

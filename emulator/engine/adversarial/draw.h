@@ -34,7 +34,7 @@ class Draw {
     constexpr std::array<int64_t, 4> kUs = {1, 10, 100, 1000};
     return std::chrono::microseconds(kUs[below(kUs.size())]);
   }
-  /// The same up to kLongestResponse.
+  /// Returns 1 us to kLongestResponse in the same way.
   Duration response_delay() {
     constexpr std::array<int64_t, 3> kUs = {1, 10, 50};
     return std::chrono::microseconds(kUs[below(kUs.size())]);

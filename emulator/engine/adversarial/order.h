@@ -53,17 +53,17 @@ class Order {
   /// probability of one half.
   bool drops_acknowledgement() { return acknowledgements_.one_in(2); }
 
-  /// Keeps it until its time, or until the time of the previous one in the same work queue.
+  /// Keeps the completion until its time, or until that of the previous one in the same work queue.
   void keep(HeldCompletion held);
   void keep(HeldEvent held);
   bool holds_queue(const abi::Cqe& cqe) const;
   bool empty() const { return completions_.empty() && events_.empty(); }
 
-  /// Returns those that are due, and all those of a client.
+  /// Returns the completions that are due, and all completions of a client.
   std::vector<HeldCompletion> take_completions(Instant now, std::optional<ClientId> of = {});
   std::vector<HeldEvent> take_events(Instant now, std::optional<ClientId> of = {});
   std::optional<Instant> next_due() const;
-  /// Discards those of a client that has ended.
+  /// Discards the completions and events of a client that has ended.
   void drop(ClientId client);
 
  private:

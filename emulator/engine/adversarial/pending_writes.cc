@@ -9,7 +9,7 @@
 namespace rocemu::engine::adversarial {
 namespace {
 
-/// If more writes or bytes than these are pending, all of them are written.
+/// The limits of pending writes and bytes. If one is exceeded, all of them are written.
 constexpr size_t kMaxPending = 256;
 constexpr size_t kMaxPendingBytes = size_t{16} << 20;
 

@@ -16,7 +16,8 @@
 
 namespace rocemu::engine::adversarial {
 
-/// The messages that a QP receives as a responder, or as a requester, which have an order
+/// A series of messages that have an order: those that a QP receives as a responder, or those that
+/// it receives as a requester
 struct Stream {
   QpNumber qp;
   bool is_requester = false;
@@ -58,7 +59,7 @@ class PendingWrites {
   std::optional<Instant> next_due() const;
   /// Returns when the last byte of the stream will be written: `now` if none is pending.
   Instant end_of(const Stream& stream, Instant now) const;
-  /// The same for bytes for which a later WRITE waits.
+  /// Returns when the bytes for which a later WRITE waits will be written.
   Instant ordered_end_of(const Stream& stream, Instant now) const;
 
  private:

@@ -21,8 +21,8 @@ class FramePool;
 
 class Frame {
  public:
-  /// Ethernet 14, IPv6 40, UDP 8, BTH 12, largest extension headers 4+16+4+28, payload 4096, pad 3,
-  /// ICRC 4, rounded up.
+  /// The size of Ethernet 14, IPv6 40, UDP 8, BTH 12, largest extension headers 4+16+4+28, payload
+  /// 4096, pad 3 and ICRC 4, rounded up.
   static constexpr size_t kCapacity = 4096 + 192;
 
   Frame() = default;
@@ -89,7 +89,7 @@ class Frame {
   Buffer* buffer_ = nullptr;
 };
 
-/// Must outlive its frames. Grows on demand and never shrinks.
+/// The buffers of frames. Must outlive its frames. Grows on demand and never shrinks.
 class FramePool {
  public:
   FramePool() = default;

@@ -38,9 +38,9 @@ class HostMemory {
   virtual MemoryResult read(ClientId client, std::span<const RemoteRange> from,
                             std::span<const std::span<uint8_t>> to) = 0;
 
-  /// The same as read(), from byte `offset` on, for a message that the client also put into that
-  /// slot when it posted (abi::SendSlots): both have the same contents as long as the message is
-  /// not complete.
+  /// Does the same as read(), from byte `offset` on, for a message that the client also put into
+  /// that slot when it posted (abi::SendSlots). Both have the same contents as long as the message
+  /// is not complete.
   virtual MemoryResult read_posted(ClientId client, uint32_t slot, uint64_t offset,
                                    std::span<const RemoteRange> from,
                                    std::span<const std::span<uint8_t>> to) {
@@ -53,15 +53,16 @@ class HostMemory {
   virtual MemoryResult write(ClientId client, std::span<const RemoteRange> to,
                              std::span<const std::span<const uint8_t>> from) = 0;
 
-  /// The same as write(), for memory that existed when it was registered and counts as pinned:
+  /// Does the same as write(), for memory that existed when it was registered and counts as pinned:
   /// memory that no longer exists is not a fault. The bytes may be written after the step.
   virtual MemoryResult write_soon(ClientId client, std::span<const RemoteRange> to,
                                   std::span<const std::span<const uint8_t>> from) {
     return write(client, to, from);
   }
 
-  /// The same as write_soon(), for a message that the QP receives whole, or its first or next part,
-  /// and that completes in this step: the bytes may be written when the completion is taken.
+  /// Does the same as write_soon(), for a message that the QP receives whole, or for its first or
+  /// next part, if the message completes in this step. The bytes may be written when the completion
+  /// is taken.
   virtual MemoryResult write_received(ClientId client, QpNumber qp, bool is_first,
                                       std::span<const RemoteRange> to,
                                       std::span<const std::span<const uint8_t>> from) {

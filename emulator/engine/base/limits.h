@@ -6,9 +6,9 @@
 
 namespace rocemu::engine {
 
-// The number of objects of one client, each of which can have that many: docs/limits.md shows that
-// all of them can be created, and their cost. The limits are no larger than a machine with 2 GiB of
-// memory can support.
+// The maximum numbers of objects of one client. docs/limits.md shows that a client can create all
+// of them, and their cost. The limits are no larger than a machine with 2 GiB of memory can
+// support.
 inline constexpr uint32_t kMaxQps = 131072;
 inline constexpr uint32_t kMaxSrqs = 131072;
 inline constexpr uint32_t kMaxCqs = 262144;

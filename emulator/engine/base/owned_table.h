@@ -1,5 +1,6 @@
 // Objects by number, each of which belongs to a client. A client can have as many as the device
-// advertises, whatever others have, and its own objects can be visited without those of others.
+// advertises, however many other clients have, and its own objects can be visited without those of
+// others.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +27,8 @@ class OwnedTable : public Table<IdType, T> {
   OwnedTable(uint32_t first, uint32_t numbers, uint32_t per_client)
       : Base(first, numbers), per_client_(std::min(per_client, numbers - reserve(numbers))) {}
 
-  /// Returns the maximum of a client, as long as all others together have fewer than the rest.
+  /// Returns the maximum for a client, which it gets as long as all others together have fewer than
+  /// the rest.
   uint32_t most_of_a_client() const { return per_client_; }
 
   /// Returns nullptr if the client cannot have another object, or memory is exhausted.
@@ -48,7 +50,7 @@ class OwnedTable : public Table<IdType, T> {
     Base::destroy(id);
   }
 
-  /// From now on the object belongs to that client, whatever number of objects it has.
+  /// Makes the client the owner of the object, whatever number of objects it has.
   void give(T& object, ClientId client) {
     if (object.client == client) return;
     Owned& owned = owners_[client];

@@ -21,7 +21,7 @@ class PausableClock {
     }
     paused_ = paused;
   }
-  /// May be called only while paused, and not backwards.
+  /// Moves the time forward. May be called only while the clock is paused.
   void move_to(Instant inner) {
     if (inner > stopped_at_) stopped_at_ = inner;
   }

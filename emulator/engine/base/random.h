@@ -6,7 +6,7 @@
 
 namespace rocemu::engine {
 
-/// SplitMix64 (Steele, Lea, Flood 2014): one 64-bit state, every seed is a good one.
+/// SplitMix64 (Steele, Lea, Flood 2014): it has one 64-bit state, and every seed is good.
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed) {}

@@ -14,29 +14,29 @@ class RateController {
  public:
   virtual ~RateController() = default;
 
-  /// Lets timers that are due by `now` expire, in their order. A late call has the same result as
-  /// calls in time, so that a flow that sends nothing needs none.
+  /// Expires the timers that are due by `now`, in their order. A late call has the same result as
+  /// calls in time, so an idle flow needs no calls.
   virtual void advance(Instant now) = 0;
-  /// The flow has sent `bytes`.
+  /// Notes that the flow has sent `bytes`.
   virtual void on_sent(uint32_t bytes, Instant now) = 0;
-  /// A CNP for the flow arrived.
+  /// Notes that a CNP for the flow arrived.
   virtual void on_cnp(Instant now) = 0;
-  /// `bytes` were acknowledged, the last of them `round_trip` after they were sent.
+  /// Notes that `bytes` were acknowledged, the last of them `round_trip` after they were sent.
   virtual void on_acknowledged(uint32_t bytes, Duration round_trip, Instant now) = 0;
 
-  /// The rate as of the last call of any function above.
+  /// Returns the rate as of the last call of any function above.
   virtual uint64_t rate_bps() const = 0;
-  /// When advance() changes the rate next; nothing if no timer does.
+  /// Returns the time of the next change of the rate by advance(); nothing if no timer changes it.
   virtual std::optional<Instant> next_deadline() const = 0;
 };
 
-/// The notification point's side: whether a CNP goes out for a flow. The first mark is reported at
-/// once; then one CNP goes out for each interval in which a frame was marked, when it is over (Zhu
-/// et al., SIGCOMM 2015, section 3.1 and figure 6). There is no timer: a frame that arrives after
-/// the interval's end, marked or not, sends its CNP.
+/// Decides, as the notification point, whether to send a CNP for a flow. The first mark is reported
+/// immediately. After that, one CNP is sent at the end of each interval in which a frame was marked
+/// (Zhu et al., SIGCOMM 2015, section 3.1 and figure 6). There is no timer: the CNP is sent when a
+/// frame, marked or not, arrives after the interval's end.
 class CnpLimiter {
  public:
-  /// Returns whether a CNP goes out now that a frame of the flow has arrived.
+  /// Returns whether to send a CNP now that a frame of the flow has arrived.
   bool should_send(bool is_marked, Instant now, Duration interval) {
     was_marked_ = was_marked_ || is_marked;
     if (!was_marked_ || (has_sent_ && now - last_ < interval)) return false;
@@ -45,7 +45,8 @@ class CnpLimiter {
     last_ = now;
     return true;
   }
-  /// The same for a frame that arrived with CE, for callers that ask about no others.
+  /// Returns whether to send a CNP now that a marked frame has arrived, for callers that ignore
+  /// unmarked frames.
   bool should_send(Instant now, Duration interval) { return should_send(true, now, interval); }
 
  private:
@@ -54,17 +55,17 @@ class CnpLimiter {
   bool was_marked_ = false;
 };
 
-/// When a flow may send its next frame. Keeps picoseconds, so that the rate is exact over many
-/// frames; ready_at() is rounded up to whole nanoseconds.
+/// Computes when a flow may send its next frame. Counts picoseconds, so that the rate is exact over
+/// many frames. ready_at() is rounded up to whole nanoseconds.
 class Pacer {
  public:
   Instant ready_at() const {
     return Instant(Duration(static_cast<int64_t>((ready_ps_ + 999) / 1000)));
   }
-  /// A frame was sent at `now`, which is not before ready_at().
+  /// Notes that a frame was sent at `now`, which must not be before ready_at().
   void sent(uint32_t bytes, uint64_t rate_bps, Instant now) {
     const uint64_t now_ps = nanoseconds_since_start(now) * 1000;
-    // Give back the time that rounding up has cost, and no more.
+    // Compensates the time that was lost by rounding up, and no more.
     if (ready_ps_ + 1000 <= now_ps) ready_ps_ = now_ps;
     ready_ps_ += uint64_t{bytes} * 8'000'000 * 1'000'000 / rate_bps;
   }

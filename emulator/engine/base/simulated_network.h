@@ -13,11 +13,11 @@
 
 namespace rocemu::engine {
 
-/// A frame on its way into the network. Its bytes stay with the engine.
+/// A frame that enters the network. Its bytes stay with the engine.
 struct Injection {
-  uint64_t token = 0;  // the engine's name of the frame
+  uint64_t token = 0;  // the engine's name for the frame
   DeviceIndex from{};
-  DeviceIndex to{};            // another device than `from`
+  DeviceIndex to{};            // not `from`
   uint32_t bytes_on_wire = 0;  // with FCS, preamble and gap
   uint32_t flow_hash = 0;      // of the 5-tuple
   uint8_t dscp = 0;
@@ -25,17 +25,18 @@ struct Injection {
   uint8_t ttl = 255;
 };
 
-/// Receives what happens in SimulatedNetwork::advance().
+/// Receives the events of SimulatedNetwork::advance().
 class NetworkEvents {
  public:
   virtual ~NetworkEvents() = default;
-  /// The frame's last bit has arrived. `is_marked`: a switch set CE.
+  /// Called when the frame's last bit has arrived. `is_marked`: a switch set CE.
   virtual void deliver(uint64_t token, Instant at, bool is_marked) = 0;
-  /// The network lost the frame.
+  /// Called when the network lost the frame.
   virtual void drop(uint64_t token) = 0;
-  /// can_inject() became true for some priority of the device.
+  /// Called when can_inject() has become true for a priority of the device.
   virtual void resumed(DeviceIndex device) = 0;
-  /// A frame begins to leave a port that is captured, `capture` by its place among those.
+  /// Called when a frame begins to leave a captured port. `capture` is the port's index among the
+  /// captured ports.
   virtual void capture(uint32_t capture, uint64_t token, Instant at, bool is_marked,
                        uint8_t ttl) = 0;
 };
@@ -44,12 +45,12 @@ class SimulatedNetwork {
  public:
   virtual ~SimulatedNetwork() = default;
 
-  /// Returns whether the port of the device has room in the queue that frames of this DSCP take.
+  /// Returns whether the device's port has room in the queue for frames of this DSCP.
   virtual bool can_inject(DeviceIndex from, uint8_t dscp) const = 0;
-  /// Everything that is due by `now` has been advanced.
+  /// Puts a frame into the network. advance() must have processed all events due by `now`.
   virtual void inject(const Injection& injection, Instant now) = 0;
-  /// When advance() calls something back at the earliest, as late as can be known: hops inside the
-  /// network are no reason to take a step.
+  /// Returns the earliest time at which advance() can call a function of NetworkEvents. This bound
+  /// is as late as can be known, because hops inside the network need no step of the engine.
   virtual std::optional<Instant> next_event() = 0;
   virtual void advance(Instant now, NetworkEvents& events) = 0;
   /// Returns the controller of a new flow of the device; null without congestion control.
@@ -57,21 +58,21 @@ class SimulatedNetwork {
                                                                Instant now) const = 0;
 };
 
-/// How NICs notify senders of congestion.
+/// The settings by which NICs notify senders of congestion.
 struct CongestionNotification {
   Duration interval{};  // the shortest time between two CNPs of a QP
   uint8_t dscp = 0;     // of CNPs
 };
 
-/// The description of a network, from which each run makes its own.
+/// The description of a network, from which each run creates its own network.
 class NetworkPlan {
  public:
   virtual ~NetworkPlan() = default;
   virtual std::unique_ptr<SimulatedNetwork> build(uint64_t seed) const = 0;
-  /// The file that describes it, for recordings.
+  /// Returns the text of the file that describes the network, for recordings.
   virtual const std::string& text() const = 0;
   virtual size_t host_count() const = 0;
-  /// Nothing: QPs neither send CNPs nor slow down.
+  /// Returns nothing if QPs neither send CNPs nor slow down.
   virtual std::optional<CongestionNotification> notification() const = 0;
 };
 

@@ -14,10 +14,10 @@
 
 namespace rocemu::engine {
 
-/// The free numbers. A freed number rests until a certain number of others have been freed after
-/// it; numbers that have rested are assigned in ascending order, again and again from the
-/// beginning. Only resting numbers are therefore stored one by one; the others are ranges, at most
-/// one between each two numbers in use.
+/// The free numbers. A freed number is first resting: it cannot be assigned until a certain number
+/// of other numbers have been freed. The other free numbers are assigned in ascending order, and
+/// after the largest from the smallest on. Only resting numbers are stored one by one. The others
+/// are stored as ranges, at most one between two numbers in use.
 class FreeNumbers {
  public:
   void push(uint32_t number) {
@@ -26,7 +26,7 @@ class FreeNumbers {
     ++popped_;
     insert(before);
   }
-  /// Must not be called when there is none.
+  /// Returns the next number. Must not be called when there is none.
   uint32_t front() const {
     return rested_.empty() ? resting_[popped_ % kResting] : next_rested()->first;
   }

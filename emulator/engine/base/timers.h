@@ -18,7 +18,7 @@ enum class TimerKind : uint8_t {
 };
 inline constexpr size_t kTimerKinds = 3;
 
-/// A member of each QP. The heap's entry may be earlier than `deadline`: re-arming a timer on every
+/// A timer of a QP. The heap's entry may be earlier than `deadline`: re-arming a timer for every
 /// packet is then a store and not a heap operation.
 struct Timer {
   std::optional<Instant> deadline;

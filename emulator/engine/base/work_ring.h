@@ -12,8 +12,8 @@
 
 namespace rocemu::engine {
 
-/// A WQE's index is the number of WQEs posted before it since the queue's creation (wraps at 2^32):
-/// head() is the oldest, tail() the next to be posted.
+/// The ring. A WQE's index is the number of WQEs posted before it since the queue's creation
+/// (modulo 2^32). head() is the oldest WQE, tail() the next to be posted.
 template <class State>
 class WorkRing {
  public:
@@ -30,7 +30,7 @@ class WorkRing {
   bool empty() const { return head_ == tail_; }
   bool full() const { return size() == limit_; }
 
-  /// `wqe` is at most one stride long. The ring must not be full.
+  /// Adds a WQE, at most one stride long. The ring must not be full.
   void push(std::span<const std::byte> wqe) {
     if (size() == states_.size()) grow();
     const size_t slot = slot_of(tail_);

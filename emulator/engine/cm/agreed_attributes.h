@@ -16,8 +16,8 @@ struct QpAttributes {
   uint32_t mask = 0;  // QpAttrMask
 };
 
-/// Returns the attributes that the QP of the connection needs to enter the state `to`. EINVAL: the
-/// messages with these attributes have not arrived yet, or the connection has ended.
+/// Returns the attributes that the QP of the connection needs to enter the state `to`. Returns
+/// EINVAL if the messages with these attributes have not arrived yet, or the connection has ended.
 wire::Result<QpAttributes, int> agreed_attributes(const Connection& connection, abi::QpState to);
 
 }  // namespace rocemu::engine::cm

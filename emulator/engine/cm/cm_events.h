@@ -17,7 +17,7 @@ namespace rocemu::engine::cm {
 using ConnectionId = Id<struct ConnectionTag>;
 using ListenerId = Id<struct ListenerTag>;
 
-/// Chosen by the layer above and returned with every event.
+/// A value that the layer above chooses and gets back with every event.
 using Context = uint64_t;
 
 /// The ports of a connection, and the header fields of the frames of its MADs and its data.
@@ -33,9 +33,9 @@ struct Route {
 
 struct Listen {
   uint64_t service_id = 0;
-  /// The device and address for which the consumer listens; it listens on every device, or every
-  /// address, if they are not given. If several listeners fit a request, the most specific one gets
-  /// it: first one with an address, then one with a device, then one with neither.
+  /// The device and address for which the consumer listens. Without them, it listens on every
+  /// device or every address. If several listeners fit a request, the most specific one gets it:
+  /// one with an address before one with only a device, and that before one with neither.
   std::optional<DeviceIndex> device = std::nullopt;
   std::optional<wire::IpAddress> address = std::nullopt;
   Context context = 0;

@@ -31,7 +31,7 @@ enum class State : uint8_t {
   kSidrReqReceived,  // the consumer must answer
 };
 
-/// The time codes of this chapter: 4.096 us * 2^code, codes 0 to 31.
+/// Returns the time for a code of chapter 12: 4.096 us * 2^code, codes 0 to 31.
 constexpr Duration cm_time(uint8_t code) {
   return Duration(int64_t{4096} << (code & 31));
 }
@@ -48,7 +48,7 @@ constexpr uint8_t life_time_of(uint8_t local_ack_timeout) {
   return local_ack_timeout > 0 ? static_cast<uint8_t>(local_ack_timeout - 1) : uint8_t{0};
 }
 
-/// Transaction IDs: one for the establishment, or resolution, and one for the release.
+/// Returns the transaction IDs: one for the establishment or resolution, and one for the release.
 constexpr uint64_t establishment_transaction(ConnectionId id) {
   return uint64_t{1} << 32 | id.value;
 }
@@ -90,7 +90,7 @@ struct Connection {
   uint8_t local_ack_timeout = 0;
   bool alternate_path_offered = false;
 
-  // Members while waiting for an answer
+  // Members that are used while waiting for an answer
   uint8_t packet_life_time = 0;  // code
   uint8_t max_retries = 0;
   uint8_t retries_left = 0;

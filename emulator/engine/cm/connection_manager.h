@@ -5,18 +5,19 @@
 // belong to: establishment, rejection, release, resolution. ProtocolContext is what those share.
 //
 // The layer above (rdma_cm) calls the functions below and takes the events from next_event() until
-// there is none, in every step. Calls return 0 or an errno: EINVAL for what cannot be in the
-// connection's state, or does not exist, or has too much private data or a value out of its range.
+// there is none, in every step. Calls return 0 or an errno. EINVAL means that the connection does
+// not exist or has the wrong state, or that an argument is out of range or has too much private
+// data.
 //
-// A connection's life, as seen from above:
+// The calls and events during a connection's life:
 //
 //   active    connect()  kReply            ready()        connected   disconnect()
 //   passive   listen()   kRequest          accept()       kEstablished  answer_disconnect()
 //
-// and from either side, until kTimewaitExit, destroy(). What is destroyed sends what the
-// specification asks for (REJ, DREQ, DREP, SIDR_REP) and gives no further events; the manager keeps
-// the rest (retries, timewait) to itself. After kRejected, kRequestError and kReplyError of what
-// never was established the ID goes without a further event; to destroy it then changes nothing.
+// Until kTimewaitExit, either side may call destroy(). The manager then sends the message that the
+// specification requires (REJ, DREQ, DREP, SIDR_REP), and handles retries and timewait without
+// further events. If a connection that was never established gets kRejected, kRequestError or
+// kReplyError, its ID disappears without a further event, and destroying it has no effect.
 #pragma once
 
 #include <cstdint>
@@ -46,38 +47,38 @@ class ConnectionManager {
   ConnectionManager& operator=(const ConnectionManager&) = delete;
 
   // ---- Listening ----
-  /// EADDRINUSE: there is one with the same service ID, device and address.
+  /// Returns EADDRINUSE if there is a listener with the same service ID, device and address.
   wire::Result<ListenerId, int> listen(const Listen& listen);
-  /// Requests that arrived before are not affected.
+  /// Removes the listener. Requests that arrived before are not affected.
   void stop_listening(ListenerId listener);
 
   // ---- Establishment ----
-  /// Sends REQ. ENOMEM: too many connections.
+  /// Sends REQ. Returns ENOMEM if there are too many connections.
   wire::Result<ConnectionId, int> connect(const Connect& connect);
-  /// After kRequest: sends REP.
+  /// Sends REP, after kRequest.
   int accept(ConnectionId id, const Accept& accept);
-  /// After kReply: sends RTU. At most 224 bytes of private data.
+  /// Sends RTU, after kReply. Takes at most 224 bytes of private data.
   int ready(ConnectionId id, std::span<const uint8_t> private_data = {});
-  /// After kRequest or kReply, and until the peer's RTU comes: sends REJ.
+  /// Sends REJ, after kRequest or kReply, and until the peer's RTU arrives.
   int reject(ConnectionId id, const Reject& reject = {});
-  /// After kRequest or kReply: sends MRA, by which the answer may take 4.096 us *
+  /// Sends MRA, after kRequest or kReply, which extends the time for the answer to 4.096 us *
   /// 2^service_timeout.
   int delay(ConnectionId id, uint8_t service_timeout, std::span<const uint8_t> private_data = {});
   /// Counts the RTU as received, since a message arrived over the QP before it
-  /// (IBV_EVENT_COMM_EST). EISCONN: it was received.
+  /// (IBV_EVENT_COMM_EST). Returns EISCONN if it was received.
   int notify_established(ConnectionId id);
 
   // ---- Release ----
-  /// Sends DREQ. EINVAL unless established. At most 220 bytes of private data.
+  /// Sends DREQ. Returns EINVAL unless established. Takes at most 220 bytes of private data.
   int disconnect(ConnectionId id, std::span<const uint8_t> private_data = {});
-  /// After kDisconnectRequest: sends DREP. At most 224 bytes of private data.
+  /// Sends DREP, after kDisconnectRequest. Takes at most 224 bytes of private data.
   int answer_disconnect(ConnectionId id, std::span<const uint8_t> private_data = {});
   void destroy(ConnectionId id);
 
   // ---- Service ID resolution ----
   /// Sends SIDR_REQ.
   wire::Result<ConnectionId, int> resolve(const Resolve& resolve);
-  /// After kResolveRequest: sends SIDR_REP; then the ID no longer exists.
+  /// Sends SIDR_REP, after kResolveRequest. Then the ID no longer exists.
   int answer_resolve(ConnectionId id, const Resolved& resolved);
 
   // ---- Queries and attributes of a connection ----
@@ -85,11 +86,12 @@ class ConnectionManager {
   /// the context is 0 until then.
   int set_context(ConnectionId id, Context context);
   bool exists(ConnectionId id) const;
-  /// Counts connections and resolutions, including those that only wait until their time is over.
+  /// Returns the number of connections and resolutions, including those that only wait for the end
+  /// of a timer.
   size_t size() const { return table_.size(); }
   /// Returns the attributes that the QP of this connection needs to enter the state `to` (INIT, RTR
-  /// or RTS), as the messages agreed: INIT at any time, RTR and RTS after kReply or kRequest. On
-  /// the passive side accept() may change the starting PSN and the numbers of READs and atomics.
+  /// or RTS), according to the messages: INIT at any time, RTR and RTS after kReply or kRequest. On
+  /// the passive side, accept() may change the starting PSN and the numbers of READs and atomics.
   wire::Result<QpAttributes, int> qp_attributes(ConnectionId id, abi::QpState to) const;
 
   /// Removes and returns the oldest event.

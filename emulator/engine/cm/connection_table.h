@@ -15,7 +15,8 @@ namespace rocemu::engine::cm {
 
 class ConnectionTable {
  public:
-  /// Includes half-open connections. Further requests are rejected for lack of resources.
+  /// The maximum number of connections, including half-open ones. Further requests are rejected for
+  /// lack of resources.
   static constexpr size_t kLimit = 65536;
 
   explicit ConnectionTable(uint64_t seed) : random_(seed) {}
@@ -39,8 +40,8 @@ class ConnectionTable {
   void take_resolver(Connection& connection, const ResolverKey& key);
   void give_back_remote_qpn(Connection& connection);
 
-  /// Until its state changes, the connection may become the passive side of a peer's request (IBTA
-  /// vol 1, 12.10.4).
+  /// Adds a connection that may become the passive side of a peer's request until its state changes
+  /// (IBTA vol 1, 12.10.4).
   void add_peer_to_peer(Connection& connection);
   /// Returns the first such connection whose own request is the counterpart of the peer's.
   Connection* peer_to_peer(uint64_t service_id, DeviceIndex device, const wire::IpAddress& peer);

@@ -370,7 +370,7 @@ int notify_established(ProtocolContext& context, ConnectionId id) {
   return 0;
 }
 
-// ---- More time ----
+// ---- Extension of timeouts: MRA ----
 
 int delay(ProtocolContext& context, ConnectionId id, uint8_t service_timeout,
           std::span<const uint8_t> private_data) {

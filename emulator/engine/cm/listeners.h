@@ -17,9 +17,10 @@ struct Listener {
 
 class Listeners {
  public:
-  /// EADDRINUSE: there is one with the same service ID, device and address. ENOMEM: too many.
+  /// Adds a listener. Returns EADDRINUSE if there is one with the same service ID, device and
+  /// address, and ENOMEM if there are too many.
   wire::Result<ListenerId, int> add(const Listen& listen);
-  /// Does nothing if there is no such listener.
+  /// Removes a listener. Does nothing if it does not exist.
   void remove(ListenerId id);
   /// Returns the listener for a request to this address: the most specific one or, among equally
   /// specific ones, the oldest. Returns nullptr if there is none.

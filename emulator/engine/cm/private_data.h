@@ -1,4 +1,4 @@
-// The consumer's bytes in a message's field of fixed size
+// Copies the consumer's bytes into a message's field of fixed size
 #pragma once
 
 #include <algorithm>

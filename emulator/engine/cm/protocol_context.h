@@ -44,7 +44,7 @@ class ProtocolContext {
   void send(Connection& connection, uint64_t transaction_id, const wire::CmMessage& message);
   /// Sends the latest message again.
   void repeat(const Connection& connection, const Resend& resend);
-  /// The same, because the message that it answers arrived again.
+  /// Sends the latest message again, because the message that it answers arrived again.
   void repeat_answer(const Connection& connection) {
     repeat(connection, {.why = Resent::kDuplicate, .begins = true});
   }
@@ -52,15 +52,15 @@ class ProtocolContext {
   void drop(DeviceIndex device) { environment_.count(device, Counter::kMadsDropped); }
 
   // ---- Time ----
-  /// From now on the latest message is repeated until stop_timer(), as often as the connection
-  /// says. Then timeouts::give_up() ends the wait.
+  /// Repeats the latest message until stop_timer(), at most as often as the connection allows. Then
+  /// timeouts::give_up() ends the wait.
   void expect_answer(Connection& connection);
   void start_timer(Connection& connection, Duration duration);
   void stop_timer(Connection& connection) { table_.set_deadline(connection, std::nullopt); }
 
   // ---- Ends ----
-  /// Ends what never was established, or not for the peer. It is remembered for a while, to repeat
-  /// the last answer.
+  /// Ends a connection that was never established, or not for the peer. It is remembered for a
+  /// while, to repeat the last answer.
   void close(Connection& connection);
   /// Ends an established connection: packets of it may still be in flight.
   void enter_timewait(Connection& connection);

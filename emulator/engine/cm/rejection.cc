@@ -61,7 +61,8 @@ void send(ProtocolContext& context, Connection& connection, const Reject& reject
   context.send(connection, connection.transaction_id, rej);
 }
 
-// Without a connection: the peer's message contains everything that the answer needs.
+// Rejects a request without a connection: the peer's message contains everything that the answer
+// needs.
 void reject_request(ProtocolContext& context, const Arrival& from, const wire::CmReq& req,
                     CmRejectReason reason) {
   context.send(from.back, {.transaction_id = from.transaction_id,

@@ -14,7 +14,7 @@ int reject(ProtocolContext& context, ConnectionId id, const Reject& reject);
 void on_rej(ProtocolContext& context, const Arrival& from, const wire::CmRej& rej);
 
 // ---- For the other stages ----
-/// Sends REJ for the message that the connection's state says.
+/// Sends REJ for the latest message of the peer, which the connection's state determines.
 void send(ProtocolContext& context, Connection& connection, const Reject& reject);
 /// Rejects a request for which there is no connection.
 void reject_request(ProtocolContext& context, const Arrival& from, const wire::CmReq& req,

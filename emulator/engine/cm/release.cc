@@ -46,8 +46,8 @@ void send_drep(ProtocolContext& context, Connection& connection, const wire::CmD
 void on_dreq(ProtocolContext& context, const Arrival& from, const wire::CmDreq& dreq) {
   Connection* connection = context.table().find(ConnectionId{dreq.remote_comm_id});
   if (connection == nullptr || connection->remote_id != dreq.local_comm_id) {
-    // The peer wants the connection to end, and it does not exist, so the peer need not repeat its
-    // DREQ.
+    // The peer wants to end the connection, which does not exist. With this answer it stops
+    // repeating its DREQ.
     return context.send(from.back, {.transaction_id = from.transaction_id,
                                     .message = wire::CmDrep{.local_comm_id = dreq.remote_comm_id,
                                                             .remote_comm_id = dreq.local_comm_id}});
@@ -70,7 +70,7 @@ void on_dreq(ProtocolContext& context, const Arrival& from, const wire::CmDreq& 
       connection->release_id = from.transaction_id;
       return send_drep(context, *connection, {});
     case State::kTimewait: {
-      // The DREP was lost, or crossed with this DREQ.
+      // The DREP was lost, or was sent at the same time as this DREQ.
       const bool is_repeat = std::holds_alternative<wire::CmDrep>(connection->sent.message) &&
                              connection->sent.transaction_id == from.transaction_id;
       return context.send(connection->route,

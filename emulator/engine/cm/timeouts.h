@@ -1,4 +1,4 @@
-// The timeouts: for an answer, of timewait, and of closed connections that are kept
+// The timeouts of answers, of timewait, and of closed connections that are kept
 #pragma once
 
 #include "emulator/engine/cm/protocol_context.h"

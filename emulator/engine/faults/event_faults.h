@@ -15,7 +15,7 @@ class EventFaults final : public AsyncEvents {
   EventFaults(FaultInjector& injector, EventDelivery& delivery, const Clients& clients)
       : injector_(injector), delivery_(delivery), clients_(clients) {}
 
-  /// Delivers the event, or what rules turn it into.
+  /// Delivers the event, or the events into which rules turn it.
   using AsyncEvents::raise;
   void raise(ClientId client, abi::EventType type, uint64_t element,
              const QueuePair* qp = nullptr) override;

@@ -1,6 +1,6 @@
-// Applies the active rules. Its parts are in front of what they disturb: frames before the switch,
-// completions before the CQ, events before the program. They check whether there is any rule
-// (watches()), so that a fabric without rules runs none of this code.
+// Applies the active rules. Its parts precede the parts of the engine that they disturb: frames are
+// checked before the switch, completions before the CQ, events before the program. They check
+// whether there is any rule (watches()), so that a fabric without rules runs none of this code.
 #pragma once
 
 #include <optional>
@@ -65,7 +65,7 @@ class FaultInjector {
  private:
   /// Applies a rule for "now".
   void act_now(const Rule& rule);
-  /// Called in every step; most fabrics have no rules.
+  /// Returns whether rules hold anything back. Called in every step; most fabrics have no rules.
   bool keep_anything() const {
     return frames.delayed() != 0 || completions.holds_any() || devices.has_port_returns();
   }

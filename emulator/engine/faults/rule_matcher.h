@@ -73,7 +73,8 @@ class RuleMatcher {
   bool remove(std::string_view name);
   void clear();
 
-  /// The only check that is made if there are no rules.
+  /// Returns whether a rule has this place. This is the only check that is made if there are no
+  /// rules.
   bool watches(Where where) const { return watches_any(bit(where)); }
   bool watches_frames() const {
     return watches_any(bit(Where::kFrame) | bit(Where::kLink) | bit(Where::kCm));

@@ -1,5 +1,5 @@
-// Frames that came from outside the fabric in one burst and are intact. The step that brings them
-// handles all of them, so that their bytes stay where they came.
+// Intact frames that arrived from outside the fabric in one burst. They are all handled in the step
+// that received them, so their bytes need not be copied.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace rocemu::engine {
 struct Arrival {
   DeviceIndex to;
   std::span<const uint8_t> bytes;
-  Frame copy;  // whose bytes they are, if they are not the caller's
+  Frame copy;  // owns the bytes, unless the caller does
   wire::Result<wire::Packet> packet;
 };
 
@@ -24,11 +24,11 @@ class Arrivals {
  public:
   void push(Arrival&& arrival) { list_.push_back(std::move(arrival)); }
   bool empty() const { return next_ == list_.size(); }
-  /// Those not taken yet.
+  /// Returns the arrivals that have not been taken.
   std::span<const Arrival> waiting() const { return std::span(list_).subspan(next_); }
-  /// Takes the next one; not if there is none. Valid until clear().
+  /// Takes the next arrival, which must exist. It is valid until clear().
   const Arrival& take() { return list_[next_++]; }
-  /// Forgets those that were taken, which is all of them.
+  /// Removes all arrivals, which must have been taken.
   void clear() {
     list_.clear();
     next_ = 0;

@@ -1,4 +1,4 @@
-// A frame that leaves one place for another.
+// A frame that is transmitted to a device or to the network.
 #pragma once
 
 #include <optional>
@@ -9,13 +9,13 @@
 
 namespace rocemu::engine {
 
-/// What is not a device of the fabric is outside.
+/// A source or destination that is not a device of the fabric is outside.
 struct Departure {
   std::optional<DeviceIndex> from;
   std::optional<DeviceIndex> to;
   Frame frame;
-  bool check_icrc = false;  // the receiver checks the ICRC, as if it came from outside
-  bool traced = false;      // it was, when it came in
+  bool check_icrc = false;  // the receiver checks the ICRC, as for a frame from outside
+  bool traced = false;      // already traced on arrival
   FrameMarks marks = {};
 };
 

@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kFcs = 4, kPreambleAndGap = 20, kLeastFrame = 64;
 constexpr uint8_t kEcnMask = 3, kMark = 3;
 
-/// FNV-1a. The model mixes the result once more at each switch.
+/// FNV-1a. The network model mixes the result once more at each switch.
 class FlowHash {
  public:
   void add(std::span<const uint8_t> bytes) {
@@ -49,7 +49,8 @@ Injection injection_of(const Frame& frame) {
   std::optional<wire::Packet> parsed;
   if (packet == nullptr) {
     if (const auto result = wire::parse_frame(frame.bytes())) parsed = *result;
-    if (!parsed) return injection;  // damaged by a rule: it goes where its sender sends it
+    if (!parsed)
+      return injection;  // a rule damaged the headers: deliver it to the sender's destination
     packet = &*parsed;
   }
   FlowHash hash;

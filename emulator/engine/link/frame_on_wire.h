@@ -1,4 +1,4 @@
-// A frame as a simulated network sees it, and as it looks after switches have changed it.
+// Describes a frame to a simulated network, and changes it as switches do.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ uint32_t bytes_on_wire(const Frame& frame);
 /// Returns the size, flow, DSCP, ECN and TTL of the frame.
 Injection injection_of(const Frame& frame);
 
-/// Returns the frame with the mark "congestion experienced" (RFC 3168, 5).
+/// Returns a copy of the frame that is marked "congestion experienced" (RFC 3168, 5).
 Frame marked_copy(FramePool& pool, const Frame& frame);
 
-/// Returns the frame as it is on a link, with a mark or without, and with that TTL. The ICRC stays
-/// right: it covers neither the traffic class nor the TTL nor the checksum of IPv4 (IBTA vol 1,
+/// Returns the frame as it looks on a link, marked or not, and with that TTL. The ICRC stays
+/// correct, because it does not cover the traffic class, TTL and checksum of IPv4 (IBTA vol 1,
 /// annex A17.3.3).
 Frame copy_on_wire(FramePool& pool, const Frame& frame, bool is_marked, std::optional<uint8_t> ttl);
 

@@ -1,5 +1,5 @@
-// The link between the devices of a fabric: frames under way, in the order in which they arrive.
-// It may be paused; then it lets go of as many frames as it is told to.
+// The link between the devices of a fabric: frames in flight, in the order of their arrival. While
+// the link is paused, it releases only the frames that it is told to release.
 #pragma once
 
 #include <cstdint>
@@ -18,28 +18,28 @@ struct InFlight {
   Instant arrives;
   DeviceIndex to;
   Frame frame;
-  bool check_icrc;  // it may have been damaged on its way
+  bool check_icrc;  // it may have been damaged in flight
   bool from_outside;
 };
 
 class Link {
  public:
   bool empty() const { return frames_.empty(); }
-  /// The next one to arrive; not of an empty link.
+  /// Returns the next frame to arrive. The link must not be empty.
   const InFlight& front() const { return frames_.front(); }
   auto begin() const { return frames_.begin(); }
   auto end() const { return frames_.end(); }
 
-  /// Puts the frame behind all that arrive before it or at the same time. Without a simulated
-  /// network it is always the last.
+  /// Puts the frame after all frames that arrive earlier or at the same time. Without a simulated
+  /// network, that is always the end.
   void push(InFlight&& frame) {
     auto place = frames_.end();
     while (place != frames_.begin() && std::prev(place)->arrives > frame.arrives) --place;
     frames_.insert(place, std::move(frame));
   }
-  /// A frame has come to the link's end, where a pause may hold it.
+  /// Returns whether a frame has arrived at the end of the link, where a pause may hold it.
   bool has_arrived(Instant now) const { return !empty() && front().arrives <= now; }
-  /// Takes the next frame that has_arrived(). Only if the link is not held.
+  /// Takes the next frame. has_arrived() must be true, and the link must not be held.
   InFlight take() {
     if (paused_) --released_;
     InFlight frame = std::move(frames_.front());
@@ -49,15 +49,16 @@ class Link {
 
   void set_paused(bool paused) { paused_ = paused; }
   bool paused() const { return paused_; }
-  /// Of a rule, while frames are handled: none that has arrived by now goes on.
+  /// Pauses the link. A rule can do so while frames are handled: then no frame that has arrived by
+  /// now is delivered.
   void pause() {
     if (paused_) return;
     paused_ = true;
     released_ = 0;
   }
-  /// Lets so many frames go, while it is paused.
+  /// Releases `count` frames from the paused link.
   void release(uint32_t count) { released_ = count; }
-  /// No frame may leave it.
+  /// Returns whether no frame may leave the link.
   bool is_held() const { return paused_ && released_ == 0; }
 
  private:

@@ -1,5 +1,5 @@
-// Frames between the devices of a fabric with a simulated network (FabricConfig::network): they
-// leave their device into the network, and reach the link of their receiver when the network
+// Takes the frames between devices of a fabric through a simulated network (FabricConfig::network):
+// they leave their device into the network, and enter the link to their receiver when the network
 // delivers them.
 #pragma once
 
@@ -20,7 +20,7 @@ namespace rocemu::engine {
 
 class NetworkCrossing final : private NetworkEvents {
  public:
-  /// All of them outlive this.
+  /// All of the arguments must outlive this object.
   NetworkCrossing(const FabricConfig& config, FramePool& frames, Link& link, Step& step);
 
   bool is_there() const { return network_ != nullptr; }
@@ -29,24 +29,25 @@ class NetworkCrossing final : private NetworkEvents {
     return is_there() && departure.from && departure.to && *departure.from != *departure.to;
   }
   void inject(Departure&& departure);
-  /// Lets everything happen that is due now.
+  /// Processes all events of the network that are due.
   void advance();
   std::optional<Instant> next_event() const;
-  /// No frame is under way in the network.
+  /// Returns whether no frame is in flight in the network.
   bool empty() const { return used_ == 0; }
 
   bool can_inject(DeviceIndex from, uint8_t dscp) const { return network_->can_inject(from, dscp); }
-  /// take_resumed() returns the QP when the device has room in its queues again.
+  /// Makes take_resumed() return the QP when the device's queues have room again.
   void wait_for_room(DeviceIndex device, QpNumber qp);
-  /// The QPs that waited for room and may try again, in the order in which they began to wait.
+  /// Returns the QPs that waited for room and may try again, in the order in which they began to
+  /// wait.
   std::vector<QpNumber> take_resumed() { return std::exchange(resumed_, {}); }
 
-  /// Null without congestion control.
+  /// Returns null without congestion control.
   std::unique_ptr<RateController> make_rate_controller(DeviceIndex from, Instant now) const {
     return network_ != nullptr ? network_->make_rate_controller(from, now) : nullptr;
   }
 
-  /// Null without a network.
+  /// Returns null without a network.
   SimulatedNetwork* network() const { return network_.get(); }
 
  private:

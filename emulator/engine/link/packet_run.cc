@@ -5,13 +5,14 @@
 namespace rocemu::engine {
 namespace {
 
-/// What the frame says, if it is as it was when it was sent.
+/// Returns the packet in the frame; null if the frame was changed since it was sent.
 const wire::Packet* packet_in(const InFlight& frame) {
   return frame.check_icrc ? nullptr : frame.frame.packet();
 }
 
-/// The next packet of the same message to the same QP. All but the last of a message are of one
-/// size. (An XRC target QP chooses its receive queue with each packet: it has no runs.)
+/// Returns whether the packet is the next one of the same message to the same QP. All packets of a
+/// message except the last have the same size. (An XRC target QP chooses its receive queue for each
+/// packet, so it has no runs.)
 bool follows(const wire::Packet& packet, const wire::Packet& before, size_t full) {
   const wire::OpcodeInfo& info = *wire::find_opcode(packet.bth.opcode);
   const wire::OpcodeInfo& info_before = *wire::find_opcode(before.bth.opcode);

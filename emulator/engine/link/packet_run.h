@@ -1,7 +1,8 @@
-// Packets of one message that arrive in a row. To write to the application's memory costs about as
-// much for one packet as for sixteen. Therefore what writes the payload of the packet at hand
-// (receive_queue.cc, remote_access.cc, completer.cc) writes that of the packets behind it with it.
-// Each packet is checked as ever when its turn comes, and then finds its payload in place.
+// Consecutive packets of one message that have arrived. Writing to the application's memory costs
+// about as much for one packet as for sixteen. Therefore the code that writes the payload of the
+// current packet (receive_queue.cc, remote_access.cc, completer.cc) also writes the payloads of the
+// packets that follow it. Each packet is still checked when its turn comes, and then finds its
+// payload in place.
 #pragma once
 
 #include <array>
@@ -19,29 +20,30 @@ namespace rocemu::engine {
 
 class PacketRun {
  public:
-  /// As many as a requester or responder sends in one turn.
+  /// The number of packets that a requester or responder sends in one turn.
   static constexpr size_t kMaxPackets = 16;
 
-  /// Begins with `first`, which was taken from the link, and goes on with the packets of the same
-  /// message that have arrived behind it; `limit` packets at most.
+  /// Begins with `first`, which was taken from the link, and continues with the packets of the same
+  /// message that have arrived after it; at most `limit` packets.
   void begin(const InFlight& first, const Link& link, Instant now, size_t limit);
-  /// Begins with the first of what came from outside, which is at least one.
+  /// Begins with the first of `arrivals`, which must not be empty.
   void begin(std::span<const Arrival> arrivals);
-  /// Of what arrives next nothing is known.
+  /// Makes the run empty, because nothing is known about the next packet.
   void clear() { count_ = at_ = written_ = 0; }
-  /// The next packet is at hand.
+  /// Makes the next packet the current one.
   void advance() {
     if (++at_ >= count_) clear();
   }
   bool empty() const { return count_ == 0; }
 
-  /// The payload of the packet at hand was written with that of one before it.
+  /// Returns whether the payload of the current packet was already written together with an earlier
+  /// packet's.
   bool is_written() const { return at_ < written_; }
 
-  /// Writes the payload of the packet at hand and of those behind it to the memory that
-  /// `place_of(bytes)` finds for that many. False if they do not fit into `room` bytes, the memory
-  /// is not there, or there is nothing behind it: then the packet at hand is written by itself, so
-  /// that each packet finds out what is wrong with it.
+  /// Writes the payload of the current packet and of those that follow it to the memory that
+  /// `place_of(bytes)` returns for their total size. Returns false if they do not fit into `room`
+  /// bytes, the memory is not accessible, or no packet follows. Then the current packet must be
+  /// written alone, so that an error is found for the right packet.
   template <class PlaceOf>
   bool write_together(HostMemory& memory, uint64_t room, PlaceOf place_of) {
     if (count_ < at_ + 2) return false;
@@ -62,8 +64,8 @@ class PacketRun {
   std::array<std::span<const uint8_t>, kMaxPackets> payloads_;
   const wire::Packet* latest_ = nullptr;  // while packets are added
   size_t count_ = 0;
-  size_t at_ = 0;       // the packet at hand
-  size_t written_ = 0;  // the payloads before this one are in place
+  size_t at_ = 0;       // the current packet
+  size_t written_ = 0;  // the payloads of the packets before this one are in place
 };
 
 }  // namespace rocemu::engine

@@ -15,7 +15,7 @@ namespace rocemu::engine {
 
 class Switch {
  public:
-  /// All of them outlive this.
+  /// All of the arguments must outlive this object.
   Switch(const FabricConfig& config, Link& link, NetworkCrossing& crossing, Step& step)
       : config_(config), link_(link), crossing_(crossing), step_(step) {}
 
@@ -30,7 +30,7 @@ class Switch {
       step_.emit(TransmitFrame{*departure.from, std::move(departure.frame)});
     }
   }
-  /// Shows the frame to the capture, unless it was shown before.
+  /// Passes the frame to the capture, unless that was done before.
   void trace(const Departure& departure) {
     if (!config_.trace_frames || departure.traced) return;
     step_.emit(FrameTrace{step_.now(), departure.frame, departure.marks});

@@ -52,7 +52,7 @@ class EventDelivery final : public AsyncEvents {
     if (hold_ != nullptr && hold_->hold_event(client, type, element)) return;
     raise_now(client, type, element);
   }
-  /// The same for a held event.
+  /// Delivers a held event.
   void raise_now(ClientId client, abi::EventType type, uint64_t element) {
     step_.emit(AsyncEvent{client, type, element});
   }

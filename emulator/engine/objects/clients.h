@@ -16,7 +16,7 @@ class Clients {
   void remove(ClientId client);
 
   bool contains(ClientId client) const { return devices_.contains(client); }
-  /// The client must exist.
+  /// Returns the device of the client, which must exist.
   DeviceIndex device_of(ClientId client) const { return devices_.at(client); }
   std::optional<DeviceIndex> find_device_of(ClientId client) const;
   /// Visits the device's clients in the order of their ids.

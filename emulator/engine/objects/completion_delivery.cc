@@ -53,7 +53,7 @@ std::optional<CqId> CompletionDelivery::take_overrun() {
 void CompletionDelivery::arm(const ArmCq& input) {
   CompletionQueue* cq = objects_.cqs.find(input.cq);
   if (cq == nullptr || cq->client != input.client) {
-    return violation(input.client, "arm doorbell for a CQ not its own");
+    return violation(input.client, "arm doorbell for a CQ of another client");
   }
   switch (cq->arm(input.producer, input.solicited_only)) {
     case CompletionQueue::ArmResult::kArmed:
@@ -63,7 +63,7 @@ void CompletionDelivery::arm(const ArmCq& input) {
     case CompletionQueue::ArmResult::kEventDue:
       return notify(*cq);
     case CompletionQueue::ArmResult::kImpossible:
-      return violation(input.client, "armed a CQ behind completions that are not there");
+      return violation(input.client, "armed a CQ after completions that do not exist");
   }
 }
 

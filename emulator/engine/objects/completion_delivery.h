@@ -26,16 +26,16 @@ class CompletionDelivery {
   void deliver(CqId id, const abi::Cqe& cqe, bool solicits);
   /// `hold` must outlive this object.
   void set_hold(DeliveryHold* hold) { hold_ = hold; }
-  /// The same for a held completion.
+  /// Delivers a held completion.
   void deliver_now(CqId id, const abi::Cqe& cqe, bool solicits);
   void notify_now(CqId id);
   void overrun(CompletionQueue& cq);
   /// Returns a CQ that overran and whose users have yet to be failed (transport/failure.h).
   std::optional<CqId> take_overrun();
   bool has_overrun() const { return !overrun_.empty(); }
-  /// ibv_req_notify_cq(3).
+  /// Implements ibv_req_notify_cq(3).
   void arm(const ArmCq& input);
-  /// ibv_modify_cq(3).
+  /// Implements ibv_modify_cq(3).
   void moderate(CompletionQueue& cq, const Moderation& moderation);
 
   /// Sends the events that have waited long enough for more completions.

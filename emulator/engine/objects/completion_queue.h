@@ -52,19 +52,20 @@ struct CompletionQueue {
   bool add(bool qualifies);
   /// Returns whether only the moderation delays an event.
   bool event_waits() const { return moderated_ != 0; }
-  /// The waiting event has waited long enough.
+  /// Notes that the waiting event has waited long enough.
   void disarm() { answer(produced_); }
   /// Changes the moderation. Returns whether this makes the waiting event due.
   bool moderate(const Moderation& by);
 
   bool full() const { return waiting() == capacity; }
 
-  /// The client has taken `count` completions in all. Returns false if that is impossible.
+  /// Notes that the client has taken `count` completions in all. Returns false if that is
+  /// impossible.
   bool consume(uint32_t count);
 
-  /// The client requests an event for the first qualifying completion after the `seen`-th. Such
-  /// completions may have been added between its call and now; an event for one of them may have
-  /// answered the request already.
+  /// Handles the client's request for an event for the first qualifying completion after the
+  /// `seen`-th. Such completions may have been added between its call and now; an event for one of
+  /// them may have answered the request already.
   enum class ArmResult { kArmed, kAnswered, kEventDue, kImpossible };
   ArmResult arm(uint32_t seen, bool solicited_only);
 
@@ -74,7 +75,7 @@ struct CompletionQueue {
   /// Returns how many of the latest `count` completions qualified for a solicited request. Those
   /// before the latest 64 count as one in all.
   uint32_t solicited_among(uint32_t count) const;
-  /// Returns the `n`-th of them, as a value of produced_.
+  /// Returns the `n`-th qualifying completion, as a value of produced_.
   uint64_t find_solicited(uint32_t count, uint32_t n) const;
   /// The event for completion number `produced` answers all requests made before the client saw it.
   void answer(uint64_t produced);

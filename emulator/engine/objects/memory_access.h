@@ -17,17 +17,17 @@ class MemoryList {
   MemoryList() {}  // not defaulted, as BoundedList's
   MemoryList(const Place& place, uint64_t length) { add(place, length); }
 
-  /// May be called at most kMaxSge times.
+  /// Adds a range. May be called at most kMaxSge times.
   void add(const Place& place, uint64_t length);
 
-  /// The same as HostMemory's, for each client in turn; a null region reads as zeros and ignores
-  /// writes.
+  /// Reads and writes like HostMemory, for each client in turn. A null region reads as zeros and
+  /// ignores writes.
   MemoryResult read(HostMemory& memory, std::span<const std::span<uint8_t>> to) const;
-  /// The same as HostMemory's, if all memory belongs to the posting client.
+  /// Reads like HostMemory, if all memory belongs to the posting client.
   MemoryResult read_posted(HostMemory& memory, ClientId posting, uint32_t slot, uint64_t offset,
                            std::span<const std::span<uint8_t>> to) const;
   MemoryResult write(HostMemory& memory, std::span<const std::span<const uint8_t>> from) const;
-  /// The same as HostMemory's, if all memory belongs to the client that gets the completion.
+  /// Writes like HostMemory, if all memory belongs to the client that gets the completion.
   MemoryResult write_received(HostMemory& memory, ClientId completing, QpNumber qp, bool is_first,
                               std::span<const std::span<const uint8_t>> from) const;
 

@@ -100,7 +100,7 @@ class MemoryTable {
                        bool has_equal_keys = false);
   const OwnedTable<MrId, MemoryRegion>& regions() const { return regions_; }
   MemoryRegion* find(MrId id) const { return regions_.find(id); }
-  /// Windows that were bound to the region are no longer bound.
+  /// Destroys a region. Windows that were bound to it are no longer bound.
   void destroy(MrId id);
   /// Makes the client the owner of the region.
   void give(MemoryRegion& region, ClientId client) { regions_.give(region, client); }
@@ -128,14 +128,15 @@ class MemoryTable {
   /// Unbinds the type 2 window with that R_Key. Returns false if there is none for this user
   /// (o10-37.2.26).
   bool invalidate(const MemoryUser& user, uint32_t rkey);
-  /// The QP was destroyed: windows that were bound for it permit no access any more.
+  /// Revokes the access of windows that were bound for a QP, which was destroyed.
   void unbind_windows_of(QpNumber qp);
 
   /// Returns the location of the bytes that a work request names, if the L_Key is valid in the PD,
   /// the range is within the region and the region grants `access` (IBTA vol 1, C10-72 to C10-77).
   std::optional<Place> resolve_local(PdId pd, uint32_t lkey, uint64_t address, uint64_t length,
                                      uint32_t access) const;
-  /// The same for an address and the R_Key of a region or a window that the peer of `user` sent.
+  /// Returns the location for an address and the R_Key of a region or a window that the peer of
+  /// `user` sent.
   std::optional<Place> resolve_remote(const MemoryUser& user, uint32_t rkey, uint64_t address,
                                       uint64_t length, uint32_t access) const;
   /// The reason why resolve_remote() finds nothing, and the range of the key, if it has one.

@@ -38,7 +38,8 @@ struct Objects {
 
   Device& device_of(const QueuePair& qp) { return devices[qp.device]; }
   Device& device_of(ClientId client) { return devices[clients.device_of(client)]; }
-  /// Every command of such a client fails, and its doorbells are ignored.
+  /// Returns whether the client's device was removed. Then every command of the client fails, and
+  /// its doorbells are ignored.
   bool has_lost_its_device(ClientId client) const;
 
   /// Returns the client's object, or nullptr if it does not exist or belongs to another client. A

@@ -1,5 +1,5 @@
-// The ownership of objects. A handle that none of the client's objects has is ENOENT, as in the
-// kernel's uverbs, which look it up among the objects of the file.
+// The ownership of objects. ENOENT means that none of the client's objects has the handle, as in
+// the kernel's uverbs, which look it up among the objects of the file.
 #pragma once
 
 #include "emulator/engine/base/ids.h"
@@ -15,8 +15,8 @@ Object* owned(const Table<IdType, Object>& table, uint32_t handle, ClientId clie
   return object != nullptr && object->client == client ? object : nullptr;
 }
 
-/// The same for objects that can be imported (ibv_import_pd(3), ibv_import_mr(3),
-/// ibv_import_dm(3)): also returns those of a client whose objects this one shares.
+/// Does the same for objects that can be imported (ibv_import_pd(3), ibv_import_mr(3),
+/// ibv_import_dm(3)): also returns objects of clients that share objects with this one.
 template <class IdType, class Object>
 Object* shared(const Clients& clients, const Table<IdType, Object>& table, uint32_t handle,
                ClientId client) {

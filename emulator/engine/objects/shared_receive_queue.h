@@ -55,11 +55,11 @@ namespace shared_receive_queue {
 
 /// Returns the next WQE, which must exist.
 ReceiveWqe oldest(const SharedReceiveQueue& srq);
-/// A message takes the next WQE.
+/// Takes the next WQE for a message.
 void take(AsyncEvents& events, SharedReceiveQueue& srq);
-/// The WQE is complete.
+/// Notes that the WQE is complete.
 void finish(Objects& objects, const ReceiveWqe& wqe);
-/// The WQE was not used, since its QP was destroyed: it becomes the next again.
+/// Makes the WQE the next one again, because its QP was destroyed before using it.
 void put_back(Objects& objects, const ReceiveWqe& wqe);
 /// IBTA vol 1, 10.2.9.2: raises the event once, when fewer WQEs than the limit are left, and at
 /// once if that is so when the limit is set.

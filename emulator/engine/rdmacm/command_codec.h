@@ -23,7 +23,7 @@ std::optional<Struct> parse(const CmCommand& command, size_t least = sizeof(Stru
   return value;
 }
 
-/// Answers with as much of the struct as the program has space for.
+/// Answers with the struct, or with the part for which the program has space.
 template <class Struct>
 void respond(const CmCommand& command, const Struct& value, std::vector<std::byte>& response) {
   const auto bytes = std::as_bytes(std::span(&value, 1));

@@ -151,7 +151,7 @@ int accept(const IdTable& ids, ConnectionManager& connections, const CmCommand& 
   if (error == 0) {
     if (has_param) id->uid = in->uid;
   } else if (id->connection) {
-    // A side that cannot accept has refused, as in Linux's rdma_accept().
+    // As in Linux's rdma_accept(), a side that cannot accept has refused the connection.
     if (id->is_datagram()) {
       answer_datagram(connections, *id, wire::SidrStatus::kRejectedByProvider, {});
     } else {

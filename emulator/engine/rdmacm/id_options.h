@@ -1,4 +1,4 @@
-// rdma_set_option(3).
+// Implements rdma_set_option(3).
 #pragma once
 
 #include "emulator/engine/events.h"

@@ -22,10 +22,10 @@ class IdTable {
   void destroy(const RdmaId& id) { ids_.destroy(id.number); }
 
   RdmaId* find(RdmaIdNumber number) const { return ids_.find(number); }
-  /// Finds the id that a command names. ENOENT: there is no such id; EINVAL: it is on another
-  /// channel; ENXIO: its device was removed (`id` is set nevertheless).
+  /// Finds the id that a command names. Returns ENOENT if there is none, EINVAL if it is on another
+  /// channel, and ENXIO if its device was removed (`id` is set nevertheless).
   int find(CmChannelId channel, uint32_t number, RdmaId*& id) const;
-  /// The same, and EINVAL if it has no device yet.
+  /// Does the same, and returns EINVAL if the id has no device yet.
   int find_with_device(CmChannelId channel, uint32_t number, RdmaId*& id) const;
 
   /// Visits the ids in the order of their numbers. The visitor may destroy the id it is given.

@@ -1,4 +1,4 @@
-// rdma_init_qp_attr(3).
+// Implements rdma_init_qp_attr(3).
 #pragma once
 
 #include <cstddef>

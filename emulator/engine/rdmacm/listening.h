@@ -21,7 +21,7 @@ class Listening {
 
   // ---- Commands: 0 or an errno value ----
   int listen(const CmCommand& command);
-  /// The program has read the event of a request.
+  /// Notes that the program has read the event of a request.
   int request_was_read(const CmCommand& command);
 
   /// Returns the id for a request at this service ID: with a header, the id that listens on its

@@ -39,7 +39,7 @@ class RdmaCm {
   /// Handles the events of the connection manager. Returns true if there were any.
   bool handle_events();
   std::optional<Instant> next_deadline() const { return resolution_.next_deadline(); }
-  /// Both are sorted by the number of the id.
+  /// These functions return lists that are sorted by the number of the id.
   std::vector<ListenerSnapshot> listeners() const;
   std::vector<RdmaIdSnapshot> ids() const;
 
@@ -49,7 +49,7 @@ class RdmaCm {
   void close(CmChannelId channel);
   CmReply execute(const CmCommand& command);
 
-  /// Raises an event by a rule at every id that is bound to the device, or to any.
+  /// Raises an event by a rule at every id that is bound to the device, or to any device.
   void raise(abi::ucma::EventType type, int32_t status, std::optional<DeviceIndex> device) {
     events_.raise(type, status, device);
   }

@@ -101,8 +101,8 @@ Path resolve_path(const Objects& objects, DeviceIndex device, const abi::AhAttr&
     if (path.dst_ip.is_multicast()) path.dst_mac = multicast_mac(path.dst_ip);
     path.traffic_class = attr.traffic_class;
     path.flow_label = attr.flow_label;
-    // 0 and 1 come from programs that assume InfiniBand's "same subnet"; the Linux core also stores
-    // the route's hop limit there.
+    // Hop limits of 0 and 1 come from programs that assume InfiniBand's "same subnet". The Linux
+    // core, too, replaces them by the route's hop limit.
     if (attr.hop_limit > 1) path.hop_limit = attr.hop_limit;
   } else {
     const QueuePair* there = objects.qps.find(peer);

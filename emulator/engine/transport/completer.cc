@@ -274,7 +274,8 @@ void on_answer(TransportContext& context, QueuePair& qp, const wire::Packet& pac
   if (const auto error = take_answer(context, qp, packet, info)) {
     return fail_oldest(context, qp, *error);
   }
-  if (send.answer_unplaced) return reset_retries(qp);  // as if lost; but the peer lives
+  if (send.answer_unplaced)
+    return reset_retries(qp);  // the response counts as lost, but the peer is alive
   const SendState& state = send.queue.state(send.queue.head());
   send.unacked = packet.bth.psn + 1;
   send.window = std::min(send.window + 1, kLargestWindow);

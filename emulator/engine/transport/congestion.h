@@ -20,9 +20,9 @@ void on_packet(TransportContext& context, QueuePair& qp, const wire::Packet& pac
 /// Takes a CNP that a connected QP received from its peer.
 void on_notification(TransportContext& context, QueuePair& qp);
 
-/// Returns whether the QP's turn to send may begin: on a simulated network, while its device's port
-/// has room and at the rate that congestion control allows. If not, the QP is scheduled when it
-/// may.
+/// Returns whether the QP's turn to send may begin. On a simulated network this requires room at
+/// the device's port, and the rate that congestion control allows. If the turn may not begin yet,
+/// the QP is scheduled for the time when it may.
 bool may_transmit(TransportContext& context, QueuePair& qp);
 /// Returns the number of packets that a turn may have. On a simulated network each turn has one, so
 /// that the QPs of a device share its port packet by packet, and none is early.

@@ -33,7 +33,7 @@ class QpScheduler {
   uint64_t turns_scheduled() const { return scheduled_; }
   uint64_t turns_taken() const { return taken_; }
 
-  /// The QP continues when memory that was MemoryResult::kNotYet may have been provided.
+  /// Lets the QP continue when memory that was MemoryResult::kNotYet may have been provided.
   void wait_for_memory(const QueuePair& qp);
   std::vector<QpNumber> take_waiting_for_memory();
 

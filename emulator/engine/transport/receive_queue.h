@@ -25,8 +25,8 @@ bool available(const TransportContext& context, const QueuePair& qp);
 /// Returns whether the WQE that the next message takes has space for `length` bytes. A malformed
 /// WQE counts as having space: the error is detected when it is used.
 bool has_room(const TransportContext& context, const QueuePair& qp, uint64_t length);
-/// The message takes the oldest WQE, which must exist: a SEND when it begins, a WRITE with
-/// immediate when it ends.
+/// Takes the oldest WQE, which must exist, for a message: for a SEND when it begins, for a WRITE
+/// with immediate when it ends.
 void take(TransportContext& context, QueuePair& qp);
 /// Called before the QP is reset or destroyed: its SRQ gets back the WQE that a message had taken.
 void give_back(TransportContext& context, QueuePair& qp);
@@ -39,7 +39,7 @@ std::optional<Verdict> scatter(TransportContext& context, QueuePair& qp,
 /// not learn of it.
 bool complete(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
               const wire::OpcodeInfo& info);
-/// The same for a message that failed.
+/// Completes a message that failed, and its WQE.
 void fail(TransportContext& context, QueuePair& qp, abi::WcStatus status, VendorError vendor);
 
 /// Completes every WQE of the QP with IBV_WC_WR_FLUSH_ERR. An SRQ keeps its WQEs.

@@ -19,8 +19,8 @@ std::optional<Verdict> write(TransportContext& context, QueuePair& qp, const wir
 std::optional<Verdict> begin_read(TransportContext& context, QueuePair& qp,
                                   const wire::Packet& packet, Response& response);
 
-/// A request that has its own response: READ, atomics, ATOMIC WRITE, FLUSH. Executes it, and fills
-/// in the fields of `response` that depend on it.
+/// Executes a request that has its own response (READ, atomics, ATOMIC WRITE, FLUSH), and fills in
+/// the fields of `response` that depend on it.
 std::optional<Verdict> execute(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
                                const wire::OpcodeInfo& info, Response& response);
 

@@ -136,7 +136,7 @@ void lose_message(TransportContext& context, QueuePair& qp, Psn psn) {
   if (qp.type == abi::QpType::kXrcRecv) refuse(context, qp, psn, Verdict::kReceiveQueueFailed);
 }
 
-/// SEND and WRITE.
+/// Handles a packet of a SEND or WRITE.
 void on_message_packet(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
                        const wire::OpcodeInfo& info) {
   RecvHalf& recv = qp.recv;
@@ -185,7 +185,7 @@ void on_message_packet(TransportContext& context, QueuePair& qp, const wire::Pac
   if (packet.bth.ack_req) answer(context, qp, psn, wire::ack_syndrome());
 }
 
-/// READ, atomics and FLUSH.
+/// Handles a READ, atomic or FLUSH.
 void on_query(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
               const wire::OpcodeInfo& info) {
   RecvHalf& recv = qp.recv;
@@ -210,7 +210,7 @@ void on_query(TransportContext& context, QueuePair& qp, const wire::Packet& pack
   response_queue::queue(context, qp, response);
 }
 
-/// Returns the verdict that leads to that NAK, if the NAK is final.
+/// Returns the verdict for that NAK, if it is final.
 std::optional<Verdict> verdict_for(uint8_t syndrome) {
   if (wire::aeth_kind(syndrome) != wire::AethKind::kNak) return std::nullopt;
   switch (static_cast<wire::NakCode>(wire::aeth_detail(syndrome))) {

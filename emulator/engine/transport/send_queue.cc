@@ -13,7 +13,7 @@ using abi::WcStatus;
 using abi::WrOpcode;
 using wire::Psn;
 
-/// The buffer of a READ or atomic that began and failed.
+/// Spoils the buffer of a READ or atomic that began and failed.
 void spoil_answer(TransportContext& context, const QueuePair& qp, uint32_t index,
                   const SendWqe& wqe) {
   const SendState& state = qp.send.queue.state(index);

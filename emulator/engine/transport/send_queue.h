@@ -24,7 +24,7 @@ void complete_acknowledged(TransportContext& context, QueuePair& qp);
 /// Fails the oldest WQE, and the QP with it (IBTA vol 1, 10.3.1.5), or the send queue of an
 /// unreliable QP.
 void fail_oldest(TransportContext& context, QueuePair& qp, LocalError error);
-/// A local error stops the queue at WQE `next`; earlier WQEs complete first, in order.
+/// Stops the queue at WQE `next` for a local error. Earlier WQEs complete first, in order.
 void stop_at_next(TransportContext& context, QueuePair& qp, LocalError error);
 /// Completes every WQE with IBV_WC_WR_FLUSH_ERR.
 void flush(TransportContext& context, QueuePair& qp);

@@ -10,7 +10,7 @@ constexpr uint8_t kEct0 = 2, kEcnMask = 3;
 /// FCS, preamble and gap.
 constexpr size_t kFramingBytes = 24;
 
-/// Returns whether congestion control is about the packet: a request, or what a READ returns.
+/// Returns whether congestion control applies to the packet: a request, or the response to a READ.
 /// Acknowledgements and CNPs are neither marked nor paced.
 bool is_controlled(const wire::Packet& packet) {
   const wire::OpcodeInfo* info = wire::find_opcode(packet.bth.opcode);

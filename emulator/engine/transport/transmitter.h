@@ -25,8 +25,8 @@ class Transmitter {
   /// Sends `frame`, whose payload of that size is in place, on the QP's path.
   void send(QueuePair& qp, wire::Packet& packet, size_t payload_size, Frame frame,
             const Resend& resend = {});
-  /// The same for a packet that contains its own source and destination. `inside` is the
-  /// destination device of the fabric, if there is one.
+  /// Sends a packet that contains its own source and destination. `inside` is the destination
+  /// device of the fabric, if there is one.
   void send(DeviceIndex from, std::optional<DeviceIndex> inside, const wire::Packet& packet,
             size_t payload_size, Frame frame, const Resend& resend) {
     send(from, inside, packet, payload_size, std::move(frame), resend, nullptr);

@@ -10,8 +10,7 @@ namespace {
 
 using wire::Operation;
 
-/// The message in progress will not be completed: the next message uses its receive WQE
-/// (9.8.2.2.4).
+/// Abandons the message in progress: the next message uses its receive WQE (9.8.2.2.4).
 void abandon(TransportContext& context, QueuePair& qp) {
   RecvHalf& recv = qp.recv;
   recv.in_message = false;

@@ -19,7 +19,7 @@ void LeavingClients::detach(ClientId client) {
     found->detached = true;
     return;
   }
-  // Before clients with more objects, which may take long.
+  // This client is released before clients with more objects, which may take long.
   leaving_.push_front({.client = client, .detached = true});
   release();
   if (objects_.clients.contains(client)) silence(client);

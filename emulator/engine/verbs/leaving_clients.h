@@ -16,9 +16,9 @@ class LeavingClients {
   explicit LeavingClients(const CommandContext& context)
       : context_(context), objects_(context.objects) {}
 
-  /// The client has ended.
+  /// Notes that the client has ended.
   void detach(ClientId client);
-  /// The device was removed: its clients stay, but without objects.
+  /// Notes that the device was removed: its clients stay, but without objects.
   void remove_device(DeviceIndex index);
   /// Destroys the next part of the remaining objects.
   void release();
@@ -31,7 +31,7 @@ class LeavingClients {
     bool has_left_xrcds = false;  // and released its references to them
   };
 
-  /// From now on the client's QPs neither send nor receive, as if they were destroyed.
+  /// Silences the client's QPs: they neither send nor receive, as if they were destroyed.
   void silence(ClientId client);
   /// Destroys the client's objects, but at most `budget` of them; objects that others still need
   /// are given to them. Returns whether that was all.

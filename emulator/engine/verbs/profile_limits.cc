@@ -81,7 +81,7 @@ void check_create_qp(Checker& check, const DeviceProfile& profile,
 void check_access(Checker& check, const DeviceProfile& profile, uint32_t access) {
   check.require((access & ~(profile.mr_access | kOptionalAccess)) == 0, profile.mr_access_error,
                 "the device's memory regions do not have all of the access flags");
-  // ib_check_mr_access() of Linux (include/rdma/ib_verbs.h).
+  // Equivalent to Linux's ib_check_mr_access() (include/rdma/ib_verbs.h).
   check.require((access & abi::kAccessOnDemand) == 0 || profile.attr.odp_general_caps != 0,
                 EOPNOTSUPP, "the device has no on-demand paging");
 }

@@ -112,7 +112,7 @@ std::optional<AttributeRule> ud_rule(QpState from, QpState to) {
   return std::nullopt;
 }
 
-/// Annex A14: one half of RC.
+/// Returns the rule for an XRC QP, which is one half of an RC QP (annex A14).
 std::optional<AttributeRule> half_rule(QpType type, QpState from, QpState to) {
   auto rule = rc_rule(from, to);
   if (rule) {
@@ -201,7 +201,7 @@ void apply_attributes(const QpAttr& from, uint32_t mask, QpAttr& to) {
   if (has(kAttrTimeout)) to.timeout = from.timeout;
   if (has(kAttrRetryCnt)) to.retry_cnt = from.retry_cnt;
   if (has(kAttrRnrRetry)) to.rnr_retry = from.rnr_retry;
-  // Programs pass lrand48() here; the wire has 24 bits, and query_qp returns 24 bits.
+  // Programs pass results of lrand48() here. The wire has 24 bits, and query_qp returns 24 bits.
   if (has(kAttrRqPsn)) to.rq_psn = from.rq_psn & 0xffffff;
   if (has(kAttrSqPsn)) to.sq_psn = from.sq_psn & 0xffffff;
   if (has(kAttrMaxQpRdAtomic)) to.max_rd_atomic = from.max_rd_atomic;

@@ -5,7 +5,7 @@
 
 namespace rocemu::engine {
 
-/// The client no longer needs the QP, which is destroyed unless there are other references
+/// Releases the client's reference to the QP, which is destroyed unless there are other references
 /// (ibv_open_qp(3)). If the client has several, the one with that user handle is released.
 void release_qp(CommandContext& context, QueuePair& qp, ClientId client, uint64_t user_handle);
 

@@ -32,7 +32,7 @@ struct FaultPoint {
   /// The number of the occurrence for rules that count, in each flow or in total. 0: `place`
   /// identifies it already.
   uint64_t nth = 0, nth_total = 0;
-  uint64_t position = 0;      // from 1, among points with equal process, kind and name
+  uint64_t position = 0;      // from 1, among points with the same process, kind and name
   std::string call_site;      // of a verb, if it is known
   bool is_connected = false;  // its QP is RC, UC or XRC
   bool has_srq = false;       // its process created an SRQ

@@ -1,4 +1,4 @@
-// Manages the time of --budget: it decides when no more faults are tried, so that findings can be
+// Manages the time of --budget: decides when no more faults are tried, so that findings can be
 // repeated, and when everything stops.
 #pragma once
 

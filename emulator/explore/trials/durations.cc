@@ -21,7 +21,7 @@ bool is_digit(char c) {
   return std::isdigit(static_cast<unsigned char>(c)) != 0;
 }
 
-/// Includes letters of other alphabets.
+/// Returns whether the character is part of a word. This includes letters of other alphabets.
 bool is_of_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || (c & 0x80) != 0;
 }
@@ -36,7 +36,7 @@ class Scanner {
     if (const size_t end = end_of_time_of_day(begin); end != begin) return end;
     const size_t unit = end_of_number(begin);
     if (unit == begin) return begin;
-    // This is "1h2m3.5s". A single "m" or "h" may be meters or something else.
+    // This is a part of "1h2m3.5s". A single "m" or "h" may be meters or something else.
     const bool is_compound = (at(unit) == 'h' || at(unit) == 'm') && is_digit(at(unit + 1));
     if (!is_compound) return end_of_unit(unit, begin);
     const size_t end = end_of_compound(unit + 1);

@@ -31,7 +31,8 @@ std::string in_words(const Json& place) {
   return text;
 }
 
-/// Returns the name of a call in scenarios. A builder posts when it ends.
+/// Returns the name of a call in scenarios. The builder functions of work requests (ibv_wr_start)
+/// post when the builder ends.
 std::string verb_of(const std::string& call) {
   if (call.starts_with("ibv_wr_")) return "post_send";
   return call.starts_with("ibv_") ? call.substr(4) : call;

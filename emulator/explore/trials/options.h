@@ -1,4 +1,4 @@
-// The options of `rocemu explore`, and the error with which it does not start
+// The options of `rocemu explore`, and the error that prevents its start.
 #pragma once
 
 #include <chrono>

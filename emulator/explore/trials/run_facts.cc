@@ -51,7 +51,7 @@ class ErrorReader {
 
  private:
   void on_line(const std::string& line) {
-    // The program's line may have no end, so that this text follows on the same line.
+    // The program's last line may have no newline; then this text follows on the same line.
     static const std::regex kOurs(
         R"(rocemud?: (deadlock at |--timeout is over|(warning: )?\S+ \(pid \d+\) (received SIG|ended with status \d)))");
     std::smatch ours;

@@ -117,8 +117,7 @@ uintmax_t size_of(const fs::path& path) {
   return ignored ? 0 : size;
 }
 
-/// Waits for the NIC of a run that was killed. Such a NIC ends without a request, and removes its
-/// directory.
+/// Waits for the NIC of a run that was killed. Such a NIC ends by itself and removes its directory.
 void end_stray(pid_t pid) {
   const Clock::time_point deadline = Clock::now() + kLongestEnd;
   while (proc::contents_of(proc::directory_of(pid) + "/comm") == "rocemud\n" &&
@@ -370,7 +369,7 @@ void Runner::run(const std::vector<Job>& jobs,
       const Running running = std::move(found->second);
       running_.erase(found);
       end_strays();
-      // Reads the facts of one run while the next one executes, if that one cannot change them.
+      // Processes the facts of one run while the next run executes, if that run cannot change them.
       if (options_.jobs > 1 && !stops()) start_some();
       finish(running,
              WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status),

@@ -47,7 +47,8 @@ struct Job {
   Variation variation = {};
   /// If true, RunFacts has the stops or choices of the run's variation.
   bool tells_variation = false;
-  /// The run has a much longer limit of real time: it confirms runs that the usual limit ended.
+  /// If true, the run has a much longer limit of real time, to confirm a run that the usual limit
+  /// ended.
   bool patiently = false;
   /// If true, the run's programs report the sites of their calls in the folder kCallSitesFolder of
   /// `keep`.

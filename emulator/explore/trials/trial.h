@@ -30,7 +30,7 @@ struct Trial {
   bool is_undisturbed() const { return causes.empty() && variation.empty(); }
   /// Returns, for example, "server#1's 2nd reg_mr fails with ENOMEM".
   std::string text() const;
-  /// Returns the text of the scenario that causes it. It differs from that of any other trial.
+  /// Returns the scenario that causes the trial. It differs from the scenario of any other trial.
   std::string scenario() const;
   /// Returns the key for the result of the repetition with that number.
   std::string repetition_key(int repetition) const;

@@ -7,10 +7,10 @@
 
 namespace rocemu::explore {
 
-/// Returns whether --only and --process allow it.
+/// Returns whether --only and --process allow the trial.
 bool is_wanted(const Options& options, const Trial& trial);
 
-/// Adds mixtures of some faults of the plan (--random). They are equal for the same seed.
+/// Adds mixtures of some faults of the plan (--random). The same seed gives the same mixtures.
 void add_mixtures(std::vector<Trial>& trials, const Options& options);
 
 /// Adds other orders of runnable threads (--schedules).

@@ -48,7 +48,7 @@ std::string in_short(const std::string& wait) {
   std::smatch found;
   if (!std::regex_match(wait, found, kIn)) return wait;
   std::string of = found[3].matched ? found[3].str() : found[4].str();
-  // These texts explain why it waits.
+  // These texts give the reason for the wait.
   for (const std::string why : {", overrun", ", with completions to be polled"})
     if (!of.empty() && wait.find(why) != std::string::npos) of += why;
   return found[1].str() + " blocks in " + found[2].str() + (of.empty() ? "" : " (" + of + ")");
@@ -109,7 +109,7 @@ std::optional<Judgement> wrong(const RunFacts& facts, const Baseline& baseline) 
   const auto make = [&](const std::string& what, const std::string& difference) {
     return Judgement{
         Verdict::kWrong, what + " differs after " + last_calls(facts),
-        fmt::format("exits with 0, but its {} is not the baseline's: {}", what, difference)};
+        fmt::format("exits with 0, but its {} differs from the baseline's: {}", what, difference)};
   };
   if (facts.oracle != 0)
     return Judgement{Verdict::kWrong, fmt::format("oracle after {}", last_calls(facts)),
@@ -119,7 +119,7 @@ std::optional<Judgement> wrong(const RunFacts& facts, const Baseline& baseline) 
   for (const auto& [name, mask] : baseline.files) {
     const auto file = facts.files.find(name);
     const std::string found =
-        file == facts.files.end() ? "it is not there" : mask.difference(file->second);
+        file == facts.files.end() ? "it is missing" : mask.difference(file->second);
     if (!found.empty()) return make("file " + name, found);
   }
   return std::nullopt;

@@ -16,12 +16,12 @@ namespace rocemu::explore {
 enum class Verdict : uint8_t {
   kSurvived,
   kReported,    // a program failed in bounded virtual time, and its status shows it
-  kHang,        // all wait, and nothing is due; or it runs endlessly
+  kHang,        // all threads wait, and nothing is due; or the run does not end
   kCrash,       // a signal, a sanitizer, valgrind
   kWrong,       // all programs exit as in the baseline, but the output differs; or one fails
-                // although nothing went wrong
-  kLeak,        // the same, but objects are left that the baseline does not leave
-  kSlow,        // succeeded, after many times the baseline's time
+                // without a fault
+  kLeak,        // the same exits and output, but more objects are left than by the baseline
+  kSlow,        // success, after many times the baseline's time
   kMisuse,      // the verbs sanitizer reports a wrong use; and the program survived or failed
   kNotReached,  // the point did not occur, because the run differed before it
 };
@@ -39,7 +39,7 @@ struct Judgement {
   /// The places of its threads: "server#1: wait < main". They contain only the parts that are equal
   /// in each run, and are empty without a tool for stacks.
   std::vector<std::string> stacks = {};
-  bool is_warning = false;  // a misuse that a report calls a warning
+  bool is_warning = false;  // a misuse that is only a warning
 };
 
 struct Baseline {
@@ -50,7 +50,7 @@ struct Baseline {
 };
 
 struct Limits {
-  double slow = 10;  // times the baseline's virtual time, and kLeastSlowNs later
+  double slow = 10;  // factor of the baseline's virtual time; kLeastSlowNs is the minimum
   /// If true, a status above 128 is that of a signal. In lockstep it is false: there the NIC
   /// reports each process that crashes, and a shell may exit with any status.
   bool status_tells_signal = false;

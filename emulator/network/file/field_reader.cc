@@ -62,8 +62,7 @@ uint64_t FieldReader::rate(const Node& node) const {
                                    NodeReader::found(node)));
   }
   if (*bits < 1)
-    reader_.fail(node,
-                 "a rate of 0 sends nothing; for a link that is down use a rule of a scenario");
+    reader_.fail(node, "a rate of 0 is not allowed; to take a link down, use a rule of a scenario");
   return static_cast<uint64_t>(std::llround(*bits));
 }
 

@@ -1,4 +1,5 @@
-// Values of network files, beside those of scenarios: sizes, rates, and mappings with fixed keys.
+// Reads values of network files that scenarios do not have: sizes, rates, and mappings with fixed
+// keys.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +17,19 @@ class FieldReader {
 
   const scenario::NodeReader& nodes() const { return reader_; }
 
-  /// "16MiB": a number and B, KB, MB, GB, KiB, MiB or GiB.
+  /// Returns a size such as "16MiB": a number and B, KB, MB, GB, KiB, MiB or GiB.
   uint64_t size(const scenario::Node& node) const;
-  /// "100Gbps" or "100Gbit/s": a number and bps, Kbps, Mbps, Gbps or Tbps. Not 0.
+  /// Returns a rate such as "100Gbps" or "100Gbit/s": a number, not 0, and bps, Kbps, Mbps, Gbps or
+  /// Tbps.
   uint64_t rate(const scenario::Node& node) const;
-  /// As in scenarios, and 0.
+  /// Returns a time in the notation of scenarios; 0 is allowed.
   engine::Duration delay(const scenario::Node& node) const;
 
   struct Field {
     std::string_view key;
     std::function<void(const scenario::Node&)> read;
   };
-  /// Reads the values of a mapping. A key without a field is a mistake.
+  /// Reads the values of a mapping. Reports an error for a key that has no field.
   void fields(const scenario::Node& node, std::string_view what,
               std::initializer_list<Field> fields) const;
 

@@ -1,4 +1,4 @@
-// The plan of a network that a file describes, as the engine takes it.
+// The network that a file describes, in the form that the engine takes.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,8 @@ namespace rocemu::network {
 
 class FilePlan final : public engine::NetworkPlan {
  public:
-  /// `topology` is what `text` describes. Frames that leave `captured_ports` are reported.
+  /// `topology` is the network that `text` describes. Frames that leave `captured_ports` are
+  /// reported.
   FilePlan(std::string text, Topology topology, std::vector<PortId> captured_ports = {});
 
   std::unique_ptr<engine::SimulatedNetwork> build(uint64_t seed) const override;
@@ -30,11 +31,11 @@ class FilePlan final : public engine::NetworkPlan {
   std::optional<engine::CongestionNotification> notification_;
 };
 
-/// Reads the network of that name: a file, or one that comes with rocemu. Warnings are added to
+/// Reads the network of that name: a file, or a network that comes with rocemu. Appends warnings to
 /// `warnings`. Throws NetworkFileError, or std::runtime_error if there is no such file.
 std::shared_ptr<const FilePlan> load_plan(const std::string& name,
                                           std::vector<std::string>& warnings);
-/// The same for a text, with `name` for messages.
+/// Reads a network from text. Messages use `name`.
 std::shared_ptr<const FilePlan> parse_plan(const std::string& text, const std::string& name,
                                            std::vector<std::string>& warnings);
 

@@ -69,7 +69,7 @@ uint64_t read_key(const NodeReader& nodes, const Node& key, uint64_t most) {
 
 void read_priorities(const FieldReader& reader, const Node& node, PriorityParameters& priorities) {
   const NodeReader& nodes = reader.nodes();
-  // The default comes first, whatever the order in the file is.
+  // The default is read first, regardless of its place in the file.
   if (const Node* const value = node.is_mapping() ? node.find("default") : nullptr)
     priorities.of_dscp.fill(read_priority(nodes, *value));
   const auto read_map = [&](const Node& map, auto set, uint64_t most) {
@@ -103,7 +103,7 @@ void read_priorities(const FieldReader& reader, const Node& node, PriorityParame
         }}});
 }
 
-/// The sections of the file, as far as they are there.
+/// The sections of the file that are present.
 struct Sections {
   const Node* switches = nullptr;
   const Node* links = nullptr;
@@ -178,7 +178,7 @@ class NetworkFileReader {
                       {"queue", [&](const Node& node) {
                          topology.nic.queue_bytes = reader_.size(node);
                          if (topology.nic.queue_bytes == 0)
-                           nodes_.fail(node, "a queue of 0 takes no frame");
+                           nodes_.fail(node, "a queue of 0 bytes accepts no frame");
                        }}});
     }
     if (sections_.largest_frame != nullptr) {
@@ -192,7 +192,7 @@ class NetworkFileReader {
   void read_overrides(Topology& topology) {
     if (!sections_.overrides->is_mapping()) {
       nodes_.complain(*sections_.overrides,
-                      "expected links with what is special at them, such as "
+                      "expected links with their own rate or delay, such as "
                       "{h3-s1: {rate: 10Gbps}}");
       return;
     }

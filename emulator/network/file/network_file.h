@@ -1,4 +1,4 @@
-// Files of `--fabric`: YAML into a Topology. docs/fabric.md describes them.
+// Parses the YAML files of `--fabric` into a Topology. docs/fabric.md describes them.
 #pragma once
 
 #include <stdexcept>
@@ -13,11 +13,11 @@ namespace rocemu::network {
 
 struct NetworkFile {
   Topology topology;
-  /// Each with its place: "FILE:LINE:COLUMN: ...".
+  /// Warnings, each with its place: "FILE:LINE:COLUMN: ...".
   std::vector<std::string> warnings;
 };
 
-/// An error in a file. what() has every problem, with its place.
+/// An error in a file. what() lists every problem with its place.
 class NetworkFileError : public std::runtime_error {
  public:
   NetworkFileError(const std::string& text, std::vector<scenario::Problem> problems)
@@ -31,10 +31,10 @@ class NetworkFileError : public std::runtime_error {
 /// Returns the path of the network file that comes with rocemu by that name, or `name` itself.
 std::string find_network_file(const std::string& name);
 
-/// Returns whether a text means to be such a file and not a scenario or a profile.
+/// Returns whether the text is probably a network file and not a scenario or a profile.
 bool is_network_file(std::string_view yaml);
 
-/// `name` is for messages. Throws NetworkFileError.
+/// Parses the text. Messages use `name`. Throws NetworkFileError.
 NetworkFile parse_network_file(const std::string& yaml, const std::string& name);
 
 }  // namespace rocemu::network

@@ -18,7 +18,7 @@ uint32_t count(const FieldReader& reader, const Node& node, uint64_t least, uint
   return static_cast<uint32_t>(reader.nodes().number(node, least, most));
 }
 
-/// The numbers of a shape, all of which must be there.
+/// The numbers of a shape, all of which are required.
 class Counts {
  public:
   Counts(const FieldReader& reader, const Node& shape, std::string_view what,
@@ -67,7 +67,7 @@ class ListReader {
 
  private:
   void read_hosts(const Node& hosts) {
-    if (hosts.is_scalar()) {  // so many
+    if (hosts.is_scalar()) {  // the number of hosts
       const uint32_t number = count(reader_, hosts, 1, kMostHosts);
       for (uint32_t i = 0; i < number; ++i) topology_.hosts.push_back({"h" + std::to_string(i)});
       return;
@@ -168,7 +168,7 @@ void read_switch(const FieldReader& reader, const Node& node, SwitchParameters& 
                       pfc.headroom_bytes = reader.size(one);
                       if (pfc.headroom_bytes == 0)
                         nodes.fail(one,
-                                   "a headroom of 0 loses frames; leave 'headroom' out, and it "
+                                   "a headroom of 0 loses frames; without 'headroom', it "
                                    "is computed");
                     }}});
     if (!has_xon) pfc.xon_bytes = pfc.xoff_bytes / 4 * 3;
@@ -193,8 +193,9 @@ Topology read_shape(const FieldReader& reader, const Node& node, const Patterns&
     return ListReader(reader, patterns, places).read(node);
   const scenario::Entry& shape = node.entries[0];
   if (node.entries.size() > 1)
-    nodes.fail(node.entries[1].key, fmt::format("a topology is one shape; here is '{}' beside '{}'",
-                                                node.entries[1].key.text, shape.key.text));
+    nodes.fail(node.entries[1].key,
+               fmt::format("a topology has one shape, but this one has both '{}' and '{}'",
+                           node.entries[1].key.text, shape.key.text));
   const std::string& name = shape.key.text;
   const Node& value = shape.value;
   if (name == "star") return star(count(reader, value, 2, kMostHosts), patterns);
@@ -216,13 +217,13 @@ Topology read_shape(const FieldReader& reader, const Node& node, const Patterns&
   }
   if (name == "ring") {
     const Counts counts(reader, value, name, {"switches", "hosts"});
-    if (counts[0] < 3) nodes.fail(value, "a ring has three switches at least");
+    if (counts[0] < 3) nodes.fail(value, "a ring has at least three switches");
     return ring(counts[0], counts[1], patterns);
   }
   constexpr std::string_view kShapes[] = {"star", "dumbbell", "leaf-spine", "fat-tree", "ring"};
   const std::string near = NodeReader::suggestion(name, kShapes);
   nodes.fail(shape.key, fmt::format("there is no topology '{}'{}", name,
-                                    near.empty() ? "; there are " + scenario::listing(kShapes) +
+                                    near.empty() ? "; use " + scenario::listing(kShapes) +
                                                        ", or hosts, switches and links"
                                                  : near));
 }

@@ -1,4 +1,5 @@
-// The section `topology` of a network file: a shape with its sizes, or a list of nodes and links.
+// Reads the section `topology` of a network file: a shape with its sizes, or a list of nodes and
+// links.
 #pragma once
 
 #include <map>
@@ -9,15 +10,15 @@
 
 namespace rocemu::network {
 
-/// The nodes of the file that links and switches of the list came from.
+/// The YAML nodes of the links and switches in the list.
 struct ListedPlaces {
   std::map<LinkId, scenario::Place> links;
   std::map<SwitchId, scenario::Place> switches;
 };
 
-/// Reads what is special at one link: rate and delay.
+/// Reads the parameters of one link: rate and delay.
 void read_link(const FieldReader& reader, const scenario::Node& node, Link& link);
-/// Reads what is special at one switch; `more` is a key that is allowed beside.
+/// Reads the parameters of one switch; `more` is the name of an additional key that is allowed.
 void read_switch(const FieldReader& reader, const scenario::Node& node, SwitchParameters& at);
 
 Topology read_shape(const FieldReader& reader, const scenario::Node& node, const Patterns& patterns,

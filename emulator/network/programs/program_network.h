@@ -1,4 +1,4 @@
-// The simulated network beneath the engine: what `rocemu run --fabric` puts between the devices of
+// The simulated network below the engine, which `rocemu run --fabric` puts between the devices of
 // programs. Device N is host N.
 #pragma once
 
@@ -10,18 +10,18 @@
 
 namespace rocemu::network {
 
-/// Sees what happens in the network, as it happens.
+/// Observes the events in the network as they happen.
 class NetworkObserver {
  public:
   virtual ~NetworkObserver() = default;
   virtual void on_hop(const Network& network, const Hop& hop) = 0;
-  /// `latest`: the time of the latest hop before it.
+  /// A frame was dropped. `latest` is the time of the latest hop before that.
   virtual void on_drop(const Network& network, PortId where, Instant latest) = 0;
 };
 
 class ProgramNetwork final : public engine::SimulatedNetwork, private Sink {
  public:
-  /// The topology has no errors. Frames that leave `captured_ports` are reported.
+  /// The topology must have no errors. Frames that leave `captured_ports` are reported.
   ProgramNetwork(const Topology& topology, uint64_t seed, std::vector<PortId> captured_ports);
 
   bool can_inject(engine::DeviceIndex from, uint8_t dscp) const override;
@@ -31,7 +31,7 @@ class ProgramNetwork final : public engine::SimulatedNetwork, private Sink {
   std::unique_ptr<engine::RateController> make_rate_controller(engine::DeviceIndex from,
                                                                Instant now) const override;
 
-  /// The observer outlives this.
+  /// The observer must outlive this object.
   void observe(NetworkObserver& observer);
   const Network& network() const { return network_; }
 
@@ -44,7 +44,7 @@ class ProgramNetwork final : public engine::SimulatedNetwork, private Sink {
   Network network_;
   std::vector<PortId> captured_ports_;
   engine::NetworkEvents* events_ = nullptr;  // during advance()
-  Instant latest_{};                         // of what was observed
+  Instant latest_{};                         // the latest observed event
   NetworkObserver* observer_ = nullptr;
 };
 

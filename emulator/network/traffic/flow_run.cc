@@ -13,7 +13,7 @@ namespace {
 constexpr uint8_t kDataDscp = 26;
 constexpr uint8_t kEct0 = 2;
 
-/// The token of a frame: its flow, what it is, its payload.
+/// The token of a frame: its flow, its kind, its payload.
 struct FrameToken {
   uint32_t flow = 0;
   bool is_cnp = false;
@@ -29,15 +29,15 @@ struct FrameToken {
 }  // namespace
 
 struct FlowRun::Sender {
-  std::unique_ptr<RateController> controller;  // while it sends
+  std::unique_ptr<RateController> controller;  // while the flow sends
   Pacer pacer;
-  CnpLimiter cnps;              // of its receiver
-  uint64_t left = 0;            // bytes to send, and to send again
-  std::deque<Instant> sent_at;  // of frames under way, for schemes that follow delays
-  bool is_ready = false;        // it is in its host's heap
+  CnpLimiter cnps;              // of the flow's receiver
+  uint64_t left = 0;            // bytes to send, including retransmissions
+  std::deque<Instant> sent_at;  // for frames in flight, used by schemes that react to delay
+  bool is_ready = false;        // the flow is in its host's heap
 };
 
-/// Flows of a host that have something to send, the one whose turn is next on top.
+/// The flows of a host that have something to send, as a heap with the next one at the top.
 struct FlowRun::HostState {
   struct Turn {
     Instant ready{};
@@ -100,7 +100,7 @@ Instant FlowRun::next_time() const {
 }
 
 bool FlowRun::run_until(Instant end) {
-  // Sorted once; flows of one start stay in the order in which they were added.
+  // Sorted once. Flows with the same start stay in the order in which they were added.
   const auto is_later = [&](uint32_t a, uint32_t b) {
     const Instant first = results_[a].spec.start, second = results_[b].spec.start;
     return first != second ? first > second : a > b;
@@ -219,7 +219,7 @@ void FlowRun::deliver(uint64_t token, HostId host, Instant at, bool is_marked) {
                      .dscp = dcqcn_.cnp_dscp},
                     now_);
   }
-  // The acknowledgement is not sent: its way back is taken to be idle.
+  // The acknowledgement is not simulated: its path back is assumed to be idle.
   if (!sender.sent_at.empty()) {
     if (sender.controller != nullptr)
       sender.controller->on_acknowledged(frame.payload, at - sender.sent_at.front(), at);

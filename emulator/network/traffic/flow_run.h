@@ -1,5 +1,6 @@
-// Synthetic flows on a simulated network: hosts that send frames at the rate their congestion
-// control allows, receivers that send CNPs. No RDMA protocol: a lost frame is sent again at once.
+// Synthetic flows on a simulated network: hosts send frames at the rate that their congestion
+// control allows, and receivers send CNPs. There is no RDMA protocol: a lost frame is immediately
+// sent again.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@ enum class RateScheme : uint8_t { kNone, kDcqcn, kTimely };
 struct FlowSpec {
   HostId from = 0;
   HostId to = 0;
-  uint64_t bytes = 0;  // of payload
+  uint64_t bytes = 0;  // payload
   Instant start{};
 };
 
@@ -38,10 +39,10 @@ struct FlowResult {
 
 struct FlowRunOptions {
   RateScheme scheme = RateScheme::kDcqcn;
-  uint32_t payload_bytes = 4096;  // of each frame but the last
+  uint32_t payload_bytes = 4096;  // of each frame except the last
 };
 
-/// The bytes of an RDMA WRITE frame beside its payload: Ethernet with FCS, preamble and gap (38),
+/// The bytes of an RDMA WRITE frame besides its payload: Ethernet with FCS, preamble and gap (38),
 /// IPv4 (20), UDP (8), BTH (12), ICRC (4).
 inline constexpr uint32_t kFrameOverhead = 82;
 /// A CNP has 16 reserved bytes (IBTA vol 1, annex A17.9.3).
@@ -49,23 +50,23 @@ inline constexpr uint32_t kCnpBytes = kFrameOverhead + 16;
 
 class FlowRun final : private Sink {
  public:
-  /// `topology` outlives this. Its NIC parameters are those of DCQCN.
+  /// `topology` must outlive this object. Its NIC parameters must be those of DCQCN.
   FlowRun(const Topology& topology, uint64_t seed, const FlowRunOptions& options);
   ~FlowRun() override;
 
-  /// All before run_until(); returns the flow's number.
+  /// Adds a flow and returns its number. Must not be called after run_until().
   size_t add(const FlowSpec& spec);
-  /// Returns whether something is left to do.
+  /// Runs until `end`. Returns whether anything is left to do.
   bool run_until(Instant end);
 
   Instant now() const { return now_; }
   Network& network() { return network_; }
   const std::vector<FlowResult>& results() const { return results_; }
   size_t completed() const { return completed_; }
-  /// The flow's rate now; its line's if it has no congestion control.
+  /// Returns the flow's current rate; the rate of its link without congestion control.
   uint64_t rate_bps(size_t flow) const;
-  /// Returns the time that the flow takes alone: all its frames over the slowest link of its path,
-  /// and the last frame over the other links.
+  /// Returns the time that the flow would take on an idle network: all its frames over the slowest
+  /// link of its path, and the last frame over the other links.
   Duration alone(size_t flow) const;
 
  private:
@@ -99,7 +100,7 @@ class FlowRun final : private Sink {
   std::vector<FlowResult> results_;
   std::vector<Sender> senders_;
   std::vector<HostState> hosts_;
-  std::vector<uint32_t> starts_;  // flows by their start, the last one first
+  std::vector<uint32_t> starts_;  // flows by their start, last first
   std::vector<Wake> wakes_;       // a heap
   std::vector<HostId> to_pump_;
   size_t completed_ = 0;

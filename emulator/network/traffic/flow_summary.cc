@@ -18,7 +18,7 @@ constexpr SizeRange kSizeRanges[] = {
     {"up to 10 MB", 10'000'000}, {"more than 10 MB", UINT64_MAX},
 };
 
-/// Nearest rank.
+/// Returns the percentile by the nearest-rank method.
 double percentile(const std::vector<double>& sorted, double part) {
   const auto rank = static_cast<size_t>(std::ceil(part * static_cast<double>(sorted.size())));
   return sorted[std::clamp<size_t>(rank, 1, sorted.size()) - 1];

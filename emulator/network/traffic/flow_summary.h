@@ -1,4 +1,4 @@
-// Summarizes a run of synthetic flows: slowdowns, use of links, what switches did.
+// Summarizes a run of synthetic flows: slowdowns, use of links, actions of switches.
 #pragma once
 
 #include <string>
@@ -8,7 +8,8 @@
 
 namespace rocemu::network {
 
-/// The slowdown of flows of one size: their time divided by the time that they take alone.
+/// The slowdown of flows of one range of sizes: their time divided by their time on an idle
+/// network.
 struct SlowdownRow {
   std::string sizes;  // "up to 100 KB"
   uint64_t flows = 0;
@@ -21,7 +22,7 @@ struct SlowdownRow {
 
 struct LinkUse {
   std::string port;
-  double utilization = 0;  // of its rate, over the run
+  double utilization = 0;  // relative to its rate, over the run
   uint64_t high_water_bytes = 0;
   uint64_t ecn_marks = 0;
 };
@@ -36,11 +37,11 @@ struct FlowSummary {
   uint64_t cnps = 0;
   uint64_t pauses = 0;
   uint64_t drops = 0;
-  uint64_t high_water_bytes = 0;  // of the longest queue of a switch
+  uint64_t high_water_bytes = 0;  // the longest queue of a switch
   double mean_host_utilization = 0;
   double mean_trunk_utilization = 0;
-  std::vector<SlowdownRow> slowdowns;  // of each range of sizes that has flows, and of all
-  std::vector<LinkUse> busiest;        // some directions of links, the busiest first
+  std::vector<SlowdownRow> slowdowns;  // for each range of sizes that has flows, and for all flows
+  std::vector<LinkUse> busiest;        // some directions of links, busiest first
 };
 
 FlowSummary summarize(FlowRun& run, const Topology& topology);

@@ -9,7 +9,8 @@
 namespace rocemu::network {
 namespace {
 
-/// A size, and the part of all flows that are not larger. Sizes between are evenly distributed.
+/// A size, and the fraction of flows that are not larger. Sizes between two points are evenly
+/// distributed.
 struct SizePoint {
   double bytes;
   double part;
@@ -92,7 +93,7 @@ std::vector<FlowSpec> incast(const Topology& topology, uint64_t seed, uint32_t s
   return flows;
 }
 
-// Sattolo's algorithm: one cycle through all hosts, so that none sends to itself.
+// Sattolo's algorithm: one cycle through all hosts, so that no host sends to itself.
 std::vector<FlowSpec> permutation(const Topology& topology, uint64_t seed, uint64_t bytes) {
   engine::Random random(seed);
   std::vector<HostId> to(topology.hosts.size());

@@ -1,4 +1,4 @@
-// The usual patterns of synthetic traffic, from a seed.
+// Generates the usual patterns of synthetic traffic from a seed.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,18 @@
 
 namespace rocemu::network {
 
-/// Flows between random hosts at random times, with the sizes of a cluster that answers web
-/// searches: Alizadeh et al., "Data Center TCP", SIGCOMM 2010, figure 4, as the traffic generator
-/// of HPCC (SIGCOMM 2019) has it. `load`: of the hosts' links.
+/// Returns flows between random hosts at random times, with the sizes of a cluster that answers web
+/// searches: Alizadeh et al., "Data Center TCP", SIGCOMM 2010, figure 4, as in the traffic
+/// generator of HPCC (SIGCOMM 2019). `load` is the load of the hosts' links.
 std::vector<FlowSpec> web_search(const Topology& topology, uint64_t seed, double load,
                                  Duration duration);
-/// The mean of those sizes, in bytes.
+/// Returns the mean of those sizes in bytes.
 double web_search_mean_bytes();
-/// `senders` hosts send to one at once, which is another one in each round.
+/// Returns flows in which `senders` hosts send to one host at once. Each round has another
+/// receiver.
 std::vector<FlowSpec> incast(const Topology& topology, uint64_t seed, uint32_t senders,
                              uint64_t bytes, uint32_t rounds, Duration interval);
-/// Each host sends to another one, and each receives from one.
+/// Returns flows in which each host sends to another host, and each host receives from one.
 std::vector<FlowSpec> permutation(const Topology& topology, uint64_t seed, uint64_t bytes);
 
 }  // namespace rocemu::network

@@ -15,7 +15,7 @@
 namespace rocemu {
 namespace {
 
-/// The limit, since programs wait for the tool.
+/// The time limit. It is short because programs wait for the tool.
 constexpr std::chrono::seconds kLongest{30};
 constexpr size_t kMostText = size_t{4} << 20;
 

@@ -54,7 +54,8 @@ std::optional<Value> read_from(pid_t process, uint64_t address) {
   return value;
 }
 
-/// The wait of one thread as far as it is known: the most powerful of those that can end it counts.
+/// The wait of one thread, as far as it is known. If several things can end the wait, the one that
+/// is most likely to do so counts.
 struct Wait {
   Waker waker = Waker::kNobody;
   std::string what;
@@ -108,9 +109,10 @@ class Observer {
   std::string mapping_at(pid_t process, uint64_t address) const;
   bool is_mapped_outside(const std::string& mapping) const;
   void find_holders();
-  /// The NIC prevents it from running, since it would find nothing (os/threads/spinning_threads.h).
+  /// Returns whether the NIC prevents the thread from running, since it would find nothing
+  /// (os/threads/spinning_threads.h).
   bool is_held_spinning(const std::string& status) const;
-  /// Returns whether a process outside of the run has it open.
+  /// Returns whether a process outside of the run has the pipe or socket open.
   bool is_held_outside(const std::string& link);
   bool is_held_by_daemon(const std::string& link);
 

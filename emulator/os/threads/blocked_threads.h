@@ -1,6 +1,6 @@
-// What the threads of some processes wait for, and whether anything besides these threads could end
-// the wait: a time, or something outside. The information is that of /proc about threads that this
-// process may trace.
+// Finds out what the threads of some processes wait for, and whether anything besides these threads
+// could end the wait: a time, or something outside. The information is that of /proc about threads
+// that this process may trace.
 #pragma once
 
 #include <sys/types.h>

@@ -43,8 +43,9 @@ bool has_slept(pid_t thread) {
   return proc::field_of(status, "voluntary_ctxt_switches") != "0";
 }
 
-/// Linux 4.14 to 5.15 report "0" for many sleeping threads, and a kernel without names of its
-/// functions does so for all: this tests it with a thread that certainly sleeps.
+/// Returns whether the kernel reports the place of a thread that certainly sleeps. Linux 4.14 to
+/// 5.15 report "0" for many sleeping threads, and a kernel without names of its functions does so
+/// for all.
 bool try_with_a_sleeper() {
   if (access("/proc/kallsyms", F_OK) != 0) return false;
   constexpr std::chrono::seconds kAnyLoad{10};
@@ -77,7 +78,8 @@ bool kernel_tells_places() {
   return tells;
 }
 
-/// proc(5): the place where a thread sleeps is as secret as its program.
+/// Returns whether we may read where the process's threads sleep. The kernel protects this like the
+/// program's memory (proc(5)).
 bool may_ask(pid_t process) {
   char program[1];
   return readlink((proc::directory_of(process) + "/exe").c_str(), program, sizeof program) >= 0 ||

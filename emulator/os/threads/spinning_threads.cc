@@ -18,19 +18,21 @@ namespace {
 using std::chrono::nanoseconds;
 using Clock = std::chrono::steady_clock;
 
-/// A thread counts as spinning after this number of repetitions of its loop. A loop that counts in
-/// memory may go through the same states of registers and flags twice, but not as often as this.
+/// The number of repetitions of its loop after which a thread counts as spinning. A loop that
+/// counts in memory may go through the same states of registers and flags twice, but not as often
+/// as this.
 constexpr size_t kRepeats = 4;
 /// The number of instructions that are run at a first check, and its maximum: it doubles at each
 /// further check, which takes 20 us for each instruction on a virtual machine. Most loops are
 /// short. A loop that is longer than a quarter of the maximum is not detected.
 constexpr size_t kFirstSteps = 64, kMaxSteps = 512;
-/// A thread that computes runs for this multiple of the duration of a check before the next.
+/// The factor for the time between two checks of a thread that computes, relative to the duration
+/// of a check.
 constexpr int kPauses = 5;
 constexpr nanoseconds kLongestPause{100'000'000};
-/// The pause after a thread could not be stopped: a debugger traces it, for example.
+/// The pause after a thread could not be stopped, for example because a debugger traces it.
 constexpr nanoseconds kPauseAfterRefusal{1'000'000};
-/// ptrace(2) seldom takes this long.
+/// The time limit for stopping a thread; ptrace(2) seldom takes this long.
 constexpr std::chrono::milliseconds kLongStop{5};
 
 nanoseconds own_time_of(pid_t process, pid_t thread) {

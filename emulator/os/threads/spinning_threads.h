@@ -32,8 +32,8 @@ class SpinningThreads {
   bool hold_if_it_spins(pid_t process, pid_t thread);
   bool holds(pid_t thread) const { return held_.contains(thread); }
   bool holds_any() const { return !held_.empty(); }
-  /// Returns whether it was ordered to stop, and did not do so in time: it is not asleep, and is
-  /// released when it stops.
+  /// Returns whether the thread was ordered to stop, and did not do so in time: it is not asleep,
+  /// and is released when it stops.
   bool is_stopping(pid_t thread) const { return ended_.contains(thread); }
   /// Returns false if the held thread has left its loop. It then runs again.
   bool still_spins(pid_t thread);

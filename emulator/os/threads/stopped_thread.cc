@@ -20,9 +20,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// A thread that is ordered to stop does so within this time, however busy the machine is.
+/// The time within which a thread stops when it is ordered to, however busy the machine is.
 constexpr std::chrono::seconds kStopped{5};
-/// SIGCHLD reports it, if that is blocked as it should be.
+/// The interval of checks for a stop. SIGCHLD reports the stop earlier, if it is blocked as it
+/// should be.
 constexpr timespec kLook{0, 1'000'000};
 
 /// Calls waitpid(2) for a thread that stops or ends soon.

@@ -1,4 +1,4 @@
-// cq-too-small: more requests that complete in a CQ are outstanding than the CQ has places. It
+// cq-too-small: the outstanding requests that complete in a CQ are more than its capacity. It
 // overruns if they complete before the program polls.
 #include <algorithm>
 #include <unordered_map>

@@ -48,7 +48,8 @@ class UnmappedCheck : public CheckOf<kMrMemoryUnmapped> {
   }
 
  private:
-  /// [begin, end) is in the addresses of the program, like those of the region's SGEs.
+  /// Returns whether the request names a part of [begin, end), which is in the addresses of the
+  /// program, like those of the region's SGEs.
   static bool names(const Request& request, const Mr& region, uint64_t begin, uint64_t end) {
     if (request.is_inline) return false;
     return std::ranges::any_of(request.sges, [&](const abi::Sge& sge) {

@@ -36,7 +36,7 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
     if (!is_message || event.request == nullptr || event.length == 0) return;
     Messages& messages = messages_[&event.cq];
     messages.forget_up_to(event.index);
-    // Without other completions in the CQ no message can have been overwritten, and this one will
+    // Without other completions in the CQ, no message can have been overwritten, and this one will
     // not be.
     const bool is_alone = messages.empty() && event.produced == event.index + 1;
     if (is_alone || reported_.contains(&event.queue)) return;

@@ -9,7 +9,7 @@
 namespace rocemu::timeline {
 
 struct TextOptions {
-  size_t width = 80;  // too many lanes make it wider
+  size_t width = 80;  // the minimum, if there are many lanes
   bool colour = false;
 };
 

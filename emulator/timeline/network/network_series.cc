@@ -17,7 +17,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr size_t kMostIntervals = 200;
-/// The limit with --interval: a larger number is a mistake.
+/// The largest number of intervals with --interval: a larger one is probably a mistake.
 constexpr size_t kMostWantedIntervals = 1'000'000;
 
 /// The counters of a port, summed over its priorities.
@@ -38,7 +38,7 @@ struct Counts {
   Counts() = default;
 };
 
-/// Sorts what happens into intervals, which become twice as long when there are too many.
+/// Sorts the events of the network into intervals, whose length doubles when there are too many.
 class SeriesCollector final : public network::NetworkObserver {
  public:
   explicit SeriesCollector(const SeriesOptions& options) : options_(options) {
@@ -100,7 +100,7 @@ class SeriesCollector final : public network::NetworkObserver {
     if (number >= kMostWantedIntervals)
       throw std::runtime_error(
           "the intervals are too short for this run: there would be more than "
-          "a million; give longer ones, or --from and --to");
+          "a million; use longer ones, or --from and --to");
     series_.interval_count = std::max(series_.interval_count, number + 1);
     std::vector<PortInterval>& intervals = intervals_[port];
     if (intervals.size() <= number) intervals.resize(number + 1);
@@ -155,7 +155,7 @@ NetworkSeries read_network_series(const std::string& directory, const SeriesOpti
   SeriesCollector collector(options);
   network->observe(collector);
   if (replay.run())
-    throw std::runtime_error(fmt::format("{} does not replay; `rocemu replay {}` shows the place",
+    throw std::runtime_error(fmt::format("the replay of {} differs; `rocemu replay {}` shows where",
                                          directory, directory));
   return collector.finish(network->network());
 }

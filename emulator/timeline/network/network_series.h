@@ -39,10 +39,10 @@ struct NetworkSeries {
   engine::Instant begin{};      // of the first interval
   engine::Duration interval{};  // the length of each
   size_t interval_count = 0;
-  std::vector<PortSeries> ports;  // those that sent or lost something
+  std::vector<PortSeries> ports;  // only ports that sent or lost a frame
 };
 
-/// Which part of the run is shown, and in how long intervals.
+/// The part of the run to show, and the length of an interval.
 struct SeriesOptions {
   std::optional<engine::Instant> from;  // default: the first frame
   std::optional<engine::Instant> to;    // default: the last frame
@@ -50,7 +50,7 @@ struct SeriesOptions {
   std::optional<engine::Duration> interval;
 };
 
-/// The share of the link's rate that the port used in an interval.
+/// Returns the fraction of the link's rate that the port used in an interval.
 double utilization(const PortSeries& port, uint64_t tx_bytes, engine::Duration time);
 
 /// Replays the recording in that directory. Throws JournalError if it cannot be read, and

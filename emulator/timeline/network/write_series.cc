@@ -24,14 +24,14 @@ engine::Instant begin_of(const NetworkSeries& series, size_t interval) {
   return series.begin + static_cast<int64_t>(interval) * series.interval;
 }
 
-/// Returns a value's share of the largest one, as one of the levels.
+/// Returns the level for a value, given as a fraction of the largest value.
 std::string_view level_of(double share) {
   if (share <= 0) return kLevels[0];
   const auto last = static_cast<double>(kLevels.size() - 1);
   return kLevels[static_cast<size_t>(std::clamp(share * last, 1.0, last))];
 }
 
-/// Returns a row of `columns` characters, each for the largest of its intervals.
+/// Returns a row of `columns` characters. Each shows the largest value of its intervals.
 template <class ShareOf>
 std::string row_of(const NetworkSeries& series, size_t columns, ShareOf share_of) {
   std::string row;
@@ -53,7 +53,8 @@ uint64_t longest_queue(const NetworkSeries& series) {
   return longest;
 }
 
-/// The largest value of a chart, so that charts of several ports compare.
+/// Returns a chart up to the value `most`. It is the same for all ports, so that their charts can
+/// be compared.
 std::string chart_of(const NetworkSeries& series, double most, std::string_view color,
                      const auto& value_of) {
   constexpr double kWidth = 800, kHeight = 60;
@@ -140,7 +141,7 @@ void write_series_page(const NetworkSeries& series, std::ostream& out) {
       microseconds(series.begin.time_since_epoch()), series.interval_count,
       microseconds(series.interval), longest);
   for (const PortSeries& port : series.ports) {
-    // Names are those of a network file: letters, digits, '-' and '.'.
+    // Names need no escaping: in a network file they consist of letters, digits, '-' and '.'.
     out << fmt::format(
         "<h2>{} to {}</h2>\n<p>{:.1f} % used, longest queue {} bytes, {} marks, {} drops, {} "
         "pauses</p>\n",

@@ -1,4 +1,4 @@
-// A NetworkSeries as text, CSV, one HTML page, and counters for ui.perfetto.dev.
+// Writes a NetworkSeries as text, CSV, one HTML page, or counters for ui.perfetto.dev.
 #pragma once
 
 #include <ostream>
@@ -8,10 +8,10 @@
 namespace rocemu::timeline {
 
 void write_series_text(const NetworkSeries& series, size_t width, std::ostream& out);
-/// A line for each port and interval in which the port did something.
+/// Writes a line for each port and interval, without intervals in which the port did nothing.
 void write_series_csv(const NetworkSeries& series, std::ostream& out);
 void write_series_page(const NetworkSeries& series, std::ostream& out);
-/// Chrome trace JSON: three counters for each port.
+/// Writes Chrome trace JSON with three counters for each port.
 void write_series_trace(const NetworkSeries& series, std::ostream& out);
 
 }  // namespace rocemu::timeline

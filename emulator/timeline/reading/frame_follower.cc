@@ -183,7 +183,8 @@ bool FrameFollower::add_cm(const wire::Packet& packet, const std::string& from,
         if constexpr (requires { message.request_id; }) local = remote = message.request_id;
       },
       mad->message);
-  // A starting PSN is the first PSN of the message's recipient (IBTA vol 1, 12.7.31).
+  // The starting PSN in REQ or REP is the first PSN that the recipient of that message sends (IBTA
+  // vol 1, 12.7.31).
   if (const auto* req = std::get_if<wire::CmReq>(&mad->message)) {
     comm_qpns_[{from, local}] = req->local_qpn;
     set_receive_psn({from, req->local_qpn}, req->starting_psn.value());

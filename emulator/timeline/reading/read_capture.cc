@@ -16,7 +16,7 @@
 namespace rocemu::timeline {
 namespace {
 
-/// Returns the packet with zeros for the bytes that the capture does not have.
+/// Returns the packet, with zeros in place of the bytes that the capture does not have.
 std::vector<uint8_t> restored(const capture::CapturedPacket& packet) {
   std::vector<uint8_t> ip(packet.ip.begin(), packet.ip.end());
   if (packet.size > packet.bytes.size()) ip.resize(ip.size() + packet.size - packet.bytes.size());
@@ -122,7 +122,7 @@ Timeline read_capture(const std::string& path) {
         fmt::format("{} frame{} skipped: {}", count, count == 1 ? "" : "s", reason));
   }
   if (timeline.happenings.empty()) timeline.notes.push_back("there is no RoCEv2 frame in " + path);
-  if (!ended.empty()) timeline.notes.push_back(ended + "; shown is what comes before");
+  if (!ended.empty()) timeline.notes.push_back(ended + "; only the part before is shown");
   return timeline;
 }
 

@@ -407,7 +407,7 @@ Timeline read_recording(const std::string& dir) {
     }
     journal.require_whole();
   } catch (const journal::JournalError& error) {
-    timeline.notes.push_back(std::string(error.what()) + "; shown is what comes before");
+    timeline.notes.push_back(std::string(error.what()) + "; only the part before is shown");
   }
   if (reader.malformed() != 0)
     timeline.notes.push_back(fmt::format("{} malformed frames are not shown", reader.malformed()));

@@ -37,7 +37,7 @@ class RecordedLanes {
     }
   }
 
-  // Returns the client's lane, and creates it if there is none. So do the next functions.
+  // Returns the client's lane, and creates it if there is none. The functions below also do so.
   uint32_t of_client(uint64_t client);
   uint32_t of_qp(uint64_t client, uint64_t qpn);
   /// Returns the lane of the channel's first id, which its other ids share.
@@ -46,7 +46,7 @@ class RecordedLanes {
   /// there is one.
   uint32_t of_id(uint32_t channel, uint32_t id);
 
-  /// Gives ids of librdmacm the lanes of their QPs, and removes lanes without anything.
+  /// Gives ids of librdmacm the lanes of their QPs, and removes empty lanes.
   void finish();
 
  private:
@@ -59,7 +59,8 @@ class RecordedLanes {
   };
   uint32_t add_lane(Client& client);
   void move_to(const std::vector<uint32_t>& into);
-  /// Drops the channels over which librdmacm itself looks up addresses: their calls always succeed.
+  /// Removes the channels over which librdmacm itself looks up addresses, because their calls
+  /// always succeed.
   void drop_channels_of_librdmacm_itself();
   void drop_unused(std::vector<uint32_t>& into);
 

@@ -33,7 +33,8 @@ namespace rocemu::testing {
 
 using std::chrono::nanoseconds;
 
-/// The NIC refused a request, did not answer or could not be started; what() has the reason.
+/// The error that the NIC refused a request, did not answer or could not be started; what() has the
+/// reason.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

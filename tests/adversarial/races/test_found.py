@@ -1,4 +1,4 @@
-"""The planted races (race.h) are found: by the first twenty schedules, and by `rocemu explore`, which says between
+"""The planted races (race.h) are found by the first twenty schedules and by `rocemu explore`, which reports between
 which two calls a thread was stopped."""
 import json
 import pathlib

@@ -1,4 +1,4 @@
-"""Programs with a planted race each (race.h): schedule 0 does not show it, and the right twin passes in every
+"""Programs with one planted race each (race.h): schedule 0 does not show it, and the correct twin passes in every
 schedule."""
 import os
 import pathlib
@@ -11,7 +11,7 @@ from rocemu import BIN, rocemu_run, side_by_side  # noqa: E402
 
 RACES = ("abba", "atomic_wait", "early_flag", "early_signal", "early_teardown", "free_list", "handler_after_ack",
          "last_reference", "late_table", "lost_wake_up", "shared_counter", "two_pollers")
-# ROCEMU_SCHEDULES=1000 asks for more.
+# ROCEMU_SCHEDULES=1000 runs more.
 MANY = int(os.environ.get("ROCEMU_SCHEDULES", "24"))
 
 

@@ -1,4 +1,4 @@
-"""Running programs, what they cost, and medians of alternating rounds."""
+"""Runs programs and measures their costs; computes medians of alternating rounds."""
 import os
 import pathlib
 import statistics
@@ -29,7 +29,7 @@ def start(*command, **keywords):
 
 
 def finish(process):
-    """Returns the output. The process has ended then, whatever happens."""
+    """Returns the output. In all cases, the process has ended then."""
     try:
         output, _ = process.communicate(timeout=TIMEOUT)
     except subprocess.TimeoutExpired:
@@ -45,8 +45,7 @@ def run(*command, **keywords):
 
 
 def both(server, client, wait=0.3, **keywords):
-    """What a client says whose server runs beside it, for programs that cannot be asked whether
-    they listen already."""
+    """Returns the output of a client with its server, for programs that do not show whether they already listen."""
     serving = start(*server, **keywords)
     try:
         time.sleep(wait)
@@ -64,7 +63,7 @@ def seconds(*command, **keywords):
 
 
 class ProcessorTime:
-    """Seconds of processor that the processes used that ended meanwhile."""
+    """The processor time, in seconds, of the processes that ended in the meantime."""
 
     def __enter__(self):
         self._before = self._now()
@@ -81,14 +80,15 @@ class ProcessorTime:
 
 
 def median_of(values):
-    """Returns the median of numbers, or of dicts of numbers key by key."""
+    """The median of numbers, or of dicts of numbers for each key."""
     if isinstance(values[0], dict):
         return {key: statistics.median(value[key] for value in values) for key in values[0]}
     return statistics.median(values)
 
 
 def medians(rounds, **measures):
-    """Each measure once a round, in turn, so that a machine whose speed drifts is fair to all."""
+    """Runs each measurement once per round, in turn, so that a machine whose speed drifts affects all of them
+    equally."""
     results = {name: [] for name in measures}
     for _ in range(rounds):
         for name, measure in measures.items():

@@ -1,4 +1,4 @@
-"""rocemu by stock programs: inside one daemon, and over UDP between two."""
+"""Measures rocemu with stock programs: in one daemon, and over UDP between two."""
 import json
 import os
 import pathlib
@@ -17,7 +17,7 @@ WRITE_BW_SIZE, WRITE_BW_MESSAGES = 65536, 20000
 TRIAL = 200  # iterations
 LATENCY_S = 10  # at most, of ib_write_lat
 
-# perftest has one thread; with this before it, it has a second one that sleeps.
+# perftest has one thread. This gives it a second one, which sleeps.
 WITH_IDLE_THREAD = ["sh", "-c", f'LD_PRELOAD="$LD_PRELOAD:{BUILD}/lib/idle_thread.so" exec "$@"',
                     "sh"]
 
@@ -34,7 +34,7 @@ def _side(program, port, options, threads):
     return [*(WITH_IDLE_THREAD if threads == 2 else []), program, "-p", port, *options]
 
 
-# Before a command: the daemon has the last processor for itself, and the command the others.
+# Before a command: the daemon gets the last processor alone, and the command the others.
 DAEMON_ALONE = ["sh", "-c", f"""
 pid=$("{ROCEMU}" show --json | grep -m1 '"pid"' | tr -dc 0-9)
 taskset -acp "$1" "$pid" > /dev/null || exit
@@ -132,14 +132,14 @@ def sanitized_bandwidth(program, options):
 
 
 def small_and_large(program, options):
-    """Its rates with these options of the NIC."""
+    """The rates of 64-byte and 64 KiB messages with these options of the NIC."""
     where = partial(inside, nic=options)
     return {"64 B, million/s": bandwidth(where, program, 64, 500000)["million/s"],
             "64 KiB, MB/s": bandwidth(where, program, 65536, 20000)["MB/s"]}
 
 
 def counted_write_bw(nic=()):
-    """In MB/s, and the frames of both sides for each message."""
+    """In MB/s, and the number of frames of both sides for each message."""
     output = inside("ib_write_bw", "-d", "rocemu0", "-s", WRITE_BW_SIZE, "-n", WRITE_BW_MESSAGES,
                     nic=nic, then=[ROCEMU, "show", "--json"])
     shown, _ = json.JSONDecoder().raw_decode(output, output.index("{"))
@@ -149,7 +149,7 @@ def counted_write_bw(nic=()):
 
 
 def recorded_write_bw():
-    """The same recorded; also the seconds that the transfer takes, and those of a replay."""
+    """The same while it is recorded; also the seconds of the transfer and of a replay."""
     with tempfile.TemporaryDirectory() as directory:
         recording = pathlib.Path(directory) / "recording"
         figures = counted_write_bw(nic=["--record", recording])
@@ -192,7 +192,7 @@ def vipl_pingpong(mode, size, iterations):
 
 
 def without_faults():
-    """The rocemu whose engine no rule can act on."""
+    """The rocemu whose engine is built without fault rules."""
     return str(WITHOUT_FAULTS / "bin" / "rocemu")
 
 
@@ -243,8 +243,8 @@ def idle(qps=10000, watched=5):
 
 
 def connections():
-    """Connects 1,000 at once with cmtime, eleven times. Returns the connections established and ended per second, and
-    the daemon's memory in bytes: the maximum after a thousand, and after the timewait of the last one."""
+    """Connects 1,000 at the same time with cmtime, eleven times. Returns the connections established and ended per
+    second, and the daemon's memory in bytes: the maximum after a thousand, and after the timewait of the last one."""
     inner = """
         pid=$("$ROCEMU_BIN/rocemu" show --json | grep -m1 '"pid"' | tr -dc 0-9)
         memory() { awk '/RssAnon/ { print $2 }' /proc/$pid/status; }
@@ -269,7 +269,7 @@ def connections():
 
 
 def compiling():
-    """Seconds to compile three small files, under rocemu and without."""
+    """Seconds to compile three small files, under rocemu and without it."""
     source = "#include <map>\n#include <regex>\nint main() { std::regex r(\"a*\"); }\n"
     compiler = ["sh", "-c", "for i in 1 2 3; do g++ -O1 -c a.cc -o a.o; done"]
 
@@ -288,8 +288,7 @@ EXPLORED = {
 
 
 def explore(name, budget_s=15):
-    """Runs a second of `rocemu explore`, two at a time on two processors, all of its work
-    included."""
+    """Runs a second of `rocemu explore`, two at the same time on two processors, with all of its work."""
     processors = sorted(os.sched_getaffinity(0))[:2]
     with tempfile.TemporaryDirectory() as directory:
         before = time.monotonic()

@@ -1,4 +1,4 @@
-"""The parts of a run: each takes the number of rounds and gives figures by name."""
+"""The parts of a run: each takes the number of rounds and returns figures by name."""
 import os
 from functools import partial
 
@@ -21,7 +21,7 @@ def messages_of(size, total=BYTES_A_SIZE):
 
 
 def with_one_thread_and_two(measure, *arguments, name):
-    """The row of programs with one thread, and the row where each has a second one that sleeps."""
+    """The row of programs with one thread, and the row in which each has a second thread that sleeps."""
     return {name: partial(measure, *arguments),
             f"{name}, 2 threads": partial(measure, *arguments, threads=2)}
 
@@ -69,7 +69,7 @@ def bandwidth(rounds):
 
 
 def message_rate(rounds):
-    """64 bytes, in millions of messages a second."""
+    """64 bytes, in millions of messages per second."""
     def rate(where, program, **keywords):
         return nic.bandwidth(where, program, 64, 1000000, **keywords)["million/s"]
 
@@ -108,8 +108,8 @@ def _at_size(latency, bandwidth, size, **keywords):
 
 
 def parties(rounds):
-    """How latency fares when many programs and threads share one processor or two: by how they
-    wait, in microseconds."""
+    """How latency changes when many programs and threads share one or two processors: by the way in which they wait, in
+    microseconds."""
     del rounds  # one: there are many rows
     figures = {}
     for how, name in (WAYS_TO_WAIT | WITHOUT_NIC).items():
@@ -169,7 +169,7 @@ def queue_pairs(rounds):
 
 
 def connections(rounds):
-    """With librdmacm, 1,000 at a time, 11,000 in all."""
+    """With librdmacm, 1,000 at a time, 11,000 in total."""
     return medians(max(rounds // 2, 1), cmtime=nic.connections)["cmtime"]
 
 
@@ -180,8 +180,8 @@ def recording(rounds):
 
 
 def fault_layer(rounds):
-    """With the code that asks for fault rules, none given, and built without it: round trip of 64
-    bytes in microseconds, 64 KiB ib_write_bw in MB/s."""
+    """With the code for fault rules but no rules, and built without it: round trip of 64 bytes in microseconds, 64 KiB
+    ib_write_bw in MB/s."""
     without = nic.without_faults()
     return medians(
         3 * rounds,
@@ -202,8 +202,8 @@ def sanitizer(rounds):
 
 
 def adversarial(rounds):
-    """perftest by default, with the exact memory that --adversarial has, with a class that finds nothing to do, and with
-    all classes: 64 bytes in millions of messages a second, 64 KiB in MB/s."""
+    """perftest by default, with the exact memory that --adversarial uses, with a class that has no effect on it, and
+    with all classes: 64 bytes in millions of messages per second, 64 KiB in MB/s."""
     ways = {"": (), ", exact memory": ("--exact-memory",), ", nothing to do": ("--adversarial=relaxed",),
             ", all classes": ("--adversarial",)}
     return medians(rounds, **{
@@ -212,7 +212,7 @@ def adversarial(rounds):
 
 
 def vipl(rounds):
-    """Round trips of 4 KiB by VIPL and by verbs, in microseconds: each way to learn of a message."""
+    """Round trips of 4 KiB by VIPL and by verbs, in microseconds, for each way to wait for a message."""
     return medians(
         rounds,
         **{"vipl_pingpong, polling": partial(nic.vipl_pingpong, "poll", 4096, 5000),
@@ -231,13 +231,13 @@ def other_programs(rounds):
 
 
 def explore(rounds):
-    """Runs a second of `rocemu explore`, two at a time on two processors."""
+    """Runs a second of `rocemu explore`, two at the same time on two processors."""
     return medians(rounds, **{"rping -C 3, both sides": partial(nic.explore, "rping"),
                               "GoogleTest, 40 verbs": partial(nic.explore, "forty_verbs")})
 
 
 def micro(rounds):
-    """The parts by themselves, with Google Benchmark."""
+    """Runs the parts alone, with Google Benchmark."""
     del rounds  # it has its own
     return peers.parts()
 

@@ -5,7 +5,7 @@ import re
 
 from .harness import BIN, ProcessorTime, both, free_port, run
 
-# TCP, and what shares memory: the two ways that a program has on one machine without a NIC.
+# TCP, and programs that share memory: the two ways that a program has on one machine without a NIC.
 UCX_WAYS = {"tcp": "tcp,self", "shared memory": "posix,sysv,cma,self"}
 
 
@@ -28,24 +28,25 @@ def udp_stream(pieces=None, segment=4096 + 60, relayed=False):
 
 
 def doorbell_limit(messages=2_000_000):
-    """Million messages a second that the rings between programs and daemon allow."""
+    """Millions of messages per second that the rings between programs and daemon allow."""
     return float(re.search(r"([\d.]+) million/s", run(BIN / "doorbell_limit", messages))[1])
 
 
 def ring_latency(messages=200_000):
-    """Microseconds one way that the rings between programs and daemon take, and changing between them."""
+    """The microseconds that one way takes through the rings between programs and daemon, including switches between
+    them."""
     return {"p50": float(re.search(r"median ([\d.]+) us", run(BIN / "doorbell_limit", "latency", messages))[1])}
 
 
 def process_vm_limit():
-    """MB/s of 64 KiB that are read from one process by one call and written to another by one."""
+    """MB/s of 64 KiB messages, each read from one process by one call and written to another by one call."""
     figures = _micro("copy_process_vm.*/65536")
     return {"MB/s": 1 / sum(1 / figure["MB/s"] for figure in figures.values())}
 
 
 def copy_between_two(size):
-    """Microseconds for a message that is read from one process and written to another, piece by
-    piece, as the daemon does, in memory that the caches may have no room for."""
+    """Microseconds for a message that is read from one process and written to another, piece by piece, like the daemon
+    does, in memory that may not fit into the caches."""
     return _micro(f"copy_between_two/{size}")[f"copy_between_two/{size}"]["ns"] / 1e3
 
 
@@ -61,7 +62,7 @@ def tcp_bandwidth():
 
 
 def libfabric_latency(size, iterations=5000):
-    """One way, of fi_pingpong with the tcp provider, which says no percentile: the mean."""
+    """One way, measured by fi_pingpong with the tcp provider, which prints no percentile: the mean."""
     port = free_port()
     common = ["fi_pingpong", "-p", "tcp", "-e", "msg", "-I", iterations, "-S", size]
     output = both([*common, "-B", port], [*common, "-P", port, "127.0.0.1"])
@@ -93,7 +94,7 @@ def ucx_bandwidth(way, size, iterations):
 
 
 def parts():
-    """The micro benchmarks: nanoseconds a call, and MB/s where bytes are moved, by name."""
+    """The micro benchmarks: nanoseconds per call, and MB/s if bytes are copied, by name."""
     return _micro(".*")
 
 

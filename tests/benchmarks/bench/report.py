@@ -1,4 +1,5 @@
-"""Figures as a table for the terminal, as docs/performance.md, docs/data/performance.md and the README's table."""
+"""Prints figures as a table for the terminal, and as docs/performance.md, docs/data/performance.md and the README's
+table."""
 import os
 import platform
 import re

@@ -1,4 +1,4 @@
-"""The ratios that rocemu wants to hold, from a run's figures."""
+"""The ratios that rocemu must keep, computed from a run's figures."""
 
 THREADS = ("", ", 2 threads")  # the ends of the names of rows
 WITHOUT_NIC = ("UDP", "spinning on memory, relayed")  # the beginnings of names of tables

@@ -1,4 +1,4 @@
-// Prints the place of each NIC, determined like in NCCL's net_ib.cc and Mooncake's topology.cpp,
+// Prints the location of each NIC, determined as in NCCL's net_ib.cc and Mooncake's topology.cpp,
 // and for each NUMA node the NICs that they would choose there.
 #include <infiniband/verbs.h>
 
@@ -51,7 +51,7 @@ int main() {
     const std::string pci = resolved(place + "/device");
     // Mooncake, topology.cpp: listInfiniBandDevices().
     if (resolved(place + "/../..") != pci) return fail(name + " is at two places");
-    // libibverbs knows the device by another name for the same.
+    // libibverbs uses a different path for the same device.
     if (resolved(std::string(devices[i]->ibdev_path)) != resolved(place)) {
       return fail(name + " is elsewhere for libibverbs");
     }

@@ -54,7 +54,7 @@ class CqMoveTest : public testing::Test {
   Arena::Piece memory(uint32_t capacity) {
     return std::move(*arena.take(cq_memory_size(capacity)));
   }
-  /// The same pages as the client sees them.
+  /// The same pages from the client's view.
   static abi::CqRing& ring(const Arena::Piece& memory) {
     return *reinterpret_cast<abi::CqRing*>(memory.data());
   }
@@ -179,7 +179,7 @@ TEST_F(CqWaitTest, IsWokenWhenNoMoreCome) {
   EXPECT_TRUE(is_told_of_waiting) << "another time";
 }
 
-// 2^32 completions lie behind it, and a client may say anything.
+// After 2^32 completions. The client may write any value.
 TEST_F(CqWaitTest, CountsModulo2To32) {
   first_ring->wake_at = 0xffff'fff0;
   first_ring->waiting = 1;

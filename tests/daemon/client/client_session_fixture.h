@@ -1,4 +1,4 @@
-// A client's connection to a ClientSession, whose engine says yes to everything.
+// A client's connection to a ClientSession whose engine accepts every request.
 #pragma once
 
 #include <fcntl.h>
@@ -69,7 +69,7 @@ class ClientSessionTest : public testing::Test {
               SendStatus::kOk);
     loop.wait(kNow);
   }
-  /// With the descriptor `count` times: more than send_message() sends.
+  /// Sends the descriptor `count` times, which is more than send_message() sends.
   void send_many(abi::Request asked, int fd, size_t count) {
     const std::vector<int> fds(count, fd);
     const size_t size = count * sizeof(int);
@@ -116,8 +116,8 @@ class ClientSessionTest : public testing::Test {
     EXPECT_EQ(owner.ends, session->has_ended() ? 1 : 0);
     return session->has_ended() ? session->end_reason() : "not ended";
   }
-  /// How many descriptors of this process are of the same file. (Of others, threads may still close
-  /// some that earlier tests sent.)
+  /// Returns how many descriptors of this process refer to the same file. (Threads may still have
+  /// to close descriptors of other files that earlier tests sent.)
   static long descriptors_of(int fd) {
     struct stat wanted {};
     EXPECT_EQ(fstat(fd, &wanted), 0);

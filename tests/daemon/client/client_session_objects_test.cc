@@ -13,7 +13,7 @@
 namespace rocemu::daemon {
 namespace {
 
-/// While it lives, 128 GiB of memory cannot be had.
+/// While this object exists, an allocation of 128 GiB fails.
 class AddressSpaceLimit {
  public:
   AddressSpaceLimit() {
@@ -190,8 +190,8 @@ TEST_F(ResizeCqTest, GivesANewMemoryWithWhatWasNotTaken) {
   EXPECT_EQ(cqe.wr_id, 42u);
 }
 
-// The program still maps them: a producer index that fell back to 0 would be 2^32 completions for a
-// poll to take before it finds out that the device is gone.
+// The program still maps them. If a producer index were reset to 0, a poll would have to take 2^32
+// completions before it detects that the device is gone.
 TEST_F(ResizeCqTest, TheQueuesOfAProgramStayAsTheyAreWhenTheSessionEnds) {
   const Received answer = ask(resize(100));
   const auto& place = answer.reply.body.create_cq.memory;

@@ -1,4 +1,5 @@
-// The control protocol, spoken well and badly, against an engine that says yes to everything.
+// Tests the control protocol with correct and with wrong messages, against an engine that accepts
+// every request.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -14,7 +15,7 @@
 namespace rocemu::daemon {
 namespace {
 
-/// A descriptor of a kind that no message has to have, so that another thread closes what was sent.
+/// A descriptor of a kind that no message needs, so that another thread closes the received copy.
 class StrangeDescriptor {
  public:
   StrangeDescriptor() {
@@ -52,7 +53,7 @@ TEST_F(ClientSessionTest, HelloAttachesAndGivesMemoryEventfdAndAsyncSocket) {
   EXPECT_NE(ftruncate(answer.fds[0].get(), 0), 0) << "a client could raise SIGBUS in the daemon";
 }
 
-// A rule for open_device: the engine knows.
+// The engine knows a rule for open_device.
 TEST_F(ClientSessionTest, AHelloThatTheEngineRefusesFailsAndLeavesNothing) {
   engine.answer = [](const abi::Request& asked) {
     abi::Reply reply{};
@@ -97,7 +98,7 @@ TEST_F(ClientSessionTest, ARequestWhoseDescriptorsTheSystemHasNoRoomForIsRefused
   EXPECT_EQ(ended_because(), "not ended");
   EXPECT_EQ(ask(request(Op::kDestroyCq), {null.get(), null.get()}).reply.error, ENOENT)
       << "it has no such CQ";
-  // More than any request has, on the other hand, is a mistake of the client's.
+  // More descriptors than any request has are an error of the client.
   send_many(request(Op::kDestroyCq), null.get(), 9);
   EXPECT_THAT(ended_because(), HasSubstr("too many file descriptors"));
 }

@@ -1,5 +1,5 @@
-// Completion channels and async fds: nothing is lost while the client does not read, and events of
-// a destroyed object are taken back.
+// Tests completion channels and async fds: no event is lost while the client does not read, and
+// events of a destroyed object are removed.
 #include "emulator/daemon/client/event_socket.h"
 
 #include <fcntl.h>
@@ -25,7 +25,7 @@ class EventSocketTest : public testing::Test {
         EventSocket::create(loop, sizeof(abi::CompletionEventRecord), [this] { socket.reset(); });
     socket = std::move(created.socket);
     client = std::move(created.client_end);
-    // So that a read in a test that fails does not wait.
+    // So that a read does not block if a test fails.
     fcntl(client.get(), F_SETFL, O_NONBLOCK);
   }
 

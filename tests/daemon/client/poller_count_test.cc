@@ -1,4 +1,4 @@
-// How many threads poll: the count rises at once and falls slowly.
+// Tests the number of polling threads: it rises at once and falls slowly.
 #include "emulator/daemon/client/poller_count.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// The pump between a client's memory, in which anything may stand, and an engine that only gets
-// what can be.
+// Tests the pump between a client's memory, which can contain anything, and the engine, which must
+// only get valid requests.
 #include "emulator/daemon/client/ring_pump.h"
 
 #include <gmock/gmock.h>
@@ -190,7 +190,7 @@ TEST_F(RingPumpTest, ReceivesCanBeTakenAheadAndAreNotTakenAgain) {
   EXPECT_EQ(ring().consumer.load(), 3u);
 }
 
-// So that a CQ is armed when what another client sent later completes.
+// So that a CQ is armed before the completions of later sends of another client.
 TEST_F(RingPumpTest, RequestsForNotificationAreTakenAheadWithTheReceives) {
   write_send_wqe(0, 100);
   ring_bell(DoorbellKind::kSend, kQp, 1);
@@ -346,7 +346,7 @@ TEST_F(RingPumpTest, HandsOverTheReceivesOfAnSrq) {
                           "recv of SRQ 3 wr 302 of 32 bytes"));
 }
 
-// perftest posts each receive by a separate call.
+// perftest posts each receive with a separate call.
 TEST_F(RingPumpTest, ReceivesThatWereRungOneByOneAreHandedOverTogether) {
   engine.most = 3;
   for (uint32_t i = 0; i < 4; ++i) {
@@ -366,7 +366,7 @@ TEST_F(RingPumpTest, ReceivesThatWereRungOneByOneAreHandedOverTogether) {
   EXPECT_EQ(ring().consumer.load(), 6u);
 }
 
-// The budget ended among them: what was rung meanwhile is joined as well.
+// The budget ended between the receives; doorbells that arrived in the meantime are included.
 TEST_F(RingPumpTest, ReceivesThatWereRungOneByOneContinueWhereTheBudgetEnded) {
   engine.most = 3;
   for (uint32_t i = 0; i < 3; ++i) {
@@ -444,7 +444,8 @@ TEST_F(RingPumpTest, RefusesToArmInTheFuture) {
   EXPECT_THAT(violation(), HasSubstr("has not reached"));
 }
 
-// Whatever stands in the ring: no crash, no endless loop, nothing foreign reaches the engine.
+// With any contents of the ring: no crash, no endless loop, and nothing of other clients reaches
+// the engine.
 TEST_F(RingPumpTest, SurvivesRandomRings) {
   for (uint32_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);

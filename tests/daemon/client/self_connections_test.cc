@@ -1,4 +1,5 @@
-// A QP that is connected to itself, though its program exchanged numbers with another.
+// Tests a QP that is connected to itself although its program exchanged QP numbers with another
+// program.
 #include "emulator/daemon/client/self_connections.h"
 
 #include <gtest/gtest.h>
@@ -6,7 +7,7 @@
 namespace rocemu::daemon {
 namespace {
 
-/// IBV_QP_DEST_QPN, IBV_QP_AV and IBV_QP_RQ_PSN, which ibv_modify_qp(3) wants of a QP to RTR.
+/// IBV_QP_DEST_QPN, IBV_QP_AV and IBV_QP_RQ_PSN, which ibv_modify_qp(3) requires for RTR.
 abi::Request to_rtr(uint32_t qpn, uint32_t dest_qpn, uint32_t rq_psn) {
   abi::Request request{};
   request.body.modify_qp.qpn = qpn;

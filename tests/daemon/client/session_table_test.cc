@@ -112,7 +112,7 @@ TEST_F(SessionTableTest, KnowsWhetherAllBesideItGiveWay) {
   EXPECT_TRUE(table.awake().recent(now).beside_gives_way);
 }
 
-// At least one of each client that rang, and as many as yield at once.
+// Counts at least one thread for each client that rang, and as many as yield at the same time.
 TEST_F(SessionTableTest, TellsClientsHowManyOfThemPoll) {
   engine::Instant now(1s);
   last_rang(0, now - 1ms);
@@ -135,7 +135,7 @@ TEST_F(SessionTableTest, TellsClientsHowManyOfThemPoll) {
   EXPECT_EQ(ring(1).pollers_per_processor, 0u);
 }
 
-// What it says is not believed without limit.
+// The client's number is limited.
 TEST_F(SessionTableTest, AClientSaysThatVeryManyOfItsThreadsPoll) {
   ring(0).giving_way = ring(1).giving_way = UINT32_MAX;
   table.count_pollers(engine::Instant(1s));
@@ -157,7 +157,7 @@ TEST_F(SessionTableTest, DoesNotCountWhoWaitsForAnEvent) {
   EXPECT_TRUE(table.awake().recent(now).beside);
 }
 
-// A connection that says nothing takes a descriptor and a place.
+// A connection without a hello uses a descriptor and a place.
 TEST_F(SessionTableTest, ConnectionsWithoutAHelloAreEndedAfterAWhileOrWhenThereAreTooMany) {
   std::vector<UniqueFd> clients;
   std::vector<ClientSession*> silent;

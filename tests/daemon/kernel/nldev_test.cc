@@ -1,4 +1,4 @@
-// RDMA netlink: what tools ask and get, and whatever else may come in.
+// Tests RDMA netlink: the requests of tools and their answers, and invalid input.
 #include "emulator/daemon/kernel/nldev.h"
 
 #include <gmock/gmock.h>

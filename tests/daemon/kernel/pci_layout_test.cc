@@ -1,4 +1,4 @@
-// PCI functions of topologies, and the files that describe them.
+// Tests the PCI functions of topologies, and the files that describe them.
 #include "emulator/daemon/kernel/pci_layout.h"
 
 #include <gmock/gmock.h>

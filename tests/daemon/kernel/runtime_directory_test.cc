@@ -1,4 +1,4 @@
-// What is made, what is left alone, and that nothing stays behind.
+// Tests which files are created, which existing files are not changed, and that none remain.
 #include "emulator/daemon/kernel/runtime_directory.h"
 
 #include <gmock/gmock.h>

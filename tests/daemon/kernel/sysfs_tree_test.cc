@@ -1,4 +1,5 @@
-// The files that libibverbs and others were seen to need, and where the kernel has them.
+// Tests the files that libibverbs and other programs are known to read, at the paths where the
+// kernel has them.
 #include "emulator/daemon/kernel/sysfs_tree.h"
 
 #include <gtest/gtest.h>
@@ -138,7 +139,8 @@ TEST(SysfsTree, DescribesThePort) {
   EXPECT_EQ(tree[port + "hw_counters/sent_pkts"].content, "0\n");
 }
 
-// Linux, drivers/infiniband/core/sysfs.c: the attributes of an empty entry are EINVAL.
+// Linux, drivers/infiniband/core/sysfs.c: reading the attributes of an empty entry fails with
+// EINVAL.
 TEST(SysfsTree, HasEveryEntryOfTheGidTable) {
   Tree tree = tree_of({});
   const std::string port = std::string(kFirst) + "/infiniband/rocemu0/ports/1/";

@@ -62,7 +62,7 @@ class MemoryNames : public testing::Test {
     EXPECT_EQ(memory_.read(client, {&from, 1}, to), MemoryResult::kDone);
     return bytes;
   }
-  /// The client takes payload beside completions, so that none is written at once.
+  /// The client takes payload together with completions, so that no payload is written immediately.
   void take_payload(ClientId client) {
     rings_.push_back(std::make_unique<abi::DoorbellRing>());
     payloads_.push_back(std::make_unique<abi::Payload>());
@@ -91,7 +91,7 @@ TEST_F(MemoryNames, AWaitingWriteIsReadByTheOtherMapping) {
   EXPECT_EQ(read(kFirst, at(shared_[1], 3, true)), Bytes({1, 2, 3}));
 }
 
-// This holds even if only one mapping is known to be shared: a private mapping of a file has the
+// This holds even if only one mapping is known to be shared: a private mapping of a file shows the
 // file's bytes until it is written to.
 TEST_F(MemoryNames, AWaitingWriteIsReadByAPrivateMapping) {
   uint8_t* page = map(MAP_PRIVATE, file_.get());
@@ -163,7 +163,7 @@ TEST_F(MemoryNames, ContextsOfOneProcessSeeEachOthersMessages) {
   EXPECT_EQ(Bytes(own_, own_ + 2), Bytes({6, 6})) << "the older is written before the newer waits";
 }
 
-// A client may disconnect while others of its process stay, and the other way round.
+// A client may disconnect while others of its process remain, or the reverse.
 TEST_F(MemoryNames, WhatWaitsIsWrittenWhenItsContextIsClosed) {
   add_second_context();
   write(kFirst, at(own_, 1, false), {1});
@@ -176,7 +176,7 @@ TEST_F(MemoryNames, WhatWaitsIsWrittenWhenItsContextIsClosed) {
   EXPECT_EQ(memory_.read(kSecond, {}, {}), MemoryResult::kGone);
 }
 
-// A process in another PID namespace has no PID for the daemon, which knows it by its
+// A process in another PID namespace has no PID for the daemon, which identifies it by its
 // /proc/PID/mem.
 TEST_F(MemoryNames, ContextsOfAProcessWithoutPidAreKnownByItsMemoryFile) {
   const auto open_memory = [] { return UniqueFd(open("/proc/self/mem", O_RDWR | O_CLOEXEC)); };

@@ -1,4 +1,5 @@
-// Copies to and from a page that comes late, in both ways into a process: here our own.
+// Tests copies to and from a page that is provided late, by both ways to access a process's memory.
+// The process here is the test itself.
 #include "emulator/daemon/memory/patient_copier.h"
 
 #include <fcntl.h>
@@ -54,7 +55,7 @@ class PatientCopierTest : public testing::TestWithParam<Way> {
     const std::array<std::span<const uint8_t>, 1> sources{from};
     return copier_->write(ranges, sources);
   }
-  /// The late call has returned.
+  /// Waits until the late call has returned.
   void wait_until_returned() {
     pollfd wanted{returned_.get(), POLLIN, 0};
     ASSERT_EQ(poll(&wanted, 1, 30'000), 1);
@@ -97,7 +98,7 @@ TEST_P(PatientCopierTest, FinishesALateWriteWithTheBytesThatItWasGiven) {
             (std::vector<uint8_t>{1, 2, 3}));
 }
 
-// What is written late must be older than all that is written afterwards.
+// Data that is written late must be older than all data that is written after it.
 TEST_P(PatientCopierTest, TouchesNothingElseBehindALateCall) {
   std::vector<uint8_t> memory(3);
   EXPECT_EQ(write(page_->data(), {1}), MemoryResult::kNotYet);

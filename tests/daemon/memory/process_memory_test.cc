@@ -1,4 +1,4 @@
-// Both ways into another process, with the ranges a client may name.
+// Tests both ways to access another process's memory, with the ranges that a client may name.
 #include "emulator/daemon/memory/process_memory.h"
 
 #include <fcntl.h>
@@ -132,7 +132,7 @@ TEST_P(ProcessMemoryTest, TakesMoreRangesThanOneSystemCallDoes) {
   EXPECT_EQ(one.front(), 2);
   EXPECT_EQ(one.back(), 1);
 
-  // The other way round: many buffers, one range.
+  // The reverse: many buffers, one range.
   Buffer bytes(2 * kPageSize);
   std::vector<std::span<uint8_t>> to;
   for (uint8_t& byte : bytes) to.emplace_back(&byte, 1);
@@ -211,7 +211,7 @@ TEST(ProcessMemory, TakesNoFileThatIsNotOfProc) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   const UniqueFd write_end(ends[1]);
-  // Nor a pid that is not ours to read: 0 is a peer outside our pid namespace.
+  // The same for a PID that we may not read: 0 is a peer outside our PID namespace.
   EXPECT_EQ(memory.add(kClient, 0, UniqueFd(ends[0])), ProcessMemory::Way::kNone);
   EXPECT_EQ(memory.add(kClient, 0, UniqueFd()), ProcessMemory::Way::kNone);
 }
@@ -227,7 +227,7 @@ TEST(ProcessMemory, UsesTheMemFileWhereThePidSaysNothing) {
   EXPECT_EQ(bytes[0], 2);
 }
 
-// Which slot it is and how much of it is the client's word.
+// The slot's number and length come from the client and are not trusted.
 TEST(PostedMemory, IsReadFromItsSlotIfThereIsSuch) {
   const Child child;
   ProcessMemory memory;

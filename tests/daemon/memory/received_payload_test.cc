@@ -21,7 +21,7 @@ using engine::MemoryResult;
 using engine::RemoteRange;
 using Bytes = std::vector<uint8_t>;
 
-/// The client is this process: what it has can be looked at.
+/// The client is this process, so that its memory can be checked.
 class ReceivedPayloadTest : public testing::Test {
  protected:
   static constexpr engine::ClientId kClient{1};
@@ -110,7 +110,7 @@ TEST_F(ReceivedPayloadTest, MayBeAWholePacket) {
   EXPECT_EQ(slot(payload).bytes[PayloadSlot::kMaxBytes - 1], 4);
 }
 
-// Each has its slot before the first of them completes.
+// Each message has its slot before the first of them completes.
 TEST_F(ReceivedPayloadTest, OfManyMessagesBeforeTheFirstCompletion) {
   for (uint8_t i = 0; i < 100; ++i) receive(size_t{i} * 64, Bytes(64, i));
   std::vector<uint8_t> payloads;
@@ -156,7 +156,7 @@ TEST_F(ReceivedPayloadTest, IsThatOfItsOwnQp) {
   EXPECT_EQ(slot(own).bytes[0], 4);
 }
 
-// IBTA vol 1, 9.5: a READ behind the message sees it, taken or not.
+// IBTA vol 1, 9.5: a READ after the message sees it, whether or not the client has taken it.
 TEST_F(ReceivedPayloadTest, IsSeenByWhoReadsTheMemory) {
   receive(100, {1, 2, 3});
   EXPECT_EQ(read(101, 1), Bytes({2})) << "before its completion";
@@ -232,7 +232,7 @@ TEST_F(ReceivedPayloadTest, WaitsBehindWhatTheClientIsCopying) {
   EXPECT_EQ(now(100, 1), Bytes({2}));
 }
 
-// Slots are used again from the first on, and one that the client has emptied keeps its number.
+// Slots are used again from the first one, and one that the client has emptied keeps its number.
 TEST_F(ReceivedPayloadTest, TheLatestMessageIsWrittenLast) {
   for (uint32_t i = 0; i < 1000; ++i) {
     const auto value = static_cast<uint8_t>(i);

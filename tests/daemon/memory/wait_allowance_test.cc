@@ -21,7 +21,7 @@ TEST(WaitAllowance, LetsTheFirstLateCallsTakeTheWholeTime) {
   EXPECT_EQ(allowance.limit(now), 1ms);
 }
 
-// The bound for any program and any length of time: the budget, a twentieth of the time that
+// The limit for any program and any length of time: the budget, a twentieth of the time that
 // passes, and the shortest wait for each late call.
 TEST(WaitAllowance, LimitsTheTimeOfManyLateCalls) {
   for (uint64_t seed = 1; seed <= 100; ++seed) {

@@ -1,4 +1,4 @@
-// Short writes wait for one another, and programs cannot detect this.
+// Tests that short writes are collected, and that programs cannot detect this.
 #include "emulator/daemon/memory/write_queue.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ using Bytes = std::vector<uint8_t>;
 
 constexpr engine::ClientId kClient{1};
 
-/// The client is this process: what it has can be looked at.
+/// The client is this process, so that its memory can be checked.
 class WriteQueueTest : public testing::Test {
  protected:
   WriteQueueTest() {
@@ -140,7 +140,7 @@ TEST_F(WriteQueueTest, NothingIsLostWhereMoreIsWrittenThanWaits) {
   }
 }
 
-// Its process may still exist: it has closed the context.
+// The client's process may still exist: it has closed the context.
 TEST_F(WriteQueueTest, WhatWaitsIsWrittenBeforeItsClientGoes) {
   write_soon(0, {1});
   memory_.remove(kClient);

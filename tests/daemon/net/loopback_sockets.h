@@ -1,4 +1,4 @@
-// Sockets of a device on an address of the loopback interface that is this process's own.
+// Sockets of a device, at an address of the loopback interface that only this process uses.
 #pragma once
 
 #include <unistd.h>

@@ -48,7 +48,7 @@ class UdpNetworkTest : public testing::Test {
   std::optional<UdpNetwork> network;
 };
 
-// It waits for the answer of a client, which may need the daemon's processor to make it.
+// It waits for the answer of a client, which may need the daemon's processor to send it.
 TEST_F(UdpNetworkTest, WhileAnAcknowledgementWaitsThereIsNothingToDo) {
   network->transmit({0}, frame(test::ack(test::psn(1))));
   EXPECT_FALSE(network->flush(kStart));

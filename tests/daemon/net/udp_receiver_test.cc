@@ -35,7 +35,7 @@ class UdpReceiverTest : public testing::Test {
     }
     EXPECT_EQ(sender.flush(), -1);
   }
-  /// The sizes of the bursts that came. Each frame is checked.
+  /// Returns the sizes of the bursts that arrived. Checks each frame.
   std::vector<size_t> receive() {
     std::vector<size_t> bursts;
     const auto take = [&](std::span<const engine::ReceivedFrame> frames) {
@@ -83,7 +83,7 @@ TEST_F(UdpReceiverTest, DatagramsThatCameTogetherAreOneBurst) {
   EXPECT_EQ(receive(), (std::vector<size_t>{45}));
 }
 
-// As RDMA WRITEs, whose first packet has one header more.
+// As with RDMA WRITEs, whose first packet has one more header.
 TEST_F(UdpReceiverTest, PiecesOfOtherSizesThanExpectedAreWholeAsWell) {
   for (int again = 0; again < 3; ++again) {
     std::vector<size_t> sizes(16, 1024);

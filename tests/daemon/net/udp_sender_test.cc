@@ -1,4 +1,4 @@
-// In which system calls frames leave, and in which order (docs/design/udp.md).
+// Tests in which system calls frames are sent, and in which order (docs/design/udp.md).
 #include "emulator/daemon/net/udp_sender.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ class UdpSenderTest : public testing::Test {
   engine::Frame send(uint32_t psn, size_t size) {
     return frame(test::send_only(test::psn(psn)), size);
   }
-  /// PSNs of what arrived, one vector for each datagram.
+  /// The PSNs of the arrived packets, one vector for each datagram.
   std::vector<std::vector<uint32_t>> arrived(size_t first_size) {
     std::vector<std::vector<uint32_t>> all;
     Bytes bytes(65536);
@@ -97,7 +97,7 @@ TEST_F(UdpSenderTest, MessagesDoNotWait) {
   EXPECT_EQ(arrived(kShortSize), (Arrived{{1, 2}}));
 }
 
-// A responder answers requests in the order in which they came.
+// A responder answers requests in the order in which they arrived.
 TEST_F(UdpSenderTest, NoResponseOvertakesAnAcknowledgement) {
   sender.add(ack(1));
   sender.add(frame(test::packet(wire::Opcode::kRcReadResponseOnly, test::psn(2)), kShort));

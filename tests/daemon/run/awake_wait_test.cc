@@ -1,4 +1,4 @@
-// When the daemon waits awake for a turn to come back.
+// Tests when the daemon waits actively until a turn is returned.
 #include "emulator/daemon/run/awake_wait.h"
 
 #include <gtest/gtest.h>

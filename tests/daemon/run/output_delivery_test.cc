@@ -1,4 +1,4 @@
-// When programs see what the engine wants done: at once, or all together when it is released.
+// Tests when programs see the engine's outputs: at once, or all together when they are released.
 #include "emulator/daemon/run/output_delivery.h"
 
 #include <fcntl.h>
@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A client with a CQ, whose memory the test maps as its program would.
+/// A client with a CQ, whose memory the test maps as the client's program would.
 class OutputDeliveryTest : public testing::Test {
  protected:
   OutputDeliveryTest() {

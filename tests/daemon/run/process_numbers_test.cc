@@ -1,4 +1,4 @@
-// The numbers by which rules select one of several processes of a program.
+// Tests the numbers by which rules select one of several processes of a program.
 #include "emulator/daemon/run/process_numbers.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Timers of programs in virtual time.
+// Tests timers of programs in virtual time.
 #include "emulator/daemon/run/program_timers.h"
 
 #include <fcntl.h>

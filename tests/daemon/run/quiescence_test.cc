@@ -1,4 +1,4 @@
-// When all threads of some processes are asleep.
+// Tests when all threads of some processes are asleep.
 #include "emulator/daemon/run/quiescence.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Within a minute, which is more than a machine ever takes.
+/// Waits up to a minute, which is more than any machine needs.
 bool becomes_quiet(Quiescence& quiescence, pid_t pid) {
   const auto deadline = std::chrono::steady_clock::now() + 1min;
   while (!quiescence.is_quiet({pid})) {
@@ -61,7 +61,7 @@ TEST(Quiescence, WhoOnlyHasTheStateOfOneWhoSleepsIsNot) {
   for (int i = 0; i < 200; ++i) ASSERT_FALSE(quiescence.is_quiet({child.pid()})) << "look " << i;
 }
 
-// Its parent is about to be woken, and does not look it yet.
+// Its parent will be woken soon, which is not visible yet.
 TEST(Quiescence, WhoHasJustEndedIsNotYet) {
   const Child child([] {});
   siginfo_t info{};

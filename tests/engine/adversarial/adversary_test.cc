@@ -1,5 +1,5 @@
-// What the classes of `--adversarial` may do and what they must keep (IBTA vol 1, 9.5 and o9-20;
-// ibv_reg_mr(3)), looked at after each step of many seeds.
+// Tests what the classes of `--adversarial` may do and which guarantees they must keep (IBTA vol 1,
+// 9.5 and o9-20; ibv_reg_mr(3)). The tests check this after each step, for many seeds.
 #include "emulator/engine/adversarial/adversary.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +22,8 @@ using engine::adversarial::Class;
 using engine::adversarial::Classes;
 
 constexpr uint64_t kSeeds = 64;
-/// No byte is later than twice kLongest after its message: the message before it may be as late.
+/// A byte is written at most twice kLongest after its message: the message before it may be equally
+/// late.
 constexpr auto kEnough = 5ms;
 constexpr uint32_t kAccess =
     abi::kAccessRemoteWrite | abi::kAccessRemoteRead | abi::kAccessRemoteAtomic;
@@ -61,7 +62,7 @@ struct Adversarial {
                          address_vector(devices[0].addresses[0]), left.qpn));
   }
 
-  /// Posts a WRITE of `length` bytes of that value.
+  /// Posts a WRITE of `length` bytes with that value.
   void write(uint8_t value, uint32_t length, uint64_t to, WrOpcode opcode = WrOpcode::kRdmaWrite) {
     left.fill_send_buffer(std::vector<uint8_t>(length, value), at_);
     left.post_send({.opcode = opcode,
@@ -83,7 +84,7 @@ struct Adversarial {
     std::copy(bytes.begin(), bytes.end(), reinterpret_cast<uint8_t*>(&value));
     return value;
   }
-  /// To the next deadline, or the end of the time that is enough. False at the end.
+  /// Advances to the next deadline, or to kEnough. Returns false at the end.
   bool go_on() {
     const auto next = bench.engine().next_deadline();
     if (!next || *next > engine::Instant(kEnough)) return false;
@@ -108,8 +109,8 @@ struct Adversarial {
 
 constexpr uint64_t kOnes = 0x0101010101010101;
 
-// o9-20: the bytes of a WRITE have no order; but 8 aligned bytes are whole, and all are there in
-// the end without anything else happening.
+// o9-20: the bytes of a WRITE have no order; but 8 aligned bytes are written together, and in the
+// end all bytes are written without any further event.
 TEST(AdversarialPlacement, WordsOfAWriteComeInAnyOrderAndAllComeInTheEnd) {
   bool last_before_first = false, first_before_last = false, late = false;
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
@@ -154,7 +155,8 @@ TEST(AdversarialPlacement, WritesOfOneQpBecomeVisibleInTheirOrder) {
   }
 }
 
-// 9.5: "a subsequent SEND", and WRITE with immediate data: their completions find all bytes.
+// 9.5: "a subsequent SEND", and WRITE with immediate data: after their completions all bytes are
+// there.
 TEST(AdversarialPlacement, AReceiveCompletionFindsAllThatCameBeforeIt) {
   bool waited = false;
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
@@ -179,7 +181,7 @@ TEST(AdversarialPlacement, AReceiveCompletionFindsAllThatCameBeforeIt) {
   EXPECT_TRUE(waited);
 }
 
-// A command may be the end of the memory: nothing comes behind it.
+// The memory may end with a command, so nothing is written after it.
 TEST(AdversarialPlacement, NothingIsWrittenBehindAVerb) {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -227,7 +229,7 @@ TEST(AdversarialRelaxed, WritesOvertakeEachOtherOnlyInRelaxedMemoryAndNeverAnAto
   }
 }
 
-// IBV_ATOMIC_HCA: what a processor stores meanwhile is lost, what an atomic adds is not.
+// IBV_ATOMIC_HCA: a processor's store in the meantime is lost, the addition of an atomic is not.
 TEST(AdversarialAtomicity, AStoreOfTheProcessorIsLostAndAnAtomicIsNot) {
   bool lost = false;
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
@@ -243,7 +245,7 @@ TEST(AdversarialAtomicity, AStoreOfTheProcessorIsLostAndAnAtomicIsNot) {
   EXPECT_TRUE(lost);
 }
 
-// ibv_post_send(3): the buffer is the NIC's until the completion.
+// ibv_post_send(3): the buffer belongs to the NIC until the completion.
 TEST(AdversarialLateRead, ChangesBeforeTheCompletionAreSentAndInlineDataIsNot) {
   int changed = 0;
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
@@ -294,8 +296,9 @@ uint64_t acknowledgements_of(const Adversarial& world) {
   return counter(world.bench.engine(), engine::Counter::kFramesOut, 1);
 }
 
-// IBTA vol 1, 9.7.5.1.2: one acknowledgement may be for several requests, and come late; but before
-// the requester repeats them (9.7.6.1.3): the shortest timeout here is 4.096 us * 2^7 = 524 us.
+// IBTA vol 1, 9.7.5.1.2: one acknowledgement may be for several requests, and may be late, but not
+// later than the requester's retransmission (9.7.6.1.3): the shortest timeout here is 4.096 us *
+// 2^7 = 524 us.
 TEST(AdversarialOrder, AcknowledgementsAreLateAndForSeveralMessagesAndBeforeTheTimeout) {
   constexpr uint64_t kMessages = 4;
   bool joined = false, late = false;
@@ -333,7 +336,7 @@ TEST(AdversarialOrder, AResponseMayStandForTheAcknowledgementBeforeIt) {
   EXPECT_TRUE(both);
 }
 
-// A responder that leaves has acknowledged what it received.
+// Before a responder is destroyed, it has acknowledged all that it received.
 TEST(AdversarialOrder, AQpThatIsDestroyedAcknowledgesFirst) {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

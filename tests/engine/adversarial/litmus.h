@@ -57,7 +57,8 @@ struct LitmusTest {
   const char* clause;
   std::vector<Thread> threads;
   std::vector<std::pair<char, uint32_t>> ends = {};  // node and word, read when all is over
-  // Outcomes: the registers in the order of the threads, then the ends, such as "01".
+  // The possible outcomes: the registers in the order of the threads, then the final values, such
+  // as "01".
   std::vector<std::string> allowed;
   std::vector<std::string> never_shown = {};  // the models allow them, rocemu is kinder
   std::vector<std::string> forbidden = {};
@@ -125,7 +126,7 @@ class World {
     return options;
   }
   static uint32_t index_of(char node) { return node == 'A' ? 0 : 1; }
-  /// A torn word is a number of many digits, which no table lists.
+  /// A torn word is a number with many digits, which no table contains.
   static std::string text(uint64_t value) { return std::to_string(value); }
 
   void add_qps(uint32_t node) {
@@ -183,7 +184,7 @@ class World {
     bench_.step(engine::PostSend{own.client.id(), engine::QpNumber{qpns_[node][op.qp]}, wqe});
   }
 
-  /// Counts the completions that came since the last call.
+  /// Counts the completions that arrived since the last call.
   void poll_all() {
     for (const Timed& entry : bench_.log) {
       const auto* completion = std::get_if<engine::Completion>(&entry.output);
@@ -246,7 +247,7 @@ class World {
     }
   }
 
-  /// Executes one instruction whose time has come; false if there is none.
+  /// Executes one instruction whose time has come. Returns false if there is none.
   bool run_one_thread() {
     poll_all();
     std::vector<Running*> ready;
@@ -260,7 +261,7 @@ class World {
     return true;
   }
 
-  /// Goes to the next instruction or deadline of the engine; false if there is none.
+  /// Advances to the next instruction or deadline of the engine. Returns false if there is none.
   bool advance() {
     std::optional<engine::Instant> next = bench_.engine().next_deadline();
     for (const Running& thread : threads_) {

@@ -147,8 +147,8 @@ const LitmusTest kTests[] = {
      .allowed = {"1"},
      .forbidden = {"0", "2"}},
 
-    // ---- Two WRITEs ----
-    // RDMA^TSO forbids 0, too, and rocemu keeps to ibv_reg_mr(3): programs rely on it.
+    // ---- Two WRITEs ---- RDMA^TSO also forbids 0, and rocemu follows ibv_reg_mr(3), since
+    //   programs rely on it.
     {.name = "WritesOfOneQpToOrdinaryMemory",
      .clause = "allowed by IBTA vol 1, 9.5; ibv_reg_mr(3): write-after-write message order",
      .threads = {{'A', {store(S, 1), write(X, S), write(Y, S)}}, {'B', {await(Y, 1), load(X)}}},
@@ -191,7 +191,7 @@ const LitmusTest kTests[] = {
      .allowed = {"1", "2"},
      .forbidden = {"0"}},
 
-    // ---- What says that a WRITE is there ----
+    // ---- How a program learns that a WRITE has arrived ----
     {.name = "WriteThenSend",
      .clause = "IBTA vol 1, 9.5: completion of a subsequent SEND",
      .threads = {{'A', {store(S, 1), store(T, 1), write(X, S, 2), send(S)}},
@@ -224,7 +224,7 @@ const LitmusTest kTests[] = {
      .clause = "IBTA vol 1, 9.5; RDMA^TSO: poll does not wait for the remote write of a put",
      .threads = {{'A', {store(S, 1), write(X, S), poll(1), tell()}}, {'B', {hear(), load(X)}}},
      .allowed = {"0", "1"}},
-    // The list in IBTA vol 1, 9.5 does not have READ; the model and PCIe do.
+    // READ is not in the list of IBTA vol 1, 9.5, but in the model and PCIe.
     {.name = "WriteThenReadThenTheRequestersCompletion",
      .clause = "RDMA^TSO: a remote read of the same QP flushes the remote writes before it",
      .threads = {{'A', {store(S, 1), write(X, S), read(R, Z), poll(2), tell()}},
@@ -242,7 +242,7 @@ const LitmusTest kTests[] = {
      .clause = "RDMA^TSO: two QPs have no order",
      .threads = {{'A', {store(S, 1), write(X, S), read(R, X, 1, 1), poll(1, 1), load(R)}}},
      .allowed = {"0", "1"}},
-    // docs/adversarial.md, placement: the NIC finds what it has received, by whatever QP.
+    // docs/adversarial.md, placement: the NIC sees the data that it has received on any QP.
     {.name = "ReadOnAnotherQpAfterTheCompletion",
      .clause = "RDMA^TSO: poll does not wait for the remote write of a put",
      .threads = {{'A', {store(S, 1), write(X, S), poll(1), read(R, X, 1, 1), poll(1, 1), load(R)}}},
@@ -287,7 +287,7 @@ const LitmusTest kTests[] = {
      .ends = {{'B', X}},
      .allowed = {"012", "102"},
      .forbidden = {"001", "002", "011", "101", "111", "112"}},
-    // docs/adversarial.md, atomicity: WRITEs find the result of an atomic.
+    // docs/adversarial.md, atomicity: WRITEs see the result of an atomic.
     {.name = "FetchAddBesideAWrite",
      .clause = "IBTA vol 1, 9.4.5: atomics are not atomic towards WRITEs",
      .threads = {{'A', {fetch_add(R, X), poll(1), load(R)}},

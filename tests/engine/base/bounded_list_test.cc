@@ -1,4 +1,4 @@
-// Lists of which only what there is is copied.
+// Tests that a copy of a list copies only the elements that exist.
 #include "emulator/engine/base/bounded_list.h"
 
 #include <gtest/gtest.h>

@@ -124,7 +124,7 @@ TEST(FreeNumbers, ComeOnceEachAndNotBeforeTheyHaveRested) {
     }
     ASSERT_EQ(numbers.empty(), used.size() == kNumbers);
   }
-  // When there are no others, those that rest come too, the longest first.
+  // If there are no others, the numbers that rest are used too, the longest rested first.
   while (numbers.has_rested()) numbers.pop();
   int latest = 0;
   for (; !numbers.empty(); numbers.pop()) {
@@ -153,7 +153,7 @@ TEST(FreeNumbers, ThatHaveRestedComeRoundAndRound) {
   EXPECT_EQ(take(), 9u);
 }
 
-// One client comes and leaves while another creates very many objects and destroys them.
+// One client appears and ends while another creates very many objects and destroys them.
 TEST(Table, KeepsNoMemoryOfWhatIsGone) {
   const size_t before = mallinfo2().uordblks;
   Things table(1, 1 << 20);

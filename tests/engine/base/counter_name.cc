@@ -1,4 +1,5 @@
-// Compiled by tests only: reads a counter as the sysfs rows do, with the name COUNTER.
+// Only tests compile this file. It reads the counter with the name COUNTER in the way in which the
+// sysfs rows do.
 #include "emulator/engine/base/counters.h"
 
 static_assert(rocemu::engine::Counters().get(rocemu::engine::Counter::COUNTER) == 0);

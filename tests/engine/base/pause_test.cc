@@ -1,4 +1,4 @@
-// A NIC that is paused and continues frame by frame (`rocemu pause`, `rocemu step`).
+// Tests a NIC that is paused and continues frame by frame (`rocemu pause`, `rocemu step`).
 #include <gtest/gtest.h>
 
 #include "tests/support/pair.h"
@@ -36,7 +36,7 @@ TEST(Pause, NoTimePassesForTimeouts) {
   EXPECT_EQ(pair.take_right().size(), 1u);
 }
 
-/// As on the virtual clock, where a frame takes a microsecond.
+/// With times as on the virtual clock, where a frame takes a microsecond.
 TEST(Pause, AFrameThatTakesItsTimeArrivesWhenItIsReleased) {
   PairOptions options;
   options.link_latency = 1us;

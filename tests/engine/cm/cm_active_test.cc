@@ -1,4 +1,4 @@
-// The active side of a connection's establishment (IBTA vol 1, 12.9), message by message.
+// Tests how the active side establishes a connection (IBTA vol 1, 12.9), message by message.
 #include <gtest/gtest.h>
 
 #include "tests/support/cm_script.h"
@@ -104,7 +104,7 @@ TEST(CmActive, TheQpGetsWhatTheReplySays) {
             uint32_t{abi::kAttrState | abi::kAttrAv | abi::kAttrPathMtu | abi::kAttrDestQpn |
                      abi::kAttrRqPsn | abi::kAttrMaxDestRdAtomic | abi::kAttrMinRnrTimer});
   EXPECT_EQ(rtr.attr.dest_qp_num, CmScript::kPeerQpn);
-  // 12.7: the starting PSN is that of the first packet the message's sender is to receive.
+  // 12.7: the starting PSN is that of the first packet that the message's sender will receive.
   EXPECT_EQ(rtr.attr.rq_psn, CmScript::kOurPsn);
   EXPECT_EQ(rtr.attr.path_mtu, 3u);
   EXPECT_EQ(rtr.attr.max_dest_rd_atomic, 1);  // the reply's initiator depth
@@ -311,7 +311,7 @@ TEST(CmActive, ARejectsInformationAndPrivateDataAreSent) {
   s.expect_sent({rej});
 }
 
-// ---- Replies that cannot be ----
+// ---- Invalid replies ----
 
 TEST(CmActive, AReplyForNoRequestOfOursIsRejected) {
   CmScript s;
@@ -319,7 +319,7 @@ TEST(CmActive, AReplyForNoRequestOfOursIsRejected) {
   s.expect_sent({s.our_rej(CmRejectReason::kInvalidCommId, CmRejected::kRep)});
 }
 
-// 12.9.8.3.1: a reply from a QP that a connection of ours already has.
+// 12.9.8.3.1: a reply from a QP with which another connection of ours exists.
 TEST(CmActive, AReplyFromAQpThatIsConnectedIsStaleAndEndsTheOldConnection) {
   CmScript s;
   s.at(0ms).reach_established_active();
@@ -376,7 +376,7 @@ TEST(CmActive, AReplyThatIsDestroyedUnansweredIsRejected) {
   s.at(1000s).expect_silence();
 }
 
-// ---- Chance ----
+// ---- Values from the seed ----
 
 TEST(CmActive, IdsAndStartingPsnsComeFromTheSeed) {
   const auto numbers = [](uint64_t seed) {
@@ -415,7 +415,7 @@ engine::cm::Connect as_peer(const CmScript& s) {
   return connect;
 }
 
-// 12.9: of two that ask each other, the one with the greater CA GUID stays active.
+// 12.9: if two request a connection from each other, the one with the greater CA GUID stays active.
 TEST(CmPeerToPeer, TheOneWithTheGreaterGuidStaysActive) {
   CmScript s;
   s.at(0ms).app_connects(as_peer(s)).expect_sent({s.our_req()});

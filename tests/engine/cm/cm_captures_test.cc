@@ -1,13 +1,14 @@
-// rxe's conversations, once in the place of each side: what the capture's peer sent is delivered
-// frame by frame, what the capture's own side sent has to come out, field by field.
+// Replays rxe's conversations, with our side in the place of each end: the frames of the capture's
+// peer are delivered one by one, and those of the capture's own side must be sent with the same
+// fields.
 //
-// What may differ, and is put right before the comparison:
+// Some fields may differ and are adjusted before the comparison:
 //   - communication IDs of this side (rxe's are byte-swapped counters, ours random)
-//   - transaction IDs that this side begins (an answer's has to be that of what it answers)
+//   - transaction IDs that this side begins (an answer must have the ID of its request)
 //   - the IPv4 identification (rxe counts, here it is 0), and with it checksum and ICRC
-//   - the BTH's PSN (each capture is the middle of rxe's count)
-// Everything that is the consumer's to choose (QP numbers, starting PSNs, private data ...) is
-// taken from the capture.
+//   - the BTH's PSN (each capture starts in the middle of rxe's count)
+// All values that the consumer chooses (QP numbers, starting PSNs, private data ...) are taken from
+// the capture.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -47,8 +48,8 @@ std::vector<Step> conversation(const wire::Capture& capture, const wire::IpAddre
     step.packet = *packet;
     steps.push_back(std::move(step));
   }
-  // Two DREQs that crossed: this side sent its own before it got the other's, whichever the capture
-  // saw first.
+  // Two DREQs that crossed: this side sent its own before it received the other's, in whichever
+  // order the capture has them.
   for (size_t i = 0; i + 1 < steps.size(); ++i) {
     if (!steps[i].ours && steps[i + 1].ours &&
         std::holds_alternative<wire::CmDreq>(steps[i].mad.message) &&
@@ -170,7 +171,7 @@ class Side {
     compare_frames(frame, got, step);
   }
 
-  // This side's ID in a message of ours: remembered under rxe's, and replaced by it.
+  // Records this side's ID in a message of ours for rxe's ID, and replaces it by that one.
   template <class Message>
   void learn_ids(Message& got, const wire::CmMessage& captured) {
     const auto* rxe = std::get_if<Message>(&captured);
@@ -189,7 +190,8 @@ class Side {
     }
   }
 
-  // The whole frame, with the captured MAD in ours and what may differ taken from the capture.
+  // Compares the whole frame: with the captured MAD in ours, and the fields that may differ taken
+  // from the capture.
   void compare_frames(std::span<const uint8_t> frame, const CmMad& mad, const Step& step) {
     wire::Packet packet = *wire::parse_frame(frame);
     std::array<uint8_t, wire::kMadSize> payload;
@@ -203,7 +205,7 @@ class Side {
     EXPECT_EQ(bytes, step.frame) << wire::to_string(packet);
   }
 
-  // ---- The consumer, which does what rxe's did ----
+  // ---- The consumer, which repeats the actions of rxe's ----
 
   ConnectionId next_request() {
     EXPECT_FALSE(requests_.empty());
@@ -350,7 +352,7 @@ INSTANTIATE_TEST_SUITE_P(Captures, RxeConversation,
                            return name.substr(0, name.find('.'));
                          });
 
-// The other of its two requests was made by hand, not by rxe, so there is only one side to be.
+// The other of the two requests was made by hand, not by rxe, so only one side can be played.
 TEST(RxeConversation, AHandMadeRequestGetsRxesReply) {
   for (const wire::Capture& capture : wire::rxe_captures()) {
     if (capture.name != wire::kBadIcrcCapture) continue;

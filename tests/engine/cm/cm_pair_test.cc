@@ -1,5 +1,5 @@
-// Two connection managers and what is between them: two devices of one fabric, one device with
-// itself, and two fabrics joined by a link that loses, repeats and reorders.
+// Tests two connection managers with different paths between them: two devices of one fabric, one
+// device with itself, and two fabrics that are joined by a link that loses, repeats and reorders.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -34,7 +34,7 @@ engine::cm::Accept acceptance(uint32_t qpn) {
   return accept;
 }
 
-// One fabric, which is driven until nothing more can happen now.
+// One fabric. It is stepped until no work remains at the current time.
 struct Bed {
   explicit Bed(engine::FabricConfig config) : fabric(std::move(config), memory) {}
 
@@ -188,7 +188,7 @@ TEST(CmPair, AReplyToARepeatedRequestIsMarkedAsRepeated) {
 
 // ---- A bad link ----
 
-// A consumer on each side that answers after a while, and at times changes its mind.
+// A consumer on each side that answers after a while, and sometimes changes its decision.
 class Wild {
  public:
   explicit Wild(uint64_t seed) : random_(seed) {
@@ -208,7 +208,7 @@ class Wild {
       act(random_.next() % 2);
       carry();
     }
-    // Everything is destroyed; whatever the link still loses, both sides come to an end.
+    // Everything is destroyed. Whatever the link still loses, both sides must end.
     for (const size_t side : {0u, 1u}) {
       for (const ConnectionId id : known_[side]) {
         on(side, [&](ConnectionManager& m) { m.destroy(id); });

@@ -1,4 +1,4 @@
-// The passive side of a connection's establishment (IBTA vol 1, 12.9), message by message.
+// Tests how the passive side establishes a connection (IBTA vol 1, 12.9), message by message.
 #include <gtest/gtest.h>
 
 #include "tests/support/cm_script.h"
@@ -12,7 +12,7 @@ using wire::CmMraed;
 using wire::CmRejected;
 using wire::CmRejectReason;
 
-// As a responder sends it that keeps nothing of the request.
+// The REJ of a responder that keeps nothing of the request.
 wire::CmRej stateless_rej(CmRejectReason reason) {
   return {.local_comm_id = 0,
           .remote_comm_id = CmScript::kPeerId,
@@ -72,7 +72,7 @@ TEST(CmPassive, TheQpGetsWhatTheRequestSays) {
   req.primary.traffic_class = 7;
   req.primary.hop_limit = 9;
   s.wire_delivers(req).expect_told({EventKind::kRequest});
-  // Before accept(), as librdmacm asks for them.
+  // Before accept(), when librdmacm requests them.
   const auto rtr = s.manager().qp_attributes(s.id(), QpState::kRtr);
   ASSERT_TRUE(rtr);
   EXPECT_EQ(rtr->attr.dest_qp_num, CmScript::kPeerQpn);
@@ -264,7 +264,7 @@ TEST(CmPassive, ARepeatedRequestGetsTheRejAgain) {
   const auto rej = s.our_rej(CmRejectReason::kConsumer, CmRejected::kReq);
   s.app_rejects().expect_sent({rej});
   s.at(1s).wire_delivers(s.peer_req()).expect_sent({rej});
-  // Long after that it is a new one.
+  // Long after that, the same request is a new one.
   s.at(100s).wire_delivers(s.peer_req()).expect_told({EventKind::kRequest});
 }
 
@@ -286,7 +286,7 @@ TEST(CmPassive, AReplyIsRepeatedUntilItsRetriesAreUsedUpAndThenGivenUpWithARej) 
   s.at(2 * kCmTimeout)
       .expect_sent({s.our_timeout(CmScript::kPeerId)})
       .expect_told({EventKind::kReplyError});
-  // An RTU that comes too late gets the same answer.
+  // An RTU that arrives too late gets the same answer.
   s.wire_delivers(s.peer_rtu()).expect_sent({s.our_timeout(CmScript::kPeerId)});
   s.at(1000s).expect_silence();
 }
@@ -414,7 +414,7 @@ TEST(CmPassive, ARequestFromAQpThatIsConnectedIsStaleAndEndsTheOldConnection) {
   s.wire_delivers(req).expect_told({EventKind::kRequest});
 }
 
-// "already connected": it is not any more.
+// "already connected": the QP is not connected any more.
 TEST(CmPassive, AQpWhoseConnectionIsInTimewaitMayAskAgain) {
   CmScript s;
   s.at(0ms).reach_established_passive();

@@ -1,5 +1,5 @@
-// The end of a connection (IBTA vol 1, 12.9): DREQ, DREP, timewait; and what is asked of it that
-// RoCE does not have.
+// Tests the end of a connection (IBTA vol 1, 12.9): DREQ, DREP, timewait; and requests for features
+// that RoCE does not have.
 #include <gtest/gtest.h>
 
 #include "tests/support/cm_script.h"
@@ -105,7 +105,7 @@ TEST(CmRelease, ARepeatedDreqIsAnsweredAgainInTimewait) {
   s.expect_sent_mads({{.transaction_id = 99, .message = s.our_drep()}});
 }
 
-// What is not connected is what the peer wants.
+// Without a connection, the state is the one that the peer wants.
 TEST(CmRelease, ADreqForNoConnectionIsAnswered) {
   CmScript s;
   s.at(0ms).wire_delivers({.transaction_id = 5, .message = s.peer_dreq()});
@@ -180,7 +180,7 @@ TEST(CmRelease, ARejInsteadOfADrepEndsTheConnection) {
   s.at(kCmTimewait).expect_told({EventKind::kTimewaitExit});
 }
 
-// 34 s, however long the peer says that packets live.
+// 34 s, whatever packet lifetime the peer states.
 TEST(CmRelease, TimewaitHasAnEnd) {
   CmScript s;
   s.at(0ms).app_listens();

@@ -1,4 +1,4 @@
-// Service ID resolution (IBTA vol 1, 12.11): which datagram QP serves it.
+// Tests service ID resolution (IBTA vol 1, 12.11): which datagram QP serves a service ID.
 #include <gtest/gtest.h>
 
 #include "tests/support/cm_script.h"

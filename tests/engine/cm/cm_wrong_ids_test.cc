@@ -15,7 +15,7 @@ using namespace abi::ucma;
 
 struct Case {
   const char* name;
-  /// The command from a channel about an id that should be on it. Right but for the id.
+  /// The command from a channel for an id that should belong to it. Only the id is wrong.
   std::function<int(EventChannel&, uint32_t id)> run;
 };
 

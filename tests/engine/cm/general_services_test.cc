@@ -62,8 +62,8 @@ TEST(GeneralServices, MalformedMessagesAreCounted) {
   s.expect_counter(Counter::kDroppedMalformed, 1);
 }
 
-// IBTA vol 1, 13.4.7: a Get or Set that is not supported gets a response that says so; nothing else
-// is answered.
+// IBTA vol 1, 13.4.7: the response to an unsupported Get or Set reports that. No other unsupported
+// message is answered.
 TEST(GeneralServices, OnlyGetAndSetAreAnsweredWhenNotSupported) {
   const auto answer = [](const wire::MadHeader& header) -> std::optional<wire::MadHeader> {
     CmScript s;
@@ -111,7 +111,7 @@ TEST(GeneralServices, OnlyGetAndSetAreAnsweredWhenNotSupported) {
             std::nullopt);
 }
 
-// A message for the consumer's only service, but of another version, class, method or attribute.
+// A message for the consumer's only service, but with another version, class, method or attribute.
 TEST(GeneralServices, WhatIsNoMessageOfThisVersionIsNoMessage) {
   const auto expect_dropped = [](const std::function<void(wire::MadHeader&)>& change) {
     CmScript s;
@@ -143,7 +143,7 @@ TEST(GeneralServices, WhatIsNoMessageOfThisVersionIsNoMessage) {
   }
 }
 
-// The 256 bytes of a MAD are all there or it is none, wherever it was cut off.
+// A MAD has 256 bytes. A shorter one is no MAD, wherever it was truncated.
 TEST(GeneralServices, AMadThatIsCutOffIsNone) {
   CmScript s;
   s.app_listens();
@@ -219,7 +219,8 @@ TEST(GeneralServices, AFullTableRejectsForLackOfResourcesAndRecovers) {
   s.at(100s).wire_delivers(req).expect_told({EventKind::kRequest});
 }
 
-// Messages with random fields that nearly fit, against a manager with connections in every state.
+// Messages with random fields that are nearly valid, against a manager with connections in every
+// state.
 TEST(GeneralServices, HostileMessagesDoNoHarm) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -296,7 +297,7 @@ TEST(GeneralServices, HostileMessagesDoNoHarm) {
       }
       outputs.clear();
     }
-    // Whatever happened, all of it comes to an end.
+    // Whatever happened before, all connections must end.
     for (const auto id : ids) {
       fabric.begin_step(now, outputs);
       fabric.begin_expiry();

@@ -1,4 +1,4 @@
-// What rules do to a whole device, and rules that look at a packet's PSN as it is
+// Tests the effects of rules on a whole device, and rules that match a packet's PSN itself
 // (docs/scenarios.md).
 #include <gtest/gtest.h>
 

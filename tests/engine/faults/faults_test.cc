@@ -74,7 +74,7 @@ TEST(WorkRequestFault, FailsWithoutHavingBeenSent) {
   s.expect_state(QpState::kErr);
 }
 
-// A rule is asked once for each work request, however often what is before it is sent again.
+// A rule is applied once to each work request, however often the requests before it are sent again.
 TEST(WorkRequestFault, OutlastsARetransmission) {
   Script s;
   add_rules(s.bench(), "{on: work_request, nth: 2, do: {status: FATAL_ERR}}");
@@ -102,8 +102,9 @@ TEST(CompletionFault, EveryStatusCanBeHad) {
   }
 }
 
-// IBTA vol 1, 10.3.1.5: in the error state work requests complete as flushed in error. They are the
-// failure's consequence, not what the rule is for: it neither changes nor counts them.
+// IBTA vol 1, 10.3.1.5: in the error state work requests complete as flushed in error. These
+// completions result from the failure and are not meant by the rule: it neither changes nor counts
+// them.
 TEST(CompletionFault, WithAStatusLeavesTheFlushThatFollowsAlone) {
   for (const char* when : {"", "every: 1, ", "nth: 1-, ", "probability: 1, ", "total: 9, "}) {
     SCOPED_TRACE(when);
@@ -167,7 +168,7 @@ TEST(CompletionFault, AnUnsignalledSuccessCanFail) {
       .expect({fired(), completion(1).status(WcStatus::kRemAbortErr)});
 }
 
-// The pool that the frames belong to goes last.
+// The pool of the frames is destroyed last.
 TEST(FrameFault, ANicMayEndWhileFramesAreDelayed) {
   Script s;
   add_rules(s.bench(), "{on: frame, opcode: SEND, do: {delay: 1s}}");
@@ -204,8 +205,7 @@ TEST(CompletionFault, OverrunFailsTheCqAndItsQps) {
   s.expect_state(QpState::kErr);
 }
 
-// This is as when the CQ is full: the program has not received the message, so it is not
-// acknowledged.
+// As with a full CQ: the program has not received the message, so it is not acknowledged.
 TEST(CompletionFault, AnOverrunLeavesItsMessageUnacknowledged) {
   Script s;
   add_rules(s.bench(), "{on: completion, queue: recv, nth: 2, do: overrun}");
@@ -263,7 +263,8 @@ TEST(VerbFault, TheNthCallFails) {
   bench.log.clear();
 }
 
-// Each context is a flow: with nth its first call is 1, with nth_total that of all of them.
+// Each context is a separate flow: for nth its first call is 1; nth_total counts the calls of all
+// of them.
 TEST(VerbFault, NthOfAllContextsFails) {
   Bench bench(engine::default_fabric(1));
   add_rules(bench, "{on: verb, verb: alloc_pd, nth_total: 3, do: {errno: ENOMEM}}");
@@ -290,7 +291,8 @@ TEST(VerbFault, OfOneQpFailsNoCallAboutAnother) {
   pair.bench.log.clear();
 }
 
-// A channel has no calls before it is opened, so opening one counts with the others.
+// A channel has no calls before it is opened, so the call that opens it is counted with the calls
+// of other channels.
 TEST(VerbFault, TheNthOpenedEventChannelFailsAndTheNthCallOfEachChannel) {
   using abi::ucma::Command;
   CmBench bench;

@@ -142,7 +142,7 @@ TEST(LinkFault, LatencyAndBandwidthSetTheTimeOfArrival) {
   Script s;
   add_rules(s.bench(), "{on: link, from: dut, do: {latency: 100us, bandwidth: 1Gbit/s}}");
   s.at(0ms).app_posts_send(1, 2048).expect_silence();
-  // 1082 bytes of frame and 24 of Ethernet are 8.848 us each.
+  // A frame has 1082 bytes and 24 for Ethernet, which take 8.848 us.
   s.at(108848ns).expect({send_first(psn(0))});
   s.at(117696ns).expect({send_last(psn(1))});
   s.at(6ms).wire_delivers(ack(psn(1))).expect({completion(1)});
@@ -199,7 +199,7 @@ TEST(LinkFault, JitterIsWithinItsRangeAndUsesAllOfIt) {
   EXPECT_EQ(engine::faults::chosen(random, {}), engine::Duration{});
 }
 
-// Chance is drawn from a stream of the flow's own.
+// Random values come from a separate stream for each flow.
 
 }  // namespace
 }  // namespace rocemu::test

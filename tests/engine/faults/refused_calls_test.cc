@@ -1,5 +1,5 @@
-// Calls that the provider refuses: the engine does nothing with them, but rules count them,
-// recordings have them, and the answer is the errno that the program gets.
+// Tests calls that the provider refuses. The engine does nothing with them, but rules count them,
+// recordings contain them, and the answer is the errno that the program gets.
 #include <gtest/gtest.h>
 
 #include <cerrno>

@@ -10,7 +10,7 @@
 
 namespace rocemu::test {
 
-/// With the local ACK timeout that a Script's QP has.
+/// The local ACK timeout of a Script's QP.
 inline constexpr engine::Duration kAckTimeout = ack_timeout(14);
 
 inline void add_rules(Bench& bench, const std::string& text) {

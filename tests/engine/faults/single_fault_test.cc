@@ -1,6 +1,7 @@
-// A requester against a responder, and one fault: each frame of an exchange in turn is lost,
-// duplicated, delayed behind the next three of its direction, or corrupted. However much work is
-// outstanding, everything completes once, in order, with the right data, and one retry is enough.
+// Tests a requester and a responder with one fault: each frame of an exchange in turn is lost,
+// duplicated, delayed until after the next three of its direction, or corrupted. For any amount of
+// outstanding work, every request completes once, in order, with the right data, and one retry is
+// enough.
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -39,7 +40,7 @@ struct Exchange {
   uint32_t message = 2 * kMtu + 500;  // bytes; three packets
   uint32_t more = 4;                  // messages beyond those that are outstanding at once
 
-  // The responder's receive buffer: where messages go, what READs fetch, and a word for atomics.
+  // The responder's receive buffer: space for messages, data for READs, and a word for atomics.
   uint64_t stride() const { return (message + kMtu - 1) / kMtu * kMtu; }
   uint64_t targets() const { return 0; }
   uint64_t sources() const { return kMaxMessages * stride(); }
@@ -70,7 +71,7 @@ const std::vector<Exchange>& exchanges() {
   return all;
 }
 
-/// A fault, and the frame that it befalls: `number` of those that `side` sends, from 1.
+/// A fault and its frame: the one with `number` among the frames that `side` sends, counted from 1.
 struct Disturbance {
   Fault fault = Fault::kNone;
   int side = 0;
@@ -164,7 +165,7 @@ class World {
     EndpointOptions options;
     options.connection.access = kAccess;
     options.connection.max_rd_atomic = static_cast<uint8_t>(outstanding_);
-    // Lost frames take one retry, duplicated ones none.
+    // A lost frame needs one retry, a duplicated one none.
     options.connection.retry_cnt = disturbance_.fault == Fault::kDuplicated ? 0 : 1;
     options.recv_access = kAccess | abi::kAccessLocalWrite;
     options.buffer_size = exchange_.buffer_size();
@@ -239,7 +240,7 @@ class World {
     left_->post_send(wr);
   }
 
-  /// Takes what the engines have put out: completions, and frames onto the link.
+  /// Handles the outputs of the engines: completions, and frames for the link.
   void collect() {
     collect_from(left_bench_, 0);
     if (right_bench_) collect_from(*right_bench_, 1);
@@ -338,7 +339,7 @@ class World {
         if (before != word++) return fmt("atomic {} found {}", i, before);
       } else if (op != WrOpcode::kFlush) {
         const uint64_t size = op == WrOpcode::kAtomicWrite ? sizeof(uint64_t) : exchange_.message;
-        // Receives fill in the order of their posting, whatever request takes them.
+        // Receives are used in the order in which they were posted, by whatever requests.
         const uint32_t source = i;
         for (uint64_t at = 0; at < size; ++at) {
           const uint8_t salt = op == WrOpcode::kRdmaRead ? 2 : 1;

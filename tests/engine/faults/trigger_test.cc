@@ -1,4 +1,4 @@
-// Which of the occurrences that agree a rule acts on.
+// Tests on which of the matching occurrences a rule acts.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -90,7 +90,7 @@ TEST(Trigger, AfterATimeCountsFromThenOn) {
   s.app_posts_send(3).expect({send_only(psn(2))});
 }
 
-// docs/scenarios.md, `for`: from the first time on that the rule acts.
+// docs/scenarios.md, `for`: counted from the first time that the rule acts.
 TEST(Trigger, IsOverWhenItsTimeHasPassedSinceItsFirst) {
   Script s;
   add_rules(s.bench(), "{on: frame, from: dut, opcode: SEND, for: 5ms, do: log}");

@@ -26,7 +26,7 @@ std::vector<uint8_t> mutate(std::vector<uint8_t> bytes, engine::Random& random) 
   for (uint64_t i = 0; i < flips; ++i) {
     bytes[random.next() % bytes.size()] ^= static_cast<uint8_t>(1u << random.next() % 8);
   }
-  // Most with a good ICRC, so that they come further than the first check.
+  // Most have a correct ICRC, so that they pass the first check.
   if (random.next() % 4 != 0) wire::write_icrc(bytes);
   return bytes;
 }
@@ -50,7 +50,7 @@ TEST_P(HostileFrames, DoNoHarm) {
     std::optional<Script> s;
     uint64_t posted = 0, completed = 0;
     for (int i = 0; i < kFramesPerState / 4; ++i) {
-      // A QP that failed is of no more use to the test, unless that is what it is about.
+      // The test continues with a new QP after one failed, unless it is about failed QPs.
       if (!s || (s->app().state() == QpState::kErr && GetParam() != QpState::kErr)) {
         if (s) s->bench().log.clear();
         s.emplace(options);
@@ -137,7 +137,7 @@ TEST_P(HostileFramesOnUnreliable, DoNoHarm) {
       s->bench().log.clear();
       ASSERT_LE(completed, posted) << "frame " << i;
     }
-    // What no message has taken is there still: after a reset, all that did not complete.
+    // WQEs that no message has used are still there: after a reset, all WQEs that did not complete.
     if (srq_wr == 0) continue;
     s->app_sets_state(QpState::kReset);
     EXPECT_EQ(s->bench().engine().snapshot().devices[0].srqs[0].posted, posted - completed);
@@ -151,8 +151,8 @@ INSTANTIATE_TEST_SUITE_P(OfType, HostileFramesOnUnreliable,
                            return one.param == abi::QpType::kUc ? "UC" : "UD";
                          });
 
-// Every truncation and every single flipped bit of a good frame, with the ICRC as it was: only
-// what the ICRC does not cover may still be taken.
+// Every truncation and every single flipped bit of a good frame, with the original ICRC. A frame
+// may only be accepted if the bit is not covered by the ICRC.
 TEST(HostileFrames, OneFlippedBitIsCaughtByTheIcrc) {
   Script s;
   const auto good = s.frame(send_only(psn(0)).of_length(13));

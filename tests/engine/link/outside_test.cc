@@ -1,4 +1,5 @@
-// A device with a network beyond the fabric: what comes from there, and what it is taken for.
+// Tests a device with a network outside the fabric: which frames from there it accepts, and how it
+// treats them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -100,7 +101,7 @@ ScriptOptions outside_with_large_buffers() {
   return options;
 }
 
-/// The request packets that the device has sent since the last call.
+/// Returns the request packets that the device has sent since the last call.
 std::vector<wire::Bth> sent(Script& s) {
   std::vector<wire::Bth> headers;
   for (const Timed& got : s.bench().log) {
@@ -124,7 +125,7 @@ TEST(Outside, ALongMessageWaitsForAcknowledgementsThatItAsksForOnItsWay) {
   EXPECT_EQ(sent(s).size(), 32u);
   s.wire_delivers(ack(psn(79)));
   EXPECT_EQ(sent(s).size(), 96u);
-  // A loss: few again, from there on.
+  // After a loss, the window is small again, from this PSN.
   s.wire_delivers(nak(psn(80), wire::NakCode::kPsnSequenceError));
   const auto again = sent(s);
   ASSERT_EQ(again.size(), 16u);
@@ -138,8 +139,8 @@ TEST(Outside, ALongMessageWaitsForAcknowledgementsThatItAsksForOnItsWay) {
   s.wire_delivers(ack(psn(199))).expect({completion(1)});
 }
 
-// Perhaps the receiver has it all and has had no time to say so: one packet asks, and what it
-// brings opens the way again.
+// Perhaps the receiver has all packets and had no time to acknowledge them. The requester sends one
+// packet to find out, and its acknowledgement opens the window again.
 TEST(Outside, AfterATimeoutOnePacketAsksHowItIs) {
   Script s(outside_with_large_buffers());
   s.at(0ms).app_posts_send(1, 256 * 200);
@@ -156,7 +157,7 @@ TEST(Outside, AfterATimeoutOnePacketAsksHowItIs) {
   EXPECT_EQ(rest[0].psn, psn(48));
 }
 
-// IBTA vol 1, 9.7.6.1.3: between T and 4 T.
+// IBTA vol 1, 9.7.6.1.3: the timeout is between T and 4 T.
 TEST(Outside, TimeoutsComeLaterAndLater) {
   Script s(outside());
   s.at(0ms).app_posts_send(1, 100);
@@ -213,7 +214,8 @@ TEST(Outside, ALongReadGoesOnFromWhereItsAnswerWasLost) {
   s.wire_delivers(packet(wire::Opcode::kRcReadResponseFirst, psn(0)).of_length(256));
   EXPECT_EQ(sent(s).size(), 1u);
   s.at(ack_timeout(14));
-  // One packet, and then as many more as have come: 1, 2, 4 and 8 are what was asked for before.
+  // First one packet is requested, and then as many more as have arrived: before, 1, 2, 4 and 8
+  // packets were requested.
   for (uint32_t begin = 1, count = 1; begin < 16; begin += count, count *= 2) {
     const auto again = sent(s);
     ASSERT_EQ(again.size(), 1u);
@@ -315,7 +317,8 @@ struct ResolvesOutside : testing::Test {
   EventChannel channel{bench, 1};
 };
 
-// The engine cannot ask which host has an address: only the connection manager's retries show it.
+// The engine cannot find out which host has an address: only the connection manager's retries show
+// it.
 TEST_F(ResolvesOutside, AnAddressOfNobodyKnownIsTakenToBeOnTheNetwork) {
   const uint32_t id = channel.create_id(1);
   ASSERT_EQ(channel.resolve(id, ip("10.2.0.9", 7471)), 0);

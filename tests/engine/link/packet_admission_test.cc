@@ -1,4 +1,4 @@
-// Which frames reach a QP at all, and how the others are counted (IBTA vol 1, 9.6).
+// Tests which frames reach a QP, and how the others are counted (IBTA vol 1, 9.6).
 #include <gtest/gtest.h>
 
 #include "tests/support/script.h"
@@ -10,7 +10,7 @@ using abi::QpState;
 using engine::Counter;
 using wire::Opcode;
 
-// Every counter of a dropped frame, so that a test sees which one moved and that no other did.
+// All counters of dropped frames, so that a test sees which one increased and that no other did.
 constexpr std::array kDrops = {Counter::kDroppedMalformed,   Counter::kDroppedBadIcrc,
                                Counter::kDroppedUnknownQp,   Counter::kDroppedWrongTransport,
                                Counter::kDroppedWrongSource, Counter::kDroppedWrongPkey,
@@ -72,7 +72,7 @@ TEST(PacketAdmission, DropsAResponseBeforeRts) {
   expect_only_drop(s, Counter::kDroppedUnknownQp);
 }
 
-// IBTA vol 1, 9.6.1.2: the packet's transport has to be the QP's.
+// IBTA vol 1, 9.6.1.2: the packet's transport must be the QP's.
 TEST(PacketAdmission, DropsAFrameOfAnotherTransport) {
   for (const Opcode opcode :
        {Opcode::kUcSendOnly, Opcode::kUdSendOnly, Opcode::kXrcSendOnly, Opcode::kXrcAck}) {
@@ -82,7 +82,7 @@ TEST(PacketAdmission, DropsAFrameOfAnotherTransport) {
   }
 }
 
-// IBTA vol 1, 10.9.3: the low 15 bits have to match, and one of the two be a full member.
+// IBTA vol 1, 10.9.3: the low 15 bits must match, and one of the two must be a full member.
 TEST(PacketAdmission, DropsAFrameOfAnotherPartition) {
   for (const uint16_t pkey : {uint16_t{0x8001}, uint16_t{0x0000}, uint16_t{0xfffe}}) {
     Script s;
@@ -99,7 +99,7 @@ TEST(PacketAdmission, TakesAFrameOfALimitedMember) {
       .expect({received(1), ack(psn(0))});
 }
 
-// IBTA vol 1, 9.6.1.5.1: connected QPs take packets from their peer only.
+// IBTA vol 1, 9.6.1.5.1: connected QPs accept packets from their peer only.
 TEST(PacketAdmission, DropsAFrameFromAStranger) {
   Script s;
   s.at(0ms).app_posts_recv(1);
@@ -166,7 +166,7 @@ TEST(PacketAdmission, IgnoresThePaddingOfShortEthernetFrames) {
   s.wire_delivers_bytes(bytes).expect({received(1).bytes(1), ack(psn(0))});
 }
 
-// IBTA vol 1, 9.2: reserved bits and FECN/BECN mean nothing to a QP, MigReq nothing on RoCE.
+// IBTA vol 1, 9.2: reserved bits and FECN/BECN have no meaning for a QP, MigReq none on RoCE.
 TEST(PacketAdmission, TakesAFrameWhateverItsMigReqAndCongestionBits) {
   Script s;
   s.at(0ms).app_posts_recv(1);

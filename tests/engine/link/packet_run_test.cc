@@ -75,7 +75,7 @@ TEST(PacketRun, SoIsTheDataOfARead) {
   EXPECT_EQ(pair.left.recv_bytes(20 * kMtu), message);
 }
 
-// An SRQ's WQE is taken once, and the limit counts as ever.
+// One WQE of an SRQ is used, and the limit is counted as usual.
 TEST(PacketRun, AMessageTakesOneWqeOfAnSrq) {
   Pair pair(options(abi::QpType::kRc, 4));
   for (uint64_t i = 0; i < 2; ++i) {
@@ -92,7 +92,7 @@ TEST(PacketRun, AMessageTakesOneWqeOfAnSrq) {
   }
 }
 
-// The first packets have been received when a later one meets memory that is not there.
+// The first packets have been received before a later one finds that its memory does not exist.
 TEST(PacketRun, MemoryThatIsNotThereIsFoundByThePacketThatMeetsIt) {
   Pair pair(options());
   constexpr uint64_t kHole = 0x30000000;
@@ -103,8 +103,8 @@ TEST(PacketRun, MemoryThatIsNotThereIsFoundByThePacketThatMeetsIt) {
   pair.left.fill_send_buffer(message);
   pair.right.post_recv(
       {.wr_id = 1, .sges = {pair.right.recv_sge(2 * kMtu), {kHole, 4 * kMtu, hole.lkey}}});
-  // For each of the three packets, everything that is left is tried at once, in vain, and then the
-  // packet alone.
+  // For each of the three packets, the engine first tries to write all remaining data, which fails,
+  // and then the packet alone.
   EXPECT_EQ(writes_of(pair, transfer(pair, WrOpcode::kSend, 6 * kMtu)), 6u);
   EXPECT_EQ(only_status(pair.take_right()), WcStatus::kLocProtErr);
   EXPECT_EQ(only_status(pair.take_left()), WcStatus::kRemOpErr);

@@ -1,5 +1,5 @@
-// Address vectors: which are refused, and where the others lead (ibv_modify_qp(3) ah_attr,
-// ibv_create_ah(3); IBTA annex A17).
+// Tests which address vectors are refused, and to which destination the others lead
+// (ibv_modify_qp(3) ah_attr, ibv_create_ah(3); IBTA annex A17).
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -26,7 +26,7 @@ abi::AhAttr no_grh() {
   return attr;
 }
 
-/// What create_ah and modify_qp say of the vector; they have to agree.
+/// The result of create_ah and modify_qp for the vector, which must be the same.
 int verdict(const abi::AhAttr& attr, const engine::FabricConfig& config) {
   Bench bench(config);
   Endpoint app(bench, ClientId{1}, DeviceIndex{0}, {});
@@ -78,7 +78,7 @@ TEST(AddressVector, NeedsPortOne) {
 TEST(AddressVector, NeedsASourceGidThatExists) {
   EXPECT_EQ(verdict(address_vector(kSecond, 2)), EINVAL);
   EXPECT_EQ(verdict(address_vector(kSecond, 255)), EINVAL);
-  // To a group, where the families are not compared: the devices of the test have two GIDs.
+  // For a group, the address families are not compared: the devices of the test have two GIDs.
   const wire::IpAddress group = *wire::parse_ip_address("ff12::1");
   EXPECT_EQ(verdict(address_vector(group, 1)), 0);
   EXPECT_EQ(verdict(address_vector(group, 2)), EINVAL);
@@ -89,7 +89,8 @@ TEST(AddressVector, NeedsBothAddressesOfOneFamily) {
   EXPECT_EQ(verdict(address_vector(kLoopback6, 0)), EINVAL);
 }
 
-// Linux makes a group's MAC address of its GID and asks nothing (ib_resolve_eth_dmac()).
+// Linux computes a group's MAC address from its GID and does not resolve it
+// (ib_resolve_eth_dmac()).
 TEST(AddressVector, MayBeOfAGroupOfTheOtherFamily) {
   EXPECT_EQ(verdict(address_vector(*wire::parse_ip_address("ff12::1"), 0)), 0);
   EXPECT_EQ(verdict(address_vector(*wire::parse_ip_address("239.1.1.1"), 1)), 0);
@@ -97,7 +98,7 @@ TEST(AddressVector, MayBeOfAGroupOfTheOtherFamily) {
   EXPECT_EQ(verdict_between("10.0.0.1", "239.1.1.1"), 0);
 }
 
-// RFC 6890, 2.2.3: an IPv4-mapped address is in no packet.
+// RFC 6890, 2.2.3: no packet contains an IPv4-mapped address.
 TEST(AddressVector, AGroupOfTheOtherFamilyIsSentToFromAnAddressOfItsOwn) {
   const engine::FabricConfig config = engine::default_fabric(1);  // 127.0.0.1 and ::1
   const engine::Objects objects(config);
@@ -126,7 +127,7 @@ TEST(AddressVector, ToAnAddressOfADeviceIsAccepted) {
   EXPECT_EQ(verdict_between("fd00::1", "fd00::2"), 0);
 }
 
-// The neighbor is the router, and routers answer.
+// The neighbor is the router, which answers.
 TEST(AddressVector, ToAnAddressBehindARouterIsAccepted) {
   EXPECT_EQ(verdict_between("10.0.0.1", "10.0.1.1"), 0);
   EXPECT_EQ(verdict_between("10.0.0.1", "192.0.2.1"), 0);
@@ -175,8 +176,8 @@ TEST(AddressVector, LeadsBackToTheSameDevice) {
   EXPECT_EQ(pair.take_left().size(), 1u);
 }
 
-// Annex A17.4.1: a flow's UDP source port. As in rxe's captures: rping's with the flow label that
-// rdma_cm made of its ports, rc_send's of QPs 32 and 33 without one.
+// Annex A17.4.1: a flow's UDP source port. As in rxe's captures: rping's depends on the flow label
+// that rdma_cm made from its ports; rc_send's has no flow label and depends on QPs 32 and 33.
 TEST(AddressVector, TheUdpSourcePortIsOfTheFlowLabelOrOfTheQps) {
   const auto port = [](uint32_t flow_label) {
     const engine::FabricConfig config = engine::default_fabric(1);

@@ -1,5 +1,5 @@
-// A completion queue's counts and its requests for notification (ibv_req_notify_cq(3); IBTA vol 1,
-// 11.4.2.2).
+// Tests a completion queue's counts and its requests for notification (ibv_req_notify_cq(3); IBTA
+// vol 1, 11.4.2.2).
 #include "emulator/engine/objects/completion_queue.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ CompletionQueue make_cq(uint32_t capacity = 8, uint64_t first = 0) {
   return cq;
 }
 
-// The matrix: which completion fires which request.
+// The table of all cases: which completion answers which request.
 TEST(CompletionQueue, FiresForTheCompletionsThatTheRequestIsFor) {
   struct Case {
     bool solicited_only, qualifies, fires;
@@ -102,7 +102,7 @@ TEST(CompletionQueue, AnEventThatIsDueEndsAnEarlierRequest) {
   EXPECT_FALSE(cq.add(true));
 }
 
-// Requests made before a completion was seen are one, whichever of them comes late.
+// Requests that were made before a completion was seen count as one, even if some arrive late.
 TEST(CompletionQueue, TwoRequestsBeforeACompletionGiveOneEvent) {
   for (const bool first : {kAnyCompletion, kSolicitedOnly}) {
     for (const bool second : {kAnyCompletion, kSolicitedOnly}) {
@@ -127,7 +127,7 @@ TEST(CompletionQueue, TwoRequestsBeforeACompletionGiveOneEvent) {
   }
 }
 
-// A request that was repeated after completions that are not for it is still one request.
+// If a request is repeated after completions that do not answer it, the two are still one request.
 TEST(CompletionQueue, ASolicitedRequestThatIsRepeatedMeanwhileGivesOneEvent) {
   CompletionQueue cq = make_cq();
   cq.arm(0, kSolicitedOnly);
@@ -166,8 +166,8 @@ CompletionQueue make_moderated(uint32_t count) {
   return cq;
 }
 
-// ibv_modify_cq(3), "cq_count: number of completions per CQ event": of those too that the client
-// had not seen when it asked.
+// ibv_modify_cq(3), "cq_count: number of completions per CQ event": this includes completions that
+// the client had not seen when it made the request.
 TEST(CompletionQueue, AModeratedEventWaitsHoweverLateTheRequestComes) {
   CompletionQueue cq = make_moderated(3);
   EXPECT_FALSE(cq.add(false));
@@ -179,7 +179,7 @@ TEST(CompletionQueue, AModeratedEventWaitsHoweverLateTheRequestComes) {
   EXPECT_EQ(cq.arm(2, kSolicitedOnly), ArmResult::kArmed);
   EXPECT_TRUE(cq.add(false));
   EXPECT_FALSE(cq.event_waits());
-  // Made before the third was seen.
+  // This request was made before the third completion was seen.
   EXPECT_EQ(cq.arm(2, kAnyCompletion), ArmResult::kAnswered);
 }
 

@@ -1,5 +1,5 @@
-// Changing a completion queue: ibv_resize_cq(3), ibv_modify_cq(3); and what a device says that it
-// has of memory (ibv_query_device_ex(3)).
+// Tests changes to a completion queue: ibv_resize_cq(3), ibv_modify_cq(3); and the amount of memory
+// that a device reports (ibv_query_device_ex(3)).
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -60,7 +60,7 @@ class Moderation : public testing::Test {
     s.at(0ms);
     for (uint64_t i = 0; i < 10; ++i) s.app_posts_recv(i);
   }
-  /// One SEND comes; with or without an event.
+  /// Receives one SEND, which causes an event or none.
   void receive(bool with_event) {
     const uint32_t n = count++;
     s.wire_delivers(send_only(psn(n)));

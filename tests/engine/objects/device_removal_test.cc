@@ -1,4 +1,4 @@
-// A device that is pulled out while programs use it, and what its programs and peers see.
+// Tests what programs and their peers see if a device is removed while programs use it.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -119,7 +119,8 @@ TEST(DeviceRemoval, TakesAllObjectsAndLeavesTheOtherDevicesAlone) {
   EXPECT_TRUE(pair.bench.log.empty());
 }
 
-// ibv_import_device(3): what two contexts share goes in whatever order they have it.
+// ibv_import_device(3): objects that two contexts share are removed, whichever context is removed
+// first.
 TEST(DeviceRemoval, TakesWhatContextsShare) {
   Pair pair;
   const engine::ClientId other{77};

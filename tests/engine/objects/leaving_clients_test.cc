@@ -1,4 +1,4 @@
-// Clients that are gone, with few objects or with very many.
+// Tests clients that end, with few objects or with very many.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -16,7 +16,7 @@ constexpr uint32_t kVeryMany = 50'000;
 
 class LeavingClients : public testing::Test {
  protected:
-  /// One step, and not those that it asks for.
+  /// Makes one step, without the further steps that it requests.
   void step(const engine::Input& input) {
     bench.engine().step(bench.now(), input, outputs);
     outputs.clear();
@@ -30,7 +30,7 @@ class LeavingClients : public testing::Test {
     }
     return count;
   }
-  /// The steps in which all that is left of it goes.
+  /// Returns the number of steps until all remaining objects are removed.
   uint32_t steps_until_all_is_gone() {
     uint32_t steps = 0;
     while (bench.engine().next_deadline()) {
@@ -55,7 +55,7 @@ TEST_F(LeavingClients, WithFewObjectsAreGoneAtOnce) {
   EXPECT_TRUE(bench.engine().is_idle());
 }
 
-// The others are not to wait until all of it is destroyed.
+// The others must not wait until all of its objects are destroyed.
 TEST_F(LeavingClients, WithVeryManyObjectsGoByAndBy) {
   Client client(bench, ClientId{1}, DeviceIndex{0});
   const uint32_t pd = client.alloc_pd(), cq = client.create_cq(16);
@@ -69,7 +69,7 @@ TEST_F(LeavingClients, WithVeryManyObjectsGoByAndBy) {
   EXPECT_GT(objects(), 2 * kVeryMany);
   EXPECT_FALSE(bench.engine().is_idle());
 
-  // A client with few objects comes and leaves in the meantime.
+  // A client with few objects attaches and detaches in the meantime.
   const size_t left = objects();
   Client visitor(bench, ClientId{3}, DeviceIndex{1});
   EXPECT_NE(other.alloc_pd(), 0u);

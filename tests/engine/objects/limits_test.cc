@@ -1,5 +1,5 @@
-// The numbers of ibv_query_device(3): that many objects can be had, and not one more; one that goes
-// makes room for another.
+// Tests the limits of ibv_query_device(3): exactly that number of objects can exist, and after one
+// is destroyed another can be created.
 #include "emulator/engine/base/limits.h"
 
 #include <gtest/gtest.h>
@@ -77,7 +77,7 @@ TEST_F(Limits, OfMemoryRegionsAndWindows) {
       [&] { return client.dealloc_mw(last); });
 }
 
-// More than their bytes: 4 of each.
+// The limit is their number; each has only 4 bytes.
 TEST_F(Limits, OfDeviceMemories) {
   expect_limit(
       engine::kMaxDms,

@@ -174,7 +174,7 @@ TEST_F(Rereg, ChangesEverythingAtOnce) {
   EXPECT_EQ(reach(other, back.lkey, kBuffer + 0x1000, 0x2000), 0) << "by its address again";
 }
 
-// ibv_rereg_mr(3) leaves open what a failure leaves; here it is the region as it was.
+// ibv_rereg_mr(3) does not define the region after a failure; here it is unchanged.
 TEST_F(Rereg, ThatFailsLeavesTheRegionAsItWas) {
   const Mr mr = client.reg_mr(pd, kBuffer, 64, kOdp);
   const uint32_t foreign = stranger.alloc_pd();

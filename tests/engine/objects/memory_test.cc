@@ -74,7 +74,7 @@ TEST_F(Regions, TranslateWhatLiesWithin) {
   EXPECT_EQ(local(0, 1), std::nullopt);
 }
 
-// A QP uses memory of its PD (IBTA vol 1, 10.2.3). If the PD is shared, the memory is that of the
+// A QP uses memory of its PD (IBTA vol 1, 10.2.3). If the PD is shared, the memory belongs to the
 // client that registered it.
 TEST_F(Regions, AreForTheirPdAndInTheirOwner) {
   EXPECT_EQ(table.resolve_local(PdId{9}, region->lkey, 0x1000, 1, 0), std::nullopt);
@@ -132,7 +132,7 @@ TEST_F(Regions, OfNoLengthHoldNothing) {
   EXPECT_EQ(local(0x1000, 1), std::nullopt);
 }
 
-// ibv_alloc_null_mr(3): any access is fine, but by L_Key only.
+// ibv_alloc_null_mr(3): every access is allowed, but only by L_Key.
 TEST_F(Regions, ThatAreNullAreLocalAndEverywhere) {
   const MemoryRegion* null = table.create(kOwner, kPd, RegionKind::kNull);
   for (const auto& [address, length] :
@@ -191,8 +191,8 @@ TEST_F(Windows, OpenTheirPartOfTheRegion) {
   }
 }
 
-// 10.6.7.2: the consumer owns the low 8 bits of the key of a type 2 window. mlx5, irdma and rxe
-// look at no others.
+// 10.6.7.2: the consumer owns the low 8 bits of the key of a type 2 window. mlx5, irdma and rxe use
+// only these bits.
 TEST_F(Windows, TakeTheLow8BitsOfTheKeyOfABind) {
   for (const uint32_t others : {0u, 0xffffff00u, 0x12345600u}) {
     MemoryWindow* mw = window(MwType::k2);
@@ -208,7 +208,8 @@ TEST_F(Windows, TakeTheLow8BitsOfTheKeyOfABind) {
   }
 }
 
-// 10.6.7.2.1: a type 2B window is for the peer of the QP it was bound on; type 1 for any in the PD.
+// 10.6.7.2.1: only the peer of the QP on which a type 2B window was bound may use it; every QP of
+// the PD may use a type 1 window.
 TEST_F(Windows, OfType2BelongToOneQp) {
   const MemoryUser other{.pd = kPd, .qp = QpNumber{18}};
   MemoryWindow* one = window(MwType::k1);
@@ -224,7 +225,8 @@ TEST_F(Windows, OfType2BelongToOneQp) {
   EXPECT_EQ(region->windows, 1u);
 }
 
-// ibv_bind_mw(3): with IBV_ACCESS_ZERO_BASED the peer counts from the window's start.
+// ibv_bind_mw(3): with IBV_ACCESS_ZERO_BASED, the peer's addresses start with 0 at the window's
+// start.
 TEST_F(Windows, ThatAreZeroBasedCountFromTheirStart) {
   MemoryWindow* mw = window(MwType::k2);
   Bind bind = to_region(*mw);
@@ -330,7 +332,8 @@ TEST_F(Windows, MayGrantReadsThatTheRegionDoesNot) {
   EXPECT_FALSE(remote(region->rkey, 0x1010, 1, abi::kAccessRemoteRead));
 }
 
-// ibv_alloc_mw(3): type 1 is unbound by a bind of zero length, and bound anew at will.
+// ibv_alloc_mw(3): a bind of zero length unbinds a type 1 window, which can be bound again at any
+// time.
 TEST_F(Windows, OfType1AreBoundAnewAndUnboundByABind) {
   MemoryWindow* mw = window(MwType::k1);
   const Bind first = to_region(*mw);
@@ -351,7 +354,7 @@ TEST_F(Windows, OfType1AreBoundAnewAndUnboundByABind) {
   EXPECT_FALSE(table.invalidate(kUser, none.rkey)) << "o10-37.2.26: type 2 only";
 }
 
-// o10-37.2.30 and o10-37.2.40; ibv_alloc_mw(3): type 2 is unbound by an invalidate.
+// o10-37.2.30 and o10-37.2.40; ibv_alloc_mw(3): an invalidate unbinds a type 2 window.
 TEST_F(Windows, OfType2AreFreedByAnInvalidateOnly) {
   MemoryWindow* mw = window(MwType::k2);
   EXPECT_FALSE(table.invalidate(kUser, mw->rkey)) << "is not bound";
@@ -413,7 +416,8 @@ class Lists : public testing::Test {
       array.bytes = test::pattern(64, client.value);
     }
   }
-  /// Into three buffers, one of them empty, so that ranges and buffers end at different places.
+  /// Reads into three buffers, one of them empty, so that ranges and buffers end at different
+  /// places.
   std::vector<uint8_t> read(const MemoryList& list, size_t size) {
     std::vector<uint8_t> out(size, 0xa5);
     const std::array<std::span<uint8_t>, 3> to{std::span(out).first(3), std::span<uint8_t>(),

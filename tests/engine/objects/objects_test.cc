@@ -223,7 +223,7 @@ TEST_F(Objects, QpNumbersAreUniqueInTheFabricAndNotReusedAtOnce) {
   EXPECT_EQ(std::adjacent_find(numbers.begin(), numbers.end()), numbers.end());
 }
 
-// A new client's QP and a destroyed one: neither sends nor receives.
+// Tests a new client's QP and a destroyed one: neither sends nor receives.
 TEST_F(Objects, ADestroyedQpIsGone) {
   const uint32_t pd = client.alloc_pd();
   const uint32_t cq = client.create_cq(1);
@@ -301,7 +301,7 @@ TEST_F(Objects, UnknownOperationsAreNotSupported) {
   }
 }
 
-// The daemon does it when no rule is against it.
+// The daemon executes these calls if no rule applies to them.
 TEST_F(Objects, WhatTheDaemonDoesIsNotRefused) {
   for (const Op op : {Op::kHello, Op::kCreateChannel}) {
     EXPECT_EQ(client.command(op, {}).error, 0);
@@ -395,7 +395,7 @@ TEST_F(Doorbells, ForMoreThanTheQpHoldsAreAViolation) {
   expect_violation_by(client);
 }
 
-// Receives that were posted one after another come together.
+// Receives that were posted one after another are passed together.
 TEST_F(Doorbells, BringSeveralReceivesAtOnce) {
   ASSERT_TRUE(bring_up(client, qpn, QpState::kRts, {},
                        address_vector(wire::IpAddress::from_v4(10, 9, 9, 9)), 5));

@@ -1,5 +1,5 @@
-// Every limit that a profile shows is met: what it allows is done, one more is refused with the
-// error of its driver.
+// Tests every limit that a profile reports: requests up to the limit succeed, and one more is
+// refused with the error of the NIC's driver.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -49,7 +49,7 @@ engine::FabricConfig fabric_of(const DeviceProfile& profile) {
   return fabric;
 }
 
-/// A request whose asked number is in the body.
+/// A request whose body contains the requested number.
 struct Limited {
   const char* name;
   Op op;

@@ -66,7 +66,7 @@ const Row* row_of(QpState from, QpState to) {
   return nullptr;
 }
 
-/// Attributes whose values are right everywhere.
+/// Attributes with valid values.
 QpAttr good_attributes(QpState from, QpState to) {
   QpAttr attr{};
   attr.qp_state = static_cast<uint32_t>(to);
@@ -106,7 +106,8 @@ TEST(QpAttributes, EveryTransitionNeedsAndAllowsWhatTheTableSays) {
   }
 }
 
-// ibv_modify_qp(3) without IBV_QP_STATE: the QP stays, so the same table from a state to itself.
+// ibv_modify_qp(3) without IBV_QP_STATE: the state does not change, so the table's row from a state
+// to itself applies.
 TEST(QpAttributes, WithoutAStateTheQpStaysWhereItIs) {
   for (const QpState from : kStates) {
     const QpAttr attr = good_attributes(from, QpState::kSqe);  // not looked at
@@ -231,7 +232,8 @@ INSTANTIATE_TEST_SUITE_P(Of, AttributeRange,
                                                set_member<&QpAttr::dest_qp_num>,
                                                {0, 1, 0xffffff},
                                                {0x1000000, 0xffffffff}},
-                                         // Programs pass lrand48(): not refused but cut to 24 bits.
+                                         // Programs pass lrand48(): such values are not refused but
+                                         // truncated to 24 bits.
                                          Range{"RqPsn",
                                                QpState::kInit,
                                                QpState::kRtr,
@@ -288,7 +290,8 @@ INSTANTIATE_TEST_SUITE_P(Of, AttributeRange,
                                                set_member<&QpAttr::max_rd_atomic>,
                                                {0, 1, 128},
                                                {129, 255}},
-                                         // "Assume this is the current QP state": it has to be.
+                                         // "Assume this is the current QP state": it must be the
+                                         // current state.
                                          Range{"CurStateRtr",
                                                QpState::kRtr,
                                                QpState::kRts,
@@ -370,7 +373,7 @@ TEST(QpAttributes, QueryReturnsTheNextPsnsToSendAndToReceive) {
   expect_psns(1, 0x20);
   s.at(1ms).wire_delivers(ack(psn(0xfffffe))).expect({completion(1)});
   expect_psns(1, 0x20);
-  // Both packets are sent again: the PSNs are those that a new request gets.
+  // Both packets are sent again, but a query still returns the PSN of a new request.
   s.wire_delivers(nak(psn(0xffffff), wire::NakCode::kPsnSequenceError))
       .expect({send_first(psn(0xffffff)), send_last(psn(0))});
   expect_psns(1, 0x20);
@@ -383,7 +386,7 @@ TEST(QpAttributes, QueryReturnsTheNextPsnsToSendAndToReceive) {
   expect_psns(1, 0x21);
 }
 
-// IBTA vol 1, 9.7.3.1: a READ takes as many PSNs as its response has packets.
+// IBTA vol 1, 9.7.3.1: a READ uses as many PSNs as its response has packets.
 TEST(QpAttributes, TheNextPsnIsBehindTheResponsesOfARead) {
   ScriptOptions options;
   options.connection = {.mtu = abi::Mtu::k1024, .sq_psn = 7};
@@ -428,7 +431,7 @@ TEST(QpAttributes, PsnsWork24BitsWide) {
 
 // ---- RESET ------------------------------------------------------------------------------------
 
-// IBTA vol 1, 10.3.1.1: a QP that returns to RESET is as it was created.
+// IBTA vol 1, 10.3.1.1: a QP that returns to RESET is like a new one.
 TEST(QpReset, ForgetsEverythingButTheCapabilities) {
   Script s;
   const QpAttr rts = s.client().query_qp(s.qpn());

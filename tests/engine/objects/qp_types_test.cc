@@ -1,5 +1,5 @@
-// State changes of the QP types other than RC: which attributes they need and allow, by tables that
-// know nothing of the engine's (ibv_modify_qp(3); IBTA vol 1, tables "QP State Transition
+// Tests which attributes the state changes of the QP types other than RC need and allow. The tables
+// here are independent of the engine's (ibv_modify_qp(3); IBTA vol 1, tables "QP State Transition
 // Properties"; annex A14 for XRC).
 #include <gtest/gtest.h>
 
@@ -93,7 +93,7 @@ TEST_P(QpAttributesOfType, EveryTransitionNeedsAndAllowsWhatTheTableSays) {
       const auto from = static_cast<QpState>(f);
       const auto to = static_cast<QpState>(t);
       Row row{from, to, 0, 0};
-      // 10.3.1: from anywhere to Reset and Error.
+      // 10.3.1: every state can change to Reset and Error.
       bool exists = to == QpState::kReset || to == QpState::kErr;
       for (const Row& one : *GetParam().rows) {
         if (one.from == from && one.to == to) {

@@ -1,4 +1,5 @@
-// A client may leave any number of objects behind: no other client waits for its end.
+// Tests that other clients do not wait while the objects of a client that ended are removed,
+// however many they are.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -16,7 +17,8 @@ using engine::DeviceIndex;
 
 constexpr uint32_t kLocal = abi::kAccessLocalWrite;
 
-/// Returns the time of this process only, because the work of other processes must not count.
+/// Returns the processor time of this process only, so that the work of other processes does not
+/// count.
 double seconds_of_work() {
   timespec time{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
@@ -66,7 +68,7 @@ TEST_F(Release, FewObjectsGoAtOnceAndOfSeveralClientsInTheirOrder) {
   EXPECT_FALSE(bench.engine().next_deadline());
 }
 
-// ibv_open_qp(3) gives as many references as are asked for.
+// ibv_open_qp(3) creates any number of references.
 TEST_F(Release, ManyReferencesToAnXrcQpAreReleasedTogether) {
   constexpr uint32_t kMany = 100'000;
   abi::Request::Body body{};

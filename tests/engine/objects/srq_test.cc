@@ -30,7 +30,7 @@ SendWr message(const Endpoint& endpoint, uint64_t wr_id, uint32_t length = 8) {
   return {.wr_id = wr_id, .sges = {endpoint.send_sge(length)}};
 }
 
-/// Three QPs of one SRQ on the right, each with a peer on the left, as (left, right).
+/// Three QPs of one SRQ on the right side, each with a peer on the left side, as (left, right).
 struct Fan {
   explicit Fan(uint32_t max_wr = 4) : pair({.left = {}, .right = with_srq(max_wr)}) {
     Connection connection;
@@ -109,7 +109,7 @@ TEST(SharedReceiveQueue, AWriteWithImmediateTakesAWqeWhenItEnds) {
       {from_srq(1).imm(77).opcode(abi::WcOpcode::kRecvRdmaWithImm), ack(psn(0))});
 }
 
-// Nothing is lost: the WQE of a message that will never end is the SRQ's again.
+// The WQE of a message that will never end is returned to the SRQ.
 TEST(SharedReceiveQueue, GetsTheWqeBackWhenTheQpIsResetInTheMiddleOfAMessage) {
   Script s({with_srq(2)});
   s.at(0ms).app_posts_recv(1, 2048).app_posts_recv(2, 2048);
@@ -127,7 +127,7 @@ TEST(SharedReceiveQueue, GetsTheWqeBackWhenTheQpIsDestroyedInTheMiddleOfAMessage
   s.at(1ms).wire_delivers(send_first(psn(0)).of_length(1024)).expect_silence();
   EXPECT_EQ(s.client().destroy_qp(s.qpn()), 0);
   EXPECT_EQ(s.bench().engine().snapshot().devices[0].srqs[0].posted, 2u);
-  // And it counts among the two that fit.
+  // The returned WQE counts as one of the two that fit.
   s.client().post_srq_recv(s.app().srq, {.wr_id = 3, .sges = {s.app().recv_sge(8)}});
   s.expect({violation()});
 }
@@ -142,7 +142,7 @@ TEST(SharedReceiveQueue, AQpThatFailsFlushesOnlyTheWqeItHasTakenAndSaysSo) {
       .expect({CompletionSpec(flushed(1)).on(abi::WorkQueue::kSrq),
                event(abi::EventType::kQpLastWqeReached, kQp)});
   EXPECT_EQ(s.bench().engine().snapshot().devices[0].srqs[0].posted, 1u);
-  // Once only.
+  // Only once.
   s.at(3ms).app_sets_state(abi::QpState::kErr).expect_silence();
 }
 
@@ -156,7 +156,7 @@ TEST(SharedReceiveQueue, AMessageTooLongForTheWqeCompletesItWithALengthError) {
                event(abi::EventType::kQpLastWqeReached, kQp)});
 }
 
-// 10.2.9.1: the L_Keys of its WQEs are of the SRQ's PD, whatever the QP's.
+// 10.2.9.1: the L_Keys of its WQEs belong to the SRQ's PD, whatever PD the QP has.
 TEST(SharedReceiveQueue, UsesItsOwnProtectionDomain) {
   Pair pair({.left = {}, .right = with_srq()});
   const uint32_t other = pair.right.client.alloc_pd();

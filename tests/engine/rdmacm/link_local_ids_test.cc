@@ -1,4 +1,4 @@
-// rdma_cm ids with link-local addresses, which are valid on one interface only.
+// Tests rdma_cm ids with link-local addresses, which are valid on one interface only.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -39,8 +39,9 @@ class LinkLocalIds : public testing::Test {
   EventChannel channel{bench, 1};
 };
 
-// Linux: cma_check_linklocal() without a scope; rdma_translate_ip() for a number that no interface
-// has, and cma_validate_port() for a number of another interface than the GID's.
+// The errors are those of Linux: cma_check_linklocal() without a scope; rdma_translate_ip() for a
+// number that no interface has, and cma_validate_port() for a number of another interface than the
+// GID's.
 TEST_F(LinkLocalIds, AreBoundWithTheScopeOfTheirInterfaceOnly) {
   EXPECT_EQ(bind(link_local("fe80::1", 2)), 0);
   EXPECT_EQ(bind(link_local("fe80::2", 3)), 0);

@@ -1,4 +1,4 @@
-// Events of rdma_cm ids that rules make up (docs/scenarios.md, raise_cm).
+// Tests events of rdma_cm ids that are caused by rules (docs/scenarios.md, raise_cm).
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -42,8 +42,8 @@ class RaisedCmEvent : public testing::Test {
   EventChannel active{bench, 1}, passive{bench, 2};
 };
 
-// As in Linux, whose ucma_event_handler() passes over ids without a context. An event by the name
-// of the listener would be counted as read for the wrong id, and rdma_destroy_id(3) waits for the
+// As in Linux, whose ucma_event_handler() ignores ids without a context. An event with the name of
+// the listener would be counted as read for the wrong id, and rdma_destroy_id(3) waits for the
 // count.
 TEST_F(RaisedCmEvent, IsNoneOfAnIdThatIsNotAccepted) {
   add_rule("{on: cm_event, event: CONNECT_REQUEST, do: {raise_cm: DISCONNECTED}}");
@@ -82,7 +82,8 @@ TEST_F(RaisedCmEvent, HasTheStatusOfAPeerThatIsUnreachable) {
   EXPECT_EQ(static_cast<int32_t>(raised.status), -ETIMEDOUT);
 }
 
-// The uid of MULTICAST_JOIN is the join's: librdmacm takes it for an id in any other event.
+// The uid of MULTICAST_JOIN is that of the join. For any other event librdmacm uses it as the uid
+// of an id.
 TEST_F(RaisedCmEvent, IsOfTheIdThatJoinsAndNotOfTheGroup) {
   add_rule("{on: cm_event, event: MULTICAST_JOIN, do: {raise_cm: DEVICE_REMOVAL}}");
   const uint32_t other = active.create_id(kListenerUid, PortSpace::kUdp);

@@ -1,4 +1,5 @@
-// rdma_cm ids as far as they need no peer: addresses, ports, options, groups, and what is refused.
+// Tests the operations on rdma_cm ids that need no peer: addresses, ports, options, groups, and
+// refused requests.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -151,7 +152,7 @@ TEST_F(RdmaIds, AnAddressOfNobodyCannotBeBound) {
   EXPECT_EQ(channel.bind(id, ip("127.0.0.1")), EINVAL) << "bound twice";
 }
 
-// Linux, drivers/infiniband/core/cma.c: cma_any_addr() is true for loopback addresses as well.
+// Linux, drivers/infiniband/core/cma.c: cma_any_addr() is also true for loopback addresses.
 TEST_F(RdmaIds, ALoopbackAddressOfNobodyIsAWildcard) {
   const uint32_t id = channel.create_id(kUid);
   ASSERT_EQ(channel.bind(id, ip("127.0.0.9", 7471)), 0);
@@ -207,9 +208,9 @@ TEST_F(RdmaIds, BothFamiliesShareAPortUnlessEachWantsItsOwnOnly) {
   EXPECT_EQ(channel.bind(id, ip("::", 7471)), 0);
 }
 
-// The verdict of Linux's cma_check_port() on a second id on a port, by whether each has REUSEADDR
-// and whether the first listens. "Once the ID reaches RDMA_CM_LISTEN it is not allowed to be
-// reusable any more, and has to be unique in the bind list" (rdma_listen()).
+// The result of Linux's cma_check_port() for a second id on a port, which depends on whether each
+// has REUSEADDR and whether the first listens. "Once the ID reaches RDMA_CM_LISTEN it is not
+// allowed to be reusable any more, and has to be unique in the bind list" (rdma_listen()).
 TEST_F(RdmaIds, ASecondIdOnAPortNeedsReuseAddressOfBothAndNoListener) {
   uint16_t port = 7000;
   for (const bool first : {false, true}) {
@@ -353,7 +354,7 @@ TEST_F(RdmaIds, AnAddressOfNobodyIsAnErrorAfterTheTimeout) {
   const auto event = channel.next_event();
   EXPECT_EQ(event.event, EventType::kAddrError);
   EXPECT_EQ(static_cast<int32_t>(event.status), -ETIMEDOUT);
-  // And it may be tried again.
+  // Resolution may be tried again.
   EXPECT_EQ(channel.resolve(id, ip("127.0.0.1", 7471)), 0);
 }
 

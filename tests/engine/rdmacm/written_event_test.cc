@@ -1,4 +1,4 @@
-// rdma_write_cm_event(3), and what rdma_resolve_addrinfo(3) asks of the kernel.
+// Tests rdma_write_cm_event(3), and the kernel's part of rdma_resolve_addrinfo(3).
 #include <gtest/gtest.h>
 
 #include <cerrno>

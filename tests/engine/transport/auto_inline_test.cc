@@ -1,5 +1,5 @@
-// Short messages that a send WQE carries behind its list, or of which it names the slot: nothing is
-// read from the application, and nothing else differs.
+// Tests short messages that a send WQE contains after its list, or that are in a slot whose number
+// it contains. Nothing is read from the application's memory, and there is no other difference.
 #include <gtest/gtest.h>
 
 #include "tests/support/pair.h"
@@ -74,7 +74,7 @@ TEST_F(CarriedData, NeedsARangeThatIsRegistered) {
   EXPECT_EQ(only_status(pair_.take_left()), WcStatus::kLocProtErr);
 }
 
-// A client may say anything of the size: only the whole of a short message is believed.
+// A client may write any size. It is used only if it is that of the whole short message.
 TEST_F(CarriedData, OfAnotherSizeIsNotLookedAt) {
   for (const uint32_t lie : {1u, 63u, 65u, 176u}) {
     EXPECT_EQ(reads_of(send({pair_.left.send_sge(64)}, std::vector<uint8_t>(lie, 0xee))), 1u);

@@ -1,5 +1,5 @@
-// Frames that came from outside in one burst: one ACK for the requests of a QP among them (IBTA vol
-// 1, 9.7.5.1.2), or for as many as FabricConfig::ack_coalescing allows.
+// Tests frames that arrive from outside in one burst: one ACK acknowledges all requests of a QP in
+// the burst (IBTA vol 1, 9.7.5.1.2), or as many as FabricConfig::ack_coalescing allows.
 #include <gtest/gtest.h>
 
 #include "emulator/scenario/scenario.h"
@@ -34,7 +34,8 @@ TEST(Burst, FramesThatComeByThemselvesAreAcknowledgedByThemselves) {
   s.wire_delivers(send_only(psn(1))).expect({received(2), ack(psn(1)).with_msn(2)});
 }
 
-// 9.7.5.1.3: the last one that asks for it is acknowledged, at the end of the burst.
+// 9.7.5.1.3: at the end of the burst, the last packet that requests an acknowledgement is
+// acknowledged.
 TEST(Burst, WhatAsksForNoAcknowledgementHasNone) {
   Script s(outside());
   s.at(0ms).app_posts_recv(1).app_posts_recv(2).app_posts_recv(3);
@@ -50,7 +51,7 @@ TEST(Burst, AGapInItIsANakForAllBefore) {
   s.expect({received(1), sequence_nak(psn(1)).with_msn(1)});
 }
 
-// 9.7.5.2.8.
+// 9.7.5.2.8: an RNR NAK acknowledges all earlier packets.
 TEST(Burst, ANakThatTheReceiverIsNotReadyIsForAllBefore) {
   Script s(outside());
   s.at(0ms).app_posts_recv(1);
@@ -94,7 +95,7 @@ TEST(Burst, ARuleForFramesChangesNothingInIt) {
   s.expect({received(1), received(2), ack(psn(1)).with_msn(2)});
 }
 
-// Once a rule has acted for the last time, what came behind that frame still comes behind it.
+// After a rule has acted for the last time, the frames after that frame still keep their order.
 TEST(Burst, FramesKeepTheirOrderWhenARuleIsUsedUp) {
   Script s(outside());
   s.bench().step(engine::AddRules{scenario::parse_rule(

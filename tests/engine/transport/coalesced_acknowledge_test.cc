@@ -1,5 +1,5 @@
-// Messages that are posted together, and one acknowledgement for all of them (IBTA vol
-// 1, 9.7.5.1.2; FabricConfig::ack_coalescing).
+// Tests that messages that are posted together get one acknowledgement (IBTA vol 1, 9.7.5.1.2;
+// FabricConfig::ack_coalescing).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -76,7 +76,7 @@ TEST(JoinedAcknowledgements, OneIsForAllMessagesInARow) {
   EXPECT_EQ(completions_of(world.bench.log, engine::ClientId{2}).size(), 16u);
 }
 
-// Sixteen packets are a turn; the receiver's first one is behind the sender's second.
+// A turn has sixteen packets; the receiver's first turn is after the sender's second one.
 TEST(JoinedAcknowledgements, TheReceiverHasItsTurnMeanwhile) {
   World world(16);
   world.receive(40);
@@ -98,7 +98,7 @@ TEST(JoinedAcknowledgements, OneIsForSoManyMessagesAtMost) {
   EXPECT_EQ(world.acknowledgements(), 4u);  // for 4, 4, 4 and 2
 }
 
-// Rules for frames do not change which frames there are.
+// Rules for frames do not change which frames are sent.
 TEST(JoinedAcknowledgements, ARuleFindsTheOneForAllMessages) {
   World world(16);
   world.bench.step(engine::AddRules{
@@ -111,7 +111,8 @@ TEST(JoinedAcknowledgements, ARuleFindsTheOneForAllMessages) {
   expect_all_in_order(completions_of(world.bench.log, engine::ClientId{1}), 5);
 }
 
-// What was received before the receiver was not ready is acknowledged by that NAK (9.7.5.2.8).
+// This NAK acknowledges the messages that were received before the receiver was not ready
+// (9.7.5.2.8).
 TEST(JoinedAcknowledgements, ANakIsForAllBeforeItAsWell) {
   World world(16);
   world.receive(3);
@@ -137,9 +138,9 @@ TEST(JoinedAcknowledgements, AMessageThatCannotBeSentFailsBehindThoseBeforeIt) {
   EXPECT_EQ(done[2].status, static_cast<uint32_t>(WcStatus::kWrFlushErr));
 }
 
-// IBTA vol 1, 9.7.5.1.2: what was received is acknowledged, whatever ends the QP behind it. The
-// message whose completion found the CQ full is not, wherever in the row it is and whether its
-// acknowledgement would have waited or not.
+// IBTA vol 1, 9.7.5.1.2: received messages are acknowledged, whatever ends the QP after them. The
+// message whose completion found the CQ full is not acknowledged, at any place in the row, and
+// whether or not its acknowledgement would have waited.
 TEST(JoinedAcknowledgements, AnOverrunOfTheCqIsAcknowledgedUpToTheMessageBeforeIt) {
   for (const bool joins : {true, false}) {
     for (const uint32_t srq_wr : {0u, 64u}) {
@@ -155,7 +156,7 @@ TEST(JoinedAcknowledgements, AnOverrunOfTheCqIsAcknowledgedUpToTheMessageBeforeI
         EXPECT_EQ(completions_of(world.bench.log, engine::ClientId{2}).size(), room);
         EXPECT_EQ(world.right.state(), abi::QpState::kErr);
         EXPECT_EQ(world.left.state(), abi::QpState::kRts);
-        // There are no answers any more.
+        // After that nothing is answered.
         world.bench.advance_to(60s);
         std::vector<WcStatus> expected(room, WcStatus::kSuccess);
         expected.push_back(WcStatus::kRetryExcErr);
@@ -166,7 +167,8 @@ TEST(JoinedAcknowledgements, AnOverrunOfTheCqIsAcknowledgedUpToTheMessageBeforeI
   }
 }
 
-/// What a receiver does between two steps, when it has completions of a row that is still arriving.
+/// An action of a receiver between two steps, when it has completions of a row that is still
+/// arriving.
 struct Leaves {
   const char* name;
   void (*act)(Endpoint& receiver);

@@ -1,4 +1,4 @@
-// Completions, completion events and overruns as the engine puts them out (ibv_poll_cq(3),
+// Tests completions, completion events and overruns in the engine's outputs (ibv_poll_cq(3),
 // ibv_get_cq_event(3), ibv_get_async_event(3)).
 #include <gtest/gtest.h>
 
@@ -122,7 +122,7 @@ TEST(CqOverrun, FailsTheCqAndItsQpOnce) {
                event(EventType::kQpFatal, Endpoint::kQpHandle), flushed(5)})
       .expect_state(QpState::kErr)
       .expect_counter(Counter::kCqOverruns, 1);
-  // Unusable: later completions and requests for events go nowhere.
+  // The CQ cannot be used: later completions and requests for events have no effect.
   s.app_posts_recv(6).expect_silence();
   s.client().arm(s.app().recv_cq, 0);
   s.bench().log.clear();
@@ -132,8 +132,8 @@ TEST(CqOverrun, FailsTheCqAndItsQpOnce) {
   EXPECT_EQ(s.client().destroy_cq(s.app().recv_cq), 0);
 }
 
-// IBTA vol 1, 9.9.3, class G: the responder says nothing of a message whose completion has no
-// room, whatever took the receive. Its sender's retries come to an end, as with Linux rxe.
+// IBTA vol 1, 9.9.3, class G: the responder does not answer a message whose completion has no room,
+// whatever used the receive. Its sender stops after its retries, as with Linux rxe.
 TEST(CqOverrun, LeavesItsMessageUnacknowledgedWhateverItWas) {
   for (const bool shared : {false, true}) {
     for (const bool write : {false, true}) {
@@ -170,7 +170,7 @@ TEST(CqOverrun, DoesNotHappenAtCapacity) {
   }
 }
 
-// The consumer index is the client's word; it is looked at when the CQ is full.
+// The consumer index comes from the client and is not trusted; it is checked when the CQ is full.
 TEST(CqOverrun, AClientThatTookMoreThanThereWasIsAViolation) {
   for (const uint32_t taken : {2u, 1000u, 0xffffffffu}) {
     ScriptOptions options;

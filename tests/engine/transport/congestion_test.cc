@@ -70,7 +70,7 @@ TEST(Congestion, ANotificationIsTakenFromThePeerOnly) {
   s.wire_delivers(ack(psn(0))).expect({completion(1)});
 }
 
-/// Otherwise the notifications would never end.
+/// An answer would cause another notification, without end.
 TEST(Congestion, AMarkedNotificationIsNotAnswered) {
   Script s;
   s.at(0ms).wire_delivers(cnp().traffic_class(kMarked)).expect_silence();

@@ -1,5 +1,5 @@
-// Memory that has yet to be provided (MemoryResult::kNotYet): how requester and responder wait for
-// it.
+// Tests how requester and responder wait for memory that is not provided yet
+// (MemoryResult::kNotYet).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -78,7 +78,8 @@ TEST(LateMemory, ALongMessageGoesOnWhereItStopped) {
   s.wire_delivers(ack(psn(2))).expect({completion(1)});
 }
 
-// What its region was registered for is not asked again: the bytes that came are asked for again.
+// A response that arrives while its memory is late is discarded, and requested again when the
+// memory is there.
 TEST(LateMemory, AnAnswerWithoutAPlaceIsAskedForAgainWhenThereIsOne) {
   LateScript s;
   s.at(0ms)
@@ -191,7 +192,7 @@ TEST(LateMemory, ANewReadTakesTheResourcesOfTheOldestThatIsRepeated) {
   s.memory_is_there().expect({answered(1, 4), answered(2, 4), answered(3, 4), answered(4, 5)});
 }
 
-// But those that were never answered are more than it may have asked for.
+// READs that were never answered count: another one is more than the peer may request.
 TEST(LateMemory, ANewReadBesideAsManyThatWaitIsRefused) {
   LateScript s;
   s.memory_is_late().at(0ms);
@@ -230,7 +231,7 @@ TEST(LateMemory, AnAtomicIsExecutedOnce) {
   EXPECT_EQ(pair.right.recv_bytes(8), (std::vector<uint8_t>{1, 0, 0, 0, 0, 0, 0, 0}));
 }
 
-// A UC message is not repeated, and nothing of it may be kept.
+// A UC message is not repeated, and none of its data may be kept.
 TEST(LateMemory, AUcMessageIsDroppedAndTakesNoReceive) {
   LateScript s(open_to_all(abi::QpType::kUc));
   const auto message = send_only(psn(0)).over(wire::Transport::kUc).ack_req(false).with({1});
@@ -244,7 +245,7 @@ TEST(LateMemory, AUcMessageIsDroppedAndTakesNoReceive) {
 
 // ---- Both, over a link ------------------------------------------------------------------------
 
-// Whichever side's memory is late, for however long its peer's retries last: all arrives.
+// Either side's memory is late, for any time within its peer's retries: everything arrives.
 TEST(LateMemory, PipelinedWorkOfEveryKindArrivesWhicheverSideIsLate) {
   for (const bool right : {false, true}) {
     for (const WrOpcode opcode : {WrOpcode::kSend, WrOpcode::kRdmaWrite, WrOpcode::kRdmaRead}) {
@@ -275,7 +276,7 @@ TEST(LateMemory, PipelinedWorkOfEveryKindArrivesWhicheverSideIsLate) {
                              .remote_address = Endpoint::kRecvBuffer + offset,
                              .rkey = pair.right.recv_mr.rkey});
       }
-      // It comes and goes.
+      // The memory disappears and returns.
       for (int i = 1; i <= 40; ++i) {
         pair.bench.advance_to(i * 3ms);
         if (i % 2 == 0) {

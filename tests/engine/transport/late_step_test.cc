@@ -1,5 +1,5 @@
-// An engine that was not stepped for longer than an ACK timeout: what had been sent before, and its
-// answers, come before the timers that have run out meanwhile.
+// Tests an engine that was not stepped for longer than an ACK timeout. It must handle the frames
+// that were sent earlier, and their answers, before the timers that expired in the meantime.
 #include <gtest/gtest.h>
 
 #include "tests/support/pair.h"
@@ -25,7 +25,7 @@ PairOptions options() {
 
 class LateStep : public testing::Test {
  protected:
-  /// With one input, and without the work that follows it.
+  /// Makes one step with one input, without the work that follows it.
   void step(engine::Instant now, const engine::Input& input) {
     outputs_.clear();
     pair_.bench.engine().step(now, input, outputs_);
@@ -99,7 +99,7 @@ TEST_F(LateStep, TimesOutNothingHoweverOftenTheEngineStandsStill) {
   EXPECT_EQ(ack_timeouts(), 0u);
 }
 
-// What is lost is noticed, however much others send.
+// A lost frame is detected, even if others send all the time.
 TEST_F(LateStep, StillTimesOutWhatIsLost) {
   pair_.bench.step(engine::SetPort{engine::DeviceIndex{1}, false});
   post(WrOpcode::kRdmaWrite);
@@ -108,7 +108,7 @@ TEST_F(LateStep, StillTimesOutWhatIsLost) {
   EXPECT_EQ(statuses_[0], static_cast<uint32_t>(abi::WcStatus::kRetryExcErr));
 }
 
-// A frame that came meanwhile is given to the engine with a later time than the timer's.
+// The engine gets a frame that arrived in the meantime with a later time than the timer's.
 TEST(LateFrame, ComesBeforeTheTimerThatWaitsForIt) {
   EndpointOptions options;
   options.connection.retry_cnt = 0;

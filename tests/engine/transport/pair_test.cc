@@ -1,5 +1,5 @@
-// Both sides of a connection at once: within a fabric, and over a link that loses, duplicates,
-// reorders and corrupts.
+// Tests both sides of a connection together: within a fabric, and over a link that loses,
+// duplicates, reorders and corrupts.
 #include <gtest/gtest.h>
 
 #include "emulator/engine/base/random.h"
@@ -64,7 +64,8 @@ TEST(Pair, RetriesWhenTheReceiverIsNotReady) {
   EXPECT_EQ(pair.take_right().size(), 1u);
 }
 
-// A message of many engine steps: each step moves its share, next_deadline() says there is more.
+// A message that needs many engine steps: each step moves a part, and next_deadline() reports that
+// there is more.
 TEST(Pair, MovesAMessageOfManySteps) {
   PairOptions options;
   options.left.buffer_size = options.right.buffer_size = 4 << 20;
@@ -94,7 +95,7 @@ TEST(Pair, AStepMovesABoundedNumberOfFrames) {
   EXPECT_LE(pair.bench.engine().next_deadline().value(), pair.bench.now());
 }
 
-// IBTA vol 1, 10.3.1.5 and the retry limit: to its peer a client that is gone is a dead NIC.
+// IBTA vol 1, 10.3.1.5 and the retry limit: for its peer, a client that is gone is a dead NIC.
 TEST(Pair, ThePeerOfADetachedClientRetriesAndGivesUp) {
   PairOptions options;
   options.left.connection.retry_cnt = 2;
@@ -108,7 +109,7 @@ TEST(Pair, ThePeerOfADetachedClientRetriesAndGivesUp) {
   EXPECT_TRUE(pair.bench.log.empty());
 }
 
-// A client may leave at any point: the others' traffic continues, and nothing arrives for the
+// A client may detach at any point: the others' traffic continues, and nothing arrives for the
 // client any more.
 TEST(Pair, AClientCanDetachAtAnyPoint) {
   for (int point = 0; point < 14; ++point) {
@@ -277,7 +278,7 @@ TEST_F(Joined, ACorruptFrameIsALostFrame) {
   EXPECT_EQ(right_counter(Counter::kDroppedBadIcrc), 1u);
 }
 
-// What has to come of every loss pattern: each message once, in order, intact.
+// For every loss pattern, each message must arrive once, in order and undamaged.
 TEST(JoinedPair, SurvivesRandomFaults) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

@@ -1,4 +1,4 @@
-// ATOMIC WRITE and FLUSH (IBTA vol 1, annex A19: memory placement extensions).
+// Tests ATOMIC WRITE and FLUSH (IBTA vol 1, annex A19: memory placement extensions).
 #include <gtest/gtest.h>
 
 #include "tests/support/pair.h"
@@ -56,7 +56,7 @@ SendWr flush(const Endpoint& at, FlushWr what, uint64_t offset = 0) {
           .flush = what};
 }
 
-/// The answer to both.
+/// The response to both.
 PacketSpec empty_response(wire::Psn n) {
   PacketSpec spec = packet(Opcode::kRcReadResponseOnly, n).of_length(0);
   spec.packet.aeth.syndrome = wire::ack_syndrome();
@@ -103,7 +103,7 @@ TEST(AtomicWrite, FromMemoryThatIsNotThereFailsAtTheWriter) {
   EXPECT_EQ(done[0].status, static_cast<uint32_t>(WcStatus::kLocProtErr));
 }
 
-// Like a READ it waits for its answer, is asked for again, and counts among max_rd_atomic.
+// As with a READ, it waits for its response, is sent again, and counts for max_rd_atomic.
 TEST(AtomicWrite, IsSentAgainUntilItIsAnswered) {
   ScriptOptions options = script_options();
   options.connection.max_rd_atomic = 1;
@@ -136,7 +136,7 @@ PacketSpec write_request(const Script& s, wire::Psn n, uint64_t offset, std::vec
   return spec;
 }
 
-// A duplicate must not overwrite what came later.
+// A duplicate must not overwrite later data.
 TEST(AtomicWrite, ThatComesTwiceIsExecutedOnce) {
   Script s(script_options());
   const PacketSpec first = write_request(s, psn(0), 0, pattern(8, 1));

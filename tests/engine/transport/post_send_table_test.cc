@@ -1,5 +1,5 @@
-// Which work requests the engine carries out for a QP of each type: those that the provider lets
-// through (tests/provider/post_test.cc), which is the table of ibv_post_send(3).
+// Tests which work requests the engine executes for a QP of each type. They must be those that the
+// provider accepts (tests/provider/post_test.cc): the table of ibv_post_send(3).
 #include "tests/support/post_send_table.h"
 
 #include <gtest/gtest.h>
@@ -13,8 +13,8 @@ namespace {
 using abi::QpType;
 using engine::VendorError;
 
-/// Posts one work request with that opcode. True unless the device says that the QP type has no
-/// such operation; whether the request succeeds is another matter.
+/// Posts one work request with that opcode. Returns false only if the device reports that the QP
+/// type has no such operation; the request itself may fail.
 bool carries_out(QpType type, uint32_t opcode) {
   Bench bench(engine::default_fabric(1));
   EndpointOptions options;

@@ -1,4 +1,4 @@
-// RDMA WRITE, RDMA READ and atomics: both sides, over a link that behaves and one that does not.
+// Tests RDMA WRITE, RDMA READ and atomics on both sides, over a link without and with faults.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -28,7 +28,7 @@ EndpointOptions open_to_all() {
   return options;
 }
 
-/// To the peer's receive buffer, `offset` bytes into it.
+/// Accesses the peer's receive buffer, at `offset` bytes.
 SendWr rdma(const Endpoint& peer, WrOpcode opcode, uint64_t offset, abi::Sge local,
             uint64_t wr_id = 1) {
   return {.wr_id = wr_id,
@@ -91,8 +91,8 @@ std::vector<WcStatus> statuses_of(const std::vector<abi::Cqe>& done) {
   return out;
 }
 
-// A WRITE with immediate uses a receive of its target, and by that receive the target learns of the
-// wrong R_Key (IBTA vol 1, 9.9.3, class C, and 11.6.2, "local access error").
+// A WRITE with immediate uses a receive of its target, and the target learns of the wrong R_Key
+// from that receive's completion (IBTA vol 1, 9.9.3, class C, and 11.6.2, "local access error").
 TEST(RdmaWrite, WithImmediateAndABadKeyFailsTheReceiveThatItTakes) {
   for (const bool shared : {false, true}) {
     SCOPED_TRACE(shared ? "SRQ" : "its own queue");
@@ -231,8 +231,8 @@ struct Unplaceable {
 
 class UnplaceableAnswer : public testing::TestWithParam<Unplaceable> {};
 
-// IBTA vol 1, 11.6.2, "local protection error": where an answer goes is looked at when it comes, as
-// NICs and Linux rxe do. By then the request has been carried out.
+// IBTA vol 1, 11.6.2, "local protection error": the memory for a response is checked when the
+// response arrives, as NICs and Linux rxe do. By then the request has been executed.
 TEST_P(UnplaceableAnswer, IsALocalProtectionErrorAfterTheRequestWasCarriedOut) {
   for (const uint32_t size : {8u, 2000u}) {
     Pair pair(both(open_to_all()));
@@ -348,7 +348,7 @@ INSTANTIATE_TEST_SUITE_P(
                 WrOpcode::kRdmaWrite}),
     [](const testing::TestParamInfo<Refused>& one) { return one.param.name; });
 
-// A READ is answered again from its request, and only what is missing is asked for again.
+// A READ is executed again for a repeated request, and only the missing part is requested again.
 TEST(RdmaRead, AsksAgainForWhatWasLost) {
   ScriptOptions options;
   options.connection = open_to_all().connection;
@@ -368,8 +368,8 @@ TEST(RdmaRead, AsksAgainForWhatWasLost) {
   s.wire_delivers(last).expect({completion(1).opcode(WcOpcode::kRdmaRead)});
 }
 
-// 9.7.5.1.2: everything in flight behind a lost answer implies the same loss, which is asked for
-// again once; what is lost after that is the timer's business.
+// 9.7.5.1.2: all packets in flight after a lost response imply the same loss, and the response is
+// requested again once. If that is also lost, the timer notices it.
 TEST(RdmaRead, OneLostAnswerIsOneRetryHoweverMuchComesBehindIt) {
   ScriptOptions options;
   options.connection = open_to_all().connection;
@@ -395,7 +395,8 @@ TEST(RdmaRead, OneLostAnswerIsOneRetryHoweverMuchComesBehindIt) {
   s.at(ack_timeout(14)).expect({packet(Opcode::kRcReadRequest, psn(2))});
 }
 
-// 9.7.7.1: the MSN of an answer, also of one that is given again, counts what is complete by then.
+// 9.7.7.1: the MSN of a response, also of a repeated one, is the current number of completed
+// messages.
 TEST(Atomics, AnsweredAgainSayHowMuchIsCompleteByNow) {
   ScriptOptions options = {open_to_all()};
   Script s(options);
@@ -429,7 +430,8 @@ TEST(RdmaRead, MoreThanTheResponderHasRoomForWait) {
       {completion(1).opcode(WcOpcode::kRdmaRead), packet(Opcode::kRcReadRequest, psn(2))});
 }
 
-// ibv_post_send(3), IBV_SEND_FENCE: processed only after all READs and atomics before it.
+// ibv_post_send(3), IBV_SEND_FENCE: the request is processed only after all earlier READs and
+// atomics.
 TEST(Fence, HoldsASendBackUntilTheAnswersAreThere) {
   ScriptOptions options;
   options.connection = open_to_all().connection;
@@ -443,7 +445,7 @@ TEST(Fence, HoldsASendBackUntilTheAnswersAreThere) {
   s.wire_delivers(answer).expect({completion(1).opcode(WcOpcode::kRdmaRead), send_only(psn(1))});
 }
 
-// An answer of the wrong kind or length: IBV_WC_BAD_RESP_ERR.
+// A response with a wrong type or length: IBV_WC_BAD_RESP_ERR.
 TEST(Answers, OfTheWrongKindOrLengthFailTheRequest) {
   for (const auto& [opcode, length] : {std::pair{Opcode::kRcReadResponseOnly, 7u},
                                        {Opcode::kRcReadResponseFirst, 256u},
@@ -460,7 +462,8 @@ TEST(Answers, OfTheWrongKindOrLengthFailTheRequest) {
   }
 }
 
-// Whatever the link loses, doubles or bends: every operation takes effect exactly once, in order.
+// For all frames that the link loses, duplicates or corrupts, every operation takes effect exactly
+// once, in order.
 TEST(Rdma, OverALinkThatLosesAndDoublesFramesEqualsAModel) {
   constexpr uint32_t kSpace = 16384;
   for (uint64_t seed = 1; seed <= 60; ++seed) {
@@ -512,7 +515,7 @@ TEST(Rdma, OverALinkThatLosesAndDoublesFramesEqualsAModel) {
           pair.right.post_recv({.wr_id = i, .sges = {pair.right.recv_sge(length, there)}});
           pair.left.post_send({.wr_id = i, .sges = {pair.left.send_sge(length)}});
       }
-      // One at a time, so that the order of effects is the model's.
+      // One at a time, so that the order of effects is that of the model.
       pair.run_until(engine::Duration(10s) * static_cast<int64_t>(i + 1));
       for (const abi::Cqe& cqe : pair.take_left()) {
         ASSERT_EQ(cqe.status, static_cast<uint32_t>(WcStatus::kSuccess)) << "operation " << i;

@@ -42,7 +42,8 @@ TEST(Requester, CompletesEverySendOfASqSigAllQp) {
       .expect({completion(1).wqe_count(1), completion(2).wqe_count(2)});
 }
 
-// IBTA vol 1, 10.7.3.1: a work request that fails completes, signalled or not; so do the flushed.
+// IBTA vol 1, 10.7.3.1: a failed work request has a completion, signaled or not; so have flushed
+// ones.
 TEST(Requester, CompletesAFailedSendThatWasNotSignalled) {
   ScriptOptions options;
   options.connection.retry_cnt = 0;
@@ -59,7 +60,7 @@ TEST(Requester, ReportsTheOpcodeOfASendWithImmediateAsSend) {
   s.at(0ms)
       .app_posts({.wr_id = 1, .opcode = WrOpcode::kSendWithImm, .imm = 5})
       .expect({send_only_imm(psn(0), 5)});
-  // wc_flags are of the receiver: a send completion has none.
+  // wc_flags describe the received message: a send completion has none.
   s.at(1ms).wire_delivers(ack(psn(0))).expect({completion(1).opcode(abi::WcOpcode::kSend)});
 }
 
@@ -74,8 +75,9 @@ struct BadSend {
 
 class LocalError : public testing::TestWithParam<BadSend> {};
 
-// IBTA vol 1, 10.8.1 ("WRs complete in order") and 9.9.2.3: those before the bad one complete as if
-// it were not there, the bad one with its status, those behind it are flushed.
+// IBTA vol 1, 10.8.1 ("WRs complete in order") and 9.9.2.3: the requests before the bad one
+// complete as if it did not exist, the bad one completes with its status, and those after it are
+// flushed.
 TEST_P(LocalError, CompletesInOrderBehindTheSendsBeforeIt) {
   Script s;
   s.at(0ms).app_posts_send(1).expect({send_only(psn(0))});
@@ -100,7 +102,7 @@ TEST_P(LocalError, CompletesAtOnceWhenNothingIsBeforeIt) {
   s.expect_state(QpState::kErr);
 }
 
-// The send before it is lost and repeated: the error waits, and is not forgotten.
+// The send before it is lost and repeated: the error is kept until that is completed.
 TEST_P(LocalError, WaitsForTheRetransmissionOfTheSendsBeforeIt) {
   Script s;
   s.at(0ms).app_posts_send(1).expect({send_only(psn(0))});
@@ -171,7 +173,7 @@ INSTANTIATE_TEST_SUITE_P(
                 [](Script& s) {
                   return SendWr{.sges = {s.app().send_sge(8), {Endpoint::kSendBuffer, 8, 77}}};
                 }},
-        // IBTA vol 1, 9.7.1: a message may have 2^31 bytes, so that its key is what is wrong.
+        // IBTA vol 1, 9.7.1: a message may have 2^31 bytes, so the error is that of the key.
         BadSend{"TwoToThe31BytesWithAKeyOfNothing", WcStatus::kLocProtErr,
                 VendorError::kBadSendLKey,
                 [](Script& s) {
@@ -220,7 +222,7 @@ TEST(Requester, SendsInlineDataAndEntriesUpToTheQpsLimits) {
   s.at(1ms).wire_delivers(ack(psn(1))).expect({completion(1), completion(2)});
 }
 
-// The region ends within the message: its first packets may be out already when that is found.
+// The region ends within the message: its first packets may have been sent before that is found.
 TEST(Requester, FailsAMessageWhoseMemoryEndsOnTheWay) {
   ScriptOptions options;
   options.connection.mtu = abi::Mtu::k256;
@@ -251,7 +253,7 @@ TEST(Requester, CompletesASendThatIsAcknowledgedAfterItsMemoryWentAway) {
 
 // ---- The error state --------------------------------------------------------------------------
 
-// IBTA vol 1, 10.3.1.5: what is posted in the error state is flushed.
+// IBTA vol 1, 10.3.1.5: requests that are posted in the error state are flushed.
 TEST(Requester, FlushesWhatIsPostedInTheErrorState) {
   ScriptOptions options;
   options.state = QpState::kErr;
@@ -273,7 +275,7 @@ TEST(Requester, FlushesInOrderWhenTheApplicationSetsTheErrorState) {
 
 // ---- Posts in states that do not send ---------------------------------------------------------
 
-// ibv_post_send(3) refuses these; a doorbell that arrives nevertheless does nothing but count.
+// ibv_post_send(3) refuses these; if a doorbell arrives nevertheless, it is only counted.
 TEST(Requester, IgnoresPostsBeforeRts) {
   for (const QpState state : {QpState::kReset, QpState::kInit, QpState::kRtr}) {
     ScriptOptions options;

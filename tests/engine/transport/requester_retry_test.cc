@@ -1,4 +1,5 @@
-// Acknowledgements, loss, and how often the requester tries (IBTA vol 1, 9.7.5, 9.7.6).
+// Tests acknowledgements, loss, and the number of the requester's attempts (IBTA vol 1, 9.7.5,
+// 9.7.6).
 #include <gtest/gtest.h>
 
 #include "tests/support/script.h"
@@ -17,7 +18,7 @@ constexpr engine::Duration kTimeout = ack_timeout(14);
 
 // ---- Acknowledgements -------------------------------------------------------------------------
 
-// IBTA vol 1, 9.7.5.1.2 (coalesced acknowledge): an ACK stands for all PSNs up to its own.
+// IBTA vol 1, 9.7.5.1.2 (coalesced acknowledge): an ACK acknowledges all PSNs up to its own.
 TEST(Requester, CompletesAllMessagesThatOneAckCovers) {
   Script s;
   s.at(0ms).app_posts_send(1).app_posts_send(2, 3000).app_posts_send(3).expect(
@@ -33,7 +34,7 @@ TEST(Requester, DoesNotCompleteAMessageThatIsAcknowledgedInPart) {
       {send_first(psn(0)), send_middle(psn(1)), send_last(psn(2))});
   s.at(10ms).wire_delivers(ack(psn(0))).expect_silence();
   s.at(20ms).wire_delivers(ack(psn(1))).expect_silence();
-  // What was acknowledged is not sent again, and progress restarted the timer.
+  // Acknowledged packets are not sent again, and the progress restarted the timer.
   s.at(20ms + kTimeout).expect({send_last(psn(2))});
   s.at(100ms).wire_delivers(ack(psn(2))).expect({completion(1)});
 }
@@ -78,7 +79,7 @@ TEST(Requester, TakesAcksWithAnyCreditCount) {
   }
 }
 
-// A NAK acknowledges what came before its PSN (IBTA vol 1, 9.7.5.1.3).
+// A NAK acknowledges the packets before its PSN (IBTA vol 1, 9.7.5.1.3).
 TEST(Requester, TakesANakAsAnAckOfTheMessagesBeforeIt) {
   Script s;
   s.at(0ms).app_posts_send(1).app_posts_send(2).app_posts_send(3).expect(
@@ -89,7 +90,7 @@ TEST(Requester, TakesANakAsAnAckOfTheMessagesBeforeIt) {
   s.at(2ms).wire_delivers(ack(psn(2))).expect({completion(3)});
 }
 
-// IBTA vol 1, 9.7.5.2.8: reserved syndromes. Nothing may be concluded from them.
+// IBTA vol 1, 9.7.5.2.8: reserved syndromes have no meaning and are ignored.
 TEST(Requester, IgnoresReservedSyndromes) {
   Script s;
   s.at(0ms).app_posts_send(1).app_posts_send(2).expect({send_only(psn(0)), send_only(psn(1))});
@@ -101,8 +102,8 @@ TEST(Requester, IgnoresReservedSyndromes) {
 
 // ---- The ACK timer ----------------------------------------------------------------------------
 
-// IBTA vol 1, 9.7.6.1.3 and ibv_modify_qp(3) timeout: 4.096 us * 2^timeout, and to the nanosecond
-// here.
+// IBTA vol 1, 9.7.6.1.3 and ibv_modify_qp(3) timeout: 4.096 us * 2^timeout, here exact to the
+// nanosecond.
 TEST(Requester, RetransmitsWhenNoAckArrivesBeforeTheTimeout) {
   for (uint8_t code = 1; code <= 31; ++code) {
     ScriptOptions options;
@@ -117,7 +118,7 @@ TEST(Requester, RetransmitsWhenNoAckArrivesBeforeTheTimeout) {
   }
 }
 
-// The value itself, not by our own formula: 14 is 67.1 ms, 18 1.07 s, 1 8.192 us.
+// The values themselves, independent of our own formula: 14 is 67.1 ms, 18 1.07 s, 1 8.192 us.
 TEST(Requester, HasTheTimeoutsOfTheManual) {
   EXPECT_EQ(ack_timeout(1), 8192ns);
   EXPECT_EQ(ack_timeout(14), 67108864ns);
@@ -135,7 +136,7 @@ TEST(Requester, WaitsForeverWithTimeoutZero) {
   s.at(25h).wire_delivers(ack(psn(0))).expect({completion(1)});
 }
 
-// ibv_modify_qp(3), retry_cnt: 7 is seven retries and nothing special.
+// ibv_modify_qp(3), retry_cnt: 7 means seven retries and has no special meaning.
 TEST(Requester, GivesUpAfterRetryCntRetries) {
   for (uint8_t retries = 0; retries <= 7; ++retries) {
     ScriptOptions options;
@@ -154,7 +155,7 @@ TEST(Requester, GivesUpAfterRetryCntRetries) {
   }
 }
 
-// IBTA vol 1, 9.7.6.1.3: the retry counter is reloaded when an acknowledgement makes progress.
+// IBTA vol 1, 9.7.6.1.3: the retry counter is reset when an acknowledgement makes progress.
 TEST(Requester, CountsRetriesAnewAfterProgress) {
   ScriptOptions options;
   options.connection.retry_cnt = 1;
@@ -181,8 +182,8 @@ TEST(Requester, CountsRetriesOnWhenAStaleAckComes) {
   s.at(10ms + 2 * kTimeout).expect({failed(2, WcStatus::kRetryExcErr)});
 }
 
-// The timer watches the oldest request that waits for an answer. Posting more must not put the
-// discovery of a dead peer off.
+// The timer is for the oldest request that waits for an answer. New posts must not delay the
+// detection of a dead peer.
 TEST(Requester, TimesOutAlthoughTheApplicationKeepsPosting) {
   ScriptOptions options;
   options.connection.retry_cnt = 0;
@@ -206,7 +207,8 @@ TEST(Requester, StopsTheTimerWhenNothingIsOutstanding) {
 
 // ---- Go-back-N --------------------------------------------------------------------------------
 
-// IBTA vol 1, 9.7.5.2.3 (PSN sequence error): again from the PSN that the NAK names.
+// IBTA vol 1, 9.7.5.2.3 (PSN sequence error): packets are sent again from the PSN that the NAK
+// names.
 TEST(Requester, GoesBackToThePsnOfASequenceNak) {
   Script s;
   s.at(0ms).app_posts_send(1).app_posts_send(2, 4096).app_posts_send(3).expect(
@@ -285,7 +287,7 @@ TEST(Requester, SendsWhatWasPostedSinceBehindWhatItRepeats) {
   s.at(2ms).wire_delivers(ack(psn(2))).expect({completion(1), completion(2)});
 }
 
-// A message of 300 packets is sent again in two engine steps; an ACK of the first copies comes in
+// A message of 300 packets is sent again in two engine steps; an ACK of the first copies arrives in
 // between.
 class RequesterInterrupted : public testing::Test {
  protected:
@@ -300,7 +302,7 @@ class RequesterInterrupted : public testing::Test {
   void SetUp() override {
     s.at(0ms).app_posts_send(1, 300 * 256).app_posts_send(2);
     s.bench().log.clear();
-    // The retransmission's first step: 256 frames of it.
+    // The first step of the retransmission: 256 of its frames.
     const auto bytes = s.frame(sequence_nak(psn(0)));
     engine::Outputs outputs;
     const engine::ReceivedFrame nak{engine::DeviceIndex{0}, bytes};
@@ -338,8 +340,8 @@ TEST_F(RequesterInterrupted, GoesOnWithWhatIsPostedWhenAllWasAcknowledgedMeanwhi
   s.wire_delivers(ack(psn(301))).expect({completion(3)});
 }
 
-// IBTA vol 1, 9.7.6.1.3: what is timed is a request that asked for an acknowledgement. Here the
-// packet that asks is sent long after the first, by a slow machine.
+// IBTA vol 1, 9.7.6.1.3: the timeout is for a request that requested an acknowledgement. Here a
+// slow machine sends the packet with that request long after the first one.
 TEST(Requester, DoesNotTimeOutWhileItIsStillSendingAMessage) {
   ScriptOptions options;
   options.connection.mtu = Mtu::k256;
@@ -424,8 +426,8 @@ TEST(Requester, CountsRnrRetriesAnewAfterProgress) {
   s.at(3ms).wire_delivers(rnr_nak(psn(1), 1)).expect({failed(2, WcStatus::kRnrRetryExcErr)});
 }
 
-// What is sent behind a request that met no receive WQE draws NAKs too (Linux rxe sends a PSN
-// sequence error for it); they must not make the requester send before the time.
+// Packets after a request that found no receive WQE also cause NAKs (Linux rxe sends a PSN sequence
+// error for them). These must not make the requester send before the RNR timer has expired.
 TEST(Requester, KeepsWaitingWhenASequenceNakFollowsAnRnrNak) {
   ScriptOptions options;
   options.connection.retry_cnt = 0;  // nor do they count as retries
@@ -458,7 +460,8 @@ TEST(Requester, HoldsBackWhatIsPostedWhileItWaitsForTheReceiver) {
   s.at(3ms).wire_delivers(ack(psn(1))).expect({completion(1), completion(2)});
 }
 
-// The network can bring an ACK for what an RNR NAK refused: of a copy that found a receive WQE.
+// The network can deliver an ACK for a message that an RNR NAK refused: of a copy that found a
+// receive WQE.
 TEST(Requester, GoesOnAfterAnAckThatCameWhileItWaitedForTheReceiver) {
   Script s;
   s.at(0ms).app_posts_send(1).expect({send_only(psn(0))});
@@ -520,8 +523,8 @@ TEST(Requester, FailsTheMessageThatTheNakPointsInto) {
 
 // ---- Windows ----------------------------------------------------------------------------------
 
-// IBTA vol 1, 9.7.2: less than 2^23 PSNs may be outstanding. A requester that waits for room has
-// to have asked for the acknowledgement that makes it, or it waits for ever (timeout is 0 here).
+// IBTA vol 1, 9.7.2: less than 2^23 PSNs may be outstanding. A requester that waits for a free PSN
+// must have requested an acknowledgement before, or it waits for ever (timeout is 0 here).
 TEST(Requester, AsksForAnAckWhenItHasToWaitForRoom) {
   ScriptOptions options;
   options.connection.mtu = Mtu::k256;

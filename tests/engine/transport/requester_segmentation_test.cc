@@ -1,4 +1,4 @@
-// How the requester cuts messages into packets (IBTA vol 1, 9.7.3, 9.2.1 to 9.2.8).
+// Tests how the requester divides messages into packets (IBTA vol 1, 9.7.3, 9.2.1 to 9.2.8).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,8 +20,8 @@ struct Cut {
 
 class Segmentation : public testing::TestWithParam<Cut> {};
 
-// IBTA vol 1, 9.7.4.1.6 (length): all packets but the last have exactly the path MTU. AckReq and
-// SE are on the last packet only, the PSN goes up by one.
+// IBTA vol 1, 9.7.4.1.6 (length): all packets except the last have exactly the path MTU. AckReq and
+// SE are only on the last packet, and the PSN increases by one.
 TEST_P(Segmentation, CutsAMessageIntoFullPacketsAndARest) {
   const auto [mtu, size] = GetParam();
   const uint32_t mtu_size = abi::mtu_bytes(mtu);
@@ -124,7 +124,7 @@ TEST(Requester, GivesEachMessageThePsnsBehindTheOneBefore) {
       .expect({completion(1), completion(2), completion(3)});
 }
 
-// One SEND of more than a burst and more than one engine step can move.
+// One SEND that is longer than a burst and than the packets of one engine step.
 TEST(Requester, SendsALongMessageInOrder) {
   ScriptOptions options;
   options.connection.mtu = Mtu::k256;
@@ -169,7 +169,7 @@ TEST(Requester, CutsAGatheredMessageAtThePathMtuNotAtTheListsEntries) {
   s.at(1ms).wire_delivers(ack(psn(2))).expect({completion(1)});
 }
 
-// IBTA vol 1, 10.7.2.2: a data segment of length 0 names no bytes, so its key is not looked at.
+// IBTA vol 1, 10.7.2.2: a data segment of length 0 names no bytes, so its key is not checked.
 TEST(Requester, DoesNotLookAtTheKeysOfEmptyEntries) {
   Script s;
   s.app().fill_send_buffer({1, 2, 3});
@@ -212,7 +212,7 @@ TEST(Requester, SendsInlineDataOfSeveralPackets) {
   s.at(1ms).wire_delivers(ack(psn(2))).expect({completion(1)});
 }
 
-// What a retransmission carries is what the buffer holds then: real NICs read it again.
+// A retransmission contains the bytes that the buffer has then: real NICs read it again.
 TEST(Requester, ReadsOrdinaryBuffersAnewForARetransmission) {
   Script s;
   s.app().fill_send_buffer({1, 1, 1, 1, 1, 1, 1, 1});
@@ -222,7 +222,7 @@ TEST(Requester, ReadsOrdinaryBuffersAnewForARetransmission) {
   s.at(70ms).wire_delivers(ack(psn(0))).expect({completion(1)});
 }
 
-// ibv_reg_mr_iova(3): work requests name the iova, the memory is elsewhere.
+// ibv_reg_mr_iova(3): work requests contain the iova; the memory has another address.
 TEST(Requester, TranslatesTheAddressesOfARegionWithAnIova) {
   Script s;
   s.app().fill_send_buffer({1, 2, 3, 4}, 100);
@@ -238,7 +238,7 @@ TEST(Requester, UsesTheAddressVectorsTrafficClassAndHopLimit) {
   struct Case {
     uint8_t given, sent;
   };
-  // 0 and 1 are InfiniBand's "same subnet" and become the default.
+  // 0 and 1 mean "same subnet" in InfiniBand and are replaced by the default.
   for (const auto& [given, sent_limit] : {Case{9, 9}, Case{255, 255}, Case{0, 64}, Case{1, 64}}) {
     ScriptOptions options;
     options.state = QpState::kInit;

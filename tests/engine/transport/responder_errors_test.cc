@@ -29,7 +29,7 @@ const Expected kReqErr = event(EventType::kQpReqErr, Endpoint::kQpHandle);
 // ---- Opcode sequence --------------------------------------------------------------------------
 
 // IBTA vol 1, 9.7.4.1.2, table "Summary: responder opcode sequence": outside a message only First
-// and Only, inside one only Middle and Last.
+// and Only are allowed, inside one only Middle and Last.
 TEST(ResponderErrors, RefusesMiddleAndLastWithoutAMessage) {
   for (const Opcode opcode : {Opcode::kRcSendMiddle, Opcode::kRcSendLast, Opcode::kRcSendLastImm}) {
     Script s(small_mtu());
@@ -79,8 +79,8 @@ struct BadLength {
 
 class ResponderLength : public testing::TestWithParam<BadLength> {};
 
-// IBTA vol 1, 9.7.4.1.6: First and Middle carry exactly the path MTU, Last 1 to the path MTU, Only
-// 0 to the path MTU.
+// IBTA vol 1, 9.7.4.1.6: First and Middle have exactly the path MTU, Last has 1 to the path MTU,
+// Only 0 to the path MTU.
 TEST_P(ResponderLength, IsAnInvalidRequest) {
   const BadLength& bad = GetParam();
   Script s(small_mtu());
@@ -113,8 +113,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 // ---- Receive WQEs -----------------------------------------------------------------------------
 
-// IBTA vol 1, 9.7.5.2.4: longer than the receive buffer is an invalid request; ibv_poll_cq(3):
-// IBV_WC_LOC_LEN_ERR for the receiver. (Linux rxe answers 0x63.)
+// IBTA vol 1, 9.7.5.2.4: a message longer than the receive buffer is an invalid request;
+// ibv_poll_cq(3): IBV_WC_LOC_LEN_ERR for the receiver. (Linux rxe answers 0x63.)
 TEST(ResponderErrors, RefusesAMessageLongerThanTheReceive) {
   Script s;
   s.at(0ms).app_posts_recv(1, 7).app_posts_recv(2);
@@ -150,7 +150,7 @@ struct BadReceive {
 
 class BadReceiveWqe : public testing::TestWithParam<BadReceive> {};
 
-// IBTA vol 1, 9.7.5.2.6: trouble with the responder's own WQE is a remote operational error.
+// IBTA vol 1, 9.7.5.2.6: an error in the responder's own WQE is a remote operational error.
 TEST_P(BadReceiveWqe, IsARemoteOperationalError) {
   Script s;
   RecvWr wr = GetParam().wr(s);
@@ -202,8 +202,8 @@ INSTANTIATE_TEST_SUITE_P(
                    [](Script&) { return RecvWr{.sges = std::vector<abi::Sge>(1 << 16)}; }}),
     [](const testing::TestParamInfo<BadReceive>& one) { return one.param.name; });
 
-// To its peer a NIC whose process died is a dead NIC: it answers nothing, and neither NAK nor
-// completion says that it is so.
+// For its peer, a NIC whose process died is a dead NIC: it answers nothing, neither with a NAK nor
+// with a completion.
 TEST(ResponderErrors, IsSilentWhenTheProcessIsGone) {
   Script s;
   s.at(0ms).app_posts_recv(1);
@@ -214,7 +214,7 @@ TEST(ResponderErrors, IsSilentWhenTheProcessIsGone) {
 
 // ---- The order of the checks ------------------------------------------------------------------
 
-// PSN before all else: a bad packet out of sequence is only out of sequence.
+// The PSN is checked first: for a bad packet with a wrong PSN, only the PSN is reported.
 TEST(ResponderErrors, ChecksThePsnFirst) {
   Script s;
   s.at(0ms);
@@ -223,7 +223,8 @@ TEST(ResponderErrors, ChecksThePsnFirst) {
   s.expect_state(QpState::kRts);
 }
 
-// Opcode and length before resources: a bad request is refused though no receive is posted.
+// Opcode and length are checked before resources: a bad request is refused even if no receive is
+// posted.
 TEST(ResponderErrors, ChecksTheRequestBeforeItLooksForAReceive) {
   {
     Script s;
@@ -239,7 +240,7 @@ TEST(ResponderErrors, ChecksTheRequestBeforeItLooksForAReceive) {
   }
 }
 
-// The receive has no room for the message and a bad key: it is too small first.
+// The receive is too small for the message and has a bad key: the size is checked first.
 TEST(ResponderErrors, ChecksTheReceivesLengthBeforeItsKeys) {
   Script s;
   s.at(0ms).app_posts_recv_list({.wr_id = 1, .sges = {{Endpoint::kRecvBuffer, 7, 999}}});
@@ -247,7 +248,7 @@ TEST(ResponderErrors, ChecksTheReceivesLengthBeforeItsKeys) {
       .expect({nak(psn(0), kInvalidRequest), failed(1, WcStatus::kLocLenErr)});
 }
 
-// IBTA vol 1, 10.7.2.2: bytes that are not written need no key.
+// IBTA vol 1, 10.7.2.2: the keys of bytes that are not written are not checked.
 TEST(ResponderErrors, DoesNotLookAtEntriesThatTheMessageDoesNotReach) {
   Script s;
   s.at(0ms).app_posts_recv_list(

@@ -60,7 +60,7 @@ TEST_P(ResponderAtMtu, PutsThePacketsOfAMessageTogether) {
 INSTANTIATE_TEST_SUITE_P(AtEveryPathMtu, ResponderAtMtu,
                          testing::Values(Mtu::k256, Mtu::k512, Mtu::k1024, Mtu::k2048, Mtu::k4096));
 
-// IBTA vol 1, 9.7.5.1.2: an ACK is due when AckReq asks for it, on whatever packet.
+// IBTA vol 1, 9.7.5.1.2: an ACK is sent when AckReq requests it, on any packet.
 TEST(Responder, AcknowledgesWhenAckReqSaysSo) {
   Script s(mtu(Mtu::k256));
   s.at(0ms).app_posts_recv(1).app_posts_recv(2);
@@ -193,8 +193,8 @@ TEST(Responder, RaisesNoCommEstInRts) {
 
 // ---- Duplicates -------------------------------------------------------------------------------
 
-// IBTA vol 1, C9-105: a duplicate SEND is acknowledged again, not executed. The answer names the
-// newest PSN.
+// IBTA vol 1, C9-105: a duplicate SEND is acknowledged again and not executed. The answer contains
+// the newest PSN.
 TEST(Responder, AcknowledgesADuplicateAgainWithoutExecutingIt) {
   Script s;
   s.at(0ms).app_posts_recv(1).app_posts_recv(2);
@@ -231,7 +231,7 @@ TEST(Responder, TakesDuplicatesOverThePsnWrap) {
   s.wire_delivers(send_only(psn(0xffffff))).expect({ack(psn(0)).with_msn(2)});
 }
 
-// IBTA vol 1, 9.7.2: the 2^23 PSNs behind the expected one are duplicates, the others are ahead.
+// IBTA vol 1, 9.7.2: the 2^23 PSNs before the expected one are duplicates, the others are ahead.
 TEST(Responder, TellsDuplicatesFromWhatIsAheadByTheHalfCircle) {
   Script s;
   s.at(0ms);
@@ -242,8 +242,8 @@ TEST(Responder, TellsDuplicatesFromWhatIsAheadByTheHalfCircle) {
 
 // ---- Out of sequence --------------------------------------------------------------------------
 
-// IBTA vol 1, 9.7.5.2.3 and C9-114: one NAK that names the expected PSN, then silence until it
-// comes.
+// IBTA vol 1, 9.7.5.2.3 and C9-114: the responder sends one NAK with the expected PSN, and then
+// nothing until that PSN arrives.
 TEST(Responder, NaksAGapOnceUntilTheExpectedPsnComes) {
   Script s;
   s.at(0ms).app_posts_recv(1).app_posts_recv(2).app_posts_recv(3);
@@ -268,7 +268,7 @@ TEST(Responder, AcknowledgesDuplicatesWhileANakIsOutstanding) {
 
 // ---- Receiver not ready -----------------------------------------------------------------------
 
-// IBTA vol 1, 9.7.5.2.8: the NAK names the packet's PSN and carries min_rnr_timer.
+// IBTA vol 1, 9.7.5.2.8: the NAK contains the packet's PSN and min_rnr_timer.
 TEST(Responder, AnswersReceiverNotReadyUntilAReceiveIsPosted) {
   ScriptOptions options;
   options.connection.min_rnr_timer = 17;
@@ -311,7 +311,7 @@ TEST(Responder, ForgetsAHalfReceivedMessageInReset) {
   Script s(mtu(Mtu::k256));
   s.at(0ms).app_posts_recv(1).app_posts_recv(2);
   s.wire_delivers(send_first(psn(0)).of_length(256)).expect_silence();
-  // ibv_modify_qp(3), to RESET: what was posted is gone without completions.
+  // ibv_modify_qp(3), to RESET: posted requests disappear without completions.
   s.app_sets_state(QpState::kReset).expect_silence();
   s.app_connects(QpState::kRts);
   s.wire_delivers(send_only(psn(0)).of_length(1)).expect({rnr_nak(psn(0), 12).with_msn(0)});

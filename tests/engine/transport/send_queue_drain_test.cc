@@ -1,4 +1,5 @@
-// SQD, the state in which the send queue drains (IBTA vol 1, 10.3.1.4), and leaving it.
+// Tests SQD, the state in which the send queue drains (IBTA vol 1, 10.3.1.4), and the ways out of
+// it.
 #include <gtest/gtest.h>
 
 #include "tests/support/script.h"
@@ -50,7 +51,8 @@ TEST(SendQueueDrain, IsSilentWhenTheEventWasNotAskedFor) {
   s.at(1ms).wire_delivers(ack(psn(0))).expect({completion(1)});
 }
 
-// "Enable SQD.drained async notification" is an attribute of this transition: without it, none.
+// "Enable SQD.drained async notification" is an attribute of this transition. Without it there is
+// no event.
 TEST(SendQueueDrain, DoesNotRememberTheWishForTheEventFromTheTimeBefore) {
   Script s;
   s.at(0ms);
@@ -125,7 +127,7 @@ TEST(SendQueueDrain, GoesOnReceiving) {
 }
 
 // IBTA vol 1, table "QP State Transition Properties", SQD to SQD: timeout and retry counts may be
-// changed, and are what counts from then on.
+// changed, and the new values apply from then on.
 TEST(SendQueueDrain, AppliesTheRetryCountsThatWereChangedMeanwhile) {
   ScriptOptions options;
   options.connection.retry_cnt = 0;
@@ -150,7 +152,7 @@ TEST(SendQueueDrain, FinishesALongMessageThatItInterrupted) {
   options.connection.mtu = abi::Mtu::k256;
   Script s(options);
   s.at(0ms);
-  // The post's step moves 256 frames; the state changes before the rest is sent.
+  // The step of the post moves 256 frames; the state changes before the rest is sent.
   const auto wqe = send_wqe({.wr_id = 1, .sges = {s.app().send_sge(256 * 256, 0)}}, options.cap);
   const auto more = send_wqe({.wr_id = 2, .sges = {s.app().send_sge(256 * 256, 0)}}, options.cap);
   engine::Outputs outputs;

@@ -1,5 +1,5 @@
-// Unreliable connections (IBTA vol 1, 9.8.2): nothing is acknowledged, messages arrive whole or not
-// at all.
+// Tests unreliable connections (IBTA vol 1, 9.8.2): there are no acknowledgements, and each message
+// arrives completely or not at all.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -85,7 +85,7 @@ TEST(UcRequester, SendsImmediateDataAndWrites) {
 }
 
 // ibv_post_send(3): RDMA READ and atomics are for RC and XRC only. 10.3.1.6: the error stops the
-// send queue (SQE), flushes what is behind it, and leaves the receive queue alone.
+// send queue (SQE), flushes the requests after it, and does not affect the receive queue.
 TEST(UcRequester, AnErrorStopsTheSendQueueOnlyUntilItIsSetToRtsAgain) {
   Script s(uc());
   s.at(0ms).app_posts_recv(100);
@@ -121,7 +121,8 @@ TEST(UcResponder, ExecutesSendsInSequenceAndAnswersNothing) {
       .expect({received(2).bytes(1030).imm(9)});
 }
 
-// 9.8.2.2.1: a gap loses the message it is in; the next First or Only is taken whatever its PSN.
+// 9.8.2.2.1: a gap loses the message that contains it; the next First or Only is accepted with any
+// PSN.
 TEST(UcResponder, AGapDropsTheMessageAndTheNextFirstResynchronises) {
   Script s(uc());
   s.at(0ms).app_posts_recv(1);
@@ -130,7 +131,7 @@ TEST(UcResponder, AGapDropsTheMessageAndTheNextFirstResynchronises) {
   s.at(3ms).wire_delivers(send_last(psn(3)).over(kUc).of_length(8)).expect_silence();
   s.expect_counter(Counter::kOutOfSequence, 1);
   s.expect_counter(Counter::kDroppedNoMessage, 2);
-  // The receive WQE that the lost message had is the next one's.
+  // The next message uses the receive WQE of the lost message.
   s.at(4ms).wire_delivers(send_only(psn(9)).over(kUc).with({7})).expect({received(1).bytes(1)});
   s.expect_received({7});
 }
@@ -175,7 +176,7 @@ TEST(UcResponder, WritesWhereItMayAndDropsTheRest) {
           write_packet(wire::Opcode::kRcWriteOnly, psn(1), base, rkey + 1, 3).with({9, 9, 9}))
       .expect_silence();
   s.expect_received({0, 0, 0}).expect_state(abi::QpState::kRts);
-  // As does a length that is not what the RETH says.
+  // So does a length that differs from the RETH's.
   s.at(2ms)
       .wire_delivers(
           write_packet(wire::Opcode::kRcWriteOnly, psn(2), base, rkey, 4).with({9, 9, 9}))
@@ -199,7 +200,7 @@ TEST(UcResponder, WithoutRemoteWriteAccessAWriteIsDropped) {
   s.expect_counter(Counter::kDroppedInvalidRequest, 1).expect_state(abi::QpState::kRts);
 }
 
-// IBTA vol 1, 9.9.3, class D: the message is dropped, and its WQE is for the next one. As Linux
+// IBTA vol 1, 9.9.3, class D: the message is dropped, and the next one uses its WQE. So does Linux
 // rxe.
 TEST(UcResponder, AMessageTooLongForTheReceiveIsDroppedAndTheReceiveStays) {
   for (const uint32_t srq_wr : {0u, 4u}) {
@@ -228,7 +229,7 @@ TEST(UcResponder, FindsAReceiveTooSmallOnTheWayAndDropsTheRest) {
   s.at(4ms).wire_delivers(send_only(psn(3)).over(kUc).of_length(8)).expect({received(1).bytes(8)});
 }
 
-// What is wrong with this side's own WQE still fails the QP (class A).
+// An error in this side's own WQE still makes the QP fail (class A).
 TEST(UcResponder, ABadLKeyFailsTheQp) {
   Script s(uc());
   s.at(0ms).app_posts_recv_list({.wr_id = 1, .sges = {{Endpoint::kRecvBuffer, 8, 12345}}});
@@ -264,7 +265,7 @@ TEST(UcPair, CarriesMessagesBothWays) {
   EXPECT_EQ(pair.right.recv_bytes(4), (std::vector<uint8_t>{1, 2, 3, 4}));
 }
 
-// Packets in a row are written together; a message that does not fit is dropped all the same.
+// Consecutive packets are written together; a message that does not fit is still dropped.
 TEST(UcPair, AMessageTooLongForTheReceiveDoesNotStopThoseBehindIt) {
   PairOptions options;
   options.left = options.right = uc();

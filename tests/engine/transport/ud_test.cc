@@ -1,4 +1,4 @@
-// Datagrams and multicast (IBTA vol 1, 9.8.3 and 10.5; ibv_post_send(3), ibv_post_recv(3)).
+// Tests datagrams and multicast (IBTA vol 1, 9.8.3 and 10.5; ibv_post_send(3), ibv_post_recv(3)).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -80,7 +80,7 @@ TEST(Datagram, CarriesImmediateData) {
   s.at(0ms).app_posts(wr).expect({expected, completion(1)});
 }
 
-// As Linux rxe: one source port for all datagrams of a QP.
+// As with Linux rxe: one source port for all datagrams of a QP.
 TEST(Datagram, HasASourcePortOfItsQp) {
   DatagramScript s;
   s.at(0ms).app_posts(s.wr());
@@ -134,7 +134,7 @@ TEST(Datagram, CannotBeAWriteOrARead) {
   }
 }
 
-// Annex A17.4.5.2: 20 bytes of nothing, then the IPv4 header as it arrived.
+// Annex A17.4.5.2: 20 undefined bytes, then the IPv4 header as it arrived.
 TEST(DatagramReceiver, FindsTheIpv4HeaderInTheLast20BytesOfTheRouteHeader) {
   DatagramScript s;
   s.at(0ms).app_posts_recv(5);
@@ -186,8 +186,8 @@ TEST(DatagramReceiver, WithoutAReceiveWqeItIsDropped) {
   s.at(2ms).wire_delivers(datagram(psn(1))).expect({received_datagram(1)});
 }
 
-// IBTA vol 1, 9.9.3, class D: dropped, and the WQE is for the next one; or every peer that knows
-// the Q_Key could end the QP. The 40 bytes of the route header count.
+// IBTA vol 1, 9.9.3, class D: the datagram is dropped, and the next one uses the WQE. Otherwise
+// every peer that knows the Q_Key could make the QP fail. The 40 bytes of the route header count.
 TEST(DatagramReceiver, OneTooLongForTheReceiveIsDroppedAndTheReceiveStays) {
   DatagramScript s;
   s.at(0ms).app_posts_recv(1, 47).app_posts_recv(2, 48);
@@ -199,7 +199,7 @@ TEST(DatagramReceiver, OneTooLongForTheReceiveIsDroppedAndTheReceiveStays) {
   s.at(4ms).wire_delivers(datagram(psn(3)).of_length(8)).expect({received_datagram(2).bytes(48)});
 }
 
-// The SRQ is left alone: no WQE is missing for the other QPs, and no limit is reached.
+// The SRQ is not affected: no WQE is missing for the other QPs, and no limit is reached.
 TEST(DatagramReceiver, OneTooLongForTheReceiveLeavesTheSrqAsItIs) {
   ScriptOptions options = ud();
   options.srq_wr = 4;
@@ -214,7 +214,7 @@ TEST(DatagramReceiver, OneTooLongForTheReceiveLeavesTheSrqAsItIs) {
                CompletionSpec(1).on(abi::WorkQueue::kSrq).grh().bytes(47)});
 }
 
-// What is wrong with this side's own WQE still fails the QP (class A).
+// An error in this side's own WQE still makes the QP fail (class A).
 TEST(DatagramReceiver, ABadLKeyFailsTheQp) {
   DatagramScript s;
   s.at(0ms).app_posts_recv_list({.wr_id = 1, .sges = {{Endpoint::kRecvBuffer, 64, 12345}}});
@@ -269,7 +269,7 @@ TEST(DatagramPair, WithoutARouteHeaderInTheAddressVectorTheQpNumberDecides) {
   EXPECT_EQ(done[0].wc_flags, static_cast<uint32_t>(abi::kWcGrh));
 }
 
-// As mlx5: UCX before 1.19 reads it there.
+// As with mlx5: UCX before 1.19 reads the type there.
 TEST(DatagramPair, TheServiceLevelOfAReceiveTellsTheTypeOfThePacket) {
   for (const bool is_v4 : {true, false}) {
     PairOptions options = ud_pair(true);
@@ -313,7 +313,7 @@ int detach(Client& client, uint32_t qpn, const wire::IpAddress& group) {
   return attach(client, qpn, group, abi::Op::kDetachMcast);
 }
 
-// 10.5.2: replicated to each QP that is attached, on each device; the sender's as well.
+// 10.5.2: the message is delivered to each attached QP, on each device, including the sender's.
 TEST(Multicast, ReachesEachAttachedQpOnce) {
   Pair pair(ud_pair());
   const uint32_t second = pair.right.client.create_qp({.pd = pair.right.pd,
@@ -448,7 +448,7 @@ TEST(Port, DownNeitherSendsNorReceivesAndTellsEachClientOfTheDevice) {
   s.bench().step(engine::SetPort{engine::DeviceIndex{0}, true});
   s.expect({event(abi::EventType::kPortActive, 1), event(abi::EventType::kPortActive, 1)});
   s.at(3ms).wire_delivers(send_only(psn(0))).expect({received(1), ack(psn(0))});
-  // The link was gone for a while; the retry goes through.
+  // The link was down for a while; the retry arrives.
   s.at(2ms + ack_timeout(14)).expect({send_only(psn(0))});
   s.wire_delivers(ack(psn(0))).expect({completion(7)});
 }

@@ -1,5 +1,6 @@
-// The ACK of a duplicate and the READs and atomics behind it, whose responses may be lost as well:
-// scripts for the clause, and a model of the requester that loses data if the clause is not kept.
+// Tests the ACK of a duplicate if READs and atomics follow it, whose responses may also be lost.
+// The tests are scripts for the clause, and a model of a requester that loses data if a responder
+// breaks the clause.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -68,8 +69,8 @@ PacketSpec atomic_response(uint32_t number) {
   return data(Opcode::kRcAtomicAck, number);
 }
 
-// IBTA vol 1, 9.7.5.1.3 and 9.7.7.2: the requester repeats a SEND since its ACK was lost; the
-// response to the READ behind it may be lost as well, and no ACK stands for it.
+// IBTA vol 1, 9.7.5.1.3 and 9.7.7.2: the requester repeats a SEND whose ACK was lost; the response
+// to the READ after it may be lost as well, and no ACK can replace it.
 TEST(DuplicateAck, EndsBeforeAReadThatFollowsTheDuplicate) {
   for (const bool is_write : {false, true}) {
     Script s(open_to_all());
@@ -112,8 +113,8 @@ TEST(DuplicateAck, CoversTheMessagesBeforeTheNextRead) {
   s.wire_delivers(write_only(s, 8)).expect({ack(psn(8))});
 }
 
-// 9.7.4.1.5: no more than max_dest_rd_atomic READs are outstanding, so that the PSNs of older ones
-// are forgotten. An ACK that could name one of these names the duplicate.
+// 9.7.4.1.5: at most max_dest_rd_atomic READs are outstanding, so the PSNs of older ones are
+// forgotten. An ACK that could name one of these names the duplicate instead.
 TEST(DuplicateAck, NamesTheDuplicateBeforeReadsThatAreForgotten) {
   Script s(open_to_all());
   s.at(0ms).wire_delivers(write_only(s, 0)).expect({ack(psn(0))});
@@ -146,13 +147,13 @@ TEST(DuplicateAck, PassesAReadOfHalfTheCircleAgo) {
   }
 }
 
-// An acknowledgement that waits behind the data of a long READ is sent once, as the newest
-// acknowledgement: an older one neither takes the place of a newer one nor that of a NAK.
+// An acknowledgement that waits for the data of a long READ to be sent is sent once, as the newest
+// acknowledgement: an older one replaces neither a newer one nor a NAK.
 TEST(DuplicateAck, DoesNotReplaceANewerAnswerThatWaits) {
   for (const bool naks : {false, true}) {
     Script s(open_to_all());
     s.at(0ms).wire_delivers(write_only(s, 0)).expect({ack(psn(0))});
-    // One burst, so that the READ's data has not left when the others come.
+    // One burst, so that the READ's data has not been sent when the others arrive.
     s.wire_delivers_burst({read_request(s, 1, 8), write_only(s, naks ? 3 : 2), write_only(s, 0)});
     if (naks) {
       s.expect({read_response(1), sequence_nak(psn(2))});

@@ -1,6 +1,6 @@
-// Memory windows at work: bind and local invalidate among other requests, SEND with invalidate, and
-// what a peer may do through a window (IBTA vol 1, 10.6.7, 10.8.3; ibv_bind_mw(3),
-// ibv_post_send(3)).
+// Tests the use of memory windows: bind and local invalidate among other requests, SEND with
+// invalidate, and which accesses a peer may make through a window (IBTA vol 1, 10.6.7, 10.8.3;
+// ibv_bind_mw(3), ibv_post_send(3)).
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -200,8 +200,8 @@ TEST_F(WindowRequests, CannotBeInvalidatedByThePeerIfTheyAreOfType1) {
   EXPECT_EQ(pair.right.state(), QpState::kErr);
 }
 
-// ibv_bind_mw(3): "a send after a bind request on the same QP are always ordered". And completions
-// keep the order of the requests: what is local waits for what is not.
+// ibv_bind_mw(3): "a send after a bind request on the same QP are always ordered". Completions also
+// keep the order of the requests: local requests wait for the others.
 TEST(LocalOperations, TakeEffectInOrderAndCompleteInOrder) {
   Script s(script_options());
   const Mw mw = s.client().alloc_mw(s.app().pd, MwType::k2);
@@ -236,7 +236,7 @@ TEST(LocalOperations, AreNotRepeatedWithWhatIsSentAgain) {
   s.at(80ms).wire_delivers(ack(psn(1))).expect({completion(1), bound(), completion(2)});
 }
 
-// IBTA vol 1, 10.8.3.3: with the fence it waits for READs and atomics before it.
+// IBTA vol 1, 10.8.3.3: with the fence it waits for earlier READs and atomics.
 TEST(LocalOperations, WaitBehindAFence) {
   Script s(script_options());
   const Mw mw = s.client().alloc_mw(s.app().pd, MwType::k2);
@@ -261,7 +261,7 @@ TEST(LocalOperations, WaitBehindAFence) {
       .expect_state(QpState::kErr);
 }
 
-// IBTA vol 1, 11.6.2: a memory management operation error; what came before completes first.
+// IBTA vol 1, 11.6.2: a memory management operation error; earlier requests complete first.
 TEST(LocalOperations, ThatFailEndTheQp) {
   Script s(script_options());
   const Mw mw = s.client().alloc_mw(s.app().pd, MwType::k2);
@@ -298,7 +298,7 @@ TEST(SendWithInvalidate, CarriesTheRKeyInItsLastPacket) {
   s.expect({packet(Opcode::kRcSendOnlyInv, psn(2)).of_length(8)});
 }
 
-// C9-105: not executed twice; the window may by then be bound to something else.
+// C9-105: it is not executed twice; by then the window may be bound to other memory.
 TEST(SendWithInvalidate, ThatComesTwiceInvalidatesOnce) {
   Script s(script_options());
   const Mw mw = s.client().alloc_mw(s.app().pd, MwType::k2);

@@ -1,4 +1,5 @@
-// WRITEs of two QPs to the same bytes. IBTA vol 1, 9.5: the order of requests is that of one QP.
+// Tests WRITEs of two QPs to the same bytes. By IBTA vol 1, 9.5, only the requests of one QP are
+// ordered.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +23,7 @@ class WriteRacesTest : public ::testing::Test {
     pair.bench.engine().watch_write_races();
   }
 
-  /// `length` bytes to the right side's buffer.
+  /// Posts a request for `length` bytes of the right side's buffer.
   void post(uint32_t qp, uint64_t offset, uint32_t length, WrOpcode opcode = WrOpcode::kRdmaWrite) {
     pair.left.client.post_send(qp, {.opcode = opcode,
                                     .sges = {pair.left.send_sge(length)},

@@ -1,5 +1,5 @@
-// Extended reliable connections (IBTA vol 1, annex A14; ibv_open_xrcd(3), ibv_open_qp(3)): a sender
-// names by SRQ which of several processes its message is for.
+// Tests extended reliable connections (IBTA vol 1, annex A14; ibv_open_xrcd(3), ibv_open_qp(3)): a
+// sender names an SRQ, and thereby the one of several processes that gets its message.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -140,7 +140,7 @@ struct Xrc {
     });
     return out;
   }
-  /// (client, event) of all async events since.
+  /// Returns (client, event) of all async events since the last call.
   std::vector<std::pair<uint32_t, abi::EventType>> take_events() {
     std::vector<std::pair<uint32_t, abi::EventType>> out;
     for (const Timed& entry : bench.log) {
@@ -158,7 +158,7 @@ struct Xrc {
   Mr mr;
 };
 
-// A14.3.1: receive WQE, PD, CQ and so the process are those of the SRQ that the XRCETH names.
+// A14.3.1: receive WQE, PD, CQ and therefore the process are those of the SRQ in the XRCETH.
 TEST(Xrc, AMessageGoesToTheProcessWhoseSrqItNames) {
   Xrc x;
   x.first.post(10);
@@ -225,8 +225,8 @@ TEST(Xrc, WritesReadsAndAtomicsAccessTheMemoryOfTheSrqsProcess) {
   ASSERT_EQ(x.take(x.second.client.id()).size(), 1u);
 }
 
-// The R_Key is checked against the PD of the SRQ, so that one process cannot be reached by naming
-// another's SRQ.
+// The R_Key is checked against the PD of the SRQ, so that naming another process's SRQ gives no
+// access to a process's memory.
 TEST(Xrc, AnRkeyOfAnotherProcessIsRefused) {
   Xrc x;
   SendWr write = x.wr(1, x.first);
@@ -289,7 +289,7 @@ TEST(Xrc, TheTargetOutlivesTheProcessThatMadeIt) {
   x.second.post(20);
   x.sender.post_send(x.initiator, x.wr(1, x.second));
   EXPECT_EQ(x.take(x.second.client.id()).size(), 1u);
-  // The SRQ of the process that is gone is none any more.
+  // The SRQ of the process that ended does not exist any more.
   x.sender.post_send(x.initiator, x.wr(2, x.first));
   const auto done = x.take(x.sender.id());
   ASSERT_EQ(done.size(), 2u);
@@ -299,7 +299,7 @@ TEST(Xrc, TheTargetOutlivesTheProcessThatMadeIt) {
   EXPECT_TRUE(x.bench.engine().snapshot().devices[1].xrcds.empty());
 }
 
-// Frames of an XRC peer with any SRQ, opcode and length: the SRQs lose nothing.
+// Frames of an XRC peer with any SRQ, opcode and length: the SRQs lose no WQE.
 TEST(Xrc, HostileFramesDoNoHarm) {
   constexpr std::array kOpcodes = {
       wire::Opcode::kXrcSendFirst,   wire::Opcode::kXrcSendMiddle,  wire::Opcode::kXrcSendLast,
@@ -379,7 +379,7 @@ TEST(Xrc, AnOverrunOfItsCqFailsTheSrq) {
   EXPECT_EQ(x.take_events(), expected);
 }
 
-// In a row of messages, too: those that were received are acknowledged before the NAK.
+// The same in a row of messages: the received ones are acknowledged before the NAK.
 TEST(Xrc, AnOverrunInARowOfMessagesRefusesTheOneThatFoundNoRoom) {
   for (const bool joins : {false, true}) {
     Xrc x(joins ? 16 : 1);
@@ -414,7 +414,7 @@ void overrun(Receiver& receiver, uint32_t cq) {
   receiver.client.set_state(qp, abi::QpState::kErr);
 }
 
-// A receive is left, but its use could not be reported.
+// A receive is left, but its completion could not be reported.
 TEST(Xrc, AnSrqThatFailedRefusesMessages) {
   Xrc x;
   const uint32_t cq = x.first.client.create_cq(1);
@@ -495,7 +495,7 @@ TEST(Xrc, CreatingInADomainNeedsTheClientToHaveOpenedIt) {
   x.first.client.create_srq(
       {.pd = x.first.pd, .type = abi::SrqType::kXrc, .xrcd = x.first.xrcd, .cq = x.cq});
   EXPECT_EQ(x.first.client.error, ENOENT);
-  // An XRC SRQ is not for QPs that are bound to one.
+  // A QP that is bound to an SRQ cannot use an XRC SRQ.
   x.first.client.create_qp({.pd = x.first.pd,
                             .send_cq = x.first.cq,
                             .recv_cq = x.first.cq,
@@ -504,7 +504,7 @@ TEST(Xrc, CreatingInADomainNeedsTheClientToHaveOpenedIt) {
   EXPECT_EQ(x.first.client.error, EINVAL);
 }
 
-// As Linux: perftest and others set the attributes of both halves of any connected QP.
+// As in Linux: perftest and other programs set the attributes of both halves of any connected QP.
 TEST(Xrc, AttributesOfTheHalfThatItDoesNotHaveAreIgnored) {
   Xrc x;
   const uint32_t target =

@@ -1,5 +1,5 @@
-"""Programs with a mistake, and corrected: each does well without faults, and under its scenario
-what the comment at its top says."""
+"""Programs with a bug, and corrected ones: both succeed without faults, and under its scenario each does what the
+comment at its top says."""
 import os
 import pathlib
 import sys
@@ -13,8 +13,8 @@ DEADLOCK, TIMEOUT, ABORTED, SEGMENTATION_FAULT, REPORTED = 123, 124, 128 + 6, 12
 SEGV = (SEGMENTATION_FAULT, "is gone: Segmentation fault")
 GIVE_UP = "5s"  # real time, for what goes on for ever: the others take a tenth of a second
 
-# What the program prints if all is well, and what becomes of it and its corrected twin under its
-# scenario: the exit status and a part of the output.
+# The program's output without faults, and the results of it and its corrected twin under its scenario: the exit status
+# and a part of the output.
 PROGRAMS = {
     "cleanup_twice": ("received: good morning",
                       (ABORTED, "free(): double free"),
@@ -55,9 +55,9 @@ PROGRAMS = {
     "unreachable_later": ("4 messages, sum 10", SEGV,
                           (REPORTED, "the server is lost: RDMA_CM_EVENT_UNREACHABLE")),
 }
-# Those whose mistake never lets the rule of the scenario act once it is corrected.
+# Programs in which the scenario's rule never acts after the bug was corrected.
 NEVER_ACTS = {"late_srq_refill_corrected"}
-# AddressSanitizer sees them first, and says so in words of its own.
+# AddressSanitizer detects these first, and reports them with its own words.
 MEMORY_ERRORS = {name for name, (_, mistake, _) in PROGRAMS.items()
                  if mistake[0] in (ABORTED, SEGMENTATION_FAULT)}
 
@@ -83,8 +83,8 @@ class Programs(unittest.TestCase):
             name, options = case
             result = rocemu_run(program(name), options=options)
             self.assert_ends(result, 0, PROGRAMS[name.removesuffix("_corrected")][0])
-        # Several mistakes only show if one side is slow, as it may be on a busy machine. So the
-        # programs with mistakes run in lockstep; the corrected ones in real time, too.
+        # Several bugs only appear if one side is slow, as it may be on a busy machine. So the programs with bugs run in
+        # lockstep; the corrected ones in real time, too.
         cases = [(name, ("--lockstep",)) for pair in map(both, PROGRAMS) for name in pair]
         cases += [(name + "_corrected", ()) for name in PROGRAMS]
         side_by_side(self, check, cases, at_once=3)

@@ -1,4 +1,4 @@
-// Tests how what an adversary did is shrunk to what a failure needs.
+// Tests how the adversary's actions are reduced to those that a failure needs.
 #include "emulator/explore/trials/adversarial_choice.h"
 
 #include <gmock/gmock.h>
@@ -30,7 +30,7 @@ TEST(AdversarialChoices, AreAnArgument) {
   EXPECT_EQ(adversarial_with("undefined", {}), "undefined");
 }
 
-/// A program that fails if all of `needed` are made, of `count`.
+/// A program that fails if all of the `needed` choices are made, of `count` choices.
 class FailingProgram {
  public:
   FailingProgram(uint64_t count, std::set<uint64_t> needed)

@@ -36,7 +36,8 @@ const std::set<std::string> kAsyncEvents = {"QP_FATAL",
                                             "CLIENT_REREGISTER",
                                             "DEVICE_FATAL",
                                             "DEVICE_SPEED_CHANGE"};
-/// rdma_get_cm_event(3), without RDMA_CM_EVENT_, and those of rdma_cma.h that the page leaves out.
+/// rdma_get_cm_event(3), without RDMA_CM_EVENT_, and the events of rdma_cma.h that are missing in
+/// the page.
 const std::set<std::string> kCmEvents = {
     "ADDR_RESOLVED",     "ADDR_ERROR",       "ROUTE_RESOLVED", "ROUTE_ERROR",
     "CONNECT_REQUEST",   "CONNECT_RESPONSE", "CONNECT_ERROR",  "UNREACHABLE",
@@ -44,7 +45,7 @@ const std::set<std::string> kCmEvents = {
     "MULTICAST_JOIN",    "MULTICAST_ERROR",  "ADDR_CHANGE",    "TIMEWAIT_EXIT",
     "ADDRINFO_RESOLVED", "ADDRINFO_ERROR",   "USER",           "INTERNAL"};
 
-/// Returns the words of rules and of notes, without their punctuation.
+/// Returns the words of rules and notes, without their punctuation.
 std::set<std::string> words_of(std::string text) {
   for (char& c : text)
     if (c == '{' || c == '}' || c == ',' || c == ':') c = ' ';
@@ -122,7 +123,7 @@ TEST(FaultTable, RaisesEventsOfAnSrqWhereThereIsOne) {
                                                "{raise: QP_LAST_WQE_REACHED}"}));
 }
 
-// librdmacm turns the active side's CONNECT_RESPONSE into the ESTABLISHED that a program gets.
+// librdmacm converts the active side's CONNECT_RESPONSE into the ESTABLISHED that a program gets.
 TEST(FaultTable, LetsAnEstablishedConnectionOfEitherSideFail) {
   for (const char* event : {"CONNECT_RESPONSE", "ESTABLISHED"})
     EXPECT_THAT(effects_at(point_of(PointKind::kCmEvent, event)),

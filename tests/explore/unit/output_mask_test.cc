@@ -11,7 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// The last lines of test runners, as their own sources print them, with another time.
+/// The last lines of test runners, as their sources print them, with different times.
 TEST(Durations, OfTestRunnersAreNotCompared) {
   const struct {
     const char *one, *other;

@@ -25,7 +25,7 @@ std::vector<ScheduleStop> stops(const std::vector<std::string>& places) {
   return all;
 }
 
-/// A program whose race shows in an order with all of some stops.
+/// A program whose race happens in one order of the threads, with certain stops.
 class Program {
  public:
   Program(std::string number, std::vector<std::string> needed)

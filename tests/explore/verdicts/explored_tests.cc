@@ -1,4 +1,4 @@
-// Tests of GoogleTest that are explored: one that copes with a fault, and one that does not.
+// GoogleTest tests to explore: one that handles a fault, and one that does not.
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
 

@@ -27,7 +27,7 @@ class ExploreTest(unittest.TestCase):
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def explore(self, *arguments, command):
-        """Exit status, standard output and standard error."""
+        """Returns exit status, standard output and standard error."""
         process = self.start(*arguments, command=command)
         out, err = process.communicate(timeout=TIMEOUT)
         return process.returncode, out, err
@@ -38,7 +38,7 @@ class ExploreTest(unittest.TestCase):
         return json.loads(out)
 
     def nothing_is_left(self, word):
-        """No process that names `word`, and no file of a run."""
+        """No process contains `word` in its command line, and no file of a run is left."""
         for entry in pathlib.Path("/proc").iterdir():
             if entry.name.isdigit():
                 try:

@@ -23,7 +23,7 @@ class BadInput(ExploreTest):
         code, out, err = self.explore("--only", "verbs:alloc_pd", "--fail-on", "none",
                                       command=["sh", "-c", f"'{VICTIM}' crashes && {seen}"])
         self.assertEqual(code, 0, out + err)
-        self.assertIn("on one processor the command fails: its runs use all of them", err)
+        self.assertIn("the command fails on one processor, so its runs use all processors", err)
 
     def test_a_command_that_fails(self):
         self.refused(command=[VICTIM, "fails without a fault"],
@@ -32,8 +32,8 @@ class BadInput(ExploreTest):
 
     def test_the_command_to_look_at_has_the_devices_of_the_runs(self):
         err = self.refused("--profile", "mana", "--devices", "3", command=[VICTIM, "fails without a fault"], words=[])
-        self.assertRegex(err, r"look at it with: rocemu run --lockstep .*--profile mana -- \S+ 'fails without a fault'\n")
-        self.assertRegex(err, r"look at it with: rocemu run --lockstep .*--devices 3 ")
+        self.assertRegex(err, r"inspect it with: rocemu run --lockstep .*--profile mana -- \S+ 'fails without a fault'\n")
+        self.assertRegex(err, r"inspect it with: rocemu run --lockstep .*--devices 3 ")
 
     def test_a_command_that_hangs(self):
         self.refused(command=[VICTIM, "hangs without a fault"],

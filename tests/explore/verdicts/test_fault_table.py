@@ -1,4 +1,4 @@
-"""docs/faults.md shows the table of which scenarios are made, and each of its rules is one."""
+"""docs/faults.md shows the table from which the scenarios are made, and each row of it is a valid rule."""
 import pathlib
 import re
 import subprocess

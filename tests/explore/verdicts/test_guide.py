@@ -1,4 +1,4 @@
-"""Does what docs/explore.md says, and finds what it shows."""
+"""Executes the commands of docs/explore.md, and compares their output with the page."""
 import pathlib
 import re
 import subprocess

@@ -1,4 +1,5 @@
-"""A program that waits for a dead peer hangs at once if each run has a separate network: no other program can connect."""
+"""A program that waits for a dead peer is detected as hanging at once, because each run has a separate network: no
+other program can connect."""
 import os
 import subprocess
 import unittest
@@ -17,7 +18,7 @@ def has_own_networks():
 @unittest.skipUnless(has_own_networks(), "this machine gives no network namespaces")
 class LostPeers(ExploreTest):
     def hangs(self, way, place, words):
-        # Without the deadlock that is found each run would take 100 s, and the patient ones longer. Runs at the same
+        # If the deadlock were not detected, each run would take 100 s, and those with long waits more. Runs at the same
         # time would meet at the same path: the kernel pairs the reader of one run with the writer of another.
         report = self.report("--force", "--run-timeout", "100s", "--only", "verbs:alloc_pd",
                              "--process", "rendezvous#2", "--repeat", "1", "--jobs", "1", status=1,
@@ -46,7 +47,7 @@ class LostPeers(ExploreTest):
         self.hangs("open", fifo, "rendezvous#1 waits for another program to open a FIFO")
 
     def test_without_explore_a_server_waits(self):
-        """Without explore another program may connect: `rocemu run` ends nothing."""
+        """Without explore another program may connect, so `rocemu run` ends nothing."""
         done = subprocess.run([ROCEMU, "run", "--lockstep", "--timeout", "1s", "--", PROGRAM, "accept",
                                self.scratch / "socket"], env=self.environment, check=False,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=240)

@@ -1,4 +1,4 @@
-"""report.html on a narrow screen, in the dark, and its links, as a browser sees them."""
+"""report.html on a narrow screen, in dark mode, and its links, in a browser."""
 import re
 import shutil
 import subprocess
@@ -7,7 +7,7 @@ import unittest
 from support import TIMEOUT, VICTIM, ExploreTest
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-# The page in a frame of that width, which then says how wide it is and what color it has.
+# The page in a frame of that width, which then reports its width and its color.
 FRAME = """<!DOCTYPE html><meta name="color-scheme" content="{scheme}"><body>
 <iframe src="report.html" style="border:0;width:{width}px;height:800px;color-scheme:{scheme}"
 onload="const page = contentDocument; for (const one of page.querySelectorAll('details')) one.open = true;

@@ -11,8 +11,8 @@ import unittest
 from support import ROCEMU, TIMEOUT, VICTIM, ExploreTest
 
 PAGE = pathlib.Path(__file__).resolve().parents[3] / "docs" / "explore-shards.md"
-# ssh to hosts that are this one, and a note of which was asked. sshd sets SHELL; where it is missing,
-# GNU parallel runs nothing on the other host and calls that a success.
+# An ssh for hosts that are this one, which records the names of the hosts. sshd sets SHELL; if it is missing, GNU
+# parallel runs nothing on the other host and calls that a success.
 SSH = """#!/bin/sh
 export SHELL=/bin/sh
 while [ "${1#-}" != "$1" ]; do shift; done
@@ -49,7 +49,7 @@ class TheSameReport(ExploreTest):
 
     @unittest.skipUnless(shutil.which("parallel"), "GNU parallel is not installed")
     def test_of_shards_on_hosts(self):
-        """The commands of the page, with hosts that are this machine."""
+        """Runs the commands of the page, with hosts that are this machine."""
         blocks = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
         [block] = [text for _, text in blocks if text.startswith("parallel ")]
         shards, merge = block.splitlines()

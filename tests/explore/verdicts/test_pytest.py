@@ -1,4 +1,4 @@
-"""A test of pytest with the marker rocemu_explore."""
+"""A pytest test with the marker rocemu_explore."""
 import importlib.util
 import os
 import pathlib

@@ -1,4 +1,4 @@
-"""Explorations that are interrupted, or divided, have the same report in the end."""
+"""Explorations that are interrupted or divided have the same report in the end."""
 import json
 import signal
 import subprocess

@@ -55,7 +55,7 @@ class ComesOnce(ExploreTest):
         self.assertIn("confirmed by 0 of 2 repetitions", text)
 
     def test_a_different_duration_is_not_a_wrong_result(self):
-        """A test runner prints how long its test took, which waits for a retry."""
+        """A test runner prints the duration of its test, which waits for a retry."""
         report = self.report("--only", "verbs:reg_mr", command=[VICTIM, "survives and says when"],
                              status=0)
         self.assertEqual(report["verdicts"]["WRONG"], 0, report["results"])

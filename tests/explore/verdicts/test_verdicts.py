@@ -28,7 +28,7 @@ class Verdicts(ExploreTest):
         return finding
 
     def test_calls_of_other_places_are_not_alike(self):
-        """Whatever number a call has: each place of the program is tried, and a loop is one."""
+        """Whatever the number of a call: every place of the program is tried, and a loop counts as one place."""
         report = self.report("--only", "verbs:reg_mr", status=1,
                              command=[VICTIM, "registers in many places"])
         tried = [int(re.search(r"(\d+)(st|nd|rd|th) reg_mr", one["fault"])[1])
@@ -58,7 +58,7 @@ class Verdicts(ExploreTest):
         self.assertEqual(report["verdicts"]["NOT REACHED"], 0)
 
     def test_ibv_bind_mw_is_a_verb_of_its_own(self):
-        """Although what it posts is recorded as if ibv_post_send(3) had."""
+        """Although its request is recorded like one of ibv_post_send(3)."""
         report = self.report("--only", "verbs:post_send,verbs:bind_mw", status=1,
                              command=[VICTIM, "binds a window"])
         self.assertEqual({one["fault"].split("'s ")[1].split(" fails")[0]
@@ -99,7 +99,7 @@ class Verdicts(ExploreTest):
         self.assertEqual(again.returncode, 123, again.stderr)
 
     def test_one_that_has_not_ended_its_line_is_seen(self):
-        """As those that print dots for progress."""
+        """For example programs that print dots for progress."""
         for manner, verdict in (("hangs", "HANG"), ("crashes", "CRASH")):
             report = self.report("--only", "verbs", "--force", status=1,
                                  command=["sh", "-c", 'printf ... >&2; exec "$0" "$1"', VICTIM, manner])

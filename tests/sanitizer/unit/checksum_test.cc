@@ -1,4 +1,4 @@
-// A number for the bytes of a buffer, which may be gone.
+// Tests the checksum of a buffer's bytes. The buffer may no longer exist.
 #include "verbs_provider/sanitizer/checksum.h"
 
 #include <gtest/gtest.h>

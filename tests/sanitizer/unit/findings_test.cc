@@ -1,4 +1,4 @@
-// From the log of a run to what people read.
+// Tests the text that people read, made from the log of a run.
 #include "emulator/command/sanitizer/finding_reader.h"
 
 #include <gmock/gmock.h>
@@ -105,7 +105,7 @@ TEST_F(Findings, OfWaitsComeInTheOrderInWhichTheyBegan) {
   };
   write_wait("wait.7.0.1", wait("later", 20));
   write_wait("wait.7.0.2", wait("earlier", 10));
-  // Places without a stack are the same place.
+  // Places without a stack count as the same place.
   const auto found = read(kServer);
   ASSERT_THAT(found, SizeIs(1));
   EXPECT_EQ(found[0].message, "server#2 earlier");
@@ -125,7 +125,7 @@ TEST_F(Findings, OfTheNicShowWhereTheProgramMadeTheObject) {
   EXPECT_EQ(found[0].places[0].call, "ibv_create_cq");
 }
 
-// A program that is killed may leave half a line, and a child writes after it.
+// A program that is killed may leave an incomplete line, and a child writes after it.
 TEST_F(Findings, AreReadInSpiteOfALineThatIsBroken) {
   EXPECT_THAT(read(kServer + std::string(kStack) + "{\"report\":\"cq-ov\n" + report("")),
               SizeIs(1));

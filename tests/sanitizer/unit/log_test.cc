@@ -1,4 +1,4 @@
-// What a process writes into the directory of the run stays small, however often it is wrong.
+// Tests that the log of a process in the run's directory stays small, however many errors it makes.
 #include "verbs_provider/sanitizer/log.h"
 
 #include <gmock/gmock.h>
@@ -63,7 +63,7 @@ TEST_F(LogTest, WaitsThatEndLeaveNothing) {
   EXPECT_THAT(findings(), IsEmpty());
 }
 
-// More than abi::kMaxSanitizerReports, which limits reports and not waits that have ended.
+// More waits than abi::kMaxSanitizerReports, which limits reports but not waits that have ended.
 TEST_F(LogTest, AWaitIsReportedAfterManyThatHaveEnded) {
   for (size_t i = 0; i <= abi::kMaxSanitizerReports; ++i)
     log_.withdraw(log_.write_wait(report("waits")));

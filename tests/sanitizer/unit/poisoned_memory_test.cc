@@ -1,6 +1,6 @@
-// The shadow memory of AddressSanitizer, played by an array. Its values: 0, all 8 bytes of a
-// granule may be touched; 1 to 7, the first of them; 0xfa, the redzone of a heap block; 0xf7,
-// poisoned by the program (compiler-rt, asan_internal.h).
+// Tests with an array in the place of AddressSanitizer's shadow memory. Its values: 0, all 8 bytes
+// of a granule may be accessed; 1 to 7, only that number of bytes from the start; 0xfa, the redzone
+// of a heap block; 0xf7, poisoned by the program (compiler-rt, asan_internal.h).
 #include "verbs_provider/sanitizer/compilers/poisoned_memory.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// A program as the checks see it, line by line.
+// A program from the view of the checks, line by line.
 #pragma once
 
 #include <map>
@@ -33,7 +33,7 @@ class ScriptedProgram final : public Host {
     uint64_t address = 0x1000;  // of 8 bytes
   };
 
-  /// Posts as many of the list as there is room for. Returns whether that was all.
+  /// Posts as many requests of the list as fit. Returns whether it posted all.
   bool post(uint32_t qp_number, std::vector<Wr> list, const void* head = nullptr,
             Thread thread = 1) {
     return post_to(qp(qp_number).sends, std::move(list), head, thread);
@@ -48,12 +48,12 @@ class ScriptedProgram final : public Host {
     one.polled_by = thread;
     sanitizer_.tell(Poll{one, thread});
   }
-  /// Polls a completion of the send with that number.
+  /// Polls the completion of the send with that number.
   void complete(uint32_t qp_number, uint64_t request, uint32_t status = 0, Thread thread = 1) {
     poll(qp_number, thread);
     complete_queue(qp(qp_number).sends, request, status, thread);
   }
-  /// In the same poll as the completion before.
+  /// The same, in the same poll as the completion before.
   void complete_queue(Queue& queue, uint64_t request, uint32_t status, Thread thread = 1) {
     sanitizer_.tell(Completion{sanitizer_.objects(),
                                cq(queue.number),
@@ -70,7 +70,8 @@ class ScriptedProgram final : public Host {
     queue.requests.finish_up_to(request);
     if (status != 0) queue.qp->had_error = true;
   }
-  /// Polls the completion of a receive, which is `index` in its CQ, while the CQ had `produced`.
+  /// Polls the completion of a receive: number `index` of its CQ, at a time when the CQ had
+  /// `produced` completions.
   void receive(uint32_t qp_number, uint64_t request, uint32_t index, uint32_t produced,
                uint32_t length = 8) {
     Queue& queue = qp(qp_number).receives;
@@ -124,7 +125,7 @@ class ScriptedProgram final : public Host {
   Cq& cq(uint32_t number) { return *sanitizer_.objects().cqs.find(&cqs_[number]); }
   Sanitizer& sanitizer() { return sanitizer_; }
 
-  /// Returns the reports since the last call, "rule: message".
+  /// Returns the reports since the last call, in the form "rule: message".
   std::vector<std::string> reports() { return std::exchange(reports_, {}); }
 
   bool has_other_threads = false;
@@ -143,7 +144,7 @@ class ScriptedProgram final : public Host {
   }
   Place here(std::string_view call) override { return {call}; }
 
-  /// What the buffers of all sends hold.
+  /// The contents of all sends' buffers.
   uint64_t bytes = 0;
 
  private:

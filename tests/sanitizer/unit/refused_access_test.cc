@@ -33,7 +33,7 @@ TEST(RefusedAccess, IsOfTheRegionThatHasTheKey) {
   EXPECT_EQ(words(RefusalReason::kNoAccess),
             std::string(kBeginning) +
                 "the region of R_Key 0x1203 was registered without IBV_ACCESS_REMOTE_WRITE");
-  // 0x10ffd + 8 is 5 bytes behind 0x10000 + 4096.
+  // 0x10ffd + 8 is 5 bytes after the end, 0x10000 + 4096.
   EXPECT_EQ(words(RefusalReason::kBeyond),
             std::string(kBeginning) + "they end 5 bytes behind the region of 4096 bytes");
 }

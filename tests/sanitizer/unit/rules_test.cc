@@ -1,4 +1,5 @@
-// The checks of the rules, one program's calls line by line; silence is asserted, too.
+// Tests the checks of the rules with one program's calls, line by line. Also tests when they must
+// report nothing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -251,7 +252,7 @@ TEST_F(RulesTest, APostAfterAPolledErrorIsFlushed) {
               ElementsAre(HasSubstr("posted-after-error: posted send 2 on QP 1")));
 }
 
-// It may post for the first of several completions before it has looked at the last.
+// A program may post for the first of several completions before it has read the last one.
 TEST_F(RulesTest, APostBeforeTheNextPollMayNotKnowOfTheError) {
   program.post(1, {{.wr_id = 1}, {.wr_id = 2}});
   program.complete(1, 1);
@@ -307,7 +308,7 @@ TEST_F(RulesTest, AnErrorIsOfOneQp) {
   EXPECT_THAT(program.reports(), IsEmpty());
 }
 
-// IBTA vol 1, 10.3.1.6: the send queue of an unreliable QP stops, and the program may move it on.
+// IBTA vol 1, 10.3.1.6: the send queue of an unreliable QP stops, and the program may restart it.
 TEST_F(RulesTest, AUdQpIsNotLostByAnError) {
   program.qp(1).type = abi::QpType::kUd;
   program.post(1, {{.wr_id = 1}});
@@ -341,7 +342,7 @@ TEST_F(RulesTest, AReceiveOfAnSrqThatFailedIsAnErrorOfItsQp) {
 
 // ---- destroy-failed ----
 
-// With the device its objects are gone, whatever their destruction returns then.
+// A removed device's objects are gone too, whatever their destruction returns then.
 TEST_F(RulesTest, ADestructionFailsForAUserOfTheObjectAndNotForADeviceThatIsGone) {
   Sanitizer& sanitizer = program.sanitizer();
   sanitizer.tell(FailedDestruction{sanitizer.objects(), program.cq(1), {}, EIO});
@@ -540,7 +541,7 @@ TEST_F(EventRules, TheFirstRequestNeedsNoPoll) {
 
 // ---- Requests ----
 
-// A function that a class does not override costs nothing.
+// Events whose function a class does not override cost nothing.
 TEST(Checks, AreShownTheEventsThatTheyOverride) {
   struct OfPolls : Check {
     void on(const Poll&) override { ++polls; }

@@ -1,4 +1,4 @@
-// Which rules --sanitize=... selects.
+// Tests which rules --sanitize=... selects.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// --sanitize-suppressions.
+// Tests --sanitize-suppressions.
 #include "emulator/command/sanitizer/suppressions.h"
 
 #include <gtest/gtest.h>

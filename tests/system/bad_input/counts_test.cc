@@ -1,4 +1,4 @@
-// Counts and lengths that are zero, negative or huge, in every verb that takes one.
+// Tests counts and lengths that are zero, negative or huge, in every verb that has one.
 #include <climits>
 
 #include "tests/system/transport_fixture.h"
@@ -68,7 +68,8 @@ TEST_F(Counts, OfCompletionsToPollMayBeZeroOrLess) {
   EXPECT_EQ(poll_for(cq.get(), 2).size(), 2u) << "none of them is lost";
 }
 
-// "length" is 32 bits of an SGE, and their sum may be more than a message can have (2^31 bytes).
+// "length" has 32 bits in an SGE, and the sum may be more than the maximum of a message (2^31
+// bytes).
 TEST_F(Counts, OfBytesBeyondWhatAMessageCanHaveAreALocalLengthError) {
   for (const uint32_t length : {0x8000'0001u, ~0u, 0x7fff'ffffu}) {
     const QpPtr qp = loop();
@@ -121,7 +122,7 @@ TEST_F(Counts, IndicesOfTablesHaveAnEnd) {
   }
 }
 
-// ibv_modify_qp(3)'s fields, each just above what it can have.
+// The fields of ibv_modify_qp(3), each just above its maximum.
 TEST_F(Counts, OfAttributesAreRefusedJustAboveTheirLimits) {
   const QpPtr qp = make_qp({});
   ASSERT_NO_FATAL_FAILURE(bring_to_rtr(qp.get(), qp->qp_num));

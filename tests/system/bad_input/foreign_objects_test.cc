@@ -1,4 +1,4 @@
-// Objects of another context, and handles that belong to another context or to none
+// Tests objects of another context, and handles that belong to another context or to none.
 #include <utility>
 
 #include "tests/system/transport_fixture.h"
@@ -34,7 +34,7 @@ class ForeignObjects : public TransportTest {
     EXPECT_EQ(ibv_create_qp_ex(context.get(), &init), nullptr);
     EXPECT_EQ(errno, ENOENT);
   }
-  /// The status of an RDMA request with these keys, from a QP to another.
+  /// Returns the status of an RDMA request with these keys, from one QP to another.
   ibv_wc_status status_of(ibv_wr_opcode opcode, uint32_t lkey, uint32_t rkey) {
     const QpPtr sender = make_qp({}), receiver = make_qp({});
     bring_up_pair(sender.get(), receiver.get());
@@ -103,7 +103,7 @@ TEST_F(ForeignObjects, AnAddressHandleOfAnotherPdIsNone) {
   }
 }
 
-// The number behind an object, as another context or a mistaken program knows it.
+// The number of an object, as another context or a wrong program may use it.
 TEST_F(ForeignObjects, HandlesOfOthersAndOfNobodyAreInvalid) {
   for (const uint32_t handle : {other_pd->handle, 0u, 4711u, ~0u}) {
     const uint32_t right = std::exchange(pd->handle, handle);

@@ -1,4 +1,4 @@
-// A parent with objects of every kind, and what a child of fork() may do with them.
+// A parent with objects of every kind, and the calls that a child of fork() may make with them.
 #pragma once
 
 #include <fcntl.h>
@@ -66,7 +66,7 @@ class ForkVerbs : public TransportTest {
     EXPECT_EQ(ibv_destroy_cq(ibv_cq_ex_to_cq(cq_ex)), 0);
   }
 
-  /// A message of a QP to itself, whose completions are left in its CQ.
+  /// Sends a message from a QP to itself, and leaves its completions in the CQ.
   void leave_completions(ibv_qp* of, uint64_t wr_id) {
     ASSERT_EQ(post_recv(of, wr_id), 0);
     ASSERT_EQ(post_send(of, wr_id), 0);
@@ -79,7 +79,7 @@ class ForkVerbs : public TransportTest {
     }
   }
 
-  /// All that the parent has still works: completions that were there, work, events.
+  /// Checks that all objects of the parent still work: existing completions, new work, events.
   void expect_unharmed(uint64_t wr_id) {
     ASSERT_EQ(ibv_req_notify_cq(event_cq.get(), 0), 0);
     ASSERT_NO_FATAL_FAILURE(leave_completions(event_qp.get(), wr_id));

@@ -98,7 +98,8 @@ TEST_F(ForkVerbs, OfAContextThatTheChildImportedWork) {
   ASSERT_NO_FATAL_FAILURE(expect_unharmed(8));
 }
 
-// While others register memory, fork() must not leave the child with their lock.
+// Other threads register memory during fork(), which must not leave the child with their lock
+// taken.
 TEST_F(ForkVerbs, OfAChildsOwnContextDoNotHangWhateverOtherThreadsDid) {
   std::atomic<bool> done{false};
   std::vector<std::thread> threads;

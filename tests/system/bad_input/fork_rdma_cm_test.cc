@@ -1,6 +1,6 @@
-// librdmacm in a child of fork(). An event channel is a descriptor, and works in every process that
-// has it, as on Linux. Of the verbs that librdmacm calls those of a device that the parent has
-// opened fail (fork_verbs_test.cc).
+// Tests librdmacm in a child of fork(). An event channel is a descriptor, and works in every
+// process that has it, as on Linux. The verbs that librdmacm calls fail for a device that the
+// parent has opened (fork_verbs_test.cc).
 #include <fcntl.h>
 #include <rdma/rdma_verbs.h>
 

@@ -18,7 +18,7 @@ class Fork : public TransportTest {
     qp = make_qp({});
     ASSERT_NO_FATAL_FAILURE(bring_up(qp.get(), qp->qp_num));
   }
-  /// A message from the QP to itself. False if anything is wrong with it.
+  /// Sends a message from the QP to itself. Returns false if anything is wrong with it.
   bool exchange(uint64_t i) {
     const auto byte = static_cast<uint8_t>(i);
     std::memset(slot(0), byte, 3000);
@@ -62,8 +62,8 @@ TEST_F(Fork, WithRequestsInProgressLosesNone) {
   }
 }
 
-// Memory is not pinned, so that the pages a child shares until one of them writes stay the parent's
-// (ibv_fork_init(3) is about those).
+// Memory is not pinned, so pages that a child shares until one of them writes still belong to the
+// parent (the subject of ibv_fork_init(3)).
 TEST_F(Fork, TheParentsMemoryIsReachedAlthoughTheChildHasACopy) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
@@ -88,7 +88,7 @@ TEST_F(Fork, AChildMayOpenTheDeviceForItself) {
     if (own == nullptr) return false;
     const PdPtr domain(ibv_alloc_pd(own.get()));
     const CqPtr queue(ibv_create_cq(own.get(), 4, nullptr, nullptr, 0));
-    // The keys of its parent are not its own.
+    // The keys of the parent are not the child's.
     return domain != nullptr && queue != nullptr && domain->handle != pd->handle;
   });
   EXPECT_TRUE(exchange(1));
@@ -107,7 +107,8 @@ TEST_F(Fork, WhileOtherThreadsUseVerbs) {
     });
   }
   for (uint64_t i = 0; i < 30; ++i) {
-    // The connection may be another thread's at this moment; a child can use verbs nevertheless.
+    // Another thread may be using the connection at this moment; a child can use verbs
+    // nevertheless.
     expect_child([this] {
       ibv_port_attr port;
       return ibv_query_port(context.get(), 1, &port) == 0;

@@ -44,7 +44,7 @@ TEST_F(ForkVerbs, DeviceMemoryThatAChildAllocatesIsItsOwn) {
   ASSERT_NO_FATAL_FAILURE(expect_unharmed(8));
 }
 
-// A doorbell without the memory to ring it in.
+// This is a doorbell whose memory the child does not have.
 TEST_F(ForkVerbs, IbvReqNotifyCqOfAParentsCqFails) {
   EXPECT_EQ(in_child([this](const Report& report) {
               fails(report, "ibv_req_notify_cq",
@@ -112,7 +112,7 @@ TEST_F(ForkVerbs, FailInTheMiddleOfPostingAndPolling) {
   ASSERT_NO_FATAL_FAILURE(expect_unharmed(8));
 }
 
-// The locks of what is in use by other threads are held for ever in the child.
+// Locks that other threads hold during fork() are locked for ever in the child.
 TEST_F(ForkVerbs, FailAndDoNotHangWhateverOtherThreadsDid) {
   std::atomic<bool> done{false};
   std::vector<std::thread> threads;
@@ -159,7 +159,7 @@ std::vector<std::pair<uint64_t, uint64_t>> shared_with_daemon() {
   return found;
 }
 
-// What the child maps where its parent has queues is the child's.
+// Memory that the child maps at the addresses of its parent's queues belongs to the child.
 TEST_F(ForkVerbs, DoNotTouchWhatAChildHasInThePlaceOfItsParentsQueues) {
   const auto places = shared_with_daemon();
   ASSERT_FALSE(places.empty());

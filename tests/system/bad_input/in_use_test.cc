@@ -1,4 +1,4 @@
-// Objects that others still use, and destruction in every wrong order.
+// Tests objects that are still in use, and destruction in every wrong order.
 #include <atomic>
 #include <thread>
 
@@ -33,7 +33,7 @@ TEST_F(InUse, IsBusyUntilItsLastUserIsGone) {
   EXPECT_EQ(ibv_destroy_srq(srq.get()), EBUSY);
   EXPECT_EQ(ibv_dealloc_pd(domain.get()), EBUSY);
 
-  // After all these refusals everything works.
+  // After all these refusals the objects still work.
   ASSERT_NO_FATAL_FAILURE(bring_up(qp.get(), qp->qp_num));
   MrPtr region(ibv_reg_mr(domain.get(), memory.data(), memory.size(), IBV_ACCESS_LOCAL_WRITE));
   ASSERT_NE(region, nullptr);
@@ -50,10 +50,10 @@ TEST_F(InUse, IsBusyUntilItsLastUserIsGone) {
 
   qp.reset();
   EXPECT_EQ(ibv_dealloc_pd(domain.get()), EBUSY) << "the region's and the SRQ's";
-  // And the destructors expect success, in the right order.
+  // And the destructors check that destruction in the right order succeeds.
 }
 
-// A region may go while requests use it: those fail, as a peer's do.
+// A region may be deregistered while requests use it: they fail, as do a peer's.
 TEST_F(InUse, ARegionThatGoesFailsWhatComesLater) {
   const QpPtr qp = make_qp({}), peer = make_qp({});
   ASSERT_NO_FATAL_FAILURE(bring_up_pair(qp.get(), peer.get()));
@@ -84,7 +84,7 @@ TEST_F(InUse, AQpThatIsDestroyedUnderItsPeerIsSilent) {
   }
 }
 
-// Others are being made and destroyed all the while.
+// Other objects are created and destroyed all the time.
 TEST_F(InUse, ThreadsMakeAndDestroyWhileOthersSend) {
   const QpPtr qp = make_qp({});
   ASSERT_NO_FATAL_FAILURE(bring_up(qp.get(), qp->qp_num));

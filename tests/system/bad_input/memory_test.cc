@@ -40,7 +40,7 @@ class BadMemory : public TransportTest {
     ASSERT_NO_FATAL_FAILURE(bring_up_pair(sender.get(), receiver.get()));
   }
   void TearDown() override {
-    // Whatever happened, the device serves others.
+    // Afterwards the device must still serve others.
     const QpPtr qp = make_qp({});
     ASSERT_NO_FATAL_FAILURE(bring_up(qp.get(), qp->qp_num));
     ASSERT_EQ(post_recv(qp.get(), 71), 0);
@@ -73,8 +73,8 @@ class BadMemory : public TransportTest {
   size_t flushed = 0;  // completions that nobody has polled
 };
 
-/// Memory that a region pins stays the NIC's; with IBV_ACCESS_ON_DEMAND it is what is there when it
-/// is used.
+/// Pinned memory of a region remains accessible for the NIC; with IBV_ACCESS_ON_DEMAND the NIC uses
+/// what is mapped at the time of the access.
 class BadMemoryOnDemand : public BadMemory {
   unsigned further_access() const override { return IBV_ACCESS_ON_DEMAND; }
 };

@@ -1,4 +1,5 @@
-// "a thousand threads on one QP and one CQ": each posts and each polls whatever comes.
+// Tests "a thousand threads on one QP and one CQ": each thread posts, and each polls any
+// completions.
 #include <atomic>
 #include <thread>
 
@@ -94,7 +95,7 @@ TEST_F(ThousandThreads, WriteEachToItsOwnPlace) {
 }
 
 TEST_F(ThousandThreads, SendAndReceive) {
-  // A receive for each message comes first, so that no thread waits for another waiting thread.
+  // A receive for each message is posted first, so that no thread waits for another waiting thread.
   run(2 * kAll, [&](uint64_t number) {
     static thread_local bool received = false;
     ibv_recv_wr recv{};

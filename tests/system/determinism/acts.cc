@@ -1,4 +1,4 @@
-// The acts of random programs that are not about completions alone.
+// The acts of random programs that involve more than completions.
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
@@ -44,7 +44,7 @@ int armed_timer(uint32_t us) {
   return fd;
 }
 
-/// Which of them can be read, by one of three ways.
+/// Returns which of them can be read, by one of three ways.
 std::vector<size_t> wait_for_any(const std::vector<int>& descriptors, uint32_t how) {
   std::vector<size_t> ready;
   if (how % 3 == 0) {
@@ -159,7 +159,7 @@ void Party::pass_flag(const Act& act) {
   }
 }
 
-/// The signal is blocked everywhere, and waited for by the thread that it is for.
+/// The signal is blocked in all threads, and the thread that it is for waits for it.
 void Party::pass_signal(const Act& act) {
   const int number = signal_of(act.to);
   if (act.from == number_) {
@@ -209,7 +209,8 @@ void Party::make_connection(const Act& act) {
   note("QP " + std::to_string(connection.id()->qp->qp_num));
 }
 
-/// Messages of the first thread, a byte of the third, and a timer, in the order in which they come.
+/// Waits for messages of the first thread, a byte of the third, and a timer, in the order in which
+/// they arrive.
 void Party::gather(const Act& act) {
   const Plumbing& plumbing = world_.plumbing[act.number];
   char byte = 'g';

@@ -38,7 +38,7 @@ def perftest(tool, *arguments):
 
 
 def cm_tool(server, client):
-    """Both are given the port in place of PORT."""
+    """Server and client get the port in place of PORT."""
     port = str(free_port())
     fill = [argument.replace("PORT", port) for argument in (*server, "--", *client)]
     return [*CM_PAIR, port, *fill]

@@ -8,7 +8,7 @@
 
 namespace rocemu::determinism {
 
-/// An event channel; each wait is for one event, which must be the one that is expected.
+/// An event channel; each wait is for one event, which must be the expected one.
 class CmChannel {
  public:
   CmChannel();
@@ -17,7 +17,7 @@ class CmChannel {
   CmChannel& operator=(const CmChannel&) = delete;
 
   rdma_event_channel* get() const { return channel_; }
-  /// The id that the event is of: of a connect request the new one.
+  /// Returns the id of the event; for a connect request, the new one.
   rdma_cm_id* expect(rdma_cm_event_type type);
 
  private:
@@ -29,7 +29,7 @@ class Connection {
  public:
   static constexpr uint32_t kReceives = 4;
 
-  /// Makes the QP, and posts receives.
+  /// Creates the QP, and posts receives.
   explicit Connection(rdma_cm_id* id);
   /// Destroys the id.
   ~Connection();
@@ -37,7 +37,7 @@ class Connection {
   Connection& operator=(const Connection&) = delete;
 
   rdma_cm_id* id() const { return id_; }
-  /// Sends a message and waits until it was sent.
+  /// Sends a message and waits for its completion.
   void send();
   /// Waits for a message, and posts the receive again.
   void receive();
@@ -50,7 +50,7 @@ class Connection {
 
 class Listener {
  public:
-  /// At a port that the NIC chooses.
+  /// Listens at a port that the NIC chooses.
   explicit Listener(CmChannel& channel);
   ~Listener();
   Listener(const Listener&) = delete;
@@ -66,9 +66,9 @@ class Listener {
 /// established.
 void accept(Connection& connection);
 
-/// An id whose address and route are resolved.
+/// Returns an id whose address and route are resolved.
 rdma_cm_id* resolve(CmChannel& channel, uint16_t port);
-/// Waits until it is established.
+/// Waits until the connection is established.
 void establish(CmChannel& channel, Connection& connection);
 
 }  // namespace rocemu::determinism

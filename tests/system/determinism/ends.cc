@@ -1,4 +1,4 @@
-// Programs that leave something behind when they end.
+// Programs that leave objects or processes behind when they end.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -65,7 +65,7 @@ void exit_connected(uint32_t count) {
   const Listener listener(channel);
   const uint16_t port = listener.port();
   for (uint32_t i = 0; i < count; ++i) send_all(link.ours, &port, sizeof port);
-  // A client may be gone before the next one comes: any of these events may be next.
+  // A client may end before the next one starts: any of these events may be next.
   for (uint32_t requests = 0, established = 0; requests < count || established < count;) {
     rdma_cm_event* event = nullptr;
     if (rdma_get_cm_event(channel.get(), &event) != 0) fail("rdma_get_cm_event");
@@ -105,8 +105,8 @@ void exit_after_disconnecting(uint32_t) {
   wait_for_children(1);
 }
 
-/// The first thread of each process waits when another ends all: its contexts are closed by
-/// whichever of them is the last to go.
+/// The first thread of each process waits when another thread ends the process: the last of them to
+/// exit closes its contexts.
 void exit_in_a_thread(uint32_t count) {
   for (uint32_t i = 0; i < count; ++i) {
     start_child([i] {

@@ -71,7 +71,7 @@ void connect_and_leave(int socket) {
 
 class Loop {
  public:
-  /// `empties`: descriptors are read until there is nothing, as edge-triggered ones have to be.
+  /// `empties`: descriptors are read until they are empty, which edge-triggered ones require.
   Loop(uint32_t messages, Wait wait, bool empties = false)
       : messages_(messages), wait_(std::move(wait)), empties_(empties) {}
 
@@ -234,7 +234,7 @@ bool Loop::on_timer() {
   return true;
 }
 
-/// A CQ for two completions gets three: an asynchronous event.
+/// A CQ for two completions gets three, which causes an asynchronous event.
 void Loop::overrun(Device& device) {
   Side::Options options;
   options.cqe = 2;
@@ -246,7 +246,7 @@ void Loop::overrun(Device& device) {
   for (uint32_t i = 0; i < too_many; ++i) a->post_send(i);
 }
 
-/// Registers what is new, and forgets what is gone.
+/// Registers new descriptors, and removes closed ones.
 class Epoll {
  public:
   explicit Epoll(uint32_t events) : events_(events), fd_(epoll_create1(0)) {}

@@ -1,4 +1,4 @@
-// A library that takes its time while a program is loaded, as files on a network do.
+// A library that takes a long time while a program is loaded, like files on a network.
 #include <sys/syscall.h>
 #include <unistd.h>
 

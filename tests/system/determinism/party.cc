@@ -43,7 +43,7 @@ void Party::run() {
   tear_down();
 }
 
-/// Links are made by all in the same order.
+/// All threads create their links in the same order.
 void Party::set_up() {
   world_.memory->pids[number_] = getpid();
   world_.memory->tids[number_] = static_cast<pid_t>(syscall(SYS_gettid));
@@ -148,7 +148,7 @@ Party::End& Party::end_of(uint32_t from, uint32_t to) {
 
 // ---- Completions ----
 
-/// What has come, whatever it is of.
+/// Reads all that has arrived, from any source.
 void Party::drain() {
   ibv_wc wc{};
   for (;;) {

@@ -1,4 +1,4 @@
-// One thread of a random program at work.
+// One thread of a running random program.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -17,11 +17,11 @@ class Party {
  public:
   Party(World& world, ProcessState& process, uint32_t number);
 
-  /// All acts that this thread is in, between two points that all threads reach.
+  /// Runs all acts of this thread, between two points that all threads reach.
   void run();
 
  private:
-  /// Its end of a link.
+  /// The thread's end of a link.
   struct End {
     size_t link = 0;
     std::unique_ptr<Side> side;

@@ -1,4 +1,4 @@
-// Threads that poll completion queues, and say when they find what.
+// Threads that poll completion queues, and print when they find which completion.
 #include <array>
 #include <string>
 
@@ -8,8 +8,8 @@
 namespace rocemu::determinism {
 namespace {
 
-/// Polls all in turn until they have `left` completions, and says which had how many in each turn
-/// in which any had.
+/// Polls all CQs in turn until they have had `left` completions, and prints for each turn with
+/// completions how many each CQ had.
 void poll_in_turn(const std::string& name, std::array<Side*, 2> sides, uint32_t left) {
   std::string history = name + ":";
   while (left > 0) {
@@ -64,7 +64,7 @@ void poll_two_cqs_of_processes(uint32_t messages) {
     }
     connect_over(a, first.theirs);
     connect_over(b, second.theirs);
-    // The sends' completions come between those of the receives: so these are polled one by one.
+    // The sends' completions are between those of the receives, so they are polled one by one.
     uint32_t sent = 0;
     std::string history = "child:";
     for (uint32_t left = 4 * messages; left > 0;) {

@@ -1,12 +1,12 @@
-// The programs, by name. Each does nothing that is up to chance but for what the scheduler, the
-// clock and the NIC decide, and each succeeds whatever they decide.
+// The programs, by name. The behavior of each depends only on the decisions of the scheduler, the
+// clock and the NIC, and each succeeds for all such decisions.
 #pragma once
 
 #include <cstdint>
 
 namespace rocemu::determinism {
 
-// Processes and threads that open devices at once (opening.cc); `count` of them.
+// Processes and threads that open devices at the same time (opening.cc); `count` of them.
 void open_after_fork(uint32_t count);
 void open_after_exec(uint32_t count);
 void open_one(uint32_t number);  // what the former executes
@@ -16,7 +16,7 @@ void pairs_after_fork(uint32_t count);
 void execute_in_a_thread(uint32_t count);
 void fork_and_exec(uint32_t count);
 
-// Programs that leave something behind when they end (ends.cc).
+// Programs that leave objects or processes behind when they end (ends.cc).
 void exit_with_messages_under_way(uint32_t count);
 void exit_with_a_receiver_not_ready(uint32_t);
 void exit_connected(uint32_t count);
@@ -39,7 +39,7 @@ void select_loop(uint32_t messages);
 // Processes with a stream of data between them (stream.cc).
 void stream_over_tcp(uint32_t kilobytes);
 
-// Threads that work side by side (threads.cc).
+// Threads that work at the same time (threads.cc).
 void create_in_threads(uint32_t count);
 void connect_in_threads(uint32_t count);
 void conditions(uint32_t count);

@@ -1,4 +1,4 @@
-// random_program SEED [--print] [--without ACT,ACT...]: the program of that seed, run or described.
+// random_program SEED [--print] [--without ACT,ACT...]: runs or prints the program of that seed.
 #include <signal.h>
 
 #include <cstdio>

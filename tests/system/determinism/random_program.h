@@ -1,8 +1,8 @@
 // A random program of several processes and threads, made from a seed.
 //
 // It is a list of acts. Each thread does its part of each act in the order of the list, and waits
-// only for the other parts of the same act. So every program comes to its end whatever the order in
-// which threads run, and so does each from which acts are left out.
+// only for the other parts of the same act. So every program ends for any order of its threads,
+// also if acts are left out of it.
 #pragma once
 
 #include <cstdint>
@@ -68,7 +68,7 @@ struct Thread {
   std::string device;
 };
 
-/// Messages from one thread to another one, or what one reads and writes of the other.
+/// Messages from one thread to another one, or one thread's RDMA accesses to the other's memory.
 struct Link {
   uint32_t from = 0, to = 0;
 };
@@ -83,7 +83,7 @@ struct RandomProgram {
   std::string describe() const;
 };
 
-/// Without these acts.
+/// The program without these acts.
 RandomProgram make_program(uint64_t seed, const std::set<uint32_t>& without);
 
 }  // namespace rocemu::determinism

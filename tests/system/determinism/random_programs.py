@@ -22,7 +22,7 @@ def command(seed, without):
 
 
 def check(seed, without=frozenset(), clock=("--lockstep",), runs=2):
-    """Returns the errors in words; empty if there are none."""
+    """Returns the errors as text; empty if there are none."""
     case = Case(f"seed {seed}", "Random", command(seed, without), captured=False)
     with temporary_directory() as directory:
         first = None
@@ -44,8 +44,8 @@ def acts_of(seed):
 
 
 def shrink(seed):
-    """Leaves acts out, ever fewer at once, as long as it still goes wrong; those left out, and why the rest
-    is wrong."""
+    """Removes acts, fewer and fewer at a time, while the error remains. Returns the removed acts, and the error of the
+    rest."""
     without, why = set(), ""
     left = acts_of(seed)
     size = len(left) // 2
@@ -71,7 +71,7 @@ def report(seed, why):
 
 
 def failures(begin, end, at_once, clock=("--lockstep",), runs=2):
-    """Yields (seed, why) of those that go wrong."""
+    """Yields (seed, error) for the programs that fail."""
     with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
         seeds = range(begin, end)
         for seed, why in zip(seeds, pool.map(lambda one: check(one, frozenset(), clock, runs),

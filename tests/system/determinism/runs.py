@@ -1,5 +1,5 @@
-"""Runs a case in lockstep many times, half of the runs beside a load, and compares all that they leave:
-exit status, outputs, recording, capture."""
+"""Runs a case in lockstep many times, half of the runs beside a load, and compares all their results: exit status,
+outputs, recording, capture."""
 import contextlib
 import dataclasses
 import os
@@ -15,9 +15,10 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from rocemu import ROCEMU, TIMEOUT, descendants, has_virtual_cycles, kill, temporary_directory  # noqa: E402
 
-# Load processes. Unless many runs are asked for, other tests run beside, some of them on the real clock.
+# The number of load processes. Unless many runs are requested, other tests run at the same time, some of them on the
+# real clock.
 LOAD = "4" if "ROCEMU_DETERMINISM_RUNS" in os.environ else "2"
-# Seconds that `rocemu run` gives a run: some go through thousands of connections.
+# The time limit of a run in seconds: some make thousands of connections.
 PATIENCE = "200" if "ROCEMU_DETERMINISM_RUNS" in os.environ else "60"
 PID = re.compile(rb'("pid":|\bpid |\bthread )\d+(, \d+)*')  # of recordings and reports; the system chooses
 
@@ -65,7 +66,7 @@ class Run:
 
 
 def observe(directory, environment, over):
-    """Asks the NIC again and again, from outside, until the run is over."""
+    """Sends requests to the NIC again and again, from outside, until the run has ended."""
     while not over.is_set():
         if not any((directory / "rocemu").glob("run-*")):
             over.wait(0.001)
@@ -75,7 +76,7 @@ def observe(directory, environment, over):
 
 
 def run_once(case, directory, clock=("--lockstep",)):
-    """Leaves nothing in the directory."""
+    """Leaves no files in the directory."""
     directory = pathlib.Path(directory)
     recording, capture = directory / "recording", directory / "capture.pcap"
     # The place where an observer finds the NIC. It is not below the directory, whose name is too long for sockets.
@@ -140,7 +141,7 @@ def difference(first, other):
 
 
 def repeat(case, count, loaded=None):
-    """Yields `count` runs; of these half, or with `loaded` all or none, are beside a load."""
+    """Yields `count` runs. Half of them, or with `loaded` all or none, run beside a load."""
     with temporary_directory() as directory:
         for number in range(count):
             beside = number >= (count + 1) // 2 if loaded is None else loaded

@@ -59,12 +59,13 @@ class Side {
 
   void post_recv(uint64_t wr_id);
   void post_send(uint64_t wr_id, ibv_wr_opcode opcode = IBV_WR_SEND);
-  /// The last byte of what is sent, and of what comes: where a WRITE of the peer is seen last.
+  /// The last byte of the data to send, and of the received data: where a WRITE of the peer becomes
+  /// visible last.
   uint8_t& last_byte_to_send() { return buffer_[size_ - 1]; }
   const volatile uint8_t& last_byte_that_comes() const { return buffer_.back(); }
-  /// One completion, if there is one; ends the program if it is no success.
+  /// Polls one completion, if there is one. Ends the program if it is not successful.
   bool poll(ibv_wc& wc);
-  /// Polls until it has that number of completions.
+  /// Polls until there have been that number of completions.
   void poll_for(int completions);
 
  private:
@@ -79,13 +80,13 @@ class Side {
 };
 
 void connect(Side& a, Side& b);
-/// With a queue pair of the process at the socket's other end.
+/// Connects to a queue pair of the process at the socket's other end.
 void connect_over(Side& side, int socket);
 
 void send_all(int fd, const void* data, size_t size);
 void receive_all(int fd, void* data, size_t size);
 
-/// A child that does `work` and then exits with 0; it ends with its parent at the latest.
+/// Starts a child that does `work` and then exits with 0; it ends with its parent at the latest.
 pid_t start_child(const std::function<void()>& work);
 /// Ends the program if one of its children failed.
 void wait_for_children(size_t count);

@@ -61,8 +61,8 @@ void pass_turns(uint32_t count, Relax relax) {
 
 using Cq = std::unique_ptr<ibv_cq, decltype([](ibv_cq* cq) { ibv_destroy_cq(cq); })>;
 
-/// Two processes, each of which waits for the bytes that the other brings into its memory. What
-/// completes with them is polled at the end.
+/// Two processes, each of which waits for the bytes that the other writes into its memory. The
+/// completions are polled at the end.
 void spin_on_memory(uint32_t messages, ibv_wr_opcode opcode) {
   SocketPair link;
   const auto work = [&](int socket, bool begins) {
@@ -142,7 +142,7 @@ void spin_for_ever(uint32_t count) {
   for (std::thread& thread : threads) thread.join();
 }
 
-/// Linux ends the other threads of a process that executes a program, also those that are traced.
+/// Linux ends the other threads of a process that executes a program, including traced ones.
 void execute_beside_a_spinner(uint32_t count) {
   for (uint32_t i = 0; i < count; ++i) {
     start_child([i] {

@@ -96,7 +96,7 @@ def reason_in(text):
                          r"\nrun \d+[^:]*: (.*)\nrun \d+[^:]*: (.*)$", text, re.M)
     warnings = re.findall(r"^(?:of run .*?: )?rocemud?: (?:warning: )?(.*)$", text, re.M)
     warnings = [re.sub(r" \(tid \d+\)| of pid \d+|/tmp/rocemu-\w{6}/", "", warning) for warning in warnings
-                if "is not as run" not in warning and "were the same" not in warning]
+                if " differs from run " not in warning and "were identical" not in warning]
     parts = said[:1]
     parts += [f"{what}: `{first.strip()}`, `{other.strip()}`" for what, first, other in differs[:1]]
     parts += sorted(set(warnings))[:2]
@@ -110,8 +110,8 @@ def check(program, runs, directory):
          str(runs), *program.options, "--", "sh", "-c", script],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
         cwd=directory, check=False, errors="replace")
-    if "were the same" not in result.stderr:
-        only_names = "rocemu diff takes both for the same" in result.stderr
+    if "were identical" not in result.stderr:
+        only_names = "rocemu diff treats both as equal" in result.stderr
         verdict = "but for PSNs, addresses or names" if only_names else "no"
         return program, verdict, reason_in(result.stderr)
     if result.returncode != 0:
@@ -146,7 +146,7 @@ def page(results, runs):
     return f"""# Stock programs in lockstep
 
 What `rocemu run --lockstep --check-determinism {runs}` says of {len(results)} programs of Debian 12:
-exit status, outputs, events and frames of {runs} runs, half of them beside a load, compared to the byte.
+exit status, outputs, events and frames of {runs} runs, half of them under load, compared to the byte.
 `tests/system/determinism/stock_table.py --update-docs` writes this page. [lockstep.md](lockstep.md)
 says what lockstep does not cover.
 

@@ -1,4 +1,4 @@
-// A process that writes more than the buffers of a connection hold, and one that reads.
+// A process that writes more than the buffers of a connection can hold, and one that reads it.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -50,7 +50,7 @@ void write_all(int fd, size_t bytes) {
 
 }  // namespace
 
-/// What each read(2) returns depends on how much the buffers took before the writer had to wait.
+/// The result of each read(2) depends on how much the buffers took before the writer had to wait.
 void stream_over_tcp(uint32_t kilobytes) {
   const Stream stream = connect_over_loopback();
   if (fork() == 0) {

@@ -17,8 +17,8 @@ RUNS = int(os.environ.get("ROCEMU_DETERMINISM_RUNS", "0"))
 SCENARIOS = sorted(path.stem for path in (HERE.parent.parent / "scenarios").glob("*.yaml"))
 
 
-# Sends again for the two minutes that perftest gives itself: with the messages of the others that
-# would be nine million frames.
+# Sends repeatedly for the two minutes of perftest's own limit: with the messages of the others that would be nine
+# million frames.
 FEW_MESSAGES = {("ib_send_bw_e", "rnr-exceeded"): perftest("ib_send_bw", "-e", "-n", "5", "-s", "64")}
 
 
@@ -33,7 +33,7 @@ def cases():
 
 
 class Library(unittest.TestCase):
-    """Programs may fail: that is what most scenarios are for."""
+    """Programs may fail, since most scenarios make them fail."""
 
     def check(self, case):
         first = None

@@ -1,7 +1,6 @@
-"""Programs of all kinds have in lockstep the same run each time, to the byte, however busy the machine is.
+"""Programs of all kinds have in lockstep the same run each time, byte for byte, however busy the machine is.
 
-ROCEMU_DETERMINISM_RUNS=50 asks for more runs of each; half of them are beside a load.
-"""
+ROCEMU_DETERMINISM_RUNS=50 runs each more often; half of the runs are beside a load."""
 import os
 import pathlib
 import sys

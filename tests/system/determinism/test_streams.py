@@ -1,5 +1,5 @@
-"""What reads of a full TCP stream find in lockstep is the same each time, as long as the machine has little else to do: the
-kernel delivers the loopback interface's packets later then (docs/reference/lockstep.md)."""
+"""Reads of a full TCP stream have in lockstep the same results each time, if the machine has little other work:
+otherwise the kernel delivers the loopback interface's packets later (docs/reference/lockstep.md)."""
 import os
 import pathlib
 import sys

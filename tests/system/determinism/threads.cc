@@ -1,4 +1,4 @@
-// Threads that create objects, connect, and wait for each other, side by side.
+// Threads that create objects, connect, and wait for each other at the same time.
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
@@ -159,8 +159,8 @@ void poll_under_a_lock(uint32_t count) {
   uint32_t posted = 0, sent = 0, received = 0;
   std::string order = "posted by:";
   std::thread poller([&] {
-    // It leaves the mutex for a moment only, and looks twice at what is empty with it, never
-    // without.
+    // It releases the mutex only for a moment, and polls empty CQs twice with it and never without
+    // it.
     for (;;) {
       const std::lock_guard lock(mutex);
       ibv_wc wc{};
@@ -183,8 +183,8 @@ void poll_under_a_lock(uint32_t count) {
 }
 
 // Each thread takes the lock as soon as the other one releases it, polls one CQ and then the other,
-// and finds nothing until the sender has slept. That they hold the lock alternately does not count
-// as progress: time advances.
+// and finds nothing until the sender has slept. Taking the lock in turn does not count as progress,
+// so time advances.
 void several_poll_under_a_lock(uint32_t count) {
   Device device;
   Side a(device), b(device);
@@ -225,7 +225,7 @@ void count_signal(int) {
 }  // namespace
 
 void signals(uint32_t messages) {
-  // One signal is waited for, the other one interrupts whatever there is.
+  // A thread waits for one of the signals; the other one interrupts any call.
   sigset_t waited;
   sigemptyset(&waited);
   sigaddset(&waited, SIGUSR1);

@@ -18,7 +18,7 @@ namespace rocemu::determinism {
 inline constexpr uint32_t kMostThreadsOfAll = 16;
 inline constexpr uint32_t kMostActsOfAll = 32;
 
-/// In memory that all processes map.
+/// The memory that all processes map.
 struct SharedMemory {
   struct OfAct {
     sem_t semaphore;

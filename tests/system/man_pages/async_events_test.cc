@@ -12,7 +12,7 @@ namespace {
 
 class AsyncEvents : public VerbsTest {
  protected:
-  /// IBV_EVENT_CQ_ERR for `cq`, which has room for one.
+  /// Causes IBV_EVENT_CQ_ERR for `cq`, which has room for one completion.
   void overrun_small_cq() {
     cq = create_cq(1);
     qp = create_qp(cq.get(), cq.get());
@@ -76,7 +76,7 @@ TEST_F(AsyncEvents, DestroyingAnObjectWaitsForAcknowledgement) {
 }
 
 // "this avoids an application retrieving an affiliated event after the corresponding object has
-// already been destroyed": an unread one goes with its object.
+// already been destroyed": an unread event is removed with its object.
 TEST_F(AsyncEvents, AnUnreadEventGoesWithItsObject) {
   ASSERT_NO_FATAL_FAILURE(overrun_small_cq());
   settle();

@@ -34,7 +34,7 @@ TEST_F(CompChannel, CreationReturnsNullOnFailure) {
   ibv_comp_channel* refused = ibv_create_comp_channel(context.get());
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
   EXPECT_EQ(refused, nullptr);
-  // And the context lives on.
+  // The context can still be used.
   EXPECT_NE(create_channel(), nullptr);
 }
 
@@ -80,8 +80,8 @@ TEST_F(CompChannel, ItsFdWorksWithONonblock) {
   EXPECT_EQ(take_event(channel.get()), cq.get());
 }
 
-// ... but to it nothing can be written: as on Linux, none of the files that events are read from
-// ever reports POLLOUT, whatever comes and is read.
+// ... but nothing can be written to it: as on Linux, none of the files with events ever reports
+// POLLOUT, whatever arrives and is read.
 TEST_F(CompChannel, ItsFdAndTheAsyncFdNeverReportPollout) {
   const auto writable = [](int fd) {
     pollfd entry{fd, POLLOUT, 0};

@@ -14,7 +14,7 @@ class CqEvents : public ConnectedTest {
     deliver_message(wr_id);
   }
 
-  /// The CQ goes once nothing completes there any more.
+  /// The CQ can be destroyed when nothing completes there any more.
   void destroy_cq_in(std::thread& thread, std::atomic<bool>& destroyed) {
     receiver.reset();
     thread = std::thread([this, &destroyed] {
@@ -83,8 +83,8 @@ TEST_F(CqEvents, SeveralEventsAreAcknowledgedInOneCall) {
   cq.reset();  // does not wait
 }
 
-// "this guarantees a one-to-one correspondence between acks and successful gets": an event that
-// was never got needs no acknowledgement, and is not delivered once its CQ is gone.
+// "this guarantees a one-to-one correspondence between acks and successful gets": an event that was
+// never read needs no acknowledgement, and is not delivered after its CQ was destroyed.
 TEST_F(CqEvents, AnUnreadEventGoesWithItsCq) {
   cause_event();
   receiver.reset();
@@ -92,7 +92,7 @@ TEST_F(CqEvents, AnUnreadEventGoesWithItsCq) {
   EXPECT_FALSE(event_pending(channel.get()));
 }
 
-// The events of other CQs on the channel stay, in order.
+// The events of other CQs on the channel remain, in order.
 TEST_F(CqEvents, DestroyingACqLeavesTheEventsOfOthers) {
   constexpr int kOthers = 5;
   std::vector<CqPtr> cqs;
@@ -134,7 +134,8 @@ TEST_F(CqEvents, ThousandsOfUnreadEventsAreKept) {
 // The EXAMPLES section: two threads in the arm, poll, wait pattern lose no wake-up.
 TEST_F(CqEvents, TheManPagesExampleLosesNoWakeUp) {
   constexpr uint64_t kMessages = 5000;
-  // "Request notification before any completion can be created": those there already give no event.
+  // "Request notification before any completion can be created": existing completions cause no
+  // event.
   ASSERT_EQ(ibv_req_notify_cq(cq.get(), 0), 0);
   std::thread consumer([&] {
     uint64_t received = 0;

@@ -30,7 +30,7 @@ class CreateCqEx : public VerbsTest {
     return attr;
   }
 
-  /// 0, or why it cannot be created.
+  /// Returns 0, or the error of the creation.
   int create_error(ibv_cq_init_attr_ex attr) {
     errno = 0;
     const CqExPtr cq(ibv_create_cq_ex(context.get(), &attr));
@@ -70,7 +70,7 @@ TEST_F(CreateCqEx, FailsForACompletionVectorThatIsNone) {
   EXPECT_EQ(create_error(attr), EINVAL);
 }
 
-// "The wc_flags that should be returned": those that a RoCE device has.
+// "The wc_flags that should be returned": those that are possible for a RoCE device.
 TEST_F(CreateCqEx, OffersTheFieldsThatADeviceLikeThisHas) {
   EXPECT_EQ(create_error(attributes(IBV_WC_STANDARD_FLAGS | kClocks)), 0);
   for (const uint64_t flag :
@@ -84,19 +84,19 @@ TEST_F(CreateCqEx, RefusesWhatItDoesNotKnow) {
   ibv_cq_init_attr_ex attr = attributes();
   attr.comp_mask = 1u << 2;
   EXPECT_EQ(create_error(attr), EOPNOTSUPP);
-  // Completions are never written over, nor lost: IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN is refused.
+  // Completions are never overwritten or lost: IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN is refused.
   attr = attributes();
   attr.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS;
   attr.flags = IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
   EXPECT_EQ(create_error(attr), EOPNOTSUPP);
   attr.flags = 1u << 7;
   EXPECT_EQ(create_error(attr), EOPNOTSUPP);
-  // "compatibility mask": what it does not name is not looked at.
+  // "compatibility mask": members that it does not name are ignored.
   attr.comp_mask = 0;
   EXPECT_EQ(create_error(attr), 0);
 }
 
-// "Parent domain to be used by this CQ": not a mere protection domain.
+// "Parent domain to be used by this CQ": a plain protection domain is refused.
 TEST_F(CreateCqEx, TakesAParentDomainAndNothingElse) {
   ibv_cq_init_attr_ex attr = attributes();
   attr.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD;
@@ -180,7 +180,7 @@ TEST_F(PollCqEx, GoesThroughTheCompletionsInBatches) {
   EXPECT_EQ(start_poll(), ENOENT);
 }
 
-// Batches make room: more completions than the CQ holds go through it.
+// Batches free entries: more completions than the CQ holds pass through it.
 TEST_F(PollCqEx, MakesRoomForMore) {
   ibv_cq_init_attr_ex attr = attributes();
   attr.cqe = 2;
@@ -259,7 +259,7 @@ TEST_F(PollCqEx, TellsWhenItWasOnTheDevicesClockAndOnTheWallClock) {
   EXPECT_LE(raw_before, first);
   EXPECT_LT(first, second);
   EXPECT_LE(second, raw_after);
-  // The clocks cannot be read at the same moment, but nearly.
+  // The clocks cannot be read at exactly the same time.
   constexpr uint64_t kSlack = 50'000'000;
   EXPECT_LE(wall_before, first_wall + kSlack);
   EXPECT_LE(first_wall, wall_after + kSlack);
@@ -295,7 +295,7 @@ TEST_F(PollCqEx, WorksWithoutLocks) {
   ibv_end_poll(cq.get());
 }
 
-// It is a CQ: with ibv_poll_cq(3), with ibv_req_notify_cq(3), and with events.
+// An extended CQ is a CQ: it works with ibv_poll_cq(3), ibv_req_notify_cq(3), and events.
 TEST_F(PollCqEx, IsACqToAllOtherVerbs) {
   const ChannelPtr channel = create_channel();
   ibv_cq_init_attr_ex attr = attributes();
@@ -311,7 +311,8 @@ TEST_F(PollCqEx, IsACqToAllOtherVerbs) {
   cq.reset();
 }
 
-// As with ibv_poll_cq(3): what completed before a QP was destroyed or reset is not found after.
+// As with ibv_poll_cq(3): completions from before a QP was destroyed or reset are not found
+// afterwards.
 TEST_F(PollCqEx, DoesNotFindTheCompletionsOfAQpThatIsGone) {
   ASSERT_NO_FATAL_FAILURE(connect_to(attributes()));
   ASSERT_NO_FATAL_FAILURE(deliver(1));

@@ -1,5 +1,5 @@
-// ibv_create_qp(3) and ibv_create_qp_ex(3): what can be made, with which limits, and what is
-// refused how.
+// Tests ibv_create_qp(3) and ibv_create_qp_ex(3): which QPs can be created, with which limits, and
+// with which errors others are refused.
 #include "tests/system/transport_fixture.h"
 
 namespace rocemu::system_test {
@@ -81,7 +81,7 @@ TEST_F(CreateQp, TheLimitsAreTheDevices) {
   expect_limit(max_sge, [](ibv_qp_cap& cap) -> uint32_t& { return cap.max_recv_sge; });
 }
 
-// "IBV_QPT_RAW_PACKET or IBV_QPT_DRIVER" are not of an RDMA NIC without Ethernet queues.
+// "IBV_QPT_RAW_PACKET or IBV_QPT_DRIVER" do not exist on an RDMA NIC without Ethernet queues.
 TEST_F(CreateQp, RefusesWhatTheDeviceHasNot) {
   expect_refused(wish(IBV_QPT_RAW_PACKET), EOPNOTSUPP);
   expect_refused(wish(IBV_QPT_DRIVER), EOPNOTSUPP);
@@ -100,7 +100,7 @@ TEST_F(CreateQp, RefusesWhatTheDeviceHasNot) {
   }
 }
 
-// "create_flags" may be given, and be none.
+// "create_flags" may be passed without any flag.
 TEST_F(CreateQp, TakesNoFlagsAtAll) {
   ibv_qp_init_attr_ex init = wish();
   init.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;

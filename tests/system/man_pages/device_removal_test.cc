@@ -1,6 +1,6 @@
-// A device that is pulled out while a program waits for its completions: ibv_get_cq_event(3) and
-// ibv_create_comp_channel(3), and what Linux's uverbs does to a completion channel whose device is
-// gone: reading it fails with EIO, and poll(2) says POLLERR, from then on.
+// Tests the removal of a device while a program waits for its completions: ibv_get_cq_event(3) and
+// ibv_create_comp_channel(3), and the effect of Linux's uverbs on a completion channel whose device
+// was removed: from then on read(2) fails with EIO, and poll(2) returns POLLERR.
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -22,7 +22,7 @@
 namespace rocemu::system_test {
 namespace {
 
-/// Talks to the control socket (docs/control.md) of the NIC that the test runs on.
+/// Sends a request to the control socket (docs/control.md) of the test's NIC.
 void remove_device(const std::string& name) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -54,7 +54,7 @@ int poll_events(int fd, short events) {
   return poll(&entry, 1, 0) >= 0 ? entry.revents : -1;
 }
 
-/// The first IPv4 address that the device has.
+/// Returns the first IPv4 address of the device.
 sockaddr_in ip_address(ibv_context* context) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -69,7 +69,7 @@ sockaddr_in ip_address(ibv_context* context) {
   return address;
 }
 
-/// Returns when the thread sleeps in the kernel.
+/// Waits until the thread sleeps in the kernel.
 void await_sleep(pid_t thread) {
   const std::string path = "/proc/self/task/" + std::to_string(thread) + "/stat";
   for (;;) {
@@ -85,13 +85,14 @@ void await_sleep(pid_t thread) {
 class DeviceRemoval : public ConnectedTest {
  protected:
   static void SetUpTestSuite() {
-    // Destroying what is gone succeeds (ibv_open_device(3)), so that nothing is left over.
+    // With this variable, destroying a removed device's objects succeeds (ibv_open_device(3)), so
+    // that none are left.
     setenv("RDMAV_ALLOW_DISASSOC_DESTROY", "1", 1);
   }
 
   void remove() { remove_device(ibv_get_device_name(context->device)); }
 
-  /// Threads that wait for an event, asleep when this returns.
+  /// A thread that waits for an event. It is asleep after the constructor.
   struct Waiter {
     std::thread thread;
     int error = -1;
@@ -169,7 +170,7 @@ TEST_F(DeviceRemoval, ANonblockingChannelFailsWithEioToo) {
   EXPECT_EQ(get_event(channel.get()), EIO);
 }
 
-// As on Linux: what was not read of the device's completion events is freed with its CQs.
+// As on Linux: unread completion events of the device are freed with its CQs.
 TEST_F(DeviceRemoval, EventsThatNobodyHadReadAreGone) {
   ASSERT_EQ(ibv_req_notify_cq(cq.get(), 0), 0);
   deliver_message(1);
@@ -205,7 +206,7 @@ TEST_F(DeviceRemoval, TheChannelsOfOtherDevicesGoOn) {
   EXPECT_NE(another, nullptr);
 }
 
-/// Destroying fails as by default, until this object goes.
+/// While this object exists, destruction fails as it does by default.
 class FailingDestruction {
  public:
   FailingDestruction() { unsetenv("RDMAV_ALLOW_DISASSOC_DESTROY"); }
@@ -214,7 +215,7 @@ class FailingDestruction {
   ~FailingDestruction() { setenv("RDMAV_ALLOW_DISASSOC_DESTROY", "1", 1); }
 };
 
-// As on Linux, where the command does not get to the object, whatever uses that.
+// As on Linux, where the command does not reach the object, whether or not the object is in use.
 TEST_F(DeviceRemoval, DestroyingFailsWithEioWhetherOrNotTheObjectIsInUse) {
   ibv_pd* const used_pd = ibv_alloc_pd(context.get());
   ibv_pd* const unused_pd = ibv_alloc_pd(context.get());
@@ -328,10 +329,10 @@ TEST_F(DeviceRemoval, AChildThatWaitsFailsTogetherWithItsParent) {
   close(ready[1]);
 }
 
-// What is replaced in a program is the read of a channel, and it is to stay a read: a signal does
-// not end it if its handler was installed with SA_RESTART, and ends it with EINTR if not ...
+// The library replaces a channel's read in a program, and this must behave like a read: a signal
+// does not end it if its handler was installed with SA_RESTART, and ends it with EINTR if not ...
 TEST_F(DeviceRemoval, SignalsInterruptAGetAsTheyInterruptARead) {
-  // As a sanitizer has it.
+  // A signal as a sanitizer raises it.
   struct sigaction fault {
   }, fault_before{};
   fault.sa_handler = [](int) { _exit(1); };

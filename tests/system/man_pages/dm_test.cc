@@ -155,7 +155,7 @@ TEST_F(DeviceMemory, CannotBeFreedWhileItIsRegistered) {
   dm_mr.reset();
 }
 
-// Device memory stays where it is; its rights may change.
+// Device memory does not move; its access rights may change.
 TEST_F(DeviceMemory, CannotBeMovedByReregistration) {
   const DmPtr dm = alloc(100);
   const MrPtr dm_mr(ibv_reg_dm_mr(pd.get(), dm.get(), 0, 100, kAccess));
@@ -166,7 +166,7 @@ TEST_F(DeviceMemory, CannotBeMovedByReregistration) {
             0);
 }
 
-// ibv_import_dm(3): it is in this process' memory only.
+// ibv_import_dm(3): the memory exists only in this process.
 TEST_F(DeviceMemory, CannotBeImported) {
   const DmPtr dm = alloc(100);
   EXPECT_EQ(ibv_import_dm(context.get(), dm->handle), nullptr);

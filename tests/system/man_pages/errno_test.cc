@@ -36,7 +36,7 @@ class Errno : public TransportTest {
   static void tell(const char* name, int error) {
     if (error != 0) std::cout << "refused: " << name << ' ' << error << '\n';
   }
-  /// A verb whose result is an error number.
+  /// For a verb whose result is an error number.
   static void expect(const char* name, int error, const std::function<int()>& verb) {
     errno = kUntouched;
     const int result = verb();
@@ -45,7 +45,7 @@ class Errno : public TransportTest {
     EXPECT_EQ(result, error) << name;
     EXPECT_EQ(after, error == 0 ? kUntouched : error) << name;
   }
-  /// One whose result is an object.
+  /// For a verb whose result is an object.
   template <class Verb>
   static void expect_null(const char* name, int error, const Verb& verb) {
     errno = kUntouched;
@@ -249,7 +249,7 @@ TEST_F(Errno, StaysAsItWasWhenAVerbSucceeds) {
   EXPECT_EQ(poll_for(cq.get(), 2).size(), 2u);
 }
 
-/// While it exists an object has a handle that nothing has.
+/// While this object exists, another object has a handle that nothing has.
 class WrongNumber {
  public:
   explicit WrongNumber(uint32_t& number) : number_(number), right_(number) { number = 0xfffff0; }
@@ -348,7 +348,7 @@ TEST_F(Errno, IsEnoentForAHandleThatNothingHas) {
   expect("ibv_free_dm", 0, [&] { return ibv_free_dm(dm); });
 }
 
-// However the provider passes the time: threads that spin make it sleep in the kernel.
+// In all ways in which the provider waits: threads that spin make it sleep in the kernel.
 TEST_F(Errno, StaysAsItWasWhileACqIsPolledThatIsEmpty) {
   std::atomic<bool> stopping{false};
   std::vector<std::thread> spinners;

@@ -107,7 +107,7 @@ TEST_F(Import, OfAPdThatIsNotThereFails) {
   const ContextPtr imported = import_from(context.get());
   EXPECT_EQ(ibv_import_pd(imported.get(), 12345), nullptr);
   EXPECT_EQ(errno, ENOENT);
-  // The object also does not exist in a context that shares nothing.
+  // The object does not exist in a context that shares nothing with this one.
   const ContextPtr stranger = open_device();
   EXPECT_EQ(ibv_import_pd(stranger.get(), pd->handle), nullptr);
 }
@@ -129,7 +129,8 @@ TEST_F(Import, UnimportingAPdLeavesItAndDeallocatingEndsIt) {
   ibv_unimport_pd(other);
 }
 
-// It cannot fail, and rdma-core's own tests do it before they destroy what they made with the PD.
+// Unimport cannot fail, and rdma-core's own tests call it before they destroy the objects that they
+// created with the PD.
 TEST_F(Import, WhatWasMadeWithAPdOutlivesItsImport) {
   const ContextPtr imported = import_from(context.get());
   ibv_pd* shared = ibv_import_pd(imported.get(), pd->handle);
@@ -161,7 +162,8 @@ TEST_F(Import, OfAnMrHasItsKeys) {
   EXPECT_EQ(errno, ENOENT);
 }
 
-// "The first one will go to the kernel to destroy the object": so does ibv_dereg_mr of an import.
+// "The first one will go to the kernel to destroy the object": so does ibv_dereg_mr of an imported
+// region.
 TEST_F(Import, DeregisteringAnImportedMrEndsIt) {
   const ContextPtr imported = import_from(context.get());
   const ImportedPd shared(ibv_import_pd(imported.get(), pd->handle));
@@ -213,8 +215,8 @@ int receive_with_fd(int socket, Shared* shared) {
   return fd;
 }
 
-/// The other process: imports the PD and the MR and lets its own QP of that PD receive into memory
-/// of the first process. The number of the step that failed, or 0.
+/// The other process: it imports the PD and the MR, and its own QP of that PD receives into memory
+/// of the first process. Returns the number of the step that failed, or 0.
 int run_importer(int socket) {
   Shared shared{};
   const int fd = receive_with_fd(socket, &shared);
@@ -292,7 +294,7 @@ TEST(ImportInAnotherProcess, ReceivesIntoTheMemoryOfTheFirst) {
   }
   close(sockets[1]);
 
-  /// The fixture's helpers, without running a test of it.
+  /// Gives access to the fixture's helpers without running a test of it.
   struct Fixture : VerbsTest {
     void TestBody() override {}
     void run(int socket) {
@@ -313,7 +315,8 @@ TEST(ImportInAnotherProcess, ReceivesIntoTheMemoryOfTheFirst) {
       ASSERT_EQ(post_send(sender.get(), 1, IBV_SEND_SIGNALED, 8), 0);
       EXPECT_EQ(poll_for(cq.get(), 1).at(0).status, IBV_WC_SUCCESS);
       EXPECT_STREQ(reinterpret_cast<const char*>(slot(3)), "shared!");
-      // "All users of the context must collaborate": the PD is in use until the other has ended.
+      // "All users of the context must collaborate": the PD is in use until the other process has
+      // ended.
       ASSERT_EQ(read(socket, &peer, sizeof peer), 0);
     }
   };

@@ -25,7 +25,7 @@ class Keys : public ConnectedTest {
   }
 };
 
-// docs/reference/vendor-errors.md, 22. tests/clients/test_two_runs.py reads what is logged of it.
+// docs/reference/vendor-errors.md, 22. tests/clients/test_two_runs.py reads the log of it.
 TEST_F(Keys, AnLKeyWhereAnRKeyBelongsIsNamed) {
   ASSERT_NE(mr->lkey, mr->rkey);
   const ibv_wc wc = write_with(mr->lkey);
@@ -33,8 +33,8 @@ TEST_F(Keys, AnLKeyWhereAnRKeyBelongsIsNamed) {
   EXPECT_EQ(wc.vendor_err, 22u);
 }
 
-// ibv_alloc_null_mr(3): "the MR is not exposed as an rkey". No other key of it would have been
-// right.
+// ibv_alloc_null_mr(3): "the MR is not exposed as an rkey". So no other key of it would have been
+// valid.
 TEST_F(Keys, TheLKeyOfARegionWithoutAnRKeyDoesNotGiveVendorError22) {
   const MrPtr null(ibv_alloc_null_mr(pd.get()));
   ASSERT_NE(null, nullptr);

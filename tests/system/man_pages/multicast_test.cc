@@ -4,7 +4,7 @@
 namespace rocemu::system_test {
 namespace {
 
-/// 239.1.2.N, as RoCE v2 over IPv4 writes it.
+/// The GID of 239.1.2.N, as RoCE v2 over IPv4 writes it.
 ibv_gid group(uint8_t n) {
   ibv_gid gid{};
   const uint8_t mapped[] = {0xff, 0xff, 239, 1, 2, n};
@@ -95,8 +95,8 @@ TEST_F(Multicast, IsForUdQpsOnly) {
   }
 }
 
-// "returns ... the value of errno on failure": an address that is no group's, a group not attached
-// to.
+// "returns ... the value of errno on failure": an address of no group, or a group that the QP is
+// not attached to.
 TEST_F(Multicast, FailsForWhatIsNoGroup) {
   EXPECT_EQ(ibv_attach_mcast(members[0].get(), &own_gid, 0), EINVAL);
   EXPECT_EQ(ibv_detach_mcast(members[0].get(), &gid, 0), EINVAL);

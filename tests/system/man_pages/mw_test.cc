@@ -131,7 +131,7 @@ TEST_F(MwTest, AZeroBasedWindowBeginsAtZero) {
   EXPECT_STREQ(reinterpret_cast<char*>(slot(1) + 8), "offset");
 }
 
-// "This key will be changed during bind operations": the old one is good for nothing.
+// "This key will be changed during bind operations": the old one is not valid any more.
 TEST_F(MwTest, ARebindEndsTheOldKey) {
   const MwPtr mw = alloc(IBV_MW_TYPE_1);
   ASSERT_EQ(bind1(mw.get(), part(1, 64)), IBV_WC_SUCCESS);
@@ -247,7 +247,7 @@ TEST_F(MwTest, ASendBehindABindFindsItDone) {
 // take the low 8 bits of ibv_send_wr::bind_mw.rkey whatever the others are, and set ibv_mw::rkey
 // when the bind is posted.
 
-/// The key that a window has after a bind with `rkey`.
+/// Returns the key that a window has after a bind with `rkey`.
 uint32_t key_after(uint32_t before, uint32_t rkey) {
   return (before & 0xffffff00) | (rkey & 0xff);
 }
@@ -303,7 +303,7 @@ TEST_F(MwTest, ABuilderGivesTheNewKeyWhenItsSessionCompletes) {
   EXPECT_EQ(next_status(peer_cq.get()), IBV_WC_SUCCESS);
 }
 
-// Each bind of a type 2 window after an invalidate: as many times as there are tags, and more.
+// Binds a type 2 window after each invalidate, more times than there are tags.
 TEST_F(MwTest, AWindowIsBoundAndInvalidatedAgainAndAgain) {
   const MwPtr mw = alloc(IBV_MW_TYPE_2);
   for (int i = 0; i < 300; ++i) {
@@ -368,15 +368,15 @@ TEST_F(MwTest, ABindThatWasNotPostedLeavesTheKey) {
   EXPECT_EQ(next_status(), IBV_WC_SUCCESS);
 }
 
-/// From any state back to RTS, connected as it was.
+/// From any state back to RTS, with the same connection.
 void reset(ibv_qp* qp) {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RESET;
   ASSERT_EQ(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
 }
 
-// What ibv_mw::rkey says after a bind that failed is the key of no bind; the next one works with it
-// as with any other, since only its low 8 bits count.
+// After a failed bind, the key in ibv_mw::rkey belongs to no bind; the next bind works with it as
+// with any other, since only its low 8 bits count.
 TEST_F(MwTest, AWindowCanBeBoundAfterABindThatFailedOrWasFlushed) {
   const MwPtr mw = alloc(IBV_MW_TYPE_2);
   EXPECT_EQ(bind2(mw.get(), ibv_inc_rkey(mw->rkey), part(1, sizeof(memory) + (1u << 30))),
@@ -389,8 +389,8 @@ TEST_F(MwTest, AWindowCanBeBoundAfterABindThatFailedOrWasFlushed) {
   EXPECT_EQ(local_inv(mw->rkey), IBV_WC_SUCCESS);
 }
 
-// A type 2 window that is bound must be invalidated first (IBTA vol 1, o10-37.2.30). Until then the
-// key of the successful bind is valid, whatever later binds returned.
+// A bound type 2 window must be invalidated first (IBTA vol 1, o10-37.2.30). Until then the key of
+// the successful bind is valid, whatever later binds return.
 TEST_F(MwTest, ABoundWindowKeepsItsKeyWhenAnotherBindFails) {
   QpPtr other = make_qp({}), other_peer = make_qp({.cq = peer_cq.get()});
   ASSERT_NO_FATAL_FAILURE(bring_up_pair(other.get(), other_peer.get()));

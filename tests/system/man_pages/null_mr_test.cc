@@ -49,7 +49,7 @@ TEST_F(NullMr, HasTheMaximumLengthAndOnlyAnLkey) {
   EXPECT_EQ(null->rkey, 0u);
 }
 
-// "always returns 0 on read": in the midst of other memory, too.
+// "always returns 0 on read": also between other memory.
 TEST_F(NullMr, ReadsAsZeros) {
   ASSERT_EQ(receive({sge(1, 100)}), 0);
   ASSERT_EQ(send({sge(0, 10), null_sge(20), sge(0, 10)}), 0);

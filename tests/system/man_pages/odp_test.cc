@@ -10,7 +10,7 @@ namespace {
 
 constexpr unsigned kOnDemand = IBV_ACCESS_ON_DEMAND | IBV_ACCESS_LOCAL_WRITE;
 
-/// Pages that were not accessed yet
+/// Pages that were not accessed yet.
 class Pages {
  public:
   explicit Pages(size_t size) : size_(size), data_(map_pages(size)) {}
@@ -18,7 +18,7 @@ class Pages {
   Pages(const Pages&) = delete;
   Pages& operator=(const Pages&) = delete;
 
-  /// They are gone from there on.
+  /// Unmaps the pages from there on.
   void unmap_from(size_t offset) {
     if (offset < size_) munmap(data_ + offset, size_ - offset);
     size_ = offset;
@@ -85,7 +85,7 @@ TEST_F(OnDemand, TheDeviceOffersIt) {
   EXPECT_EQ(attr.odp_caps.per_transport_caps.ud_odp_caps & (kFlush | kAtomicWrite), 0u);
 }
 
-// "Create an on-demand paging MR": pages come when they are used.
+// "Create an on-demand paging MR": pages are provided when they are accessed.
 TEST_F(OnDemand, PagesNeedNotBeThereWhenTheyAreRegistered) {
   const Pages from(4 * 4096), to(4 * 4096);
   const MrPtr from_mr = register_on_demand(from), to_mr = register_on_demand(to);
@@ -97,7 +97,7 @@ TEST_F(OnDemand, PagesNeedNotBeThereWhenTheyAreRegistered) {
   EXPECT_EQ(to.data()[5000], 42);
 }
 
-// And may be replaced by others afterwards.
+// Afterwards the pages may be replaced by others.
 TEST_F(OnDemand, FollowsTheMapping) {
   const Pages from(4096);
   const MrPtr from_mr = register_on_demand(from);
@@ -138,7 +138,7 @@ TEST_F(OnDemand, ImplicitHugePagesAreRefused) {
   EXPECT_EQ(errno, EINVAL);
 }
 
-// What is not there when it is used is a protection error.
+// An access to memory that does not exist is a protection error.
 TEST_F(OnDemand, MemoryThatIsGoneIsAProtectionError) {
   Pages from(4096);
   const MrPtr from_mr = register_on_demand(from);

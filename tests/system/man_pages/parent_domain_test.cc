@@ -12,7 +12,7 @@ using CqExPtr = std::unique_ptr<ibv_cq_ex, decltype([](ibv_cq_ex* cq) {
                                   EXPECT_EQ(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
                                 })>;
 
-/// Custom memory, and how it was asked for.
+/// Custom memory, and the calls that requested it.
 struct Allocator {
   static void* alloc(ibv_pd* pd, void* context, size_t size, size_t alignment, uint64_t type) {
     auto* self = static_cast<Allocator*>(context);
@@ -102,8 +102,8 @@ class ParentDomain : public VerbsTest {
   Allocator allocator;
 };
 
-// "A parent domain is completely interchangeable with the struct ibv_pd used to create it": the
-// regions of the one are for the QPs of the other.
+// "A parent domain is completely interchangeable with the struct ibv_pd used to create it": QPs of
+// one can use regions of the other.
 TEST_F(ParentDomain, IsInterchangeableWithItsProtectionDomain) {
   const PdPtr parent = make(attributes());
   const CqPtr cq = create_cq(), other_cq = create_cq();
@@ -154,7 +154,8 @@ TEST_F(ParentDomain, CannotBeDeallocatedBeforeItsResources) {
   qp.reset();
 }
 
-// A region that moves to a parent domain, or away from it, is its resource, or no longer.
+// A region that moves to a parent domain becomes its resource; one that moves away is no longer its
+// resource.
 TEST_F(ParentDomain, ReregistrationMovesAResource) {
   const PdPtr parent = make(attributes());
   const MrPtr region(ibv_reg_mr(pd.get(), slot(0), kSlot, IBV_ACCESS_LOCAL_WRITE));
@@ -240,7 +241,7 @@ TEST_F(ParentDomain, FailsIfTheAllocatorDoes) {
   EXPECT_NE(make_cq_of(parent), nullptr);
 }
 
-// What cannot be created gives its memory back.
+// If the creation of an object fails, its memory is freed.
 TEST_F(ParentDomain, FreesTheMemoryOfAFailure) {
   const PdPtr parent = make_with_allocator();
   ibv_cq_init_attr_ex attr{};

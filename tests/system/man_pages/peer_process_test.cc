@@ -93,7 +93,7 @@ class OneOfTwo : public VerbsTest {
   }
 };
 
-/// Sends what it is ordered to. Its answer is how far its wall clock is ahead of device time.
+/// Sends the ordered messages. Its answer is how far its wall clock is ahead of device time.
 class Peer : public OneOfTwo {
  public:
   void run(int socket) {
@@ -159,7 +159,7 @@ class PeerProcess : public OneOfTwo {
     return lead;
   }
 
-  /// The events that there are, taken and acknowledged.
+  /// Takes and acknowledges all present events, and returns their number.
   int count_events() {
     int count = 0;
     for (; event_pending(channel.get()); ++count) take_event(channel.get());
@@ -175,8 +175,8 @@ class PeerProcess : public OneOfTwo {
   int socket_ = -1;
 };
 
-// IBTA vol 1, 11.4.2.2, and "Only one completion event will be generated for each call": calls
-// before a completion are one request, whichever kinds they are of.
+// IBTA vol 1, 11.4.2.2, and "Only one completion event will be generated for each call": all calls
+// before a completion are one request, of whatever kinds.
 TEST_F(PeerProcess, TwoRequestsBeforeACompletionGiveOneEvent) {
   for (int round = 0; round < 400; ++round) {
     const bool first = (round & 1) != 0, second = (round & 2) != 0;
@@ -201,7 +201,8 @@ TEST_F(PeerProcess, RequestsOfSeveralThreadsBeforeACompletionGiveOneEvent) {
   }
 }
 
-// A wider request stands, and a narrower one after it changes nothing; together they are one.
+// A wider request remains in force, and a later narrower one changes nothing; together they are
+// one.
 TEST_F(PeerProcess, AnUnsolicitedMessageAnswersTheWiderOfTwoRequests) {
   for (int round = 0; round < 100; ++round) {
     request(round % 2 == 0);
@@ -227,7 +228,7 @@ TEST_F(PeerProcess, ARequestAfterTheCompletionWaitsForTheNext) {
   }
 }
 
-// Requests while messages come: none is lost, and there are no more events than requests.
+// Requests while messages arrive: none is lost, and there are no more events than requests.
 TEST_F(PeerProcess, NoWakeupIsLostWhileMessagesStream) {
   constexpr uint32_t kAtOnce = 30;
   for (int round = 0; round < 60; ++round) {
@@ -251,7 +252,7 @@ TEST_F(PeerProcess, NoWakeupIsLostWhileMessagesStream) {
     }
     await_answer();
     ASSERT_LE(events + count_events(), requests);
-    // A request that stands is answered, so that the next round begins without one.
+    // A pending request is answered, so that the next round begins without one.
     ASSERT_NO_FATAL_FAILURE(order(1, IBV_SEND_SOLICITED));
     ASSERT_EQ(poll_for(cq.get(), 1).size(), 1u);
     await_answer();
@@ -260,7 +261,7 @@ TEST_F(PeerProcess, NoWakeupIsLostWhileMessagesStream) {
 }
 
 // ibv_modify_cq(3): "cq_count: number of completions per CQ event; cq_period: in micro seconds".
-// With fewer completions the event waits for that long, even if the message was faster than the
+// With fewer completions the event waits for that time, even if the message arrived before the
 // request.
 TEST_F(PeerProcess, AModeratedEventDoesNotComeBeforeItsTime) {
   constexpr std::chrono::microseconds kPeriod{3000};
@@ -316,7 +317,7 @@ TEST_F(PeerProcess, WallClockTimesNeverGoBackAndAreTheSameEverywhere) {
   }
 }
 
-// ibv_query_rt_values_ex(3): the "HW raw clock" and completion timestamps are one clock, whatever
+// ibv_query_rt_values_ex(3): the "HW raw clock" and completion timestamps are one clock, whichever
 // thread of the device completes, and however long it had slept.
 TEST_F(PeerProcess, ACompletionsTimestampIsBetweenTheClockBeforeAndAfterIt) {
   const auto raw_clock = [&] {

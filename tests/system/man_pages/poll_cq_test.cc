@@ -99,7 +99,8 @@ TEST_F(PollCq, AnUnsuccessfulCompletionTellsWrIdStatusQpNumAndVendorError) {
 
 class OverrunCq : public VerbsTest {
  protected:
-  /// A CQ for `capacity` that gets one completion more: receives flushed by the error state.
+  /// Overruns a CQ for `capacity` completions by one: with receives that are flushed in the error
+  /// state.
   void overrun(int capacity) {
     cq = create_cq(capacity);
     qp = create_qp(cq.get(), cq.get());
@@ -130,7 +131,7 @@ TEST_F(OverrunCq, MakesPollCqFail) {
   EXPECT_LT(ibv_poll_cq(cq.get(), 1, &wc), 0);
 }
 
-// IBTA vol 1, 10.2.6 and 11.6.3.1: the QPs that complete there are lost with it.
+// IBTA vol 1, 10.2.6 and 11.6.3.1: the QPs that complete there fail with it.
 TEST_F(OverrunCq, TakesTheQpsOfTheCqWithIt) {
   CqPtr small = create_cq(2);
   CqPtr large = create_cq();
@@ -153,9 +154,9 @@ TEST_F(OverrunCq, TakesTheQpsOfTheCqWithIt) {
   EXPECT_EQ(attr.qp_state, IBV_QPS_ERR);
 }
 
-// IBTA vol 1, 9.9.3, class G: among messages that are posted together, those that were received are
-// acknowledged. The message whose completion did not fit is not acknowledged, and there are no
-// answers any more.
+// IBTA vol 1, 9.9.3, class G: among messages that are posted together, the received ones are
+// acknowledged. The message whose completion did not fit is not acknowledged, and nothing is
+// answered any more.
 TEST_F(OverrunCq, LeavesTheMessageUnacknowledged) {
   CqPtr small = create_cq(2);
   CqPtr large = create_cq();
@@ -186,8 +187,8 @@ TEST_F(OverrunCq, LeavesTheMessageUnacknowledged) {
   }
 }
 
-// "The user should consume work completions at a rate that prevents CQ overrun": one that is
-// emptied in time holds any number.
+// "The user should consume work completions at a rate that prevents CQ overrun": a CQ that is
+// emptied in time can take any number.
 TEST_F(PollCq, ACqThatIsEmptiedDoesNotOverrun) {
   CqPtr small = create_cq(1);
   CqPtr large = create_cq();
@@ -203,8 +204,8 @@ TEST_F(PollCq, ACqThatIsEmptiedDoesNotOverrun) {
   EXPECT_FALSE(readable(context->async_fd));
 }
 
-// The same with more receives posted than the CQ has room for: what was polled makes room at once,
-// whatever the device has seen of it.
+// The same with more posted receives than the CQ has room for: polled completions free entries
+// immediately, even if the device has not noticed it yet.
 TEST_F(PollCq, ACqSmallerThanItsReceiveQueueDoesNotOverrunIfEmptied) {
   CqPtr small = create_cq(1);
   CqPtr large = create_cq();

@@ -26,8 +26,8 @@ const std::set<ibv_wr_opcode> kAllOpcodes = {IBV_WR_RDMA_WRITE,
 
 const std::set<ibv_wr_opcode> kUdOpcodes = {IBV_WR_SEND, IBV_WR_SEND_WITH_IMM};
 
-/// Without SEND_WITH_INV, which the page has but the wire has not: IBTA vol 1, table "OpCode
-/// field".
+/// Without SEND_WITH_INV, which is in the page but does not exist on the wire: IBTA vol 1, table
+/// "OpCode field".
 const std::set<ibv_wr_opcode> kUcOpcodes = {IBV_WR_SEND,       IBV_WR_SEND_WITH_IMM,
                                             IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM,
                                             IBV_WR_LOCAL_INV,  IBV_WR_BIND_MW};
@@ -43,7 +43,7 @@ const std::set<ibv_wr_opcode> kXrcSendOpcodes = {IBV_WR_SEND,
                                                  IBV_WR_ATOMIC_CMP_AND_SWP,
                                                  IBV_WR_ATOMIC_FETCH_AND_ADD};
 
-/// And ATOMIC WRITE, which the page does not know yet.
+/// And ATOMIC WRITE, which is not in the page yet.
 std::set<ibv_wr_opcode> rc_opcodes() {
   std::set<ibv_wr_opcode> opcodes = kXrcSendOpcodes;
   opcodes.insert(IBV_WR_ATOMIC_WRITE);
@@ -53,8 +53,8 @@ std::set<ibv_wr_opcode> rc_opcodes() {
 class PostSendTable : public TransportTest {
  protected:
   /// Brings a QP that is its own peer to RTS and posts each opcode to it: "Each QP Transport
-  /// Service Type supports a specific set of opcodes". In the error state, so that nothing is
-  /// executed.
+  /// Service Type supports a specific set of opcodes". The QP is in the error state, so that
+  /// nothing is executed.
   void expect_opcodes(const QpWish& wish, const std::set<ibv_wr_opcode>& known) {
     QpPtr qp = make_qp(wish);
     ASSERT_NE(qp, nullptr);
@@ -134,7 +134,7 @@ class PostSendRc : public TransportTest {
   QpPtr qp, peer;
 };
 
-// Each opcode, executed: what it does, and what its completions say.
+// Executes each opcode, and checks its effect and its completions.
 TEST_F(PostSendRc, SendWithImm) {
   ASSERT_EQ(post_recv(peer.get(), 7), 0);
   ibv_send_wr wr = request(IBV_WR_SEND_WITH_IMM, 1);
@@ -182,7 +182,7 @@ TEST_F(PostSendRc, RdmaWriteWithImmAndABadKeyFailsTheReceive) {
   EXPECT_EQ(received.at(1).status, IBV_WC_WR_FLUSH_ERR);
 }
 
-// As on NICs: where the answer goes is looked at when it comes.
+// As on NICs: the memory for the response is checked when it arrives.
 TEST_F(PostSendRc, AnAtomicWhoseAnswerHasNoPlaceIsCarriedOut) {
   word(3) = 40;
   ibv_send_wr wr = request(IBV_WR_ATOMIC_FETCH_AND_ADD, 1, 0, 8);

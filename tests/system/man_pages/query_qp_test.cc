@@ -64,7 +64,7 @@ TEST_F(QueryQp, ReturnsTheStateThatAQpCameToByItself) {
   EXPECT_EQ(query(sender.get()).sq_psn, kFirstPsn + 1);
 }
 
-// IBTA vol 1, 10.3.1.1: a QP in RESET is as it was created.
+// IBTA vol 1, 10.3.1.1: a QP in RESET is like a new one.
 TEST_F(QueryQp, ReturnsNoPsnsOfAQpThatWasReset) {
   ASSERT_NO_FATAL_FAILURE(send(1));
   ibv_qp_attr attr{};

@@ -19,7 +19,7 @@ TEST_F(ReqNotifyCq, ANewCompletionAddsAnEventToTheCqsChannel) {
   EXPECT_EQ(poll_for(cq.get(), 1).at(0).wr_id, 1u);
 }
 
-// The same: without a request there is none.
+// The reverse: without a request there is no event.
 TEST_F(ReqNotifyCq, WithoutARequestACompletionCausesNoEvent) {
   deliver_message(1);
   EXPECT_FALSE(event_pending(channel.get()));

@@ -108,9 +108,9 @@ TEST_F(ReregMr, InputErrorsLeaveTheOldRegionValid) {
   EXPECT_EQ(write(target->rkey, 2), IBV_WC_SUCCESS);
 }
 
-// "IBV_REREG_MR_ERR_CMD - MR shouldn't be used, command error." (Here it stays what it was.) "Even
-// on a failure, the user still needs to call ibv_dereg_mr on this MR": which the end of `target`
-// does.
+// "IBV_REREG_MR_ERR_CMD - MR shouldn't be used, command error." (Here it is unchanged.) "Even on a
+// failure, the user still needs to call ibv_dereg_mr on this MR": the destructor of `target` does
+// so.
 TEST_F(ReregMr, WhatTheDeviceRefusesIsACommandError) {
   const auto rereg = [&](int flags, ibv_pd* new_pd, void* address, size_t length, int access) {
     return ibv_rereg_mr(target.get(), flags, new_pd, address, length, access);

@@ -38,7 +38,7 @@ TEST_F(ResizeCq, KeepsTheCompletionsThatWereNotPolled) {
   EXPECT_EQ(poll_all(), (std::vector<uint64_t>{1, 2, 3, 4, 5, 6, 7}));
 }
 
-// The purpose of resizing: the CQ does not overrun although it would have.
+// The purpose of resizing: the CQ does not overrun, although it would without it.
 TEST_F(ResizeCq, MakesRoomForCompletions) {
   CqPtr small = create_cq(2);
   QpPtr qp = create_qp(small.get(), small.get());
@@ -69,7 +69,7 @@ TEST_F(ResizeCq, ToASizeThatCannotBeFails) {
   EXPECT_EQ(ibv_resize_cq(cq.get(), device.max_cqe + 1), EINVAL);
 }
 
-// An event that was asked for comes, whichever way round.
+// A requested event arrives, in either order of request and resize.
 TEST_F(ResizeCq, KeepsWhatTheCqWasArmedFor) {
   ASSERT_EQ(ibv_req_notify_cq(cq.get(), 0), 0);
   ASSERT_EQ(ibv_resize_cq(cq.get(), 200), 0);
@@ -81,7 +81,7 @@ TEST_F(ResizeCq, KeepsWhatTheCqWasArmedFor) {
   EXPECT_EQ(take_event(channel.get()), cq.get());
 }
 
-// Another thread polls meanwhile: each completion is found once, in order.
+// Another thread polls in the meantime: each completion is found once, in order.
 TEST_F(ResizeCq, LosesNothingWhileOthersPollAndMessagesCome) {
   constexpr uint64_t kMessages = 500;
   std::vector<ibv_wc> found;
@@ -94,7 +94,7 @@ TEST_F(ResizeCq, LosesNothingWhileOthersPollAndMessagesCome) {
     }
   });
   for (uint64_t i = 0; i < kMessages; ++i) {
-    // A slot of the receive queue is free once its completion was polled.
+    // A slot of the receive queue is free when its completion was polled.
     while (i - polled >= kQueueDepth / 2) std::this_thread::yield();
     deliver_message(i);
     if (i % 10 == 0) {
@@ -121,7 +121,7 @@ TEST_F(ResizeCq, ModerationCollectsCompletionsForAnEvent) {
   EXPECT_EQ(take_event(channel.get()), cq.get());
 }
 
-// "cq_period: in micro seconds": after that the event comes for fewer.
+// "cq_period: in micro seconds": after that time, fewer completions cause the event too.
 TEST_F(ResizeCq, ModerationEndsWithItsPeriod) {
   ibv_modify_cq_attr attr{};
   attr.attr_mask = IBV_CQ_ATTR_MODERATE;

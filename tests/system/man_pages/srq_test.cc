@@ -21,7 +21,7 @@ class SrqTest : public TransportTest {
     return made;
   }
 
-  /// Two receivers that share `srq`, each with its sender.
+  /// Connects two receivers that share `srq`, each with its sender.
   void connect_two_receivers() {
     srq = make_srq();
     for (int i = 0; i < 2; ++i) {
@@ -36,7 +36,7 @@ class SrqTest : public TransportTest {
     recv_cq = create_cq(64);
   }
 
-  /// A message that has arrived when this returns.
+  /// Sends a message, and waits until it has arrived.
   void deliver(int from = 0) {
     ASSERT_EQ(post_send(senders[from].get(), 1), 0);
     ASSERT_EQ(next_status(), IBV_WC_SUCCESS);
@@ -74,7 +74,8 @@ TEST_F(SrqTest, CreateTellsWhatWasCreatedAndQueryAgrees) {
   EXPECT_EQ(attr.srq_limit, 0u) << "\"irrelevant for ibv_create_srq\"";
 }
 
-// "returns ... NULL if the request fails": at the device's limits it does not, above it does.
+// "returns ... NULL if the request fails": it succeeds at the device's limits, and fails above
+// them.
 TEST_F(SrqTest, TheLimitsAreTheDevices) {
   ibv_device_attr device{};
   ASSERT_EQ(ibv_query_device(context.get(), &device), 0);
@@ -115,7 +116,7 @@ TEST_F(SrqTest, ItsProtectionDomainStays) {
   srq.reset();
 }
 
-// "posts the linked list of work requests": the messages of several QPs take them in their order.
+// "posts the linked list of work requests": the messages of several QPs use them in their order.
 TEST_F(SrqTest, ReceivesGoToWhicheverQpGetsAMessage) {
   ASSERT_NO_FATAL_FAILURE(connect_two_receivers());
   ibv_sge places[3] = {sge(1, kSlot), sge(2, kSlot), sge(3, kSlot)};
@@ -171,8 +172,8 @@ TEST_F(SrqTest, IsFullUntilCompletionsAreRetrieved) {
   EXPECT_EQ(post_srq(srq.get(), 99), ENOMEM);
 }
 
-// The WRs of an SRQ do not belong to the QP, so they outlive it. Completions that can no longer be
-// polled free their slots, too.
+// The WRs of an SRQ do not belong to the QP, so they remain when the QP is destroyed. Completions
+// that can no longer be polled free their slots, too.
 TEST_F(SrqTest, GoesOnWhenAQpIsDestroyed) {
   ASSERT_NO_FATAL_FAILURE(connect_two_receivers());
   const uint32_t depth = query().max_wr;
@@ -250,7 +251,8 @@ TEST_F(SrqTest, ModifyChangesAllOrNothing) {
             EINVAL);
   EXPECT_EQ(modify({.max_wr = 0, .max_sge = 0, .srq_limit = 1}, IBV_SRQ_LIMIT | 1 << 7), EINVAL);
   EXPECT_EQ(query().srq_limit, 2u);
-  // "Not all devices support resizing SRQs. To check ... the IBV_DEVICE_SRQ_RESIZE bit": not this.
+  // "Not all devices support resizing SRQs. To check ... the IBV_DEVICE_SRQ_RESIZE bit": this
+  // device does not.
   ibv_device_attr device{};
   ASSERT_EQ(ibv_query_device(context.get(), &device), 0);
   EXPECT_EQ(device.device_cap_flags & IBV_DEVICE_SRQ_RESIZE, 0u);
@@ -340,7 +342,7 @@ TEST_F(SrqTest, HasNoOperationsOfTagMatching) {
   EXPECT_EQ(ibv_post_srq_ops(srq.get(), &wr, &bad), EOPNOTSUPP);
 }
 
-// All of libibverbs may be called by several threads.
+// Several threads may call any function of libibverbs.
 TEST_F(SrqTest, ThreadsPostWhileAnotherPolls) {
   constexpr uint32_t kMessages = 400;
   ASSERT_NO_FATAL_FAILURE(connect_two_receivers());

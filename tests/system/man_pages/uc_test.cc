@@ -47,8 +47,8 @@ TEST_F(UcTest, WritesArriveWithAndWithoutImmediate) {
   EXPECT_EQ(std::memcmp(slot(0), slot(3), 3000), 0);
 }
 
-// IBTA vol 1, 9.8.2: no acknowledgement. The sender's completion says that the message is on its
-// way, whatever becomes of it.
+// IBTA vol 1, 9.8.2: no acknowledgement. The sender's completion means that the message was sent,
+// even if it does not arrive.
 TEST_F(UcTest, WithoutAReceiveAMessageIsDropped) {
   ASSERT_EQ(post_send(qp.get(), 1), 0);
   EXPECT_EQ(next_status(), IBV_WC_SUCCESS);

@@ -1,5 +1,5 @@
-// The unreliable datagram: ibv_create_ah(3), ibv_create_ah_from_wc(3), and what ibv_post_recv(3)
-// and ibv_poll_cq(3) say of it.
+// Tests the unreliable datagram: ibv_create_ah(3), ibv_create_ah_from_wc(3), and the sentences of
+// ibv_post_recv(3) and ibv_poll_cq(3) about it.
 #include <arpa/inet.h>
 
 #include "tests/system/transport_fixture.h"
@@ -166,8 +166,8 @@ TEST_F(UdTest, AMessageIsOnePacket) {
   EXPECT_EQ(next_status(), IBV_WC_LOC_LEN_ERR);
 }
 
-// IBTA vol 1, 10.3.1.6: an error of the send queue of a UD QP takes it to SQE, from where
-// ibv_modify_qp(3) brings it back to RTS; meanwhile it receives.
+// IBTA vol 1, 10.3.1.6: an error of the send queue of a UD QP changes its state to SQE, from which
+// ibv_modify_qp(3) brings it back to RTS; in the meantime it receives.
 TEST_F(UdTest, ASendErrorStopsTheSendQueueOnly) {
   ASSERT_EQ(post(qp.get(), datagram(IBV_WR_SEND, mtu() + 1)), 0);
   EXPECT_EQ(next_status(), IBV_WC_LOC_LEN_ERR);
@@ -195,7 +195,8 @@ TEST_F(UdTest, QueryTellsTheQkey) {
   EXPECT_EQ(init.qp_type, IBV_QPT_UD);
 }
 
-// ibv_modify_qp(3): "rate_limit: Rate limit in kbps for packet pacing", which the device has not.
+// ibv_modify_qp(3): "rate_limit: Rate limit in kbps for packet pacing", which the device does not
+// have.
 TEST_F(UdTest, ThereIsNoPacketPacing) {
   ibv_qp_attr attr{};
   attr.rate_limit = 1000;

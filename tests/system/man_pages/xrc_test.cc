@@ -74,7 +74,7 @@ TEST_F(XrcdTest, WantsAFileThatIsOpenAndAllItsArguments) {
   EXPECT_EQ(errno, EINVAL);
 }
 
-/// A domain with an SRQ and a target QP in it, and an initiator connected to that.
+/// A domain with an SRQ and a target QP, and an initiator that is connected to it.
 class XrcTest : public TransportTest {
  protected:
   void SetUp() override {
@@ -173,7 +173,7 @@ TEST_F(XrcTest, RdmaNeedsNoReceive) {
   }
 }
 
-// An SRQ that is not of the target's domain is none at all for it.
+// For the target, an SRQ of another domain does not exist.
 TEST_F(XrcTest, AMessageForAnUnknownSrqIsRefused) {
   ibv_send_wr wr = request(IBV_WR_SEND, 1);
   wr.qp_type.xrc.remote_srqn = 0xfffffe;
@@ -204,7 +204,7 @@ TEST_F(XrcTest, ADomainInUseIsNotClosed) {
   srq.reset();
 }
 
-// The CQ of an XRC SRQ is in use.
+// The CQ of an XRC SRQ is in use and cannot be destroyed.
 TEST_F(XrcTest, TheCqOfAnSrqStays) {
   EXPECT_EQ(ibv_destroy_cq(recv_cq.get()), EBUSY);
   initiator.reset();
@@ -254,8 +254,8 @@ TEST_F(XrcTest, AnOpenedQpKeepsItAlive) {
   EXPECT_EQ(open_qp(number, xrcd.get()), nullptr);
 }
 
-// ibv_get_async_event(3): the element is "the QP", which of a shared one is each reference to it;
-// none comes for a reference that was given back.
+// ibv_get_async_event(3): the element is "the QP"; for a shared QP, each reference to it gets the
+// event. A reference that was closed gets none.
 TEST_F(XrcTest, EventsGoToEveryReferenceThatIsLeft) {
   QpPtr passive = make_qp({.type = IBV_QPT_XRC_RECV, .xrcd = xrcd.get()});
   QpPtr gone = open_qp(passive->qp_num, xrcd.get());
@@ -293,7 +293,7 @@ TEST_F(XrcTest, OpenFailsForAnotherNumberDomainOrType) {
   EXPECT_EQ(errno, EINVAL);
 }
 
-// Another process, as it were: its own context, which knows the domain by its file.
+// The second context stands for another process: it knows the domain only by its file.
 TEST_F(XrcTest, AnotherContextReceivesThroughTheSameTarget) {
   const FilePtr file(std::tmpfile(), &std::fclose);
   const XrcdPtr mine = open_xrcd(context.get(), fileno(file.get()), O_CREAT);

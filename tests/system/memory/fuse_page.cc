@@ -40,10 +40,11 @@ class FuseServer {
       say(Word::kFailed, -1);
       _exit(1);
     }
-    // Opening asks us: it takes another process.
+    // Opening the file sends a request to this process, so another process must open it.
     if (const pid_t opener = fork(); opener == 0) {
-      // A connection whose server is gone ends with the last descriptor of the device. The opener's
-      // would stay while it waits, as it exits, for the answer to its last request.
+      // A connection whose server has ended ends with the last descriptor of the device. The
+      // opener's descriptor would remain while the opener, as it exits, waits for the answer to its
+      // last request.
       close(device_);
       const std::string path = std::string(kPlace) + "/" + kFileName;
       const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
@@ -60,7 +61,7 @@ class FuseServer {
     const gid_t group = getegid();
     if (unshare(CLONE_NEWNS) != 0) {
       if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
-      // Root there, so that the file system has an owner.
+      // The user is root in the namespace, so that the file system has an owner.
       write_file("/proc/self/setgroups", "deny");
       write_file("/proc/self/uid_map", "0 " + std::to_string(user) + " 1");
       write_file("/proc/self/gid_map", "0 " + std::to_string(group) + " 1");

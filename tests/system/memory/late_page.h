@@ -11,7 +11,7 @@ namespace rocemu::system_test {
 class LatePage {
  public:
   static constexpr size_t kSize = 4096;
-  /// Every byte of it, once it is there.
+  /// The value of every byte of the page after it was provided.
   static constexpr uint8_t kProvided = 0x5a;
 
   virtual ~LatePage() = default;
@@ -19,11 +19,11 @@ class LatePage {
   virtual uint8_t* data() = 0;
   /// Provides the page; threads that wait for it continue.
   virtual void provide() = 0;
-  /// It is not there any more.
+  /// Removes the page.
   virtual void take_away() = 0;
 };
 
-/// Null, and `why` says why, where the kernel does not permit it.
+/// Returns null if the kernel does not permit it, and sets `why` to the reason.
 using MakeLatePage = std::unique_ptr<LatePage> (*)(std::string* why);
 
 /// Makes a page of a userfaultfd(2).

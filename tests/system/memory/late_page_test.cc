@@ -26,7 +26,7 @@ struct Provider {
   friend void PrintTo(const Provider& provider, std::ostream* to) { *to << provider.name; }
 };
 
-/// One page for each use: nothing is there before it is provided.
+/// One page for each use; its content does not exist before it is provided.
 class LatePageTest : public TransportTest, public testing::WithParamInterface<Provider> {
  protected:
   void SetUp() override {
@@ -50,8 +50,8 @@ class LatePageTest : public TransportTest, public testing::WithParamInterface<Pr
 
   void provide() { late_->provide(); }
 
-  /// What another user of the NIC asks for has its answer soon, for half a second: most of it,
-  /// since a busy machine delays one or the other.
+  /// Checks for half a second that requests of another user of the NIC are answered quickly: most
+  /// of them, since on a busy machine some may be delayed.
   void expect_that_others_go_on() {
     ContextPtr other(ibv_open_device(context->device));
     ASSERT_NE(other, nullptr);
@@ -82,7 +82,7 @@ class LatePageTest : public TransportTest, public testing::WithParamInterface<Pr
   QpPtr a_, b_;
 };
 
-// Short ones, too, which are otherwise copied when they are posted.
+// Also short payloads, which are otherwise copied when they are posted.
 TEST_P(LatePageTest, APayloadThatIsNotThereBlocksNobodyElseAndIsSentWhenItIs) {
   for (const uint32_t length : {1024u, 64u}) {
     late_->take_away();
@@ -151,7 +151,7 @@ TEST_P(LatePageTest, TheTargetOfAWriteAndOfAnAtomicMayComeLate) {
   EXPECT_EQ(page_[0], kProvided + 1);
 }
 
-/// What another program does, until it is killed.
+/// The work of another program, until it is killed.
 class DyingProgram : public LatePageTest {
  public:
   [[noreturn]] void run(int tell_ready) {

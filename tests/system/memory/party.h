@@ -1,4 +1,5 @@
-// One context with a QP that is connected to itself, for tests of what requests do to memory.
+// One context with a QP that is connected to itself, for tests of the effects of requests on
+// memory.
 #pragma once
 
 #include <array>
@@ -73,7 +74,8 @@ class Party {
     ibv_recv_wr* bad;
     ASSERT_EQ(ibv_post_recv(qp_.get(), &wr, &bad), 0);
   }
-  /// A SEND to itself, complete at the sender; the receive stays to be polled.
+  /// A SEND to itself that is complete at the sender; the receive's completion has not been polled
+  /// yet.
   void send(size_t local, uint32_t length) {
     post(IBV_WR_SEND, local, nullptr, nullptr, length);
     finish();

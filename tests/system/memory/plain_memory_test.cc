@@ -1,5 +1,5 @@
-// Registered memory is the program's own: whatever a program does with it, it behaves as memory
-// that was never registered, and so does the rest of the process.
+// Tests that registered memory behaves in all respects like memory that was never registered, and
+// that the rest of the process is unchanged too.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -23,8 +23,8 @@ constexpr size_t kPages = 8;
 const size_t kSize = kPages * kPageSize;
 constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 
-/// What smaps says of all mappings of [begin, end), with addresses from `begin` on: permissions,
-/// name and VmFlags, but not how much is in memory.
+/// Returns smaps' information on all mappings of [begin, end), with addresses relative to `begin`:
+/// permissions, name and VmFlags, but not how much is in memory.
 std::string mappings(const uint8_t* begin, const uint8_t* end) {
   const auto first = reinterpret_cast<uint64_t>(begin), last = reinterpret_cast<uint64_t>(end);
   std::ostringstream seen;
@@ -45,7 +45,7 @@ std::string mappings(const uint8_t* begin, const uint8_t* end) {
   return seen.str();
 }
 
-/// What a child of fork() sees and can do, in words.
+/// Returns as text what a child of fork() sees and can do.
 std::string in_child(const std::function<std::string()>& act) {
   int ends[2];
   if (pipe(ends) != 0) return "no pipe";
@@ -67,7 +67,7 @@ std::string in_child(const std::function<std::string()>& act) {
   return said + " status " + std::to_string(status);
 }
 
-/// A byte of each page, or that it cannot be read.
+/// Returns a byte of each page, or that it cannot be read.
 std::string contents(const uint8_t* pages, size_t count = kPages) {
   std::ostringstream seen;
   int ends[2];
@@ -85,12 +85,12 @@ std::string contents(const uint8_t* pages, size_t count = kPages) {
   return seen.str();
 }
 
-/// The result of a call, with errno.
+/// Returns the result of a call, with errno, as text.
 std::string result(long value) {
   return value == -1 ? std::string("-1: ") + std::strerror(errno) : std::to_string(value);
 }
 
-/// Something that a program does with memory, and what comes of it.
+/// A program's action on memory, and its results.
 struct Action {
   const char* name;
   std::string (*act)(uint8_t* pages);
@@ -191,7 +191,7 @@ class Pages {
   Pages& operator=(const Pages&) = delete;
 
   uint8_t* data() const { return data_; }
-  /// After what was done.
+  /// Returns the state after the action.
   std::string state() const {
     return contents(data_) + "child " + in_child([&] { return contents(data_); }) + "\n" +
            mappings(data_, data_ + kSize);
@@ -317,7 +317,7 @@ TEST_F(ConnectedTest, RegistrationChangesNothingElseOfTheProcess) {
   }
 }
 
-// ibv_reg_mr(3) fails where a NIC cannot pin.
+// ibv_reg_mr(3) fails for memory that a NIC cannot pin.
 TEST_F(ConnectedTest, WhatCannotBePinnedCannotBeRegistered) {
   const Pages pages;
   const auto error_of = [&](unsigned access) {

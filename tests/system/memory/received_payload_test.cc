@@ -1,5 +1,5 @@
-// Short messages, whose payload a poll copies to the receive buffer: whatever a program or its peer
-// does between the message and the poll, they see what a NIC would have written.
+// Tests short messages, whose payload a poll copies to the receive buffer. Whatever a program or
+// its peer does between the message and the poll, both see what a NIC would have written.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -73,7 +73,7 @@ class ReceivedPayloadProgram : public TransportTest {
   QpPtr sender, receiver;
 };
 
-// IBTA vol 1, 9.5: a READ behind a SEND is carried out after it.
+// IBTA vol 1, 9.5: a READ that follows a SEND is executed after it.
 TEST_F(ReceivedPayloadProgram, ThePeerMayReadItBeforeThePoll) {
   ASSERT_NO_FATAL_FAILURE(deliver(100, 64, 7));
   ASSERT_NO_FATAL_FAILURE(remote(IBV_WR_RDMA_READ, 100, 64));
@@ -93,7 +93,7 @@ TEST_F(ReceivedPayloadProgram, ThePeerMayWriteOverItBeforeThePoll) {
   EXPECT_TRUE(is(126, 38, 7));
 }
 
-// A program may look at the memory instead of polling, as it may on hardware.
+// A program may read the memory instead of polling, as on hardware.
 TEST_F(ReceivedPayloadProgram, IsSeenWithoutAPoll) {
   const auto sees = [this](size_t offset, uint8_t value) {
     const volatile uint8_t* last = buffer + offset;
@@ -199,15 +199,15 @@ TEST_F(ReceivedPayloadProgram, IsTheParentsAfterAFork) {
   EXPECT_TRUE(is(0, 64, 7));
 }
 
-// What a QP had posted when it was destroyed is no longer in slots for messages to send, of which a
-// context has 256: what comes later is copied when it is posted, as ever.
+// Requests of destroyed QPs do not occupy slots for messages to send, of which a context has 256:
+// later messages are still copied when they are posted.
 TEST_F(ReceivedPayloadProgram, OfMessagesAfterManyQpsThatWereDestroyed) {
   for (int i = 0; i < 30; ++i) {
     const QpPtr one = make_qp({}), peer = make_qp({});
     ASSERT_NO_FATAL_FAILURE(bring_up_pair(one.get(), peer.get()));
     for (int n = 0; n < 10; ++n) ASSERT_EQ(post_send(one.get(), 1, IBV_SEND_SIGNALED, 1000), 0);
   }
-  // Sent when there is a receive for it, and by then the program has changed its buffer.
+  // The message is sent when there is a receive for it. By then the program has changed its buffer.
   std::memset(slot(0), 7, 1000);
   ASSERT_EQ(post_send(sender.get(), 1, IBV_SEND_SIGNALED, 1000), 0);
   std::memset(slot(0), 9, 1000);
@@ -222,7 +222,7 @@ TEST_F(ReceivedPayloadProgram, OfMessagesAfterManyQpsThatWereDestroyed) {
   EXPECT_TRUE(is(0, 1000, 7));
 }
 
-// More than there are slots, and never polled before the last has come.
+// More messages than slots, and none is polled before the last has arrived.
 TEST_F(ReceivedPayloadProgram, OfManyCqsThatAreNotPolled) {
   constexpr size_t kQueues = 12, kEach = 30;
   std::vector<CqPtr> cqs;
@@ -249,7 +249,7 @@ TEST_F(ReceivedPayloadProgram, OfManyCqsThatAreNotPolled) {
   senders.clear();
 }
 
-// Each request has the NIC write what was not yet polled.
+// Each registration makes the NIC write the payload of messages that were not polled yet.
 TEST_F(ReceivedPayloadProgram, WhileAnotherThreadRegisters) {
   std::atomic<bool> done{false};
   std::thread registering([&] {

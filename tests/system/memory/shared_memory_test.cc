@@ -1,7 +1,7 @@
-// Bytes that have several addresses: memory mapped twice, memory of several processes, and memory
-// that several contexts of a process have registered. Whatever address a request uses, it sees the
-// effects of earlier requests (IBTA vol 1, 9.5 and 10.8.3.3), and atomics of one device are atomic
-// (IBV_ATOMIC_HCA, ibv_query_device(3)).
+// Tests bytes with several addresses: memory that is mapped twice, memory of several processes, and
+// memory that several contexts of a process have registered. Through any of its addresses, a
+// request sees the effects of earlier requests (IBTA vol 1, 9.5 and 10.8.3.3), and atomics of one
+// device are atomic (IBV_ATOMIC_HCA, ibv_query_device(3)).
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,7 +19,7 @@
 namespace rocemu::system_test {
 namespace {
 
-/// One page of a file, as often as it is mapped.
+/// One page of a file, which can be mapped several times.
 class Page {
  public:
   Page() : file_(memfd_create("page", MFD_CLOEXEC)) {
@@ -44,7 +44,7 @@ class Page {
   std::vector<uint8_t*> mappings_;
 };
 
-/// The same bytes by two names, each with its address, region and party.
+/// The same bytes at two addresses, each with its region and party.
 class SharedMemory : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
@@ -150,7 +150,7 @@ TEST_P(SharedMemory, AWriteByTheOtherNameStaysWhenAnOlderMessageIsPolled) {
   }
 }
 
-// Two messages for the same bytes, of which the older is polled last.
+// Two messages to the same bytes, of which the older one is polled last.
 TEST_P(SharedMemory, TheLaterOfTwoMessagesStays) {
   if (is_one_qp()) return;  // one CQ is polled in order
   for (uint64_t round = 1; round <= 100; ++round) {
@@ -165,7 +165,7 @@ TEST_P(SharedMemory, TheLaterOfTwoMessagesStays) {
   }
 }
 
-// Random requests by either name against an array that has done the same.
+// Random requests through either address, compared with an array that was changed in the same way.
 TEST_P(SharedMemory, MatchesAnArrayAfterRequestsByEitherAddress) {
   constexpr size_t kArea = 256;  // at 1024, so that most requests overlap
   for (uint32_t seed = 1; seed <= 20; ++seed) {
@@ -221,7 +221,7 @@ INSTANTIATE_TEST_SUITE_P(With, SharedMemory,
                                          "OneAddressOfTwoDevices"),
                          [](const auto& one) { return std::string(one.param); });
 
-/// Starts a process that runs `body` and ends with status 0 unless an expectation of it failed.
+/// Starts a process that runs `body` and ends with status 0 if none of its expectations failed.
 pid_t start(const std::function<void()>& body) {
   const pid_t child = fork();
   if (child != 0) return child;

@@ -1,5 +1,5 @@
-// What the NIC writes to a program that has several threads, and so lends no pages: in the order in
-// which it was sent, whatever of it the NIC writes together.
+// Tests the NIC's writes to a program that has several threads, and therefore does not lend its
+// pages: they are done in the order in which they were sent, even if the NIC combines some of them.
 #include <sys/mman.h>
 
 #include <array>
@@ -53,7 +53,8 @@ class WriteOrder : public TransportTest {
    public:
     explicit Burst(WriteOrder& test) : test_(test) {}
 
-    /// `count` words from `from` of the source to `to` of the target, or the other way.
+    /// Adds a request for `count` words, from `from` of the source to `to` of the target, or in the
+    /// other direction.
     ibv_send_wr& add(ibv_wr_opcode opcode, size_t from, size_t to, size_t count) {
       const bool writes = opcode == IBV_WR_RDMA_WRITE;
       ibv_sge& sge = sges_[count_];
@@ -97,8 +98,8 @@ class WriteOrder : public TransportTest {
   QpPtr qp;
 };
 
-// IBTA vol 1, 9.5 and o9-20: the bytes of a WRITE are there before those of the next, for a program
-// that watches the last of them.
+// IBTA vol 1, 9.5 and o9-20: the bytes of a WRITE are visible before those of the next, for a
+// program that watches the last of them.
 TEST_F(WriteOrder, ShortWritesAreSeenBeforeALongOneBehindThem) {
   const size_t kLong = 4 * kWordsInPage;  // and its first word
   for (uint64_t round = 1; round <= 1000; ++round) {
@@ -127,7 +128,7 @@ TEST_F(WriteOrder, ShortWritesAreSeenInTheirOrder) {
   }
 }
 
-// IBTA vol 1, 9.5: a READ behind a WRITE sees it.
+// IBTA vol 1, 9.5: a READ after a WRITE sees its data.
 TEST_F(WriteOrder, AReadSeesTheShortWriteBeforeIt) {
   for (uint64_t round = 1; round <= 1000; ++round) {
     source[0] = round;
@@ -159,7 +160,7 @@ TEST_F(WriteOrder, AnAtomicAddsToTheShortWriteBeforeIt) {
   }
 }
 
-// Without on-demand paging a NIC has pinned what is registered.
+// Without on-demand paging a NIC has pinned registered memory.
 TEST_F(WriteOrder, AWriteToAPageThatIsUnmappedHarmsNoOther) {
   Burst first(*this);
   first.add(IBV_WR_RDMA_WRITE, 0, 0, 1);

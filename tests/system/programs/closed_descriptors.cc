@@ -1,5 +1,5 @@
-// A program that closes every descriptor it does not know, as daemons do, and puts others in their
-// places: what the preload libraries have there is gone.
+// A program that closes every descriptor it does not know, as daemons do, and opens others with the
+// same numbers. The descriptors of the preload libraries are gone then.
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// Descriptors that one thread closes while another waits for them. In Linux the call that waits
-// keeps its file, and returns when something comes that way later. The argument is the call.
+// Closes descriptors in one thread while another waits for them. In Linux the waiting call keeps
+// its file, and returns when something arrives there later. The argument names the call.
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -83,7 +83,8 @@ int main(int argc, char** argv) {
   close(fds[0]);
   const bool has_many = way.starts_with("poll") || way.starts_with("select");
   if (!has_many) {
-    // The number is another file's at once, which has what the waiter waits for.
+    // The number is reused immediately for another file, which has the data that the waiter waits
+    // for.
     int pair[2];
     if (pipe(pair) != 0 || write(pair[1], "x", 1) != 1) return 2;
     const bool is_same = pair[0] == fds[0] || pair[1] == fds[0];

@@ -1,5 +1,5 @@
-// Reads the processor's cycle counter in a way that the first argument names. Nothing of this
-// program but the counter and what it needs waits or reads a clock.
+// Reads the processor's cycle counter in the way that the first argument names. Apart from the
+// counter, this program neither waits nor reads a clock.
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -36,7 +36,7 @@ void an_hour() {
   report("processor", processor);
 }
 
-/// A program that waits by nothing but the counter.
+/// A program that waits with the counter only.
 void spin(unsigned long long cycles) {
   const unsigned long long begin = __rdtsc();
   while (__rdtsc() - begin < cycles) {
@@ -198,7 +198,7 @@ void executions(const char* other) {
   spin(1000);
 }
 
-/// Not under rocemu: whether this machine has what rocemu needs for virtual time in the counter.
+/// Not under rocemu: prints whether this machine supports virtual time for the counter.
 void whether_reads_fault() {
   signal(SIGSEGV, [](int) {
     report("reads_fault", 1);
@@ -213,7 +213,7 @@ void whether_reads_fault() {
 }  // namespace
 
 #ifdef LIKE_GO
-// What Go's linker puts at the beginning of a program's data.
+// The bytes that Go's linker puts at the start of a program's data.
 __attribute__((used, section(".data"), aligned(16))) char build_information[] = "\xff Go buildinf:";
 #endif
 

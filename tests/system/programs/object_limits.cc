@@ -95,7 +95,8 @@ Memory memory_of(pid_t pid) {
   return memory;
 }
 
-/// Bytes of address space, and of memory, as the system counts them: some pages wrong.
+/// Returns the bytes of address space and of memory, as the system counts them: they may be wrong
+/// by some pages.
 std::pair<uint64_t, uint64_t> sizes_of(pid_t pid) {
   uint64_t size = 0, resident = 0;
   std::ifstream("/proc/" + std::to_string(pid) + "/statm") >> size >> resident;
@@ -217,8 +218,8 @@ void make_all(const Kind& kind, Parts& parts, uint32_t count, std::vector<void*>
 
 // ---- The neighbour --------------------------------------------------------------------------
 
-/// Another process on the device, which sends itself messages and, unless it only does that, makes
-/// objects all the time.
+/// Another process on the device. It sends messages to itself and, unless told to do only that,
+/// creates objects all the time.
 class Neighbour {
  public:
   explicit Neighbour(bool only_sends = false) {
@@ -248,7 +249,7 @@ class Neighbour {
   Neighbour(const Neighbour&) = delete;
   Neighbour& operator=(const Neighbour&) = delete;
 
-  /// The longest time since the last call that one message and one CQ of its took, in seconds.
+  /// Returns the longest time in seconds that one message and one CQ took since the last call.
   double longest_pause() {
     double seconds = 0;
     if (write(in_, "?", 1) != 1 || read(out_, &seconds, sizeof seconds) != sizeof seconds) {
@@ -386,9 +387,9 @@ pid_t start_holder(uint32_t part, int& told) {
 
 // ---- What is printed ------------------------------------------------------------------------
 
-/// Waits until the daemon has given back all but a few pages of what it had beyond `start`, and
-/// returns what it has then. There is nothing to wait for but time: it does so when it has nothing
-/// else to do.
+/// Waits until the daemon has freed all but a few pages of its memory beyond `start`, and returns
+/// its memory then. There is no event to wait for: the daemon frees memory when it has no other
+/// work.
 Memory memory_given_back(pid_t daemon, uint64_t start, uint64_t most) {
   constexpr uint64_t kFewPages = 2 << 20;
   const auto began = Clock::now();

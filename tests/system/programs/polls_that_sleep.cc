@@ -30,7 +30,7 @@ T* check(T* object, const char* what) {
   return object;
 }
 
-/// A poll that sleeps gives the processor away by itself; one that yields is not counted.
+/// A poll that sleeps gives up the processor itself; one that yields is not counted.
 long sleeps() {
   rusage usage;
   if (getrusage(RUSAGE_THREAD, &usage) != 0) fail("getrusage");

@@ -105,7 +105,7 @@ void exchange() {
   std::free(out);
 }
 
-/// Before exchange(), which uses the same stack, so that no pointer is left there.
+/// Called before exchange(), which uses the same stack and thereby overwrites the pointer.
 __attribute__((noinline)) void lose() {
   auto* volatile lost = static_cast<char*>(std::malloc(77));
   lost[0] = 1;

@@ -298,7 +298,7 @@ constexpr Way kWays[] = {
     {"timer_create with SIGEV_THREAD, periodic", by_periodic_timer_thread},
 };
 
-/// Waits in the way, and reports how long that took.
+/// Waits in this way, and prints how long that took.
 void take(const Way& way) {
   const double monotonic = seconds_of(CLOCK_MONOTONIC), real = seconds_of(CLOCK_REALTIME);
   const double of_day = time_of_day(), of_call = seconds_of_system_call();

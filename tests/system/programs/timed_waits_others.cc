@@ -65,7 +65,7 @@ void by_loop_of_system_call() {
 
 // ---- Queues and semaphores ----
 
-/// An empty queue with room for one message, which no other process knows.
+/// Creates an empty queue with room for one message, which no other process knows.
 mqd_t own_queue() {
   const std::string name = "/rocemu-timed-waits-" + std::to_string(getpid());
   mq_attr attributes{};
@@ -101,7 +101,7 @@ void by_join() {
   std::thread([] { sleep(kSeconds); }).join();
 }
 
-/// A child does this after the time.
+/// Runs `act` in a child after the time.
 template <class Act>
 pid_t later_in_child(Act act) {
   const pid_t child = fork();

@@ -39,7 +39,7 @@ def load(directory):
 
 
 def outcome(test):
-    """Runs the test here: its result, the reason in one line, and the whole story."""
+    """Runs the test here. Returns its result, the reason in one line, and the complete text."""
     if ".test_rdmacm." in test.id() and not os.path.exists("/dev/infiniband/rdma_cm"):
         return "SKIP", "no /dev/infiniband/rdma_cm", ""  # these would fail, they do not look
     result = unittest.TestResult()
@@ -57,7 +57,7 @@ def outcome(test):
 
 
 def run_alone(test, limit):
-    """Runs the test in a separate process group, of which nothing is left afterwards."""
+    """Runs the test in a separate process group, and removes all its processes afterwards."""
     readable, writable = os.pipe()
     parent = os.getpid()
     child = os.fork()

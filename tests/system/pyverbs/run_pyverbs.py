@@ -33,7 +33,7 @@ Result = collections.namedtuple("Result", "result reason")
 
 
 def copy_tests(destination):
-    """The package `tests` as it can be imported; Debian compresses the larger files of it."""
+    """Copies the package `tests` so that it can be imported; Debian compresses its larger files."""
     destination.mkdir()
     for source in PACKAGED.iterdir():
         if any(fnmatch.fnmatch(source.name, pattern) for pattern in OF_OTHER_DEVICES):
@@ -45,7 +45,7 @@ def copy_tests(destination):
 
 
 def run_all(rocemu, limit, texts, record=None):
-    """Results by test id."""
+    """Returns the results by test ID."""
     options = ["--record", os.path.abspath(record)] if record else []
     with tempfile.TemporaryDirectory(prefix="rocemu-pyverbs-") as directory:
         directory = pathlib.Path(directory)
@@ -53,7 +53,7 @@ def run_all(rocemu, limit, texts, record=None):
         lines = directory / "results"
         scratch = directory / "scratch"  # what a test that is killed leaves in TMPDIR goes too
         scratch.mkdir()
-        # A test of address handles wants what hardware does without a GRH.
+        # A test of address handles expects the behavior of hardware without a GRH.
         subprocess.run(
             [rocemu, "run", "--private", "--require-grh", *options, "--", "/usr/bin/python3",
              HERE / "one_by_one.py", directory, lines, str(limit), *texts],
@@ -79,12 +79,13 @@ def has_huge_pages():
 
 
 def is_reason(remark, reason):
-    """A remark is the reason of a skip, or a pattern, or several with a bar between them."""
+    """Returns whether a remark matches the reason of a skip. A remark is the reason itself, a pattern, or several with
+    a bar between them."""
     return any(fnmatch.fnmatch(reason, pattern) for pattern in remark.split(" | "))
 
 
 def differences(expected, results):
-    """One line for each test that did something else than the table says, both ways."""
+    """Returns one line for each test whose result differs from the table, in either direction."""
     for test in sorted(expected.keys() | results.keys()):
         if test not in results:
             yield f"{test}: in the table, but there is no such test"
@@ -108,7 +109,7 @@ def has_the_tables_version():
 
 
 def failures(expected, results):
-    """As differences(), where rdma-core is not the table's version and has other tests."""
+    """Like differences(), for an rdma-core that is not the table's version and has other tests."""
     for test, got in sorted(results.items()):
         told = f"{got.result} {got.reason}".strip()
         if got.result not in ("PASS", "SKIP"):
@@ -129,7 +130,7 @@ def summary(expected, results):
 
 
 def update(expected, results):
-    """Writes what came out into the table. A failure is nothing to expect."""
+    """Writes the results into the table. A failure is never an expected result."""
     bad = [test for test, got in results.items() if got.result not in ("PASS", "SKIP")]
     if bad:
         sys.exit("run_pyverbs.py: not written, for these fail: " + " ".join(bad))

@@ -1,4 +1,4 @@
-// Tests the rows of happenings, and where arrows end.
+// Tests the rows of events, and where arrows end.
 #include "emulator/timeline/arrange.h"
 
 #include <gmock/gmock.h>
@@ -29,7 +29,7 @@ TEST(Arrange, GivesEachHappeningTheRowBelowTheLast) {
 }
 
 TEST(Arrange, LetsAnArrowEndInTheFirstRowOfTheTimeOfItsArrival) {
-  // The receives are posted after the SEND, at the same time: it arrives below them.
+  // The receives are posted after the SEND, at the same time: the SEND's arrow ends below them.
   const Arrangement rows = arrange(Written()
                                        .frame("SEND", 0, 1)
                                        .post("post_recv wr 1", 1)

@@ -70,7 +70,7 @@ TEST(Beside, FindsNoDifferenceInTimesProcessNumbersAndAbsolutePsns) {
   second.lanes[0].pid = 99;
   const Timeline both = beside(Written().frame("SEND psn +0 (100)", 0, 1).take(), second);
   EXPECT_THAT(both.differences, ElementsAre());
-  EXPECT_THAT(both.notes, ElementsAre("in both runs the same happens"));
+  EXPECT_THAT(both.notes, ElementsAre("both runs are equal"));
 }
 
 TEST(Beside, NumbersTheRunOfEachLane) {

@@ -1,4 +1,5 @@
-// Pictures by arithmetic: each arrow ends in the row of its arrival, and no text is cut.
+// Checks pictures by computation: each arrow ends in the row of its arrival, and no text is
+// truncated.
 #include "emulator/timeline/drawing/geometry.h"
 
 #include <fmt/format.h>
@@ -21,8 +22,8 @@ bool overlap(const Box& a, const Box& b) {
   return a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
 }
 
-/// Returns whether a segment has a point inside a box. It is cut at each edge in turn (Liang and
-/// Barsky).
+/// Returns whether a segment has a point inside a box. It is clipped at each edge in turn (Liang
+/// and Barsky).
 bool crosses(const Point& from, const Point& to, const Box& box) {
   double enters = 0, leaves = 1;
   const auto cut = [&](double way, double room) {  // points with way * t < room are inside

@@ -1,4 +1,4 @@
-// Timelines for tests: written down step by step, or made by chance from a seed.
+// Timelines for tests: written step by step, or made at random from a seed.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace rocemu::timeline {
 
-/// A timeline whose happenings are added in order.
+/// A timeline whose events are added in order.
 class Written {
  public:
   explicit Written(uint32_t lanes = 2);
@@ -28,8 +28,7 @@ class Written {
   int64_t now_us_ = 0;
 };
 
-/// A hundred happenings: bursts, frames that overtake others, losses, long texts, reasons, equal
-/// rows.
+/// A hundred events: bursts, frames that overtake others, losses, long texts, reasons, equal rows.
 Timeline by_chance(uint32_t seed);
 
 }  // namespace rocemu::timeline

@@ -88,7 +88,7 @@ void BufferMarks::on(const Post& event) {
   threads_->change_remote_memory();
 }
 
-/// The program may access the buffers again.
+/// Ends the request: the program may access the buffers again.
 void BufferMarks::end(Request& request) {
   if (poisoned_)
     for (const MemoryRange& range : request.memory)

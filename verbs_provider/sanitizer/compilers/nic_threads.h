@@ -17,7 +17,7 @@ namespace rocemu::sanitizer {
 /// threads. Can be nested.
 void begin_unseen_by_thread_sanitizer();
 void end_unseen_by_thread_sanitizer();
-/// The same for locks only.
+/// Hides only locks.
 void begin_unseen_locks();
 void end_unseen_locks();
 
@@ -26,13 +26,13 @@ class NicThreads {
   /// Returns whether the program has ThreadSanitizer.
   static bool are_wanted();
 
-  /// The calling thread posts a request, whose `memory` the NIC reads or writes. `stack` has the
-  /// return addresses, innermost first.
+  /// Notes that the calling thread posts a request, whose `memory` the NIC reads or writes. `stack`
+  /// has the return addresses, innermost first.
   void post(const Queue& queue, Request& request, bool writes, std::span<const uintptr_t> stack);
-  /// The calling thread has polled the completion of the request, and of all earlier requests of
-  /// its queue.
+  /// Notes that the calling thread has polled the completion of the request, and of all earlier
+  /// requests of its queue.
   void complete(const Request& request);
-  /// The calling thread has destroyed the queue.
+  /// Notes that the calling thread has destroyed the queue.
   void end(const Queue& queue);
 
   /// A message orders the threads that post and poll it if they belong to one process. QP numbers

@@ -1,7 +1,7 @@
-// ioctl(2) of devices and of userfaultfds. libibverbs tries commands by ioctl, and takes ENOTTY,
-// the answer of a socket, for a kernel without these commands. Only the async event file of an
-// imported context can be had in no other way. The ioctl of a userfaultfd is intercepted because
-// the daemon may have to wait for memory that is registered there.
+// Replaces ioctl(2) of devices and of userfaultfds. libibverbs tries commands by ioctl, and takes
+// ENOTTY, the answer of a socket, for a kernel without these commands. Only the async event file of
+// an imported context cannot be obtained in another way. The ioctl of a userfaultfd is intercepted
+// because the daemon may have to wait for memory that is registered there.
 #include <atomic>
 #include <cerrno>
 #include <cstdarg>
@@ -28,7 +28,7 @@ struct Offer {
 // library is loaded with the program.
 __attribute__((tls_model("initial-exec"))) thread_local Offer offer{-1, -1};
 
-/// If true, memory was registered with a userfaultfd; and the function to call when that happens.
+/// Whether memory was registered with a userfaultfd, and the function to call when that happens.
 constinit std::atomic<bool> memory_may_block{false};
 constinit std::atomic<void (*)()> tell_of_memory{nullptr};
 

@@ -38,8 +38,8 @@ bool is_nonblocking(int fd) {
   return (raw_syscall(SYS_fcntl, fd, F_GETFL) & O_NONBLOCK) != 0;
 }
 
-/// Returns 0, or the errno value with which the read fails. A cancellation point, and therefore
-/// without any state of ours to undo.
+/// Receives an event. Returns 0, or the errno value with which the read fails. This is a
+/// cancellation point, so it must not have state of ours that would have to be undone.
 int receive_event(int fd, void* event, size_t size, ssize_t* received) {
   for (;;) {
     // The socket is polled first and no thread waits in recv(2), because recv(2) clears the error,

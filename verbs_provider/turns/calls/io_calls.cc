@@ -1,5 +1,5 @@
-// Reads and writes of descriptors that can block: pipes, sockets, terminals. The thread waits in
-// turns, and makes the call itself when the call will not block.
+// Replaces reads and writes of descriptors that can block: pipes, sockets, terminals. The thread
+// waits in turns, and makes the call itself when the call will not block.
 #include <cerrno>
 #include <cstdint>
 
@@ -21,7 +21,7 @@
 namespace rocemu::turns {
 namespace {
 
-/// SO_RCVTIMEO and SO_SNDTIMEO of socket(7).
+/// Returns the deadline from SO_RCVTIMEO or SO_SNDTIMEO of socket(7).
 int64_t socket_deadline(int fd, int option) {
   timeval timeout{};
   socklen_t size = sizeof timeout;

@@ -1,6 +1,6 @@
-// Mutexes, read-write locks, spin locks and semaphores: a thread takes the lock without waiting, or
-// tries again in its next turn. Waiting threads get the lock in the order of their arrival
-// (lock_queue.h).
+// Replaces the calls of mutexes, read-write locks, spin locks and semaphores: a thread takes the
+// lock without waiting, or tries again in its next turn. Waiting threads get the lock in the order
+// of their arrival (lock_queue.h).
 #include <cerrno>
 #include <ctime>
 
@@ -98,7 +98,7 @@ bool is_own(const pthread_mutex_t* mutex) {
   return (mutex->__u.__vi[1] & kOwner) == static_cast<int>(kernel(SYS_gettid));
 }
 
-/// Returns _m_type.
+/// Returns the kind of the mutex, _m_type.
 int kind_of(const pthread_mutex_t* mutex) {
   return mutex->__u.__i[0] & 3;
 }

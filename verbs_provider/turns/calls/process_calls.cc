@@ -1,4 +1,4 @@
-// Processes: starting them, waiting for their end, and signals to them.
+// Replaces the calls that start processes, wait for their end, and send signals to them.
 #include <cerrno>
 #include <csignal>
 #include <cstdio>

@@ -1,5 +1,5 @@
-// Message queues of POSIX and System V, and semaphores of System V: each attempt is the call that
-// does not wait.
+// Replaces the calls of POSIX and System V message queues and of System V semaphores: each attempt
+// is the call that does not wait.
 #include <cerrno>
 #include <cstring>
 #include <ctime>

@@ -1,4 +1,4 @@
-// In lockstep random numbers are derived from the run's seed.
+// Makes random numbers depend on the run's seed in lockstep.
 #include <atomic>
 #include <cerrno>
 #include <cstdarg>

@@ -1,5 +1,5 @@
-// Timers: alarm(2), setitimer(2) for real time, and timerfd. The daemon has the timers, and sends
-// the signal or increments the descriptor when their virtual time has come.
+// Replaces the calls of timers: alarm(2), setitimer(2) for real time, and timerfd. The daemon has
+// the timers, and sends the signal or increments the descriptor when their virtual time has come.
 #include <cerrno>
 #include <csignal>
 #include <cstdint>

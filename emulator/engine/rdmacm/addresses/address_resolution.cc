@@ -57,7 +57,7 @@ int AddressResolution::resolve(RdmaId& id, const std::optional<SocketAddress>& s
     SocketAddress from = source.value_or(any_address(destination.family));
     if (!source) {
       from.scope = destination.scope;
-      // Linux binds to that interface, and has no route from an interface that does not exist.
+      // Linux binds to that interface, and no route starts at an interface that does not exist.
       if (is_link_local(destination) && !is_interface(environment_, destination.scope)) {
         return ENETUNREACH;
       }

@@ -12,9 +12,9 @@ namespace rocemu::engine::cm {
 
 class PortSpaces {
  public:
-  /// Gives the id the port of its source address, or an unused one if that is 0. EADDRINUSE,
-  /// EADDRNOTAVAIL (a wildcard meets an address, or no port is left), EPROTONOSUPPORT (an AF_IB
-  /// service ID of no port space).
+  /// Gives the id the port of its source address, or an unused one if that is 0. Returns
+  /// EADDRINUSE, EADDRNOTAVAIL (a wildcard meets an address, or no port is left), or
+  /// EPROTONOSUPPORT (an AF_IB service ID of no port space).
   int bind(RdmaId& id);
   /// Returns EADDRINUSE or EADDRNOTAVAIL if others have the port too: REUSEADDR permits binding,
   /// but not listening.

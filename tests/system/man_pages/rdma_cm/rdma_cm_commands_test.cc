@@ -23,7 +23,7 @@ class RdmaCmCommands : public testing::Test {
   }
   void TearDown() override { close(fd); }
 
-  /// 0, or errno.
+  /// Returns 0, or errno.
   template <class In>
   int command(uint32_t number, const In& in, uint16_t out_size = 0, int cut = 0) {
     struct {

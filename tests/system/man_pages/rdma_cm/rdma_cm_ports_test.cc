@@ -23,7 +23,7 @@ class Ports : public testing::Test {
     }
     return id;
   }
-  /// Binds to 127.0.0.1; 0 or errno.
+  /// Binds to 127.0.0.1, and returns 0 or errno.
   static int bind(rdma_cm_id* id, uint16_t big_endian_port) {
     sockaddr_in address{};
     address.sin_family = AF_INET;

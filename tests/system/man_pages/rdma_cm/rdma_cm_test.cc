@@ -175,7 +175,7 @@ class RdmaListen : public RdmaCmTest {
     for (rdma_cm_id* id : others) EXPECT_EQ(rdma_destroy_id(id), 0) << std::strerror(errno);
     RdmaCmTest::TearDown();
   }
-  /// A further id, which has asked for a connection.
+  /// Returns a further id, which has requested a connection.
   rdma_cm_id* ask() {
     rdma_cm_id* id = nullptr;
     EXPECT_EQ(rdma_create_id(active.get(), &id, nullptr, RDMA_PS_TCP), 0);
@@ -193,7 +193,8 @@ class RdmaListen : public RdmaCmTest {
   std::vector<rdma_cm_id*> others;
 };
 
-// "backlog: backlog of incoming connection requests": what the program has not heard of yet.
+// "backlog: backlog of incoming connection requests": the requests that the program has not read
+// yet.
 TEST_F(RdmaListen, RefusesMoreRequestsThanItsBacklogUntilOneIsRead) {
   for (int i = 0; i < kBacklog; ++i) ask();
   EXPECT_TRUE(active.is_empty());
