@@ -61,11 +61,12 @@ inline constexpr char kPciDomain[] = "ace0";
 /// the abstract namespace; its inode follows. A client recognizes its own end by it.
 inline constexpr char kEventSocketPrefix[] = "rocemu/events/";
 
-/// The numbers that fstat() on uverbsN must report: a character device of the kernel's InfiniBand
-/// major.
+/// The device numbers that fstat() on uverbsN must report: a character device of the kernel's
+/// InfiniBand major.
 inline constexpr unsigned kDeviceMajor = 231;
 inline constexpr unsigned kDeviceMinorBase = 192;  // plus N
-/// The numbers for rdma_cm: one of the misc major's dynamic minors.
+/// The device numbers of /dev/infiniband/rdma_cm: the major of misc devices, and one of its dynamic
+/// minors.
 inline constexpr unsigned kCmMajor = 10;
 inline constexpr unsigned kCmMinor = 122;
 

@@ -47,7 +47,7 @@ struct PciIdentity {
   uint8_t revision = 0;
 };
 
-/// The rules of the create verbs for a QP
+/// The limits that ibv_create_qp() applies, and the errors it fails with
 struct QpRules {
   uint32_t types = ~0u;  // bits of abi::QpType
   /// The error for a QP type that the device lacks. In this and the next member, 0 means that the

@@ -119,8 +119,8 @@ struct Pause {
   bool paused;
 };
 
-/// While paused: lets `count` frames arrive. If none is in flight, time moves to where the next one
-/// is.
+/// While paused: lets `count` frames arrive. If none is in flight, the clock first advances to the
+/// next timeout that sends one.
 struct ReleaseFrames {
   uint32_t count;
 };

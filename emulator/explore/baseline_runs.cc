@@ -41,7 +41,8 @@ void require_success(const RunFacts& facts, const Options& options) {
   if (!facts.trouble.empty() && facts.status != 0)
     throw ExploreError(facts.trouble + "\nthe baseline of " + command + " could not be run");
   if (facts.flood)
-    throw ExploreError(command + " prints more than 64 MiB without any fault; let it print less");
+    throw ExploreError(command +
+                       " prints more than 64 MiB even without a fault; make it print less");
   if (facts.deadlock) {
     std::string waits;
     for (const std::string& wait : facts.waits) waits += "\n  " + wait;

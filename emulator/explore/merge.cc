@@ -90,7 +90,7 @@ int merge(const std::vector<std::string>& folders, const Options& options) {
       if (has_again(finding, *again, baseline, options.limits)) ++finding.confirmed;
     }
     copy_folder_of(finding, folders, options.folder);
-    // Findings with the same scenario share all other files.
+    // Two findings with the same scenario have the same files, except for report.txt.
     const fs::path folder = fs::path(options.folder) / std::to_string(finding.number);
     if (fs::exists(folder)) write_file(folder / "report.txt", report_on(summary, finding));
   }

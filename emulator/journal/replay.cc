@@ -95,7 +95,7 @@ void Replay::check(const Step& step) {
               "the process of an event channel that is not open");
     }
   } else if (const auto* close = std::get_if<engine::CloseCmChannel>(&input)) {
-    require(channels_.erase(close->channel) == 1, "an event channel is closed that is not open");
+    require(channels_.erase(close->channel) == 1, "an event channel that is not open is closed");
   } else if (const auto* cm = std::get_if<engine::CmCommand>(&input)) {
     require(channels_.contains(cm->channel), "a command of an event channel that is not open");
   }

@@ -13,7 +13,7 @@ namespace {
 
 using engine::ClientId;
 
-/// The numbers of the outputs in the file
+/// The codes of the outputs in the journal
 enum class OutputKind : uint8_t {
   kCompletion = 1,
   kCqFailed,

@@ -12,7 +12,7 @@ namespace {
 
 using engine::ClientId;
 
-/// The numbers of the inputs in the file
+/// The codes of the inputs in the journal
 enum class InputKind : uint8_t {
   kAttachClient = 1,
   kDetachClient,

@@ -371,7 +371,7 @@ void check_clock(const Given& given, FabricOptions& options) {
   }
   if (options.udp && options.lockstep) {
     throw OptionError(
-        "--udp needs the real clock, which the rest of the network has; leave out --lockstep");
+        "--udp needs the real clock, since other hosts have no virtual one; leave out --lockstep");
   }
 }
 

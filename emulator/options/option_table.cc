@@ -32,9 +32,9 @@ constexpr Option kOptions[] = {
      "generic; see rocemu profile list and docs/profiles.md); `rocemu run --profile all` runs the "
      "command once with each profile"},
     {"topology", kText, "TOPOLOGY", kEvery, kChooseDevices, kInHelpAll,
-     "show this machine in sysfs: pci (default), each device is a PCI function; flat, all devices "
-     "are virtual as with rxe; a FILE with NUMA nodes, PCI switches and devices; or an installed "
-     "file: 8-rails (docs/topology.md)"},
+     "choose what sysfs shows of the machine: pci (default) makes each device a PCI function, flat "
+     "makes all devices virtual as with rxe; a FILE describes NUMA nodes, PCI switches and devices, "
+     "and so does the installed file 8-rails (docs/topology.md)"},
     {"fabric", kText, "FILE|NAME", kEvery, kChooseDevices, kAlways,
      "with --lockstep, connect the devices by the simulated network that FILE describes, or by an "
      "installed one: star-16, leaf-spine-64, fat-tree-1024; one device for each host "
@@ -76,9 +76,9 @@ constexpr Option kOptions[] = {
      "NAME (rocemu scenarios); may be repeated"},
     {"adversarial", kMaybeText, "CLASS,...", kNic, kCauseFaults, kAlways,
      "do what the specification allows and real NICs rarely do, chosen by --seed: place bytes late "
-     "and out of order, read messages late, reorder completions of different queues; with CLASS "
-     "only these: placement, late-read, undefined, order, atomicity, relaxed; CLASS:N:N makes only "
-     "the choices with these numbers, which --record lists in DIR/choices (docs/adversarial.md)"},
+     "and out of order, read messages late, reorder completions of different queues; CLASS limits "
+     "this to placement, late-read, undefined, order, atomicity or relaxed; placement:1:7 makes only "
+     "choices 1 and 7 of that class, which --record lists in DIR/choices (docs/adversarial.md)"},
     {"strict", kSwitch, "", kRun, kCauseFaults, kAlways,
      "fail if a rule of the scenario never acted, or if the command set up a device but posted nothing"},
     {"seed", kText, "N", kEvery, kCauseFaults, kAlways,
@@ -112,8 +112,8 @@ constexpr Option kOptions[] = {
     {"record-limit", kText, "SIZE", kNic, kRecordAndCompare, kInHelpAll,
      "end the recording when its journal reaches SIZE: 500k, 100M, 2G"},
     {"record-policy", kText, "POLICY", kNic, kRecordAndCompare, kInHelpAll,
-     "continue without recording (default) or stop the run when the disk is full or --record-limit "
-     "is reached: POLICY is continue or stop"},
+     "when the disk is full or --record-limit is reached, continue without recording (continue, the "
+     "default) or stop the run (stop)"},
     {"no-trace", kSwitch, "", kRun, kRecordAndCompare, kNever,
      "do not write the trace.pcap of a recording"},
 
@@ -163,8 +163,8 @@ constexpr Option kOptions[] = {
 
     // ---- The verbs sanitizer ----
     {"sanitize", kMaybeText, "RULE,...|all|-RULE", kRun | kUp | kExplore, kFindMisuse, kAlways,
-     "report wrong uses of verbs by the rules of docs/sanitizer.md, or only by RULE; exit with "
-     "status 1 if one is an error"},
+     "report wrong uses of verbs by the default rules of docs/sanitizer.md, only by RULE, by all "
+     "rules, or by the default rules except -RULE; exit with status 1 if one is an error"},
     {"sanitize-report", kText, "FILE", kRun | kUp, kFindMisuse, kAlways,
      "write the reports to FILE.json, FILE.sarif (for GitHub code scanning) or FILE.xml (JUnit)"},
     {"sanitize-suppressions", kText, "FILE", kRun | kUp | kExplore, kFindMisuse, kInHelpAll,
@@ -200,8 +200,8 @@ constexpr Option kOptions[] = {
     {"known", kText, "FILE", kExplore, kJudgeRuns, kAlways,
      "do not fail for findings that FILE, an earlier report.json, lists"},
     {"compare", kTexts, "FILE", kExplore, kJudgeRuns, kAlways,
-     "also compare FILE, which the command writes, with the baseline's; removes it before each run "
-     "and makes one run at a time; may be repeated"},
+     "also compare FILE, which the command writes, with the baseline's FILE; it is removed before "
+     "each run, and runs execute one at a time; may be repeated"},
     {"oracle", kText, "COMMAND", kExplore, kJudgeRuns, kAlways,
      "run this shell command after each run that succeeded; a nonzero status makes the run WRONG; "
      "the directory $ROCEMU_RUN has the run's stdout, stderr and events.jsonl"},
@@ -218,8 +218,9 @@ constexpr Option kOptions[] = {
     {"jobs", kNumber, "N", kExplore, kDivideWork, kAlways,
      "make N runs at a time (default: one per processor); use 1 if runs of the command share a file"},
     {"resume", kSwitch, "", kExplore, kDivideWork, kAlways,
-     "continue the interrupted exploration in DIR"},
-    {"force", kSwitch, "", kExplore, kDivideWork, kAlways, "replace the exploration in DIR"},
+     "continue the interrupted exploration in the DIR of --output"},
+    {"force", kSwitch, "", kExplore, kDivideWork, kAlways,
+     "replace the exploration in the DIR of --output"},
     {"shard", kText, "I/N", kExplore, kDivideWork, kAlways,
      "try only part I of N of the faults; `rocemu explore merge DIR...` combines the parts"},
     {"all-processors", kSwitch, "", kExplore, kMakeDeterministic, kInHelpAll,
@@ -227,7 +228,8 @@ constexpr Option kOptions[] = {
     {"real-clock", kSwitch, "", kExplore, kMakeDeterministic, kInHelpAll,
      "run on the real clock instead of in lockstep"},
     {"shared-network", kSwitch, "", kExplore, kMakeDeterministic, kInHelpAll,
-     "run in the machine's network namespace, one run at a time, instead of a new one for each run"},
+     "make one run at a time, in the machine's network namespace, instead of parallel runs in new "
+     "network namespaces"},
 
     // ---- What only rocemud has ----
     {"dir", kText, "DIR", kDaemon, kServe, kAlways,

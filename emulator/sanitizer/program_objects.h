@@ -1,4 +1,4 @@
-// The objects of one program, according to its verbs
+// The objects that one program has created and not yet destroyed, as its verb calls show
 #pragma once
 
 #include <algorithm>

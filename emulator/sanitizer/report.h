@@ -53,7 +53,7 @@ class Host {
   /// Returns a checksum of the bytes in the SGEs; nothing if they cannot be read.
   virtual std::optional<uint64_t> checksum(std::span<const abi::Sge> sges,
                                            ReadableBytes& readable) = 0;
-  /// Returns the place of the calling thread.
+  /// Returns the call stack of the calling thread, which called the function `call`, and the time.
   virtual Place here(std::string_view call) = 0;
 
  protected:

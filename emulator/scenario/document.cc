@@ -27,7 +27,7 @@ std::string_view without_byte_order_mark(std::string_view text) {
   return text;
 }
 
-/// Returns a line without its end, also for files with Windows line ends. `number` is from 1.
+/// Returns a line without its end, also for files with Windows line ends. `number` counts from 1.
 std::string_view line_of(std::string_view text, int number) {
   text = without_byte_order_mark(text);
   for (int line = 1; line < number; ++line) {

@@ -31,8 +31,8 @@ struct PollConstants {
   /// The number of polls in a turn when the price grows. A thread that reads a clock between polls
   /// has turns that last from one reading to the next, at least the second number.
   uint32_t growing = 1024, between_clocks = 32;
-  /// The cost, in polls, of a turn in which a thread only read clocks. It waits for a time that
-  /// only it knows, so its price grows from the beginning.
+  /// The price, in polls, of a turn in which a thread only read clocks. Such a thread waits for a
+  /// time that only it knows, so the price grows from the first such turn on.
   uint32_t of_clock_reads = 20;
   /// Threads that poll while nothing at all is due keep the processor for this number of polls.
   /// After that the run waits between polls, and may count as a hang.

@@ -17,9 +17,9 @@ constexpr Duration kMinWait = 1ms, kMaxWait = 20ms;
 /// The number of rounds in which polling threads continue without a wait while the clock is
 /// stopped.
 constexpr uint32_t kManyPolls = 2000;
-/// The number of turns with progress at one instant after which time moves, to the next due event
-/// or by this duration: about the time that the turns would have taken. A thread that never waits
-/// must not keep the NIC, sleepers and polling threads from their events.
+/// After kBusyTurns turns with progress at one instant, the clock advances to the next due event,
+/// but at most by kBusyTime, which is about the time that the turns would have taken. Otherwise a
+/// thread that never waits would keep the NIC, sleepers and polling threads from their events.
 constexpr uint32_t kBusyTurns = 1000;
 constexpr Duration kBusyTime = 1ms;
 

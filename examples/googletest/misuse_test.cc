@@ -1,5 +1,5 @@
-// Does the program use verbs as their manual pages say? fail_on_misuse() lets a test fail that does
-// not; a test that expects a report takes it.
+// Does the program use verbs as their manual pages say? fail_on_misuse() makes a test fail if it
+// does not; a test that expects reports calls take_reports().
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>

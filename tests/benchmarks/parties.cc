@@ -1,15 +1,15 @@
-// Pairs of processes with threads, each of which throws a message to and fro with its counterpart:
-// what becomes of latency when many want the processors.
+// Measures the latency of messages when many threads share the processors: each thread of a pair of
+// processes exchanges a message with its counterpart in the other process.
 //   parties HOW PAIRS THREADS SECONDS
-// HOW a thread waits, under `rocemu run --private`:
-//   poll          for its completions, in one CQ
-//   several       the same, and looks at three other CQs in turn
-//   memory        for the bytes of an RDMA WRITE, as ib_write_lat does
-//   event         in ibv_get_cq_event
+// HOW selects what a thread waits for, under `rocemu run --private`:
+//   poll          its completions, in one CQ
+//   several       the same, while it also polls three other CQs in turn
+//   memory        the bytes of an RDMA WRITE, as ib_write_lat does
+//   event         ibv_get_cq_event
 // or without a NIC:
-//   udp           for a datagram, and gives way while none is there
-//   udp-blocking  in recv
-//   relay         for what another process brings, by looking at memory
+//   udp           a datagram; it yields while there is none
+//   udp-blocking  recv
+//   relay         bytes in memory, which another process writes
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>

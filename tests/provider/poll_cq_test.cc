@@ -145,8 +145,8 @@ int64_t now_ns() {
 TEST_F(PollCq, WhoIsFarAheadSaysWhenToWakeIt) {
   in_new_thread([this] {
     for (int i = 0; i < 65; ++i) note_poll(queues_.cq.get());
-    // A completion every 20 us, at times in the future, so that the duration of the test has no
-    // influence.
+    // Completions are announced for every 20 us, a minute ahead, so that the duration of the test
+    // has no influence.
     const int64_t begin = now_ns() + 60'000'000'000;
     for (int64_t at = begin; at < begin + 10'000'000; at += 20'000) {
       backlog().completions_to_await(at);

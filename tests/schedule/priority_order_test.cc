@@ -121,7 +121,7 @@ TEST(PriorityOrder, ChangesDepthLessOneTimesInEachWindow) {
     const double most = (order.depth() - 1) * (windows + 2);
     const auto switches = static_cast<double>(switches_of(steps_of(pct(number), kSteps)).size());
     EXPECT_LE(switches, most) << number;
-    // Two of a window of four are the same step in a quarter of the windows.
+    // In a window of four steps, two changes fall on the same step in a quarter of all cases.
     EXPECT_GE(switches, 0.8 * (order.depth() - 1) * (windows - 2)) << number;
   }
 }

@@ -260,7 +260,7 @@ TEST_F(Steps, APausedNicLetsProgramsLookForThreeRoundsBeforeItIsAskedForMore) {
   }
 }
 
-// From 1 ms of real time to 20 ms, doubled each time.
+// Each wait is twice as long as the previous one, up to 20 ms of real time.
 TEST_F(Steps, WaitsTwiceAsLongEachTimeWhileNothingCanHappen) {
   facts.has_seen_programs = false;  // what comes from outside is the first program
   turns_of_round = 0;
@@ -281,7 +281,7 @@ TEST_F(Steps, WaitsTwiceAsLongEachTimeWhileNothingCanHappen) {
   scheduler.device_ran(/*has_worked=*/true, false);
   expect(Kind::kShow);
   wait_longer();
-  // Due work also restarts the waits, if something happens then.
+  // After due work in which something happened, the waits also start again with the shortest one.
   facts.device = Instant(1us);
   round_in_vain();
   advances(Instant(1us), false, /*has_happened=*/true);

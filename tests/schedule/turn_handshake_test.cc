@@ -91,7 +91,7 @@ TEST(TurnHandshake, LosesNoTurnOfAThreadThatStarts) {
 }
 
 TEST(TurnHandshake, AStoreInPlaceOfTheExchangeLosesTheFirstTurn) {
-  // The daemon takes a turn as used that the thread has never noticed.
+  // The daemon counts a turn as used although the thread has never noticed it.
   EXPECT_THAT(first_failure({daemon_with_turns(1), thread_with_turns<StoresTheTurn>(1)}),
               HasSubstr("does not wait"));
 }

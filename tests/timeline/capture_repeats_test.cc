@@ -91,7 +91,7 @@ TEST_F(Repeats, AreCalledNoMoreThanAgainWhereNothingShowsWhy) {
 }
 
 TEST_F(Repeats, AreRetransmissionsAfterTheAckTimeoutThatTheConnectionAgreedOn) {
-  // The active side adds to a delay of 2^5 two packet lifetimes, 2^14: code 14.
+  // The active side adds two packet lifetimes, together 2^14, to the ACK delay of 2^5: code 14.
   connect(14, 5);
   request(10ms, send_only(psn(0)));
   EXPECT_EQ(request(78ms, send_only(psn(0))),

@@ -37,7 +37,8 @@ struct SanitizerHooks {
   void (*wrap)(ContextOps* ops, uint64_t (*now_ns)(ibv_context*));
   /// Called after a post. `refused` is null if all requests were posted.
   void (*posted)(const PostedRequests& posted, const RefusedRequest* refused);
-  /// Called if the doorbell could not be rung, so that those requests were not posted.
+  /// Called after `posted` if the doorbell could not be rung: the requests in `posted` were not
+  /// posted after all.
   void (*taken_back)(const PostedRequests& posted);
   void (*polls)(ibv_cq* cq);
   /// Called under the CQ's lock for each completion that the program gets.

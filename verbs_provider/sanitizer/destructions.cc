@@ -59,7 +59,7 @@ void enter_number(Objects& objects, Srq& srq) {
   objects.srqs_by_number[{srq.context, srq.number}] = &srq;
 }
 
-/// The objects that use another one.
+/// The objects that still use the object to be destroyed
 struct Users {
   const Object* first = nullptr;
   uint64_t count = 0;

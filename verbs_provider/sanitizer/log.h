@@ -20,7 +20,7 @@ class Log {
 
   /// Writes a report. A report for the same places as an earlier one is only counted.
   void write(const Report& report);
-  /// Writes a report that counts unless it is withdrawn. Returns its number, for withdraw().
+  /// Writes a report that is valid unless it is withdrawn. Returns its number, for withdraw().
   uint64_t write_wait(const Report& report);
   void withdraw(uint64_t number);
   /// Records where an object was created, for reports of the NIC.

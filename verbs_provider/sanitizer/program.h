@@ -28,7 +28,7 @@ class Program final : public Host {
   Objects& objects() { return sanitizer_.objects(); }
   Log& log() { return log_; }
   Stacks& stacks() { return stacks_; }
-  /// Returns the place of the calling thread, which made that call.
+  /// Returns the call stack of the calling thread, which called the function `call`, and the time.
   Place here(const char* call, ibv_context* context);
   /// Called when the context is closed.
   void forget(ibv_context* context);

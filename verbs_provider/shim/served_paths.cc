@@ -172,8 +172,9 @@ Place place_of(const char* mapped, size_t begin) {
                                                                             : Place::kMachine;
 }
 
-/// Stores the place of a hidden name: a directory of RDMA devices appears empty, and its entries do
-/// not exist. Returns false with --keep-real-devices, since the daemon then has no empty directory.
+/// Stores the path to which a hidden name is redirected: a directory of RDMA devices appears empty,
+/// and its entries do not exist. Returns false with --keep-real-devices, since the daemon then has
+/// no empty directory.
 bool hide(const char* dir, const char* name, char (&out)[kMaxPath]) {
   Text text(out, sizeof(out));
   text.add(dir);

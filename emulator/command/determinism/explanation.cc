@@ -263,7 +263,7 @@ std::set<std::string> programs_of(const RecordedRun& run, const Arguments& comma
 /// Explains a difference in the output when both recordings are the same.
 std::string explain_outputs(const RecordedRun& run, const Arguments& command) {
   std::string text =
-      "cause: nothing that the NIC does or sees, since both recordings are the same. Examples are "
+      "cause: outside of the NIC, since both recordings are the same. Examples are "
       "process IDs, TCP ports, processor time and input from outside the run\n";
   for (const std::string& program : programs_of(run, command)) {
     if (reads_cycle_counter(program))

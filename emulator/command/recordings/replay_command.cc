@@ -29,8 +29,8 @@ po::options_description options_of_replay() {
       "stop after the step that sent frame N of trace.pcap or wrote line N of "
       "events.jsonl; print the events before it and the state of the queue pairs");
   options.add_options()("capture", po::value<std::string>()->value_name("FILE"),
-                        "write the frames to FILE (pcap), for example those of a killed run, or "
-                        "only those up to the stop of --until");
+                        "write the frames of the journal to FILE (pcap), up to the stop of "
+                        "--until if there is one");
   options.add_options()(
       "sanitize",
       po::value<std::string>()->implicit_value("", "")->value_name("RULE,...|all|-RULE"),

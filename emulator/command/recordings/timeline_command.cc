@@ -67,14 +67,17 @@ po::options_description options_of_timeline() {
                         "write Chrome trace JSON, for ui.perfetto.dev");
   options.add_options()("pcap", po::value<std::string>()->value_name("FILE"),
                         "write all complete frames of the recording to a capture");
-  options.add_options()("fabric", po::bool_switch(),
-                        "show the simulated network of a recording instead: for each port the use "
-                        "of its link, its queue, marks and pauses over virtual time; with --html, "
-                        "--perfetto or --csv in that form");
+  options.add_options()(
+      "fabric", po::bool_switch(),
+      "show the simulated network of a recording instead: for each port the use "
+      "of its link, its queue, marks and pauses over virtual time; as text, or as "
+      "--html, --perfetto or --csv");
   options.add_options()("csv", po::value<std::string>()->value_name("FILE"),
                         "with --fabric, write a line for each port and interval");
-  options.add_options()("interval", po::value<std::string>()->value_name("TIME"),
-                        "with --fabric, the length of an interval (default: 100 to 200 intervals)");
+  options.add_options()(
+      "interval", po::value<std::string>()->value_name("TIME"),
+      "with --fabric, divide the time into intervals of TIME (default: a TIME that "
+      "gives 100 to 200 intervals)");
   options.add_options()("events", po::bool_switch(),
                         "print all events and frames of the recording, one JSON object per line");
   options.add_options()("json", po::bool_switch(), "print the data of the HTML page as JSON");

@@ -46,8 +46,8 @@ In a deadlock every thread waits for another thread or for the NIC, and the NIC 
 under way and no timeout due. In lockstep rocemu finds it at once; on the real clock it finds
 it when the NIC has ended. It reports what each thread waits for and ends the programs. A
 thread that sleeps for a time, or that something outside the run can wake (a terminal, a pipe,
-a connection, a signal), is not in a deadlock. A thread that only polls is in one after 5 s,
-or the time of --poll-patience.
+a connection, a signal), is not in a deadlock. A thread that only polls counts as
+waiting after 5 s, or the time of --poll-patience.
 
 In lockstep all processes and threads of a run execute one at a time in a fixed order, so that
 frames, completions and output are the same to the byte in each run. This works for

@@ -26,7 +26,7 @@ constexpr int kMaxSignals = 3;
 /// The time after which a hang counts as new; the same hang is reported every two seconds.
 constexpr std::chrono::seconds kNewHang{10};
 /// In Python, a wait with a timeout checks every 50 ms whether its program has ended. This is the
-/// longest time that takes on a busy machine.
+/// longest time until such a check on a busy machine.
 constexpr std::chrono::seconds kUntilWaitsNotice{2};
 
 bool is_one_of(const std::atomic<int32_t> (&threads)[abi::TestWatch::kThreads], pid_t thread) {

@@ -1,6 +1,6 @@
 // The command {"command":"step"}: while the NIC is paused, frames arrive one at a time. Programs
-// have their turn before the first frame, after each frame and before time moves to a timeout; the
-// caller of advance() detects when a turn is over.
+// have their turn before the first frame, after each frame and before the clock advances to a
+// timeout; the caller of advance() detects when a turn is over.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class FrameSteps {
   bool pending() const { return !requests_.empty(); }
 
   /// Called when programs wait and all their actions have been handled: the next frame arrives, or
-  /// time moves to the next deadline, or the request is answered. Returns whether there was
+  /// the clock advances to the next deadline, or the request is answered. Returns whether there was
   /// anything to do.
   bool advance();
 

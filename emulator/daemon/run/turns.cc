@@ -413,7 +413,8 @@ bool Turns::must_go_on_beside(const ThreadSlot& slot, Nanoseconds held, Nanoseco
   return true;
 }
 
-/// A debugger lets the thread continue, in the thread's own turn.
+/// Returns whether a debugger that takes part in the run has stopped the thread. It needs a turn
+/// itself before it can let the thread continue.
 bool Turns::is_stopped_by_another(const std::string& status) const {
   return proc::field_of(status, "State").starts_with('t') &&
          participants_->takes_turns(std::atoi(proc::field_of(status, "TracerPid").c_str()));

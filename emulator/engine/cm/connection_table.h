@@ -40,8 +40,8 @@ class ConnectionTable {
   void take_resolver(Connection& connection, const ResolverKey& key);
   void give_back_remote_qpn(Connection& connection);
 
-  /// Adds a connection that may become the passive side of a peer's request until its state changes
-  /// (IBTA vol 1, 12.10.4).
+  /// Adds a peer-to-peer connection that has sent its REQ. Until its state changes, a REQ of the
+  /// peer can make it the passive side (IBTA vol 1, 12.10.4).
   void add_peer_to_peer(Connection& connection);
   /// Returns the first such connection whose own request is the counterpart of the peer's.
   Connection* peer_to_peer(uint64_t service_id, DeviceIndex device, const wire::IpAddress& peer);

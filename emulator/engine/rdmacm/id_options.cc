@@ -33,7 +33,7 @@ int set_id_option(RdmaId& id, IdOption option, std::span<const std::byte> value)
     }
     case IdOption::kReuseAddress: {
       const std::optional<bool> reuse = flag_in(value);
-      // A listening id has the port exclusively; this can be confirmed, but not undone.
+      // A listening id rejects both values, and only an idle id can clear the option.
       if (!reuse || (*reuse && id.state == IdState::kListening)) return EINVAL;
       if (!*reuse && id.state != IdState::kIdle) return EINVAL;
       id.reuse_address = *reuse;

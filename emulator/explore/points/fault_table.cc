@@ -177,7 +177,7 @@ constexpr EventNote kEventNotes[] = {
     {"CQ_ERR", "caused by `overrun`"},
     {"PORT_ACTIVE", "caused by `{port: {down: 1s}}`, when the second is over"},
     {"GID_CHANGE", "caused by `gid`"},
-    {"SQ_DRAINED", "only for a program that asks for it; `drop` can lose it"},
+    {"SQ_DRAINED", "occurs only if the program requests it; `drop` can lose it"},
     {"PATH_MIG PATH_MIG_ERR", "RoCE has no alternate paths"},
     {"LID_CHANGE PKEY_CHANGE SM_CHANGE CLIENT_REREGISTER",
      "events of subnet managers, which RoCE does not have"},

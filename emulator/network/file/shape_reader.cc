@@ -18,7 +18,7 @@ uint32_t count(const FieldReader& reader, const Node& node, uint64_t least, uint
   return static_cast<uint32_t>(reader.nodes().number(node, least, most));
 }
 
-/// The numbers of a shape, all of which are required.
+/// The numbers that describe a shape, such as its leaves and spines. All are required.
 class Counts {
  public:
   Counts(const FieldReader& reader, const Node& shape, std::string_view what,

@@ -43,9 +43,9 @@ bool has_slept(pid_t thread) {
   return proc::field_of(status, "voluntary_ctxt_switches") != "0";
 }
 
-/// Returns whether the kernel reports the place of a thread that certainly sleeps. Linux 4.14 to
-/// 5.15 report "0" for many sleeping threads, and a kernel without names of its functions does so
-/// for all.
+/// Returns whether /proc reports the kernel function in which a thread sleeps, by the example of a
+/// thread that certainly sleeps. Linux 4.14 to 5.15 report "0" for many sleeping threads, and a
+/// kernel without names of its functions does so for all.
 bool try_with_a_sleeper() {
   if (access("/proc/kallsyms", F_OK) != 0) return false;
   constexpr std::chrono::seconds kAnyLoad{10};

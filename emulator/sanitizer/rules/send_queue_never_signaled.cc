@@ -13,8 +13,8 @@ class NeverSignaledCheck : public CheckOf<kSendQueueNeverSignaled> {
 
   void on(const Post& event) override {
     if (event.refusal != Refusal::kFull || event.queue.kind != QueueKind::kSend) return;
-    // A QP in ERR completes all of them (IBTA vol 1, 10.3.1), and can enter ERR without an action
-    // of the program.
+    // A QP in ERR completes all requests, signaled or not (IBTA vol 1, 10.3.1), and it can enter
+    // ERR without an action of the program.
     if (event.queue.qp->state == abi::QpState::kErr || event.queue.qp->had_error) return;
     const Requests& requests = event.queue.requests;
     if (requests.empty()) return;

@@ -99,24 +99,22 @@ are ours, and not measured in this run.
 
 - **Short messages** pass through three processes, two of which share a processor. With `taskset` you can reserve a
   processor for the daemon; rocemu leaves that to the kernel ([ADR 0015](adr/0015-waiting.md)). UDP and TCP have only two
-  processes. Each post and each poll makes one system call, to ask whether the buffer's page is present. Two attempts had no
-  effect: link-time optimization of the daemon (1.71 million messages/s with and without it), and spinning for 1, 2 or 5 µs
-  instead of each yield that ran no other thread (`ib_send_lat` with the daemon alone: 2.9 or 3.9 µs in all cases).
+  processes. Each post and each poll makes one system call, to ask whether the buffer's page is present.
+  [Two attempts](data/performance.md#attempts-that-were-not-adopted) to shorten this path had no effect.
 - **99.9th percentile.** A program that spins on memory never yields, so the daemon may have to wait for the end of a time
   slice. "Spinning on memory, relayed" does the same without a NIC.
 - **64 KiB.** The limit is a process that does nothing but copy. The daemon spends 80 % of its time in these two calls and has
   a processor for 90 % of the time. A second thread that writes while the first one reads was slower, because the data is in
   the other processor's cache ([ADR 0017](adr/0017-slots.md)).
 - **1 MiB and more.** TCP copies at both ends at once, on two processors. The daemon first reads and then writes, and for each
-  call the kernel looks up every page. With huge pages 8 MiB took 2.0 ms instead of 4.5 ms. Calls of 256 KiB take 10 to 15 %
-  less time, which would not change the verdict.
+  call the kernel looks up every page. With huge pages 8 MiB took 2.0 ms instead of 4.5 ms.
 - **Over UDP** rocemu also computes an ICRC over each byte at both ends, and acknowledges. Of the sending daemon's time 79 % is
   the kernel's, 5 % the ICRC and 15 % rocemu's own; at the receiver 72 %, 6 % and 20 %. Between two short messages a daemon
   polls its socket five to seven times without success, and each poll is a system call.
 - **Recording** writes each byte of each frame to a file.
 - **`--sanitize`** (`scripts/bench --only sanitizer`, a separate run, 3 rounds): 64 B messages take 1.1 to 1.2 times as long
   with the rules that read no payload, and 1.9 to 2.0 times with all rules; 64 KiB 1.0 to 1.1, and 1.5 to 1.6 times. The rest
-  is mostly the clock, which is read for each post, and the sums of send buffers.
+  is mostly reading the clock for each post, and summing send buffers.
 - **`--exact-memory`** reads each message when it is sent and writes it when it arrives, as lockstep does. That takes 1.5 to
   1.8 times the latency for 64 B to 4 KiB and 1.2 times for 8 KiB, so it is off by default.
 """
@@ -143,6 +141,16 @@ rocemu beside the least work that does the same, measured in this run.
 | | here | limit | measured by |
 |---|---|---|---|
 {bounds}
+
+## Attempts that were not adopted
+
+These measurements are older than this run, and are not repeated by it.
+
+- Link-time optimization of the daemon has no effect: 1.71 million messages/s with and without it.
+- Spinning for 1, 2 or 5 µs instead of each yield that ran no other thread has no effect: `ib_send_lat` with the daemon alone
+  takes 2.9 or 3.9 µs in all cases.
+- For messages of 1 MiB and more, calls of 256 KiB take 10 to 15 % less time, which would not change the
+  verdict.
 """
 
 # The meaning of a table's rows, which is printed below its title.

@@ -72,7 +72,7 @@ TEST(CmPassive, TheQpGetsWhatTheRequestSays) {
   req.primary.traffic_class = 7;
   req.primary.hop_limit = 9;
   s.wire_delivers(req).expect_told({EventKind::kRequest});
-  // Before accept(), when librdmacm requests them.
+  // librdmacm requests the QP attributes before accept().
   const auto rtr = s.manager().qp_attributes(s.id(), QpState::kRtr);
   ASSERT_TRUE(rtr);
   EXPECT_EQ(rtr->attr.dest_qp_num, CmScript::kPeerQpn);

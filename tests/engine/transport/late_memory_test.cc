@@ -192,7 +192,7 @@ TEST(LateMemory, ANewReadTakesTheResourcesOfTheOldestThatIsRepeated) {
   s.memory_is_there().expect({answered(1, 4), answered(2, 4), answered(3, 4), answered(4, 5)});
 }
 
-// READs that were never answered count: another one is more than the peer may request.
+// READs whose data is late still count: one more READ exceeds the number that the peer may request.
 TEST(LateMemory, ANewReadBesideAsManyThatWaitIsRefused) {
   LateScript s;
   s.memory_is_late().at(0ms);

@@ -460,7 +460,7 @@ TEST(Requester, HoldsBackWhatIsPostedWhileItWaitsForTheReceiver) {
   s.at(3ms).wire_delivers(ack(psn(1))).expect({completion(1), completion(2)});
 }
 
-// The network can deliver an ACK for a message that an RNR NAK refused: of a copy that found a
+// After an RNR NAK, the network can still deliver an ACK for the same message: a copy of it found a
 // receive WQE.
 TEST(Requester, GoesOnAfterAnAckThatCameWhileItWaitedForTheReceiver) {
   Script s;

@@ -28,8 +28,7 @@ struct remote {
   uint32_t rkey;
 };
 
-// Runs both, each in a process of its own, with a socket between them. The status of the whole: 0
-// if both return.
+// Runs both functions in separate processes with a socket between them. Returns 0 if both return.
 int run_server_and_client(void (*server)(int socket), void (*client)(int socket));
 
 void send_all(int socket, const void* data, size_t size);
@@ -51,7 +50,7 @@ void await_readable(int descriptor, const char* what);
 
 void disconnect(struct connection* c);  // and waits until both sides know
 
-// ---- Without: queue pairs tell each other their numbers through the socket ----
+// ---- Without: the two sides exchange QP numbers by the socket ----
 
 void open_device(struct connection* c);       // open_queues is next, then receives are posted
 void reset_queue_pair(struct connection* c);  // to be connected once more by an exchange

@@ -48,7 +48,7 @@ ibv_mr* registered(ibv_context* context, ibv_pd* pd, const std::string& manner) 
   std::exit(1);
 }
 
-/// Eleven times from places of their own (of which one looks at nothing), and 40 times from one.
+/// Registers memory once from each of 11 lines, one without a check, and 40 times from another.
 void register_in_many_places(ibv_pd* pd) {
   const auto one = [&] { return ibv_reg_mr(pd, buffer, sizeof buffer, 0); };
   const auto check = [](ibv_mr* mr) {
@@ -71,7 +71,7 @@ void register_in_many_places(ibv_pd* pd) {
   for (int i = 0; i < 40; ++i) check(one());
 }
 
-/// A second context, of whose memory region nobody asks whether it is there.
+/// Registers memory in a second context, without a check of the result.
 void use_a_second_context(ibv_device* device) {
   ibv_context* context = ibv_open_device(device);
   if (context == nullptr) std::exit(1);
@@ -123,7 +123,7 @@ void destroy(ibv_qp* qp) {
   ibv_destroy_cq(cq);
 }
 
-/// Five receives by one call, and then one by another, of which nobody asks whether it was posted.
+/// Posts five receives by one call, and then one by another, whose result is not checked.
 void post_a_list(ibv_context* context, ibv_pd* pd) {
   ibv_qp* qp = made_qp(context, pd);
   ibv_recv_wr list[5]{}, *bad = nullptr;
@@ -134,7 +134,7 @@ void post_a_list(ibv_context* context, ibv_pd* pd) {
   destroy(qp);
 }
 
-/// A work request of another kind, and then a window, of which nobody asks whether it is bound.
+/// Posts a work request of another kind, and then binds a window without a check of the result.
 void bind_a_window(ibv_context* context, ibv_pd* pd) {
   ibv_qp* qp = made_qp(context, pd);
   ibv_mr* mr = ibv_reg_mr(pd, buffer, sizeof buffer, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
@@ -177,7 +177,7 @@ int main(int argc, char** argv) {
   ibv_pd* pd = ibv_alloc_pd(context);
   if (pd == nullptr) return 1;
   if (manner == "races") {
-    // Both wake at the same time, and nothing decides which of them goes on first.
+    // Both threads wake at the same time, and nothing decides which of them continues first.
     const auto wake = [](const char* name) {
       usleep(1000);
       std::puts(name);

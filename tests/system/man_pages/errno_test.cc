@@ -348,7 +348,8 @@ TEST_F(Errno, IsEnoentForAHandleThatNothingHas) {
   expect("ibv_free_dm", 0, [&] { return ibv_free_dm(dm); });
 }
 
-// In all ways in which the provider waits: threads that spin make it sleep in the kernel.
+// The provider must keep errno in each way of waiting. Threads that spin make it sleep in the
+// kernel.
 TEST_F(Errno, StaysAsItWasWhileACqIsPolledThatIsEmpty) {
   std::atomic<bool> stopping{false};
   std::vector<std::thread> spinners;

@@ -19,8 +19,8 @@ namespace {
 shim::Next<ssize_t(void*, size_t, unsigned)> next_getrandom("getrandom");
 shim::Next<int(void*, size_t)> next_getentropy("getentropy");
 
-/// The numbers of this process. Those of a child differ, since they depend on the number of its
-/// first thread.
+/// The number of random numbers that this process has drawn. A child draws other ones, since they
+/// also depend on the serial number of the thread.
 uint64_t drawn = 0;
 
 /// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
