@@ -32,11 +32,11 @@ STATUS = {getattr(e, name): name for name in dir(e)
 class Side:
     """One end of a connection, with the objects that a program creates before it connects."""
 
-    def __init__(self, device, cq_size=64, sends_signalled=True):
+    def __init__(self, device, cq_size=64, sends_signalled=True, size=SIZE):
         self.name = device
         self.context = Context(name=device)
         self.pd = PD(self.context)  # QPs can use only memory of their PD
-        self.memory = MR(self.pd, SIZE, ACCESS)
+        self.memory = MR(self.pd, size, ACCESS)
         self.channel = CompChannel(self.context)
         self.cq = CQ(self.context, cq_size, None, self.channel, 0)
         self.qp = QP(self.pd, QPInitAttr(qp_type=e.IBV_QPT_RC, scq=self.cq, rcq=self.cq,

@@ -20,6 +20,7 @@
 #include "emulator/daemon/control/fault_commands.h"
 #include "emulator/daemon/control/hang_report.h"
 #include "emulator/daemon/control/listening_ports.h"
+#include "emulator/daemon/control/network_json.h"
 #include "emulator/daemon/control/time_commands.h"
 #include "emulator/engine/adversarial/adversarial_class.h"
 #include "emulator/scenario/scenario.h"
@@ -163,6 +164,8 @@ void Daemon::load_scenario() {
                          : scenario::load_scenarios(options_.scenarios).rules;
   scenario::check_devices(*rules, devices_.names(),
                           fmt::format("{}", fmt::join(options_.scenarios, ", ")));
+  scenario::check_network(*rules, options_.fabric.network.get(),
+                          fmt::format("{}", fmt::join(options_.scenarios, ", ")));
   main_.engine_host().submit(engine::AddRules{rules});
 }
 
@@ -197,6 +200,9 @@ ControlServer::Commands Daemon::control_commands() {
   const auto show = [this](const Json&) {
     return state_json(devices_.snapshot(), main_.sessions().list());
   };
+  const auto network = [this](const Json&) {
+    return network_json(main_.engine_host().engine(), clock_.now());
+  };
   const auto set = [this](const Json& request) {
     const auto port = text_of(request, "port");
     const auto removed = flag_of(request, "removed");
@@ -220,7 +226,8 @@ ControlServer::Commands Daemon::control_commands() {
     stop();
     return Json::object();
   };
-  ControlServer::Commands commands = fault_commands(main_.engine_host(), devices_.names());
+  ControlServer::Commands commands =
+      fault_commands(main_.engine_host(), devices_.names(), options_.fabric.network);
   commands.merge(time_commands(main_.engine_host(), main_.sessions(), clock_, time_is_held_));
   const auto idle = [this](const Json&) { return Json{{"idle", is_idle()}}; };
   const auto hang = [this](const Json& request) { return this->hang(request); };
@@ -242,6 +249,7 @@ ControlServer::Commands Daemon::control_commands() {
   commands.insert({{"version", taking({}, version)},
                    {"idle", taking({}, idle)},
                    {"show", taking({}, show)},
+                   {"network", taking({}, network)},
                    {"set", taking({"device", "port", "removed"}, set)},
                    {"listening", taking({"port"}, listening)},
                    {"hang", taking({"serial"}, hang)},
@@ -293,13 +301,14 @@ void Daemon::make_turns() {
 }
 
 void Daemon::run_on_virtual_clock() {
-  VirtualTime time(
-      {.schedule = options_.schedule, .reports_hangs = options_.tell_stuck && ancestor()}, *turns_,
-      main_, control_loop_, clock_, time_is_held_, [this] {
-        files_.flush();
-        files_.check();
-        return frame_steps_.advance();
-      });
+  VirtualTime time({.schedule = options_.schedule,
+                    .reports_hangs = options_.tell_stuck && ancestor(),
+                    .polls_are_exact = options_.fabric.network != nullptr},
+                   *turns_, main_, control_loop_, clock_, time_is_held_, [this] {
+                     files_.flush();
+                     files_.check();
+                     return frame_steps_.advance();
+                   });
   virtual_time_ = &time;
   if (options_.tell_stuck && ancestor()) {
     time.on_stuck([this](uint32_t serial) { tell_stuck(serial); });

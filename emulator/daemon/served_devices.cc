@@ -120,9 +120,10 @@ void ServedDevices::on_changed(engine::DeviceIndex index) {
 SysfsDevice ServedDevices::device(engine::DeviceIndex index) {
   const engine::DeviceConfig& config = devices_[index.value];
   const EngineHost::DeviceFacts facts = worker_.engine_host().device_facts(index);
-  return {config.name,   config.addresses, facts.device,
-          facts.port,    index.value,      tree_.netdevs_of(config.addresses),
-          config.profile};
+  return {config.name,    config.addresses,
+          facts.device,   facts.port,
+          index.value,    tree_.netdevs_of(config.addresses),
+          config.profile, worker_.engine_host().engine().simulated_network() != nullptr};
 }
 
 engine::FabricSnapshot ServedDevices::snapshot() {

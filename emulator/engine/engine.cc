@@ -117,9 +117,9 @@ struct Apply {
   }
   void operator()(const RemoveRules& input) const {
     if (input.name) {
-      fabric.faults.rules.remove(*input.name);
+      fabric.faults.remove(*input.name);
     } else {
-      fabric.faults.rules.clear();
+      fabric.faults.clear();
     }
   }
   void operator()(const OpenCmChannel&) const {}
@@ -221,7 +221,15 @@ bool Engine::has_frames_under_way() const {
   return fabric_->has_frames_under_way();
 }
 
+bool Engine::has_frames_in_network() const {
+  return !fabric_->crossing.empty();
+}
+
 SimulatedNetwork* Engine::simulated_network() {
+  return fabric_->crossing.network();
+}
+
+const SimulatedNetwork* Engine::simulated_network() const {
   return fabric_->crossing.network();
 }
 
@@ -244,6 +252,11 @@ std::optional<Instant> Engine::next_deadline() {
   // The clock is paused: only the rest of the latest step is due.
   if (*next <= clock_.inner({})) return Instant{};
   return std::nullopt;
+}
+
+bool Engine::awaits_only_rules() {
+  return fabric_->faults.network.next_deadline() && !fabric_->next_deadline_of_work() &&
+         !rdma_cm_->next_deadline();
 }
 
 std::vector<wire::IpAddress> Engine::addresses(DeviceIndex device) const {

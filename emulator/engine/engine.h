@@ -33,14 +33,21 @@ class Engine {
   /// can cause work.
   std::optional<Instant> next_deadline();
 
+  /// Returns whether next_deadline() is that of a rule for the network, and nothing else is due:
+  /// no program waits for that.
+  bool awaits_only_rules();
+
   /// Returns whether nothing is in flight and no request waits for an answer: only an input can
   /// cause something that programs see. Changes nothing.
   bool is_idle() const;
   /// Returns whether a frame is in flight inside the fabric. Frames that left to a network are not
   /// known.
   bool has_frames_under_way() const;
+  /// The same for frames in a simulated network only.
+  bool has_frames_in_network() const;
   /// Returns null without FabricConfig::network. Observers can use it: it changes only in step().
   SimulatedNetwork* simulated_network();
+  const SimulatedNetwork* simulated_network() const;
 
   /// Returns whether objects of clients that ended are still being destroyed.
   bool is_releasing() const;

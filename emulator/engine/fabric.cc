@@ -35,8 +35,8 @@ Fabric::Fabric(FabricConfig config, HostMemory& program_memory)
       network(config_, link, crossing, step),
       event_delivery(step),
       adversary(adversarial::Adversary::make(config_, program_memory, objects, step)),
-      faults(objects, frames_, network, link, completions, event_delivery, step, config_.seed,
-             names_of(config_.devices)),
+      faults(objects, frames_, network, link, crossing, completions, event_delivery, step,
+             config_.seed, names_of(config_.devices)),
       completions(objects, adversary ? adversary->memory() : program_memory, faults.events, step),
       scheduler(objects.qps),
       transmitter(config_, objects, frames_, faults.frames, step),
@@ -70,6 +70,8 @@ void Fabric::go_on_with_adversary() {
 
 void Fabric::go_on_with_network() {
   crossing.advance();
+  if (faults.network.act_due()) [[unlikely]]
+    crossing.advance();
   for (const QpNumber number : crossing.take_resumed()) {
     if (QueuePair* qp = objects.qps.find(number)) scheduler.schedule(*qp);
   }
@@ -173,6 +175,13 @@ bool Fabric::may_produce_frames() const {
 }
 
 std::optional<Instant> Fabric::next_deadline() {
+  const std::optional<Instant> work = next_deadline_of_work();
+  const std::optional<Instant> change = faults.network.next_deadline();
+  if (!work || !change) return work ? work : change;
+  return std::min(*work, *change);
+}
+
+std::optional<Instant> Fabric::next_deadline_of_work() {
   if (!leaving.empty()) return step.now();
   const bool held = link.is_held();
   const bool arrives_now = link.has_arrived(step.now());
@@ -192,8 +201,8 @@ std::optional<Instant> Fabric::next_deadline() {
 
 bool Fabric::is_idle() const {
   if (!leaving.empty() || has_frames_under_way() || scheduler.has_turns() ||
-      faults.next_deadline() || completions.has_events() || connections.awaits_answer() ||
-      (adversary && !adversary->is_idle())) {
+      faults.next_deadline() || faults.network.next_deadline() || completions.has_events() ||
+      connections.awaits_answer() || (adversary && !adversary->is_idle())) {
     return false;
   }
   bool idle = true;

@@ -48,6 +48,8 @@ class Fabric {
   /// Works until nothing is left to do now or the step has moved its share of frames.
   void run();
   std::optional<Instant> next_deadline();
+  /// The same without the changes of the network that rules plan.
+  std::optional<Instant> next_deadline_of_work();
   /// Returns whether nothing is in flight and no request waits for an answer. State that is merely
   /// kept for a while, such as timewait, does not count.
   bool is_idle() const;

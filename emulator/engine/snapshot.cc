@@ -51,6 +51,10 @@ FabricSnapshot take_snapshot(const Fabric& fabric, const cm::RdmaCm& rdma_cm) {
   const Objects& objects = fabric.objects;
   FabricSnapshot out;
   for (const Device& device : objects.devices) out.devices.push_back(describe(device));
+  if (const SimulatedNetwork* network = fabric.crossing.network()) {
+    for (uint32_t i = 0; i < out.devices.size(); ++i)
+      out.devices[i].pauses = network->pauses_of(DeviceIndex{i});
+  }
   const auto of = [&](ClientId client) -> DeviceSnapshot& {
     return out.devices[objects.clients.device_of(client).value];
   };

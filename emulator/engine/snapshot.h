@@ -13,6 +13,7 @@
 #include "emulator/abi/verbs_values.h"
 #include "emulator/engine/base/counters.h"
 #include "emulator/engine/base/ids.h"
+#include "emulator/engine/base/simulated_network.h"
 
 namespace rocemu::engine {
 
@@ -113,7 +114,8 @@ struct DeviceSnapshot {
   std::vector<MrSnapshot> mrs;
   std::vector<MwSnapshot> mws;
   Counters counters;
-  CounterList network_counters;  // empty for a device without a network
+  std::optional<PauseCounters> pauses;  // of its port in a simulated network
+  CounterList network_counters;         // empty for a device without a network
 };
 
 /// A listening rdma_cm id

@@ -88,6 +88,10 @@ uint64_t Network::rate_bps(LinkId link) const {
   return model_->topology_.links[link].rate_bps;
 }
 
+bool Network::is_link_up(LinkId link) const {
+  return model_->link_is_up_[link];
+}
+
 size_t Network::packets_in_flight() const {
   return model_->frames_.used();
 }

@@ -79,6 +79,8 @@ struct PriorityCounters {
   uint64_t queue_bytes = 0;  // bytes that wait now
   uint64_t queue_high_water_bytes = 0;
   Duration paused{};  // total time for which the peer stopped this port, without a current pause
+
+  bool operator==(const PriorityCounters&) const = default;
 };
 
 class Network {
@@ -117,6 +119,7 @@ class Network {
   /// Returns whether the peer keeps the port from sending the priority.
   bool is_paused(PortId port, uint8_t priority) const;
   uint64_t rate_bps(LinkId link) const;
+  bool is_link_up(LinkId link) const;
   /// Returns the number of frames in queues and on links.
   size_t packets_in_flight() const;
   /// Returns the total number of frames that have left a port.

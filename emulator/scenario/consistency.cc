@@ -199,6 +199,7 @@ void check_event(Reading in, const Node& node) {
 }  // namespace
 
 void check_consistency(Reading in, const Node& effects) {
+  check_network_rule(in, effects);
   check_effects(in, effects);
   check_selection(in, effects);
   check_wc_status(in, effects);

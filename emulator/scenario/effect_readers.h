@@ -17,4 +17,13 @@ void read_errno(Reading reading, const Node& value);
 void read_port(Reading reading, const Node& value);
 void read_gid(Reading reading, const Node& value);
 
+/// The largest number of `times` of `flap`.
+inline constexpr uint32_t kMostFlaps = 1'000'000;
+
+void read_bandwidth(Reading reading, const Node& value);
+void read_down(Reading reading, const Node& value);
+void read_flap(Reading reading, const Node& value);
+void read_ecn(Reading reading, const Node& value);
+void read_pause_storm(Reading reading, const Node& value);
+
 }  // namespace rocemu::scenario

@@ -27,7 +27,8 @@ using json_schema::Json;
 constexpr Places kFrame = kOnFrames, kRequest = at(Where::kRequest), kLink = at(Where::kLink),
                  kCm = at(Where::kCm), kCompletion = at(Where::kCompletion),
                  kWorkRequest = at(Where::kWorkRequest), kEvent = at(Where::kEvent),
-                 kCmEvent = at(Where::kCmEvent), kVerb = at(Where::kVerb), kNow = at(Where::kNow);
+                 kCmEvent = at(Where::kCmEvent), kVerb = at(Where::kVerb), kNow = at(Where::kNow),
+                 kNetwork = at(Where::kNetwork);
 constexpr bool kAlone = true, kWithValue = false;
 
 /// Reads `drop: true`, or only `drop`; `drop: false` is not valid.
@@ -133,6 +134,21 @@ Json gid_value(Where) {
                              {"index", "address"});
 }
 
+Json flap_value(Where) {
+  return json_schema::object({{"down", json_schema::time()},
+                              {"up", json_schema::time()},
+                              {"times", json_schema::number(1, kMostFlaps)}},
+                             {"down"});
+}
+
+Json ecn_value(Where) {
+  return json_schema::any_of({{{"enum", {"off"}}},
+                              json_schema::object({{"kmin", json_schema::size()},
+                                                   {"kmax", json_schema::size()},
+                                                   {"pmax", json_schema::probability()}},
+                                                  {"kmin", "kmax"})});
+}
+
 // Each row has the key with its places and reader, the manner, whether a rule has it, the words,
 // and the schema of the value.
 constexpr Effect kEffects[] = {
@@ -203,10 +219,9 @@ constexpr Effect kEffects[] = {
      [](const Effects& e) { return "takes " + in_words(e.latency) + " for it"; },
      kWithValue,
      time_value},
-    {{"bandwidth", kLink,
-      [](Reading in, const Node& v) { in.rule.effects.bits_per_second = in.reader.bandwidth(v); }},
+    {{"bandwidth", kLink | kNetwork, read_bandwidth},
      Manner::kChanges,
-     has<&Effects::bits_per_second>,
+     [](const Effects& e) { return e.bits_per_second != 0 || e.network.bits_per_second != 0; },
      [](const Effects&) -> std::string { return "slows down"; },
      kWithValue,
      [](Where) { return json_schema::bandwidth(); }},
@@ -334,6 +349,48 @@ constexpr Effect kEffects[] = {
      [](const Effects&) -> std::string { return "kills its process"; },
      kAlone,
      flag_value},
+    {{"down", kNetwork, read_down},
+     Manner::kBeside,
+     [](const Effects& e) { return e.network.is_down; },
+     [](const Effects&) -> std::string { return "takes it down"; },
+     kAlone,
+     flag_value},
+    {{"flap", kNetwork, read_flap},
+     Manner::kBeside,
+     [](const Effects& e) { return e.network.flap.has_value(); },
+     [](const Effects& e) { return "takes it down for " + in_words(e.network.flap->down); },
+     kWithValue,
+     flap_value},
+    {{"corruption", kNetwork,
+      [](Reading in, const Node& v) {
+        in.rule.effects.network.corruption = in.reader.probability(v);
+      }},
+     Manner::kBeside,
+     [](const Effects& e) { return e.network.corruption > 0; },
+     [](const Effects& e) {
+       return fmt::format("corrupts {:g} % of its frames", 100 * e.network.corruption);
+     },
+     kWithValue,
+     [](Where) { return json_schema::probability(); }},
+    {{"reboot", kNetwork,
+      [](Reading in, const Node& v) { in.rule.effects.network.outage = read_time(in, v); }},
+     Manner::kBeside,
+     [](const Effects& e) { return e.network.outage.has_value(); },
+     [](const Effects& e) { return "reboots it, for " + in_words(*e.network.outage); },
+     kWithValue,
+     time_value},
+    {{"ecn", kNetwork, read_ecn},
+     Manner::kBeside,
+     [](const Effects& e) { return e.network.ecn.has_value(); },
+     [](const Effects&) -> std::string { return "changes its ECN thresholds"; },
+     kWithValue,
+     ecn_value},
+    {{"pause_storm", kNetwork, read_pause_storm},
+     Manner::kBeside,
+     [](const Effects& e) { return e.network.pause_storm.has_value(); },
+     [](const Effects&) -> std::string { return "makes it pause its switch"; },
+     kAlone,
+     flag_or_number<0, 7>},
 };
 
 }  // namespace

@@ -209,6 +209,26 @@ uint64_t NodeReader::bandwidth(const Node& node) const {
   return static_cast<uint64_t>(bits);
 }
 
+uint64_t NodeReader::size(const Node& node) const {
+  struct Unit {
+    std::string_view text;
+    double bytes;
+  };
+  constexpr Unit kUnits[] = {
+      {"", 1},     {"B", 1},        {"KB", 1e3},        {"MB", 1e6},
+      {"GB", 1e9}, {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0}};
+  constexpr double kMost = 1099511627776.0;
+  const auto quantity = node.is_scalar() ? parse_quantity(node.text) : std::nullopt;
+  const auto* const unit =
+      quantity ? std::ranges::find(kUnits, quantity->unit, &Unit::text) : std::end(kUnits);
+  if (unit == std::end(kUnits) || quantity->value * unit->bytes > kMost) {
+    fail(node, fmt::format("expected a size such as 100KiB (units: B, KB, MB, GB, KiB, MiB, GiB), "
+                           "found {}",
+                           found(node)));
+  }
+  return static_cast<uint64_t>(std::llround(quantity->value * unit->bytes));
+}
+
 uint32_t NodeReader::name(const Node& node, const Names& names) const {
   const std::string word = text(node, names.what);
   if (const auto value = names.find(word)) return *value;

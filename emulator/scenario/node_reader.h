@@ -64,6 +64,8 @@ class NodeReader {
   double probability(const Node& node) const;
   /// Reads "10Gbit/s": a number and bit/s, kbit/s, Mbit/s or Gbit/s.
   uint64_t bandwidth(const Node& node) const;
+  /// Reads "100KiB": a number and B, KB, MB, GB, KiB, MiB or GiB; of bytes without a unit.
+  uint64_t size(const Node& node) const;
   /// Reads one of the names.
   uint32_t name(const Node& node, const Names& names) const;
   /// Reads one or a list of the names, or numbers below `limit`.

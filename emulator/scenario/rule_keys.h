@@ -20,7 +20,9 @@ constexpr Places at(engine::faults::Where where) {
 inline constexpr Places kOnFrames =
     at(engine::faults::Where::kFrame) | at(engine::faults::Where::kCm);
 inline constexpr Places kOnWire = kOnFrames | at(engine::faults::Where::kLink);
-inline constexpr Places kEverywhere = (1u << engine::faults::kPlaces) - 1;
+/// All places but the simulated network, where only the network itself changes.
+inline constexpr Places kEverywhere =
+    ((1u << engine::faults::kPlaces) - 1) & ~at(engine::faults::Where::kNetwork);
 
 // Limits of values
 inline constexpr uint64_t kAny = UINT64_MAX;
@@ -58,5 +60,8 @@ void read_flag(Reading reading, const Node& word, std::set<std::string>& seen);
 /// Reports effects that exclude each other, and effects that are probably not intended. The rule
 /// must have no other mistakes.
 void check_consistency(Reading reading, const Node& effects);
+
+/// Does this for rules of the place `network`.
+void check_network_rule(Reading reading, const Node& effects);
 
 }  // namespace rocemu::scenario

@@ -53,6 +53,7 @@ constexpr Name kPlaces[] = {
     {"request", number(Where::kRequest)}, {"completion", number(Where::kCompletion)},
     {"event", number(Where::kEvent)},     {"cm_event", number(Where::kCmEvent)},
     {"verb", number(Where::kVerb)},       {"now", number(Where::kNow)},
+    {"network", number(Where::kNetwork)},
 };
 
 using wire::CmAttribute;

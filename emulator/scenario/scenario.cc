@@ -331,6 +331,21 @@ void check_devices(const RuleSet& rules, std::span<const std::string> devices,
   if (!mistakes.empty()) throw ScenarioError(mistakes);
 }
 
+void check_network(const RuleSet& rules, const engine::NetworkPlan* network,
+                   std::string_view file) {
+  std::string mistakes;
+  for (const Rule& rule : rules.rules) {
+    if (rule.where != Where::kNetwork) continue;
+    const std::string problem =
+        network == nullptr ? "it is for a simulated network (on: network); give one with --fabric"
+                           : network->problem_of(*rule.which.network, rule.effects.network);
+    if (problem.empty()) continue;
+    mistakes +=
+        fmt::format("{}{}: rule '{}': {}", mistakes.empty() ? "" : "\n", file, rule.name, problem);
+  }
+  if (!mistakes.empty()) throw ScenarioError(mistakes);
+}
+
 std::string read_scenario(const std::string& path) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "emulator/engine/base/simulated_network.h"
 #include "emulator/engine/faults/rule.h"
 #include "emulator/scenario/document.h"
 
@@ -49,6 +50,11 @@ std::shared_ptr<const engine::faults::RuleSet> parse_rules(std::string_view text
 
 /// Throws ScenarioError if a rule names a device that does not exist.
 void check_devices(const engine::faults::RuleSet& rules, std::span<const std::string> devices,
+                   std::string_view file);
+
+/// Throws ScenarioError if rules are for a simulated network and `network` is null, or if they name
+/// a part that it does not have.
+void check_network(const engine::faults::RuleSet& rules, const engine::NetworkPlan* network,
                    std::string_view file);
 
 /// Reads, checks and parses the file. Throws ScenarioError.

@@ -28,6 +28,8 @@ Json opcodes(Where where) {
 Json selection_value(std::string_view key, Where where) {
   const bool of_packet = where == Where::kFrame || where == Where::kRequest;
   if (key == "device" || key == "from" || key == "to") return json_schema::text();
+  if (key == "link" || key == "port" || key == "switch" || key == "host")
+    return json_schema::text();
   if (key == "between") {
     return {{"type", "array"}, {"items", json_schema::text()}, {"minItems", 2}, {"maxItems", 2}};
   }

@@ -59,6 +59,13 @@ Json bandwidth() {
   return json;
 }
 
+Json size() {
+  Json json = pattern(fmt::format("{} *(|B|KB|MB|GB|KiB|MiB|GiB)", kFraction));
+  json["type"] = {"string", "integer"};
+  json["examples"] = {"100KiB", "4MiB"};
+  return json;
+}
+
 std::string in_any_case(std::string_view word) {
   std::string text;
   for (const char c : normalized(word)) {

@@ -26,6 +26,8 @@ Json ranges(uint64_t least, uint64_t most);
 Json time();
 Json probability();
 Json bandwidth();
+/// Returns the schema of a number of bytes.
+Json size();
 Json text();
 /// Returns the schema of names that an editor offers, in any spelling.
 Json words(const std::vector<std::string>& texts, std::string_view prefix = "");

@@ -15,6 +15,7 @@ using engine::faults::Where;
 constexpr Places kWithQp = at(Where::kFrame) | at(Where::kWorkRequest) | at(Where::kRequest) |
                            at(Where::kCompletion) | at(Where::kEvent) | at(Where::kVerb) |
                            at(Where::kNow);
+constexpr Places kNetwork = at(Where::kNetwork);
 constexpr Places kCounted = kEverywhere & ~at(Where::kNow) & ~at(Where::kLink);
 constexpr uint64_t kMaxMessageBytes = uint64_t{1} << 31;  // IBTA vol 1, 9.7.7
 
@@ -128,6 +129,15 @@ void read_queue(Reading in, const Node& value) {
   }
 }
 
+template <engine::NetworkPlace::Kind kKind>
+void read_network_place(Reading in, const Node& value) {
+  if (in.rule.which.network)
+    in.reader.fail(value, "a rule names one of link, port, switch and host");
+  std::string name = in.reader.text(value, "a name of the network file");
+  if (name.empty()) in.reader.fail(value, "expected a name of the network file, found nothing");
+  in.rule.which.network = engine::NetworkPlace{kKind, std::move(name)};
+}
+
 constexpr Key kSelectionKeys[] = {
     {"device", kEverywhere & ~kOnWire,
      [](Reading in, const Node& v) { in.rule.which.device = read_device(in, v); }},
@@ -173,6 +183,10 @@ constexpr Key kSelectionKeys[] = {
      }},
     {"mad", at(Where::kCm), [](Reading in, const Node& v) { read_kinds(in, v, kCmMessageNames); }},
     {"verb", at(Where::kVerb), [](Reading in, const Node& v) { read_kinds(in, v, verb_names()); }},
+    {"link", kNetwork, read_network_place<engine::NetworkPlace::Kind::kLink>},
+    {"port", kNetwork, read_network_place<engine::NetworkPlace::Kind::kPort>},
+    {"switch", kNetwork, read_network_place<engine::NetworkPlace::Kind::kSwitch>},
+    {"host", kNetwork, read_network_place<engine::NetworkPlace::Kind::kHost>},
 
     {"nth", kCounted,
      [](Reading in, const Node& v) { in.rule.when.nth = in.reader.ranges(v, 1, kAny); }},
@@ -182,7 +196,7 @@ constexpr Key kSelectionKeys[] = {
      [](Reading in, const Node& v) { in.rule.when.every = in.reader.number(v, 1, kAny); }},
     {"burst", kCounted,
      [](Reading in, const Node& v) { in.rule.when.burst = in.reader.number(v, 1, kAny); }},
-    {"after", kCounted | at(Where::kLink),
+    {"after", kCounted | at(Where::kLink) | kNetwork,
      [](Reading in, const Node& v) { in.rule.when.after = read_time(in, v); }},
     {"count", kCounted,
      [](Reading in, const Node& v) { in.rule.when.count = in.reader.number(v, 1, kAny); }},
@@ -190,7 +204,7 @@ constexpr Key kSelectionKeys[] = {
      [](Reading in, const Node& v) { in.rule.when.total = in.reader.number(v, 1, kAny); }},
     {"probability", kCounted,
      [](Reading in, const Node& v) { in.rule.when.probability = in.reader.probability(v); }},
-    {"for", kCounted | at(Where::kLink),
+    {"for", kCounted | at(Where::kLink) | kNetwork,
      [](Reading in, const Node& v) { in.rule.when.lifetime = read_time(in, v); }},
 };
 

@@ -17,13 +17,21 @@ constexpr Duration kUntilVerdict = 15s;
 /// retries that end have ended if no QP made progress (7 of each kind, IBTA vol 1, 9.7.5.2.8 and
 /// 9.7.6.1.3; 15 of a connection's messages).
 constexpr uint64_t kManyJumps = 1000, kManyJumpsOfEach = 64;
+/// On a simulated network each packet of a retransmission is a move of time: this number of them
+/// counts as one.
+constexpr uint64_t kJumpsOfFrames = 1000;
 
 }  // namespace
 
 void HangWatch::see(uint32_t activity) {
   if (std::exchange(activity_, activity) == activity) return;
   is_stuck_ = repeats_ = false;
-  jumps_ = looked_at_jump_ = 0;
+  jumps_ = looked_at_jump_ = jumps_of_frames_ = 0;
+}
+
+void HangWatch::jumped(bool moves_frames) {
+  if (moves_frames && ++jumps_of_frames_ % kJumpsOfFrames != 0) return;
+  ++jumps_;
 }
 
 bool HangWatch::wants_progress() const {

@@ -16,8 +16,9 @@ class HangWatch {
   void see(uint32_t activity);
   uint32_t activity() const { return activity_; }
 
-  /// Notes that time has moved to the next due event.
-  void jumped() { ++jumps_; }
+  /// Notes that time has moved to the next due event. `moves_frames`: frames were crossing a
+  /// simulated network, so that the event may be one of thousands before a retry ends.
+  void jumped(bool moves_frames = false);
   /// Returns whether it is time to check the progress of the QPs.
   bool wants_progress() const;
   /// `progress` is the progress of the QPs. Returns whether only endless retries happen.
@@ -42,6 +43,7 @@ class HangWatch {
   Instant stuck_since_{}, reported_{};  // in real time
   // How often time has moved since programs acted, and how often at the latest check of the QPs:
   uint64_t jumps_ = 0, looked_at_jump_ = 0;
+  uint64_t jumps_of_frames_ = 0;  // of which most are not counted in jumps_
   std::vector<uint32_t> progress_;
 };
 

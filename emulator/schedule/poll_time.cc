@@ -73,6 +73,12 @@ PollGrant grant_polls(const Idleness& idleness, const Polling& polling) {
   return grant;
 }
 
+Instant next_poll_after(const Polling& polling, Instant happened_at) {
+  if (happened_at < polling.polled_at) return kNever;
+  const int64_t polls = (happened_at - polling.polled_at + kIs.poll - Duration(1)) / kIs.poll;
+  return polling.polled_at + std::max<int64_t>(polls, 1) * kIs.poll;
+}
+
 Instant ready_after_polls(const Polling& polling, Instant happened_at) {
   if (happened_at < polling.polled_at) return polling.ready_at;
   const uint32_t polls = polling.polls != 0 ? polling.polls : kIs.of_clock_reads;

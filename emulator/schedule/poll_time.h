@@ -63,6 +63,10 @@ Duration lead_of(const Idleness& idleness, const Polling& polling);
 /// Returns the grant for a thread with this history of polls.
 PollGrant grant_polls(const Idleness& idleness, const Polling& polling);
 
+/// Returns the end of the first poll that could see what happened then; kNever if the thread has
+/// polled since.
+Instant next_poll_after(const Polling& polling, Instant happened_at);
+
 /// Returns when a polling thread has its next turn. A price that has grown applies only while
 /// nothing happens: a thread that polled before `happened_at`, the latest event, is ready when its
 /// polls are over at the price of 50 ns.

@@ -115,8 +115,9 @@ bool Scheduler::stands_still(const Facts& facts) const {
 /// their condition in each round.
 Instant Scheduler::ready_at(const Thread& thread, const Facts& facts) const {
   if (stands_still(facts)) return Instant::min();
-  const Instant ready =
-      thread.polling ? ready_after_polls(*thread.polling, idle_since_) : Instant::min();
+  Instant ready = thread.polling ? ready_after_polls(*thread.polling, idle_since_) : Instant::min();
+  if (thread.polling && options_.polls_are_exact)
+    ready = std::min(ready, next_poll_after(*thread.polling, idle_since_));
   return priorities_ ? std::max(ready, priorities_->held_until(thread, due_of(facts))) : ready;
 }
 
@@ -295,7 +296,10 @@ Step Scheduler::move_time(const Facts& facts) {
                                    [](const Thread& thread) { return thread.polling.has_value(); });
   next_of_programs_ = next_of_programs(facts);
   next_of_sleepers_ = next_of_sleepers(facts);
-  const Instant next = std::min(next_of_programs_, facts.device);
+  // Before the first program has come, the time of a rule is not near.
+  const bool is_early = facts.is_only_rule_due && !facts.has_seen_programs;
+  const Instant device = is_early ? kNever : facts.device;
+  const Instant next = std::min(next_of_programs_, device);
   const auto must_stand_still = [&] {
     hang_.see(activity(facts.inputs));
     return is_ending_ || hang_.awaits_verdict(facts.real_now);
@@ -305,7 +309,8 @@ Step Scheduler::move_time(const Facts& facts) {
       phase_ = Phase::kLooksIdle;
       return {Step::Kind::kActIdle};
     }
-    was_nic_due_ = facts.device <= next;
+    was_nic_due_ = device <= next;
+    moved_frames_ = facts.has_frames_in_network;
     return {.kind = Step::Kind::kAdvance, .until = next};
   }
   if (idle_rounds_++ < kPollersTurn) return wait();
@@ -315,7 +320,7 @@ Step Scheduler::move_time(const Facts& facts) {
 
 bool Scheduler::is_busy(const Facts& facts) const {
   return turns_ >= kBusyTurns && !stands_still(facts) && !round_.waits_for_room &&
-         std::min(next_of_programs(facts), facts.device) != kNever;
+         (next_of_programs(facts) != kNever || (facts.device != kNever && !facts.is_only_rule_due));
 }
 
 /// Moves time although threads keep the instant busy. These threads have their next turns
@@ -328,6 +333,7 @@ Step Scheduler::move_time_of_busy(const Facts& facts) {
   const Instant until = std::min(due, facts.now + kBusyTime);
   next_of_programs_ = until;
   was_nic_due_ = facts.device <= until;
+  moved_frames_ = facts.has_frames_in_network;
   return {.kind = Step::Kind::kAdvance, .until = until};
 }
 
@@ -349,7 +355,7 @@ void Scheduler::advanced(Instant now, bool is_seen, bool has_happened) {
 Step Scheduler::after_move(const Facts& facts) {
   hang_.see(activity(facts.inputs));
   if (!was_nic_due_) return report_pollers(facts);
-  hang_.jumped();
+  hang_.jumped(moved_frames_);
   if (!options_.reports_hangs || next_of_sleepers(facts) != kNever) {
     hang_.repeats(false);
     begin(is_seen_);

@@ -29,20 +29,26 @@ struct Options {
   /// turns until they wait. Otherwise see PriorityOrder.
   ScheduleChoice schedule = {};
   bool reports_hangs = false;
+  /// Polls see the NIC's actions at their next 50 ns, and never later, however long a thread has
+  /// polled. That takes a turn of each polling thread for each action that any program can see.
+  bool polls_are_exact = false;
 };
 
 /// The situation at this moment. While in_round() only the members before `inputs` are used.
 struct Facts {
   Instant now;
   std::span<const Thread> threads;
-  Instant timers = kNever;    // when a timer of a program expires
-  Instant device = kNever;    // the next event of the NIC
-  bool is_paused = false;     // the NIC, so that programs see each frame before the next
-  bool is_held = false;       // time
+  Instant timers = kNever;  // when a timer of a program expires
+  Instant device = kNever;  // the next event of the NIC
+  bool is_paused = false;   // the NIC, so that programs see each frame before the next
+  bool is_held = false;     // time
+  /// `device` is that of a rule, and nothing else in the NIC is due.
+  bool is_only_rule_due = false;
   uint32_t inputs = 0;        // of the NIC, ever
   bool memory_waits = false;  // the NIC waits for memory of a program
   bool has_seen_programs = true;
   bool has_frames_under_way = false;
+  bool has_frames_in_network = false;  // in a simulated one
   bool has_command_ended = false;
   Instant real_now{};
 };
@@ -181,6 +187,7 @@ class Scheduler {
   // The times that were computed before time moved:
   Instant next_of_programs_ = kNever, next_of_sleepers_ = kNever;
   bool was_nic_due_ = false;
+  bool moved_frames_ = false;  // frames were in a simulated network
 };
 
 }  // namespace rocemu::schedule

@@ -22,8 +22,8 @@ class Lessons(unittest.TestCase):
     def run_lesson(self, path):
         text, update = path.read_text(), os.environ.get("ROCEMU_UPDATE_LESSONS")
         with tempfile.TemporaryDirectory(prefix="rocemu-test-") as scratch:
-            for program in LESSONS.glob("*.py"):
-                shutil.copy(program, scratch)
+            for file in (*LESSONS.glob("*.py"), *LESSONS.glob("*.yaml")):
+                shutil.copy(file, scratch)
             environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8",
                            "PYTHONDONTWRITEBYTECODE": "1"}
 

@@ -6,6 +6,7 @@ and gap, at the link's rate, and the link's delay. star-16 has links of 100 Gbit
 import csv
 import io
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -13,6 +14,7 @@ import sys
 import unittest
 import zlib
 
+from client_server import needs_ucx_with_verbs
 from rocemu import PAIR, ROCEMU, free_port, has_virtual_cycles, rocemu_run, run, temporary_directory
 
 PS_PER_BYTE = 80  # at 100 Gbit/s
@@ -266,6 +268,266 @@ class Repeats(Programs):
         sent = {port: sum(int(row["tx_bytes"]) for row in self.counters(recording, port)) for port in ("h1", "s1:0")}
         self.assertEqual(sent["h1"], sent["s1:0"])
         self.assertGreater(sent["h1"], 20 * 65536)
+
+
+class Faults(Programs):
+    """Rules of a scenario that name a part of the network."""
+
+    def run_with(self, rules, *command, network="star-16", name="run"):
+        """Runs the command with these rules. Returns the recording and what was printed."""
+        scenario, recording = self.directory / f"{name}.scenario", self.directory / name
+        scenario.write_text("rules:\n" + "".join(f"- {rule}\n" for rule in rules))
+        output = self.run_on(network, *command, options=("--record", str(recording), "--scenario", str(scenario),
+                                                         "--strict"))
+        return str(recording), output
+
+    def sum_of(self, recording, port, column, begin=0, end=10 ** 18):
+        return sum(int(row[column]) for row in self.counters(recording, port) if begin <= int(row["time_ns"]) < end)
+
+    def busy_time(self, *command, network="star-16"):
+        """A time at which the writes of this command are under way, and how long they take, in microseconds."""
+        recording = str(self.directory / "undisturbed")
+        self.run_on(network, *command, options=("--record", recording))
+        times = [int(row["time_ns"]) for row in self.counters(recording, "h1") if float(row["utilization"]) > 0.5]
+        return (times[0] + times[-1]) // 2000, (times[-1] - times[0]) // 1000
+
+    def test_a_link_that_flaps_loses_packets_which_are_sent_again(self):
+        writes = pair("ib_write_bw", "-n", "100")
+        middle, _ = self.busy_time(*writes)
+        rule = f"{{on: network, link: h0-s1, after: {middle}us, do: {{flap: {{down: 5us, up: 20us, times: 2}}}}}}"
+        recording, _ = self.run_with([rule], *writes)
+        self.assertGreater(sum(self.sum_of(recording, port, "drops") for port in ("s1:0", "h0", "s1:1", "h1")), 0)
+        # Nothing is lost in the end: every byte crossed the link, and some of them more than once.
+        self.assertGreater(self.sum_of(recording, "s1:0", "tx_bytes"), 100 * 65536)
+        replayed = run(ROCEMU, "replay", recording)
+        self.assertEqual((replayed.returncode, "no difference" in replayed.stdout), (0, True), replayed.stdout)
+
+    def test_a_slow_link_takes_its_time(self):
+        writes = pair("ib_write_bw", "-n", "100")
+        recording, _ = self.run_with(["{on: network, port: 's1:0', do: {bandwidth: 10Gbit/s}}"], *writes,
+                                     network=self.network(STAR_16))
+        rows = self.counters(recording, "s1:0")
+        busy = [int(row["time_ns"]) for row in rows if int(row["tx_bytes"]) > 10_000]
+        sent = sum(int(row["tx_bytes"]) for row in rows)
+        # 10 Gbit/s are 0.8 ns for a byte; the first and the last interval are not full.
+        self.assertAlmostEqual((busy[-1] - busy[0]) / (0.8 * sent), 1, delta=0.05)
+
+    def test_a_corrupting_link_loses_its_share(self):
+        writes = pair("ib_write_bw", "-n", "200")
+        recording, _ = self.run_with(["{on: network, link: h0-s1, do: {corruption: 0.1%}}"], *writes)
+        # A frame with a wrong FCS is dropped where it arrives. 3,200 packets and what is sent again: 3 are expected.
+        self.assertGreater(self.sum_of(recording, "h0", "drops"), 0)
+
+    def test_a_switch_that_reboots_loses_its_packets(self):
+        writes = pair("ib_write_bw", "-n", "100")
+        middle, _ = self.busy_time(*writes)
+        recording, _ = self.run_with([f"{{on: network, switch: s1, after: {middle}us, do: {{reboot: 50us}}}}"], *writes)
+        silent = self.sum_of(recording, "s1:0", "tx_bytes", (middle + 20) * 1000, (middle + 40) * 1000)
+        self.assertEqual(silent, 0)
+        self.assertGreater(self.sum_of(recording, "s1:0", "drops") + self.sum_of(recording, "h1", "drops"), 0)
+
+    def test_a_pause_storm_stops_the_innocent(self):
+        network = self.network(STAR_16.replace("512KiB", "64KiB").replace("384KiB", "48KiB"))
+        # Host 1 writes to host 0, whose NIC pauses, and to host 2.
+        commands = [pair("ib_write_bw", "-n", "100", server=server) for server in (0, 2)]
+        writes = together(commands)
+        middle, _ = self.busy_time(*writes, network=network)
+        storm = f"{{on: network, host: h0, after: {middle}us, for: 1ms, do: pause_storm}}"
+        recording, _ = self.run_with([storm], *writes, network=network)
+        self.assertEqual(self.sum_of(recording, "s1:0", "rx_pauses"), 1)
+        begin, end = (middle + 100) * 1000, (middle + 900) * 1000
+        self.assertEqual(self.sum_of(recording, "s1:0", "tx_bytes", begin, end), 0)
+        self.assertEqual(self.sum_of(recording, "s1:2", "tx_bytes", begin, end), 0)
+        drops = {port: self.sum_of(recording, port, "drops") for port in ("s1:0", "s1:2", "h1")}
+        self.assertEqual(set(drops.values()), {0})
+
+    def test_wrong_ecn_thresholds_mark_without_need(self):
+        ecn = STAR_16.replace("  pfc", "  ecn: {kmin: 100KiB, kmax: 400KiB, pmax: 0.2}\n  pfc")
+        network = self.network(ecn + "nics: {dcqcn: default}\n")
+        writes = together([pair("ib_write_bw", "-n", "40", client=client) for client in (1, 2)])
+        marks = {}
+        for name, change in (("low", "{kmin: 0, kmax: 1B}"), ("off", "off")):
+            recording, _ = self.run_with([f"{{on: network, switch: s1, do: {{ecn: {change}}}}}"], *writes,
+                                         network=network, name=name)
+            marks[name] = self.sum_of(recording, "s1:0", "ecn_marks")
+        self.assertEqual(marks["off"], 0)
+        self.assertGreater(marks["low"], 0)
+
+    def test_runs_with_faults_are_the_same(self):
+        writes = together([pair("ib_write_bw", "-n", "20", client=client) for client in (1, 2)])
+        rules = ["{on: network, link: h0-s1, do: {corruption: 1%}}",
+                 "{on: network, link: h1-s1, after: 1us, do: {flap: {down: 2us, up: 30us, times: 3}}}"]
+        traces = [(pathlib.Path(self.run_with(rules, *writes, name=f"run{number}")[0]) / "trace.pcap").read_bytes()
+                  for number in range(3)]
+        self.assertTrue(traces[0] == traces[1] == traces[2])
+
+    def test_a_part_that_does_not_exist_is_an_error(self):
+        scenario = self.directory / "scenario.yaml"
+        scenario.write_text("rules: [{on: network, link: h99-s1, do: down}]\n")
+        refused = rocemu_run("true", options=("--lockstep", "--fabric", "star-16", "--scenario", str(scenario)))
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("the network has no link 'h99-s1'", refused.stdout)
+        refused = rocemu_run("true", options=("--lockstep", "--scenario", str(scenario)))
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("it is for a simulated network (on: network); give one with --fabric", refused.stdout)
+
+    def test_check_knows_the_parts_of_a_network(self):
+        scenario = self.directory / "scenario.yaml"
+        scenario.write_text("rules: [{on: network, switch: s2, do: {reboot: 1ms}}]\n")
+        self.assertEqual(run(ROCEMU, "check", scenario).returncode, 0)
+        checked = run(ROCEMU, "check", "--fabric", "star-16", scenario)
+        self.assertEqual(checked.returncode, 1)
+        self.assertIn("scenario.yaml: rule 'rule 1': the network has no switch 's2'; its switches are s1",
+                      checked.stdout)
+        checked = run(ROCEMU, "check", "--fabric", "nowhere", scenario)
+        self.assertEqual(checked.returncode, 1)
+        self.assertIn("--fabric: cannot read the network 'nowhere'", checked.stdout)
+
+    def test_inject_checks_the_parts_of_a_network(self):
+        output = self.run_on("star-16", "sh", "-c",
+                             f"{ROCEMU} inject '{{on: network, link: h0-s1, do: down}}' && "
+                             f"! {ROCEMU} inject '{{on: network, host: h16, do: pause_storm}}' 2>&1")
+        self.assertIn("the network has no host 'h16'; its hosts are h0 to h15", output)
+
+
+class Transports(Programs):
+    """Other transports, addresses and libraries than RC over IPv4 from perftest."""
+
+    def same_three_times(self, *command, network="star-16", options=()):
+        """Runs the command three times, with equal frames. Returns the last recording and output."""
+        traces = []
+        for number in range(3):
+            recording = self.directory / f"run{number}"
+            output = self.run_on(network, *command, options=("--record", str(recording), *options))
+            traces.append((recording / "trace.pcap").read_bytes())
+        self.assertTrue(traces[0] == traces[1] == traces[2])
+        return str(recording), output
+
+    def test_datagrams_follow_the_formula(self):
+        captures, options = self.ports("h1", "s1:0")
+        recording, _ = self.same_three_times(*pair("ib_send_bw", "-c", "UD", "-n", "100", "-s", "1024"),
+                                             options=options)
+        ud_send_only, deth = 0x64, 8  # IBTA vol 1, table 38 and 9.3.2
+        sent, forwarded = (times_of(capture, ud_send_only) for capture in captures)
+        self.assertGreaterEqual(len(sent), 100)
+        self.assertEqual(len(forwarded), len(sent))
+        # The switch adds no time to packets that find its queue empty.
+        first = forwarded[0] - sent[0]
+        self.assertEqual(first, path_ns(deth + 1024, links=1))
+
+    def test_ipv6_addresses_have_longer_headers(self):
+        devices = [f"--device=rocemu{number}=fd00::{number + 1}" for number in range(2)]
+        (client, switch), options = self.ports("h1", "s1:0")
+        self.same_three_times(*pair("ib_send_lat", "-n", "20", "-s", "64"), options=(*options, *devices))
+        longer = 40 - 20  # the header of IPv6: RFC 8200, 3
+        sent, forwarded = times_of(client, SEND_ONLY), times_of(switch, SEND_ONLY)
+        self.assertGreaterEqual(len(sent), 20)
+        self.assertEqual({after - before for before, after in zip(sent, forwarded, strict=True)},
+                         {path_ns(64 + longer, links=1)})
+        self.assertEqual({row[0] for row in tshark(client, "ipv6.src")}, {"fd00::2"})
+
+    def test_pfc_loses_nothing_of_an_incast(self):
+        tight = STAR_16.replace("512KiB", "32KiB").replace("384KiB", "24KiB").replace("16MiB", "2MiB")
+        writes = together([pair("ib_write_bw", "-n", "20", client=client) for client in range(1, 8)])
+        recording, _ = self.same_three_times(*writes, network=self.network(tight))
+        counts = {column: sum(int(row[column]) for port in ("s1:0", *(f"h{n}" for n in range(1, 8)))
+                              for row in self.counters(recording, port)) for column in ("drops", "rx_pauses")}
+        self.assertEqual(counts["drops"], 0)
+        self.assertGreater(counts["rx_pauses"], 0)
+
+    @needs_ucx_with_verbs
+    def test_ucx_perftest(self):
+        devices = [f"--device=rocemu{number}=fd00::{number + 1}" for number in range(2)]
+        port = free_port()
+        common = f"UCX_TLS=rc,self ucx_perftest -p {port}"
+        script = (f"UCX_NET_DEVICES=rocemu0:1 {common} & sleep 1; "
+                  f"UCX_NET_DEVICES=rocemu1:1 {common} -t ucp_put_bw -s 65536 -n 200 -w 10 localhost && wait $!")
+        # UCX writes process numbers and times into its own messages, so that frames differ
+        # (docs/reference/determinism.md).
+        for number in range(3):
+            recording = str(self.directory / f"run{number}")
+            output = self.run_on("star-16", "sh", "-c", script, options=("--record", recording, *devices))
+            # The average bandwidth in MiB/s: of 100 Gbit/s, headers and the time of a message are missing.
+            megabytes = float(re.findall(r"^Final: +200 +\S+ +\S+ +\S+ +(\S+)", output, re.MULTILINE)[0])
+            payload = MTU / (HEADERS + MTU + FRAMING)
+            self.assertAlmostEqual(megabytes * 2 ** 20 / (12.5e9 * payload), 1, delta=0.05)
+        self.assertGreater(max(float(row["utilization"]) for row in self.counters(recording, "h1")), 0.9)
+
+
+class Collective(Programs):
+    """A ring all-reduce of n processes: each sends 2 (n - 1) / n of its bytes (Patarasuk and Yuan, 2009). Headers are 2 %
+    of the packets, and each step waits for its links."""
+
+    def same_each_time(self, network, command, options=()):
+        """Runs the command three times, with equal frames. Returns the time that it prints."""
+        outputs, traces = set(), []
+        for number in range(3):
+            recording = self.directory / f"run{number}"
+            output = self.run_on(network, *command, options=("--record", str(recording), *options))
+            outputs.update(re.findall(r"^(\d+) ns$", output, re.MULTILINE))
+            traces.append((recording / "trace.pcap").read_bytes())
+            subprocess.run(["rm", "-r", recording], check=True)
+        self.assertTrue(traces[0] == traces[1] == traces[2])
+        (nanoseconds,) = outputs
+        return int(nanoseconds)
+
+    def check_time(self, ranks, numbers, nanoseconds):
+        model = 2 * (ranks - 1) / ranks * 4 * numbers * PS_PER_BYTE / 1000
+        self.assertAlmostEqual(nanoseconds / model, 1, delta=0.05)
+
+    def test_4_ranks_take_the_time_of_the_cost_model(self):
+        numbers = 4 * 262144
+        self.check_time(4, numbers, self.same_each_time("star-16", [os.environ["ROCEMU_RING"], 4, numbers]))
+
+    def test_16_ranks_take_the_time_of_the_cost_model(self):
+        # Chunks of 256 KiB take 21 us; short links, so that 30 steps do not wait for light.
+        numbers, network = 16 * 65536, self.network(STAR_16.replace("500ns", "100ns"))
+        self.check_time(16, numbers, self.same_each_time(network, [os.environ["ROCEMU_RING"], 16, numbers]))
+
+
+class Counters(Programs):
+    def test_show_has_the_ports_of_the_network(self):
+        network = self.network(STAR_16.replace("512KiB", "64KiB").replace("384KiB", "48KiB"))
+        writes = together([pair("ib_write_bw", "-n", "40", client=client) for client in (1, 2)])
+        writes[-1] += f"; {ROCEMU} show --fabric; {ROCEMU} show --fabric --json > {self.directory}/json; " \
+                      "cat /sys/class/infiniband/rocemu1/ports/1/hw_counters/rx_prio3_pause"
+        output = self.run_on(network, *writes)
+        self.assertRegex(output, r"s1:0 +h0 +up +\d+\.\d % +\d+ +\d+ +0 +0 +0")
+        self.assertIn("26 of 32 ports had no traffic", output)
+        ports = {port["port"]: port for port in json.loads((self.directory / "json").read_text())["ports"]}
+        (to_receiver,) = ports["s1:0"]["priorities"]
+        self.assertEqual(to_receiver["priority"], 3)
+        self.assertGreater(to_receiver["tx_bytes"], 2 * 40 * 65536)
+        # What the NIC of host 1 received, the switch sent.
+        (received,), (sent,) = ports["h1"]["priorities"], ports["s1:1"]["priorities"]
+        self.assertGreater(received["rx_pauses"], 0)
+        self.assertEqual(received["rx_pauses"], sent["tx_pauses"])
+        self.assertEqual(int(output.strip().splitlines()[-1]), received["rx_pauses"])
+
+    def test_show_needs_a_network(self):
+        result = rocemu_run(ROCEMU, "show", "--fabric")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("this NIC has no simulated network; start it with --lockstep --fabric", result.stdout)
+
+    def test_a_timeline_has_the_rate_of_each_qp(self):
+        recording = str(self.directory / "run")
+        writes = together([pair("ib_write_bw", "-n", "40", client=client) for client in (1, 2)])
+        self.run_on("star-16", *writes, options=("--record", recording))
+        table = run(ROCEMU, "timeline", "--fabric", recording, "--csv", "-", check=True).stdout
+        sent = {}
+        for row in csv.DictReader(io.StringIO(table)):
+            if row["qp"]:
+                sent[row["qp"]] = sent.get(row["qp"], 0) + int(row["tx_bytes"])
+        for host in ("h1", "h2"):
+            (qp,) = (name for name, count in sent.items() if name.startswith(f"{host} QP") and count > 10 ** 6)
+            port = sum(int(row["tx_bytes"]) for row in self.counters(recording, host))
+            self.assertAlmostEqual(sent[qp] / port, 1, delta=0.01)
+        text = run(ROCEMU, "timeline", "--fabric", recording, "--port", "h1", check=True).stdout
+        self.assertRegex(text, r"h1 QP 0x[0-9a-f]+  \d+\.\d\d Gbit/s on average")
+        self.assertNotIn("h2", text)
+        refused = run(ROCEMU, "timeline", "--fabric", recording, "--port", "h16")
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("has no port 'h16'", refused.stdout)
 
 
 class Explore(Programs):

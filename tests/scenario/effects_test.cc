@@ -25,8 +25,8 @@ using testing::HasSubstr;
 
 /// The names of the places in a scenario, in the order of Where.
 constexpr std::array<const char*, engine::faults::kPlaces> kPlaceNames = {
-    "frame",      "link",  "cm",       "work_request", "request",
-    "completion", "event", "cm_event", "verb",         "now"};
+    "frame", "link",     "cm",   "work_request", "request", "completion",
+    "event", "cm_event", "verb", "now",          "network"};
 
 struct Sample {
   const char* on;     // a place that the effect is for, and what the rule selects there
@@ -67,6 +67,12 @@ const std::map<std::string, Sample> kSamples = {
     {"remove_device", {"frame", "true", "", ""}},
     {"pause", {"frame", "true", "", ""}},
     {"kill", {"frame", "true", "", ""}},
+    {"down", {"network, link: h0-s1", "true", "", ""}},
+    {"flap", {"network, link: h0-s1", "{down: 1ms, up: 2ms, times: 3}", "", ""}},
+    {"corruption", {"network, port: 's1:0'", "1%", "", ""}},
+    {"reboot", {"network, switch: s1", "1ms", "", ""}},
+    {"ecn", {"network, switch: s1", "{kmin: 1KiB, kmax: 2KiB, pmax: 0.5}", "", ""}},
+    {"pause_storm", {"network, host: h0", "3", "", ""}},
 };
 
 std::string rule_with(const std::string& key, const char* on, const Sample& sample) {

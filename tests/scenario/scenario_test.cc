@@ -499,6 +499,67 @@ TEST_F(SeveralScenarios, AreNotOneOfThemTwice) {
   }
 }
 
+TEST(NetworkRule, HasAPlaceATimeAndAChange) {
+  const Rule flap =
+      rule("{on: network, link: h3-s1, after: 1ms, do: {flap: {down: 50us, up: 2ms, times: 3}}}");
+  EXPECT_EQ(flap.where, Where::kNetwork);
+  EXPECT_EQ(flap.which.network->name, "h3-s1");
+  EXPECT_EQ(flap.which.network->kind, engine::NetworkPlace::Kind::kLink);
+  EXPECT_EQ(flap.when.after, 1ms);
+  EXPECT_EQ(flap.effects.network.flap->down, 50us);
+  EXPECT_EQ(flap.effects.network.flap->up, 2ms);
+  EXPECT_EQ(flap.effects.network.flap->times, 3u);
+
+  const Rule slow = rule("{on: network, port: 's1:3', for: 1s, do: {bandwidth: 1Gbit/s}}");
+  EXPECT_EQ(slow.effects.network.bits_per_second, 1'000'000'000u);
+  EXPECT_EQ(slow.effects.bits_per_second, 0u) << "which is of rules for a link between devices";
+  EXPECT_EQ(slow.when.lifetime, 1s);
+
+  const Rule ecn = rule("{on: network, switch: s1, do: {ecn: {kmin: 1KiB, kmax: 2KiB}}}");
+  EXPECT_EQ(ecn.effects.network.ecn->kmin_bytes, 1024u);
+  EXPECT_EQ(ecn.effects.network.ecn->kmax_bytes, 2048u);
+  EXPECT_EQ(ecn.effects.network.ecn->pmax, 1);
+  EXPECT_TRUE(rule("{on: network, switch: s1, do: {ecn: off}}").effects.network.ecn->is_off);
+  EXPECT_EQ(rule("{on: network, switch: s1, do: {reboot: 1ms}}").effects.network.outage, 1ms);
+  EXPECT_EQ(
+      rule("{on: network, host: h1, do: {pause_storm: 5}}").effects.network.pause_storm->priority,
+      5);
+  EXPECT_FALSE(
+      rule("{on: network, host: h1, do: pause_storm}").effects.network.pause_storm->priority);
+}
+
+TEST(NetworkRule, NeedsAPartOfTheNetworkThatCanChangeSo) {
+  EXPECT_EQ(rule_error("on: network, do: down"),
+            "2:21: a rule for the network names a part of it: link: h3-s1, port: s1:3, switch: s1 "
+            "or host: h3");
+  EXPECT_EQ(rule_error("on: network, switch: s1, do: down"),
+            "2:33: 'down' needs a link: link: h3-s1, or port: s1:3 for the link behind it");
+  EXPECT_EQ(rule_error("on: network, link: h3-s1, do: {reboot: 1ms}"),
+            "2:34: 'reboot' needs a switch: switch: s1");
+  EXPECT_EQ(rule_error("on: network, switch: s1, do: pause_storm"),
+            "2:33: 'pause_storm' needs a host: host: h3");
+  EXPECT_EQ(rule_error("on: network, link: h3-s1, switch: s1, do: down"),
+            "2:38: a rule names one of link, port, switch and host");
+}
+
+TEST(NetworkRule, RefusesTimesAndThresholdsThatCannotBe) {
+  EXPECT_EQ(rule_error("on: network, link: h3-s1, do: {flap: {down: 1ms, times: 2}}"),
+            "2:41: a link that goes down several times needs 'up', the time between");
+  EXPECT_EQ(rule_error("on: network, link: h3-s1, do: {flap: {up: 1ms}}"),
+            "2:41: 'down' is missing: {down: TIME, up: TIME, times: N}");
+  EXPECT_EQ(rule_error("on: network, link: h3-s1, for: 1s, do: {flap: {down: 1ms}}"),
+            "2:43: 'for' cannot be combined with flap, which says how long it takes");
+  EXPECT_EQ(rule_error("on: network, switch: s1, for: 1s, do: {reboot: 1ms}"),
+            "2:42: 'for' cannot be combined with reboot, which says how long it takes");
+  EXPECT_EQ(rule_error("on: network, switch: s1, do: {ecn: {kmin: 2KiB, kmax: 1KiB}}"),
+            "2:39: kmin is above kmax: no queue could be between them");
+  EXPECT_EQ(rule_error("on: network, switch: s1, do: {ecn: {kmin: 2 apples, kmax: 1KiB}}"),
+            "2:46: expected a size such as 100KiB (units: B, KB, MB, GB, KiB, MiB, GiB), found '2 "
+            "apples'");
+  EXPECT_EQ(rule_error("on: network, link: h3-s1, do: {flap: {down: 1ms}, down: true}"),
+            "2:34: give either down or flap, not both");
+}
+
 TEST(ScenarioError, IsSaidOfDevicesThatThereAreNot) {
   const std::vector<std::string> devices{"rocemu0", "rocemu1"};
   EXPECT_NO_THROW(check_devices(*parse_rule("{on: frame, from: rocemu1, do: drop}"), devices, "f"));

@@ -55,6 +55,24 @@ TEST(BusyThread, DoesNotKeepAnotherFromTheEndOfItsSleep) {
   EXPECT_LE(turns, 6 * kTurns);      // a millisecond for each thousand
 }
 
+TEST(BusyThread, HasItsTurnsAtOneInstantWhileOnlyARuleIsDue) {
+  Script s;
+  s.starts(1).starts(kBusyPlace);
+  s.nic_is_due(2us).with([](Facts& facts) { facts.is_only_rule_due = true; });
+  s.gives(1).waits();
+  int turns = 0;
+  s.plays([&](Script& script, uint64_t thread) {
+    EXPECT_EQ(script.now(), Instant());
+    if (thread == 1) {
+      script.ends_turn({});
+      return true;
+    }
+    script.ends_turn({.progressed = true}).starts(kBusyPlace);
+    return ++turns < 5 * kTurns;
+  });
+  EXPECT_EQ(turns, 5 * kTurns);
+}
+
 TEST(BusyThread, HasItsTurnsAtOneInstantWhileNothingIsDue) {
   Script s;
   s.starts(1).starts(kBusyPlace);

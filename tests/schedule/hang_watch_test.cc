@@ -76,6 +76,14 @@ TEST(HangWatch, FindsRetriesWithoutEndAfter64MoreJumpsForEachQp) {
   EXPECT_TRUE(watch.sees_progress({5, 6}, true));
 }
 
+TEST(HangWatch, Counts1000PacketsInANetworkAsOneJump) {
+  HangWatch watch;
+  for (int i = 0; i < 999'999; ++i) watch.jumped(true);
+  EXPECT_FALSE(watch.wants_progress());
+  watch.jumped(true);
+  EXPECT_TRUE(watch.wants_progress());
+}
+
 TEST(HangWatch, BeginsAnewWhenAQpComesFurther) {
   HangWatch watch;
   jump(watch, 1000);

@@ -274,6 +274,14 @@ TEST(Polling, NoThreadPollsOnBeforeEachHasSeenAnEvent) {
   s.gives(1).for_polls(32, kPoll);
 }
 
+TEST(Polling, ExactPollsSeeWhatHappenedAtTheirNextEnd) {
+  const schedule::Polling polling{.polled_at = Instant(1000ns), .ready_at = Instant(9us)};
+  EXPECT_EQ(schedule::next_poll_after(polling, Instant(999ns)), schedule::kNever);
+  EXPECT_EQ(schedule::next_poll_after(polling, Instant(1000ns)), Instant(1050ns));
+  EXPECT_EQ(schedule::next_poll_after(polling, Instant(2001ns)), Instant(2050ns));
+  EXPECT_EQ(schedule::next_poll_after(polling, Instant(2050ns)), Instant(2050ns));
+}
+
 TEST(Polling, AThreadThatAlonePollsIsGrantedAllPollsUpToTheNextThing) {
   Script s;
   s.starts(1).starts(2).timer_is_due(100us);

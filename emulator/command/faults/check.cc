@@ -8,6 +8,7 @@
 #include "emulator/command/base/subcommand.h"
 #include "emulator/command/daemons/control_client.h"
 #include "emulator/command/faults/scenario_library.h"
+#include "emulator/network/file/file_plan.h"
 #include "emulator/network/file/network_file.h"
 #include "emulator/profile/profile_reader.h"
 #include "emulator/profile/profile_text.h"
@@ -21,6 +22,9 @@ namespace {
 po::options_description options_of_check() {
   po::options_description options("Options");
   options.add_options()("json", po::bool_switch(), "print the rules as JSON");
+  options.add_options()("fabric", po::value<std::string>()->value_name("FILE|NAME"),
+                        "check rules for a simulated network (on: network) against this network, "
+                        "which has the links, ports, switches and hosts that they name");
   options.add_options()("schema", po::bool_switch(),
                         "print the JSON schema of scenario files, for editors; it is installed as "
                         "share/rocemu/scenario.schema.json");
@@ -63,10 +67,21 @@ void check_network(const std::string& text, const std::string& file, bool as_jso
             << " links\n";
 }
 
+/// Returns the network of --fabric, or null. Throws Failure if it cannot be read.
+std::shared_ptr<const network::FilePlan> network_of(const po::variables_map& values) {
+  if (values.count("fabric") == 0) return nullptr;
+  std::vector<std::string> warnings;  // about the network, which is not what is checked
+  try {
+    return network::load_plan(values["fabric"].as<std::string>(), warnings);
+  } catch (const std::runtime_error& error) {
+    throw Failure(std::string("--fabric: ") + error.what());
+  }
+}
+
 }  // namespace
 
 std::string check_help() {
-  return R"(usage: rocemu check [--json] FILE|NAME...
+  return R"(usage: rocemu check [--json] [--fabric FILE|NAME] FILE|NAME...
        rocemu check --schema | --profile-schema
 
 Checks scenario files, profiles and simulated networks, as `rocemu run` does before it starts. Prints the rules of
@@ -79,6 +94,7 @@ Exit status: 0 if all files are valid, 1 if one is not.
 
 Examples:
   rocemu check rnr.yaml
+  rocemu check --fabric star-16 flapping-link.yaml
   rocemu check --json scenarios/*.yaml | jq '.[].rules[].name'
 )";
 }
@@ -100,6 +116,7 @@ int check(const Arguments& arguments) {
   if (values.count("files") == 0)
     throw UsageError("check: no file given; for example: rocemu check rnr.yaml");
   const bool as_json = values["json"].as<bool>();
+  const auto network = network_of(values);
   Json list = Json::array();
   int status = 0;
   for (const std::string& file : values["files"].as<Arguments>()) {
@@ -120,6 +137,7 @@ int check(const Arguments& arguments) {
         continue;
       }
       const scenario::Scenario scenario = scenario::load_scenario(find_scenario(file));
+      if (network != nullptr) scenario::check_network(*scenario.rules, network.get(), file);
       json["ok"] = true;
       json["warnings"] = scenario.warnings;
       if (!as_json) print_warnings(scenario.warnings);

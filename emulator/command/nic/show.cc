@@ -5,6 +5,7 @@
 
 #include "emulator/command/base/subcommand.h"
 #include "emulator/command/daemons/choose_daemon.h"
+#include "emulator/command/nic/show_network.h"
 #include "emulator/command/nic/show_text.h"
 #include "emulator/command/sanitizer/finding_files.h"
 #include "emulator/command/sanitizer/finding_text.h"
@@ -17,6 +18,10 @@ namespace {
 po::options_description options_of_show() {
   po::options_description options("Options");
   options.add_options()("json", po::bool_switch(), "print JSON");
+  options.add_options()("fabric", po::bool_switch(),
+                        "print the ports of the simulated network (--fabric): how much of its link "
+                        "each has used, its queue now and at most, ECN marks, drops and received "
+                        "pauses");
   options.add_options()("misuses", po::bool_switch(),
                         "print the misuses of verbs that --sanitize has found so far "
                         "(docs/sanitizer.md)");
@@ -38,7 +43,7 @@ void print_misuses(ControlClient& client, bool as_json) {
 }  // namespace
 
 std::string show_help() {
-  return R"(usage: rocemu show [--misuses] [--json] [--dir DIR]
+  return R"(usage: rocemu show [--fabric | --misuses] [--json] [--dir DIR]
 
 Prints the state of a running NIC: devices with GIDs and ports, queue pairs with states and
 packet sequence numbers, completion queues, shared receive queues, XRC domains, memory regions
@@ -50,6 +55,7 @@ Examples:
   rocemu show
   rocemu run -- sh -c './my_test & sleep 1; rocemu show; wait $!'
   rocemu show --misuses
+  rocemu run --lockstep --fabric star-16 -- sh -c './my_test; rocemu show --fabric'
   rocemu show --json | jq '.fabric.devices[0].qps'
 )";
 }
@@ -61,6 +67,12 @@ int show(const Arguments& arguments) {
   const bool as_json = values["json"].as<bool>();
   if (values["misuses"].as<bool>()) {
     print_misuses(client, as_json);
+    return 0;
+  }
+  if (values["fabric"].as<bool>()) {
+    Json state = client.request("network");
+    state.erase("ok");
+    std::cout << (as_json ? state.dump(2) + "\n" : network_text(state));
     return 0;
   }
   Json state{{"dir", client.dir()}, {"pid", client.daemon_pid()}};

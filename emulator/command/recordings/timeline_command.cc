@@ -70,10 +70,13 @@ po::options_description options_of_timeline() {
   options.add_options()(
       "fabric", po::bool_switch(),
       "show the simulated network of a recording instead: for each port the use "
-      "of its link, its queue, marks and pauses over virtual time; as text, or as "
-      "--html, --perfetto or --csv");
+      "of its link, its queue, marks and pauses over virtual time, and the rate of each QP; as "
+      "text, or as --html, --perfetto or --csv");
+  options.add_options()("port", po::value<Words>()->value_name("PORT"),
+                        "with --fabric, show only this port (h0, s1:3), and for a host's port its "
+                        "QPs; may be repeated");
   options.add_options()("csv", po::value<std::string>()->value_name("FILE"),
-                        "with --fabric, write a line for each port and interval");
+                        "with --fabric, write a line for each interval and port or QP");
   options.add_options()(
       "interval", po::value<std::string>()->value_name("TIME"),
       "with --fabric, divide the time into intervals of TIME (default: a TIME that "
@@ -206,6 +209,7 @@ int show_network(const po::variables_map& values, const Words& given) {
     if (options.interval->count() == 0)
       throw UsageError("timeline: --interval must be at least 1ns");
   }
+  if (values.count("port") != 0) options.ports = values["port"].as<Words>();
   timeline::NetworkSeries series;
   try {
     series = timeline::read_network_series(given[0], options);

@@ -10,7 +10,8 @@
 namespace rocemu::daemon {
 namespace {
 
-Json inject(EngineHost& host, const std::vector<std::string>& devices, const Json& request) {
+Json inject(EngineHost& host, const std::vector<std::string>& devices,
+            const engine::NetworkPlan* network, const Json& request) {
   const auto rule = text_of(request, "rule");
   const auto scenario = text_of(request, "scenario");
   if (rule.has_value() == scenario.has_value()) {
@@ -26,7 +27,9 @@ Json inject(EngineHost& host, const std::vector<std::string>& devices, const Jso
       rules = std::move(parsed.rules);
       warnings = std::move(parsed.warnings);
     }
-    scenario::check_devices(*rules, devices, rule ? "rule" : "scenario");
+    const char* const origin = rule ? "rule" : "scenario";
+    scenario::check_devices(*rules, devices, origin);
+    scenario::check_network(*rules, network, origin);
     host.submit(engine::AddRules{rules});
     Json json;
     Json& names = json["rules"] = Json::array();
@@ -67,15 +70,16 @@ Json clear(EngineHost& host, const Json& request) {
 }  // namespace
 
 ControlServer::Commands fault_commands(EngineHost& host,
-                                       const std::vector<std::string>& device_names) {
+                                       const std::vector<std::string>& device_names,
+                                       std::shared_ptr<const engine::NetworkPlan> network) {
   const auto set_paused = [&host](bool paused) {
     host.submit(engine::Pause{paused});
     return Json::object();
   };
   return {
       {"inject", taking({"rule", "scenario"},
-                        [&host, device_names](const Json& request) {
-                          return inject(host, device_names, request);
+                        [&host, device_names, network](const Json& request) {
+                          return inject(host, device_names, network.get(), request);
                         })},
       {"rules", taking({}, [&host](const Json&) { return rules_json(host); })},
       {"clear", taking({"name"}, [&host](const Json& request) { return clear(host, request); })},

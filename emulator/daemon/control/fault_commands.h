@@ -6,6 +6,7 @@
 //   {"command":"pause"}, {"command":"resume"}
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,9 @@
 
 namespace rocemu::daemon {
 
-/// `host` must outlive the commands.
+/// `host` must outlive the commands. `network` is null without a simulated network.
 ControlServer::Commands fault_commands(EngineHost& host,
-                                       const std::vector<std::string>& device_names);
+                                       const std::vector<std::string>& device_names,
+                                       std::shared_ptr<const engine::NetworkPlan> network);
 
 }  // namespace rocemu::daemon

@@ -21,7 +21,7 @@ void LiveCounters::refresh() {
   for (uint32_t i = 0; i < snapshot.devices.size(); ++i) {
     if (!source_.has_device({i})) continue;
     const engine::DeviceSnapshot& device = snapshot.devices[i];
-    for (SysfsFile& file : tree_.counter_files(device.name, i, device.counters)) {
+    for (SysfsFile& file : tree_.counter_files(device.name, i, device.counters, device.pauses)) {
       std::string& written = written_.try_emplace(file.path, "0\n").first->second;
       if (written == file.content) continue;
       if (!directory_.replace_sysfs(file)) {

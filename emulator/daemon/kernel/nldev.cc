@@ -175,7 +175,7 @@ class Answer {
       message.add_u32(RDMA_NLDEV_ATTR_PORT_INDEX, *number);
       const NetlinkMessage::Nest table(message, RDMA_NLDEV_ATTR_STAT_HWCOUNTERS);
       for (const auto& [name, value] :
-           hardware_counters(*number == kPort ? state.counters : none)) {
+           hardware_counters(*number == kPort ? state.counters : none, state.pauses)) {
         const NetlinkMessage::Nest entry(message, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY);
         message.add_text(RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_NAME, name);
         message.add_u64(RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_VALUE, value);

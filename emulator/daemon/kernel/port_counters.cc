@@ -1,5 +1,7 @@
 #include "emulator/daemon/kernel/port_counters.h"
 
+#include <array>
+
 namespace rocemu::daemon {
 namespace {
 
@@ -7,6 +9,14 @@ using engine::Counter;
 
 /// The unit in which the specification counts data.
 constexpr uint64_t kWord = 4;
+
+/// Names of `ethtool -S` with mlx5 (mlx5/core/en_stats.c)
+constexpr std::array<std::string_view, 8> kReceivedPauses = {
+    "rx_prio0_pause", "rx_prio1_pause", "rx_prio2_pause", "rx_prio3_pause",
+    "rx_prio4_pause", "rx_prio5_pause", "rx_prio6_pause", "rx_prio7_pause"};
+constexpr std::array<std::string_view, 8> kSentPauses = {
+    "tx_prio0_pause", "tx_prio1_pause", "tx_prio2_pause", "tx_prio3_pause",
+    "tx_prio4_pause", "tx_prio5_pause", "tx_prio6_pause", "tx_prio7_pause"};
 
 }  // namespace
 
@@ -39,9 +49,10 @@ std::vector<NamedCounter> port_counters(const engine::Counters& counters) {
   };
 }
 
-std::vector<NamedCounter> hardware_counters(const engine::Counters& counters) {
+std::vector<NamedCounter> hardware_counters(const engine::Counters& counters,
+                                            const std::optional<engine::PauseCounters>& pauses) {
   const auto get = [&](Counter counter) { return counters.get(counter); };
-  return {
+  std::vector<NamedCounter> all = {
       // Names of both rxe and mlx5
       {"duplicate_request", get(Counter::kDuplicateRequests)},
       // Names of rxe (rxe_hw_counters.c)
@@ -70,6 +81,11 @@ std::vector<NamedCounter> hardware_counters(const engine::Counters& counters) {
       {"rp_cnp_ignored", get(Counter::kCnpsReceived) - get(Counter::kCnpsHandled)},
       {"rp_cnp_handled", get(Counter::kCnpsHandled)},
   };
+  for (size_t i = 0; pauses && i < kReceivedPauses.size(); ++i) {
+    all.push_back({kReceivedPauses[i], pauses->received[i]});
+    all.push_back({kSentPauses[i], pauses->sent[i]});
+  }
+  return all;
 }
 
 }  // namespace rocemu::daemon

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "emulator/engine/base/counters.h"
+#include "emulator/engine/base/simulated_network.h"
 
 namespace rocemu::daemon {
 
@@ -18,7 +20,9 @@ struct NamedCounter {
 /// vol 1, 16.1.3.5), with mlx5's names.
 std::vector<NamedCounter> port_counters(const engine::Counters& counters);
 
-/// Returns the counters in `hw_counters/` and of `rdma statistic`: rxe's and mlx5's.
-std::vector<NamedCounter> hardware_counters(const engine::Counters& counters);
+/// Returns the counters in `hw_counters/` and of `rdma statistic`: rxe's and mlx5's. With `pauses`
+/// also rx_prio0_pause and the like, which mlx5 shows in `ethtool -S`.
+std::vector<NamedCounter> hardware_counters(const engine::Counters& counters,
+                                            const std::optional<engine::PauseCounters>& pauses);
 
 }  // namespace rocemu::daemon

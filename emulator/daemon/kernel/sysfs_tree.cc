@@ -311,7 +311,9 @@ std::vector<SysfsFile> SysfsTree::files(const std::vector<SysfsDevice>& devices)
   for (const SysfsDevice& device : devices) {
     add_device(files, device);
     add_links(files, device);
-    files.append(counter_files(device.name, device.index, {}));
+    const auto pauses =
+        device.has_pauses ? std::optional<engine::PauseCounters>(std::in_place) : std::nullopt;
+    files.append(counter_files(device.name, device.index, {}, pauses));
     if (is_flat_) continue;
     const std::string netdev = device.netdev();
     add_netdev(files, netdev, device.index);
@@ -329,15 +331,16 @@ std::vector<SysfsFile> SysfsTree::port_state_files(const std::string& device, si
   return files.take();
 }
 
-std::vector<SysfsFile> SysfsTree::counter_files(const std::string& device, size_t index,
-                                                const engine::Counters& counters) const {
+std::vector<SysfsFile> SysfsTree::counter_files(
+    const std::string& device, size_t index, const engine::Counters& counters,
+    const std::optional<engine::PauseCounters>& pauses) const {
   SysfsFiles files;
   const std::string directory = port_directory(device, index);
   for (const NamedCounter& counter : port_counters(counters)) {
     files.add(fmt::format("{}/counters/{}", directory, counter.name),
               std::to_string(counter.value));
   }
-  for (const NamedCounter& counter : hardware_counters(counters)) {
+  for (const NamedCounter& counter : hardware_counters(counters, pauses)) {
     files.add(fmt::format("{}/hw_counters/{}", directory, counter.name),
               std::to_string(counter.value));
   }

@@ -13,6 +13,7 @@
 #include "emulator/daemon/kernel/sysfs_files.h"
 #include "emulator/daemon/net/network_interface.h"
 #include "emulator/engine/base/counters.h"
+#include "emulator/engine/base/simulated_network.h"
 #include "emulator/engine/config.h"
 
 namespace rocemu::daemon {
@@ -25,6 +26,7 @@ struct SysfsDevice {
   size_t index = 0;
   std::vector<std::string> netdevs = {};  // of each address
   std::shared_ptr<const engine::DeviceProfile> profile = engine::generic_profile();
+  bool has_pauses = false;  // its port counts PFC frames, in a simulated network
 
   /// Returns the network interface of the port: that of the first address that is not a loopback
   /// address.
@@ -49,7 +51,8 @@ class SysfsTree {
                                           const abi::PortAttr& port) const;
   /// Returns the files of the port's counters, under the names of mlx5 and rxe.
   std::vector<SysfsFile> counter_files(const std::string& device, size_t index,
-                                       const engine::Counters& counters) const;
+                                       const engine::Counters& counters,
+                                       const std::optional<engine::PauseCounters>& pauses) const;
 
   /// Returns the links and directories that are removed with the device: its PCI function stays.
   std::vector<std::string> places(const std::string& device, size_t index) const;

@@ -50,6 +50,7 @@ class EngineHost : public EnginePort {
   /// Returns when the engine wants to act by itself. Computed once after each step, since every
   /// round calls this.
   std::optional<engine::Instant> next_deadline();
+  bool awaits_only_rules() { return engine_.awaits_only_rules(); }
 
   /// Starts to write violations of the sanitizer's rules to that directory.
   void keep_findings(const std::string& directory);

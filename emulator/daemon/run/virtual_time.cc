@@ -62,7 +62,9 @@ schedule::Facts VirtualTime::facts_of_round() {
           .timers = turns_.next_timer().value_or(schedule::kNever),
           .device = nic.next_deadline().value_or(schedule::kNever),
           .is_paused = nic.engine().paused(),
-          .is_held = is_held_};
+          .is_held = is_held_,
+          .is_only_rule_due = nic.awaits_only_rules(),
+          .has_frames_in_network = nic.engine().has_frames_in_network()};
 }
 
 schedule::Facts VirtualTime::facts() {

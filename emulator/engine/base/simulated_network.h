@@ -2,12 +2,14 @@
 // frames, and gets them back when their last bits arrive. emulator/network/programs implements it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "emulator/engine/base/ids.h"
+#include "emulator/engine/base/network_fault.h"
 #include "emulator/engine/base/rate_controller.h"
 #include "emulator/engine/base/time.h"
 
@@ -23,6 +25,13 @@ struct Injection {
   uint8_t dscp = 0;
   uint8_t ecn = 0;
   uint8_t ttl = 255;
+  std::optional<QpNumber> qp = {};  // that sends it, for observers
+};
+
+/// The PFC frames of a device's port with XOFF, by priority (IEEE 802.1Qbb).
+struct PauseCounters {
+  std::array<uint64_t, 8> received{};
+  std::array<uint64_t, 8> sent{};
 };
 
 /// Receives the events of SimulatedNetwork::advance().
@@ -53,9 +62,14 @@ class SimulatedNetwork {
   /// is as late as can be known, because hops inside the network need no step of the engine.
   virtual std::optional<Instant> next_event() = 0;
   virtual void advance(Instant now, NetworkEvents& events) = 0;
+  /// Begins a fault, or ends it: then the part is as the network's file describes it. Everything
+  /// that is due by `now` has been advanced.
+  virtual void set_fault(const NetworkPlace& place, const NetworkChange& change, bool is_on,
+                         Instant now) = 0;
   /// Returns the controller of a new flow of the device; null without congestion control.
   virtual std::unique_ptr<RateController> make_rate_controller(DeviceIndex from,
                                                                Instant now) const = 0;
+  virtual PauseCounters pauses_of(DeviceIndex device) const = 0;
 };
 
 /// The settings by which NICs notify senders of congestion.
@@ -72,6 +86,9 @@ class NetworkPlan {
   /// Returns the text of the file that describes the network, for recordings.
   virtual const std::string& text() const = 0;
   virtual size_t host_count() const = 0;
+  /// Returns why the network cannot have the fault, for example that it has no such link; empty if
+  /// it can.
+  virtual std::string problem_of(const NetworkPlace& place, const NetworkChange& change) const = 0;
   /// Returns nothing if QPs neither send CNPs nor slow down.
   virtual std::optional<CongestionNotification> notification() const = 0;
 };

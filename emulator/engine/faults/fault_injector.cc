@@ -3,15 +3,17 @@
 #include <utility>
 
 namespace rocemu::engine::faults {
-FaultInjector::FaultInjector(Objects& objects, FramePool& pool, Switch& network, Link& link,
-                             CompletionDelivery& delivery, EventDelivery& event_delivery,
-                             Step& step, uint64_t seed, std::vector<std::string> device_names)
+FaultInjector::FaultInjector(Objects& objects, FramePool& pool, Switch& fabric_switch, Link& link,
+                             NetworkCrossing& crossing, CompletionDelivery& delivery,
+                             EventDelivery& event_delivery, Step& step, uint64_t seed,
+                             std::vector<std::string> device_names)
     : rules(seed, std::move(device_names)),
-      frames(*this, pool, network, step),
+      frames(*this, pool, fabric_switch, step),
       completions(*this, delivery, objects, step),
       events(*this, event_delivery, objects.clients),
       made_up_events(event_delivery, delivery, objects),
       devices(*this, objects, step),
+      network(*this, crossing, step),
       objects_(objects),
       link_(link),
       step_(step) {}
@@ -30,8 +32,23 @@ const std::vector<RuleMatcher::Acting>& FaultInjector::act(const Occurrence& occ
 void FaultInjector::add(const RuleSet& set) {
   rules.add(set);
   for (const Rule& rule : set.rules) {
+    if (rule.where == Where::kNetwork) {
+      network.add(rule);
+    } else {
+      network.remove(rule.name);  // one of another place that this rule replaces
+    }
     if (rule.where == Where::kNow) act_now(rule);
   }
+}
+
+void FaultInjector::remove(std::string_view name) {
+  rules.remove(name);
+  network.remove(name);
+}
+
+void FaultInjector::clear() {
+  rules.clear();
+  network.clear();
 }
 
 void FaultInjector::note(const RuleMatcher::Acting& acting, std::string subject,

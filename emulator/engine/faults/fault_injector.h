@@ -12,6 +12,7 @@
 #include "emulator/engine/faults/event_faults.h"
 #include "emulator/engine/faults/frame_faults.h"
 #include "emulator/engine/faults/made_up_events.h"
+#include "emulator/engine/faults/network_faults.h"
 #include "emulator/engine/faults/rule_matcher.h"
 #include "emulator/engine/link/link.h"
 
@@ -20,9 +21,10 @@ namespace rocemu::engine::faults {
 class FaultInjector {
  public:
   /// All arguments must outlive this object; `device_names` is indexed by DeviceIndex.
-  FaultInjector(Objects& objects, FramePool& pool, Switch& network, Link& link,
-                CompletionDelivery& delivery, EventDelivery& event_delivery, Step& step,
-                uint64_t seed, std::vector<std::string> device_names);
+  FaultInjector(Objects& objects, FramePool& pool, Switch& fabric_switch, Link& link,
+                NetworkCrossing& crossing, CompletionDelivery& delivery,
+                EventDelivery& event_delivery, Step& step, uint64_t seed,
+                std::vector<std::string> device_names);
 
   bool watches(Where where) const { return rules.watches(where); }
   bool watches_frames() const { return rules.watches_frames(); }
@@ -31,6 +33,9 @@ class FaultInjector {
 
   /// Adds rules, and applies those for "now".
   void add(const RuleSet& set);
+  /// Removes the rule of that name, and ends its fault of the network.
+  void remove(std::string_view name);
+  void clear();
   /// The packet on which a rule acts, if there is one
   struct ActedOn {
     FrameFault frame = {};
@@ -60,6 +65,7 @@ class FaultInjector {
   EventFaults events;
   MadeUpEvents made_up_events;
   DeviceFaults devices;
+  NetworkFaults network;
   ProcessNames processes;
 
  private:

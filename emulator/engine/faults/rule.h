@@ -11,6 +11,7 @@
 
 #include "emulator/abi/ucma.h"
 #include "emulator/abi/verbs_values.h"
+#include "emulator/engine/base/network_fault.h"
 #include "emulator/engine/base/time.h"
 #include "wire/ip_address.h"
 
@@ -28,8 +29,9 @@ enum class Where : uint8_t {
   kCmEvent,      // an event of an rdma_cm id before it reaches its channel
   kVerb,         // a call of libibverbs or librdmacm
   kNow,          // acts once, when it is added
+  kNetwork,      // a part of the simulated network, at a time
 };
-inline constexpr size_t kPlaces = 10;
+inline constexpr size_t kPlaces = 11;
 
 /// `process: server` or `process: server#2`.
 struct ProcessSelection {
@@ -74,6 +76,7 @@ struct Selection {
   Ranges message;  // 1: the QP's first work request, or the first that it answers
   Ranges size;     // bytes: of a frame's payload, of a work request's or completion's message
   Ranges wr_id;
+  std::optional<NetworkPlace> network;  // of kNetwork, which has no other
 };
 
 /// The matching occurrences on which it acts. They are counted for each flow separately, and random
@@ -185,6 +188,8 @@ struct Effects {
   std::optional<int32_t> cm_status;
   // Effects at the place `verb`
   int error = 0;  // errno
+  // Effects at the place `network`
+  NetworkChange network;
 
   bool log = false;  // no effect except that the rule's action is logged
   // For any place, in addition: further effects on the QP or device

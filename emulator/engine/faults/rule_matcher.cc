@@ -181,6 +181,16 @@ const std::vector<RuleMatcher::Acting>& RuleMatcher::act(const Occurrence& occur
   return acting_;
 }
 
+RuleMatcher::Acting RuleMatcher::act_alone(std::string_view name, Instant now) {
+  const auto entry =
+      std::ranges::find_if(entries_, [&](const Entry& other) { return other.rule->name == name; });
+  Account& account = account_of(*entry, {});
+  ++account.matched, ++account.fired;
+  ++entry->matched, ++entry->fired;
+  if (!entry->first_fired) entry->first_fired = now;
+  return {entry->rule, &account.random, &account.link_free_at};
+}
+
 std::vector<RuleReport> RuleMatcher::report() const {
   std::vector<RuleReport> reports;
   for (const Entry& entry : entries_) {

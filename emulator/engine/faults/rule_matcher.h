@@ -97,6 +97,9 @@ class RuleMatcher {
   /// Returns the rules that act on the occurrence, in order. Valid until the next call.
   const std::vector<Acting>& act(const Occurrence& occurrence, Instant now);
 
+  /// Counts an action of that rule, which exists and is not asked about occurrences.
+  Acting act_alone(std::string_view name, Instant now);
+
   std::vector<RuleReport> report() const;
   std::optional<DeviceIndex> device_named(std::string_view name) const;
 

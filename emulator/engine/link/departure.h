@@ -17,6 +17,7 @@ struct Departure {
   bool check_icrc = false;  // the receiver checks the ICRC, as for a frame from outside
   bool traced = false;      // already traced on arrival
   FrameMarks marks = {};
+  std::optional<QpNumber> qp = {};  // of the fabric, that sends it
 };
 
 }  // namespace rocemu::engine

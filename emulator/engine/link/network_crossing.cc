@@ -28,6 +28,7 @@ void NetworkCrossing::inject(Departure&& departure) {
   injection.token = token;
   injection.from = *departure.from;
   injection.to = *departure.to;
+  injection.qp = departure.qp;
   under_way_[token] = {std::move(departure.frame), *departure.to, departure.check_icrc};
   network_->inject(injection, step_.now());
 }

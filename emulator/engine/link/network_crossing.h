@@ -42,6 +42,11 @@ class NetworkCrossing final : private NetworkEvents {
   /// wait.
   std::vector<QpNumber> take_resumed() { return std::exchange(resumed_, {}); }
 
+  /// Begins or ends a fault. advance() then loses the frames that the fault loses.
+  void set_fault(const NetworkPlace& place, const NetworkChange& change, bool is_on) {
+    if (network_ != nullptr) network_->set_fault(place, change, is_on, step_.now());
+  }
+
   /// Returns null without congestion control.
   std::unique_ptr<RateController> make_rate_controller(DeviceIndex from, Instant now) const {
     return network_ != nullptr ? network_->make_rate_controller(from, now) : nullptr;

@@ -75,7 +75,8 @@ void Transmitter::send(DeviceIndex from, std::optional<DeviceIndex> inside,
   Departure departure{.from = from,
                       .to = inside,
                       .frame = std::move(frame),
-                      .marks = {.number = way_out_.next_number(), .resend = resend}};
+                      .marks = {.number = way_out_.next_number(), .resend = resend},
+                      .qp = qp != nullptr ? std::optional(qp->number) : std::nullopt};
   if (!inside && packet.dst_ip.is_multicast()) [[unlikely]] {
     return send_to_group(departure, packet, qp);
   }

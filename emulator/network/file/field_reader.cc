@@ -19,12 +19,9 @@ struct Unit {
   double factor;
 };
 
-constexpr Unit kSizes[] = {{"", 1},     {"B", 1},        {"KB", 1e3},        {"MB", 1e6},
-                           {"GB", 1e9}, {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0}};
 constexpr Unit kRates[] = {{"bps", 1},      {"Kbps", 1e3},   {"Mbps", 1e6},   {"Gbps", 1e9},
                            {"Tbps", 1e12},  {"bit/s", 1},    {"kbit/s", 1e3}, {"Mbit/s", 1e6},
                            {"Gbit/s", 1e9}, {"Tbit/s", 1e12}};
-constexpr double kMostBytes = 1099511627776.0;
 constexpr double kMostBitsPerSecond = 1e13;
 
 std::optional<double> quantity(const Node& node, std::span<const Unit> units) {
@@ -44,14 +41,7 @@ std::optional<double> quantity(const Node& node, std::span<const Unit> units) {
 }  // namespace
 
 uint64_t FieldReader::size(const Node& node) const {
-  const auto bytes = quantity(node, kSizes);
-  if (!bytes || *bytes > kMostBytes) {
-    reader_.fail(node,
-                 fmt::format("expected a size such as 100KiB (units: B, KB, MB, GB, KiB, MiB, "
-                             "GiB), found {}",
-                             NodeReader::found(node)));
-  }
-  return static_cast<uint64_t>(std::llround(*bytes));
+  return reader_.size(node);
 }
 
 uint64_t FieldReader::rate(const Node& node) const {

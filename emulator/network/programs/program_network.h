@@ -14,6 +14,8 @@ namespace rocemu::network {
 class NetworkObserver {
  public:
   virtual ~NetworkObserver() = default;
+  /// A QP hands a frame to its port.
+  virtual void on_inject(const engine::Injection& injection, Instant now) = 0;
   virtual void on_hop(const Network& network, const Hop& hop) = 0;
   /// A frame was dropped. `latest` is the time of the latest hop before that.
   virtual void on_drop(const Network& network, PortId where, Instant latest) = 0;
@@ -28,8 +30,12 @@ class ProgramNetwork final : public engine::SimulatedNetwork, private Sink {
   void inject(const engine::Injection& injection, Instant now) override;
   std::optional<Instant> next_event() override { return network_.next_delivery(); }
   void advance(Instant now, engine::NetworkEvents& events) override;
+  void set_fault(const engine::NetworkPlace& place, const engine::NetworkChange& change, bool is_on,
+                 Instant now) override;
   std::unique_ptr<engine::RateController> make_rate_controller(engine::DeviceIndex from,
                                                                Instant now) const override;
+
+  engine::PauseCounters pauses_of(engine::DeviceIndex device) const override;
 
   /// The observer must outlive this object.
   void observe(NetworkObserver& observer);
@@ -41,7 +47,12 @@ class ProgramNetwork final : public engine::SimulatedNetwork, private Sink {
   void host_resumed(HostId host) override { events_->resumed({host}); }
   void on_hop(const Hop& hop) override;
 
+  void set_link_fault(LinkId link, const engine::NetworkChange& change, bool is_on, Instant now);
+  void set_switch_fault(SwitchId of, const engine::NetworkChange& change, bool is_on, Instant now);
+  void set_host_fault(HostId host, const engine::PauseStorm& storm, bool is_on, Instant now);
+
   Network network_;
+  std::vector<uint64_t> rates_bps_;  // of the file, by link
   std::vector<PortId> captured_ports_;
   engine::NetworkEvents* events_ = nullptr;  // during advance()
   Instant latest_{};                         // the latest observed event

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 
@@ -45,6 +47,13 @@ class SeriesCollector final : public network::NetworkObserver {
     series_.interval = options.interval.value_or(1us);
   }
 
+  void on_inject(const engine::Injection& injection, engine::Instant now) override {
+    if (!injection.qp || is_outside(now)) return;
+    std::vector<uint64_t>& bytes = qps_[{injection.from.value, injection.qp->value}];
+    const size_t number = number_of(now);
+    if (bytes.size() <= number) bytes.resize(number + 1);
+    bytes[number] += injection.bytes_on_wire;
+  }
   void on_hop(const network::Network& network, const network::Hop& hop) override {
     see(network, hop.port, hop.at);
   }
@@ -55,8 +64,10 @@ class SeriesCollector final : public network::NetworkObserver {
 
   NetworkSeries finish(const network::Network& network) {
     for (network::PortId i = 0; i < last_.size(); ++i) {
+      const std::string name = network::port_name(network.topology(), network.port(i));
+      if (!shows(name)) continue;
       PortSeries port{
-          .port = network::port_name(network.topology(), network.port(i)),
+          .port = name,
           .peer = network::port_name(network.topology(), network.port(network.port(i).peer)),
           .rate_bps = network.rate_bps(network.port(i).link),
           .intervals = std::move(intervals_[i]),
@@ -64,6 +75,18 @@ class SeriesCollector final : public network::NetworkObserver {
       port.intervals.resize(series_.interval_count);
       for (const PortInterval& one : port.intervals) port.total += one;
       if (!port.total.is_quiet()) series_.ports.push_back(std::move(port));
+    }
+    for (auto& [key, bytes] : qps_) {
+      const auto& [host, qp_num] = key;
+      const std::string& name = network.topology().hosts[host].name;
+      if (!shows(name)) continue;
+      bytes.resize(series_.interval_count);
+      const uint64_t total = std::accumulate(bytes.begin(), bytes.end(), uint64_t{0});
+      series_.qps.push_back({.host = name,
+                             .qp_num = qp_num,
+                             .rate_bps = network.rate_bps(network.port(host).link),
+                             .tx_bytes = std::move(bytes),
+                             .total_bytes = total});
     }
     return std::move(series_);
   }
@@ -76,7 +99,7 @@ class SeriesCollector final : public network::NetworkObserver {
     }
     const Counts now(network, port);
     const Counts before = std::exchange(last_[port], now);
-    if ((options_.from && at < *options_.from) || (options_.to && at > *options_.to)) return;
+    if (is_outside(at)) return;
     PortInterval& in = interval_of(port, at);
     in += {.tx_bytes = now.tx_bytes - before.tx_bytes,
            .longest_queue_bytes = now.queue_bytes,
@@ -86,7 +109,23 @@ class SeriesCollector final : public network::NetworkObserver {
            .rx_pauses = now.rx_pauses - before.rx_pauses};
   }
 
+  bool is_outside(engine::Instant at) const {
+    return (options_.from && at < *options_.from) || (options_.to && at > *options_.to);
+  }
+  bool shows(const std::string& port) const {
+    return options_.ports.empty() ||
+           std::ranges::find(options_.ports, port) != options_.ports.end();
+  }
+
   PortInterval& interval_of(network::PortId port, engine::Instant at) {
+    const size_t number = number_of(at);
+    std::vector<PortInterval>& intervals = intervals_[port];
+    if (intervals.size() <= number) intervals.resize(number + 1);
+    return intervals[number];
+  }
+
+  /// Returns the number of the interval of that time. Merges intervals if it would be too large.
+  size_t number_of(engine::Instant at) {
     if (!has_begun_) {
       has_begun_ = true;
       series_.begin = options_.from.value_or(at);
@@ -102,9 +141,7 @@ class SeriesCollector final : public network::NetworkObserver {
           "the intervals are too short for this run: there would be more than "
           "a million; use longer ones, or --from and --to");
     series_.interval_count = std::max(series_.interval_count, number + 1);
-    std::vector<PortInterval>& intervals = intervals_[port];
-    if (intervals.size() <= number) intervals.resize(number + 1);
-    return intervals[number];
+    return number;
   }
 
   void merge() {
@@ -117,6 +154,13 @@ class SeriesCollector final : public network::NetworkObserver {
       }
       intervals.resize((intervals.size() + 1) / 2);
     }
+    for (auto& [key, bytes] : qps_) {
+      for (size_t i = 0; i < bytes.size(); ++i) {
+        const uint64_t one = std::exchange(bytes[i], 0);
+        bytes[i / 2] += one;
+      }
+      bytes.resize((bytes.size() + 1) / 2);
+    }
   }
 
   const SeriesOptions options_;
@@ -124,6 +168,7 @@ class SeriesCollector final : public network::NetworkObserver {
   bool has_begun_ = false;
   std::vector<Counts> last_;  // by port
   std::vector<std::vector<PortInterval>> intervals_;
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<uint64_t>> qps_;  // by host and QP number
 };
 
 }  // namespace
@@ -138,10 +183,10 @@ PortInterval& PortInterval::operator+=(const PortInterval& other) {
   return *this;
 }
 
-double utilization(const PortSeries& port, uint64_t tx_bytes, engine::Duration time) {
+double utilization(uint64_t rate_bps, uint64_t tx_bytes, engine::Duration time) {
   if (time.count() == 0) return 0;
   return static_cast<double>(tx_bytes) * 8e9 /
-         (static_cast<double>(port.rate_bps) * static_cast<double>(time.count()));
+         (static_cast<double>(rate_bps) * static_cast<double>(time.count()));
 }
 
 NetworkSeries read_network_series(const std::string& directory, const SeriesOptions& options) {
@@ -152,6 +197,14 @@ NetworkSeries read_network_series(const std::string& directory, const SeriesOpti
     throw std::runtime_error(directory +
                              " is the recording of a run without a simulated network; record one "
                              "with rocemu run --lockstep --fabric FILE --record DIR");
+  const network::Topology& topology = network->network().topology();
+  for (const std::string& port : options.ports) {
+    if (!network::find_port(topology, port))
+      throw std::runtime_error(fmt::format(
+          "the network of {} has no port '{}'; a host's port has the host's name ({}), a switch's "
+          "port the switch's name and a number from 0 on",
+          directory, port, topology.hosts.front().name));
+  }
   SeriesCollector collector(options);
   network->observe(collector);
   if (replay.run())

@@ -35,11 +35,21 @@ struct PortSeries {
   PortInterval total;
 };
 
+/// The bytes that a QP sent during each interval, acknowledgements included.
+struct QpSeries {
+  std::string host;
+  uint32_t qp_num = 0;
+  uint64_t rate_bps = 0;  // of the host's link
+  std::vector<uint64_t> tx_bytes;
+  uint64_t total_bytes = 0;
+};
+
 struct NetworkSeries {
   engine::Instant begin{};      // of the first interval
   engine::Duration interval{};  // the length of each
   size_t interval_count = 0;
   std::vector<PortSeries> ports;  // only ports that sent or lost a frame
+  std::vector<QpSeries> qps;      // only QPs that sent a frame, by host and number
 };
 
 /// The part of the run to show, and the length of an interval.
@@ -48,10 +58,12 @@ struct SeriesOptions {
   std::optional<engine::Instant> to;    // default: the last frame
   /// Default: a power of two of microseconds, so that there are 100 to 200 intervals.
   std::optional<engine::Duration> interval;
+  /// Only these ports, by name, and the QPs of hosts among them; all if there are none.
+  std::vector<std::string> ports;
 };
 
-/// Returns the fraction of the link's rate that the port used in an interval.
-double utilization(const PortSeries& port, uint64_t tx_bytes, engine::Duration time);
+/// Returns the fraction of the rate that those bytes use in that time.
+double utilization(uint64_t rate_bps, uint64_t tx_bytes, engine::Duration time);
 
 /// Replays the recording in that directory. Throws JournalError if it cannot be read, and
 /// std::runtime_error if the run had no simulated network or does not replay.

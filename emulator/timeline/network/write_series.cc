@@ -53,6 +53,36 @@ uint64_t longest_queue(const NetworkSeries& series) {
   return longest;
 }
 
+uint64_t most_of(const PortSeries& port, uint64_t PortInterval::*member) {
+  uint64_t most = 0;
+  for (const PortInterval& one : port.intervals) most = std::max(most, one.*member);
+  return most;
+}
+
+/// Returns the columns of a row in a text of that width.
+size_t columns(size_t width) {
+  return std::max<size_t>(width, 20) - 10;
+}
+
+double gigabits_per_second(uint64_t bytes, engine::Duration time) {
+  return time.count() == 0 ? 0 : static_cast<double>(bytes) * 8 / static_cast<double>(time.count());
+}
+
+std::string name_of(const QpSeries& qp) {
+  return fmt::format("{} QP {:#x}", qp.host, qp.qp_num);
+}
+
+void write_qps(const NetworkSeries& series, size_t columns, std::ostream& out) {
+  const auto time = static_cast<int64_t>(series.interval_count) * series.interval;
+  for (const QpSeries& qp : series.qps) {
+    out << fmt::format("{}  {:.2f} Gbit/s on average\n", name_of(qp),
+                       gigabits_per_second(qp.total_bytes, time));
+    out << "  rate  |" << row_of(series, columns, [&](size_t i) {
+      return utilization(qp.rate_bps, qp.tx_bytes[i], series.interval);
+    }) << "|\n";
+  }
+}
+
 /// Returns a chart up to the value `most`. It is the same for all ports, so that their charts can
 /// be compared.
 std::string chart_of(const NetworkSeries& series, double most, std::string_view color,
@@ -92,32 +122,45 @@ void write_series_text(const NetworkSeries& series, size_t width, std::ostream& 
                      "used", "max. queue", "marks", "drops", "pauses");
   for (const PortSeries& port : series.ports) {
     out << fmt::format("{:{}}  {:{}}  {:>5.1f} %  {:>10}  {:>6}  {:>5}  {:>6}\n", port.port, name,
-                       port.peer, peer, utilization(port, port.total.tx_bytes, time) * 100,
+                       port.peer, peer, utilization(port.rate_bps, port.total.tx_bytes, time) * 100,
                        port.total.longest_queue_bytes, port.total.ecn_marks, port.total.drops,
                        port.total.rx_pauses);
-    const size_t columns = std::max<size_t>(width, 20) - 8;
-    out << "  used  |" << row_of(series, columns - 2, [&](size_t i) {
-      return utilization(port, port.intervals[i].tx_bytes, series.interval);
+    out << "  used  |" << row_of(series, columns(width), [&](size_t i) {
+      return utilization(port.rate_bps, port.intervals[i].tx_bytes, series.interval);
     }) << "|\n";
-    if (port.total.longest_queue_bytes == 0) continue;
-    out << "  queue |" << row_of(series, columns - 2, [&](size_t i) {
-      return static_cast<double>(port.intervals[i].longest_queue_bytes) /
-             static_cast<double>(longest);
-    }) << "|\n";
+    const auto write_row = [&](std::string_view title, uint64_t PortInterval::*member,
+                               uint64_t most) {
+      if (most == 0) return;
+      out << fmt::format("  {:<6}|", title) << row_of(series, columns(width), [&](size_t i) {
+        return static_cast<double>(port.intervals[i].*member) / static_cast<double>(most);
+      }) << "|\n";
+    };
+    write_row("queue", &PortInterval::longest_queue_bytes,
+              port.total.longest_queue_bytes == 0 ? 0 : longest);
+    write_row("marks", &PortInterval::ecn_marks, most_of(port, &PortInterval::ecn_marks));
+    write_row("drops", &PortInterval::drops, most_of(port, &PortInterval::drops));
+    write_row("pauses", &PortInterval::rx_pauses, most_of(port, &PortInterval::rx_pauses));
   }
+  write_qps(series, columns(width), out);
 }
 
 void write_series_csv(const NetworkSeries& series, std::ostream& out) {
   out << "time_ns,port,tx_bytes,utilization,longest_queue_bytes,ecn_marks,drops,tx_pauses,"
-         "rx_pauses\n";
+         "rx_pauses,qp\n";
   for (size_t i = 0; i < series.interval_count; ++i) {
     for (const PortSeries& port : series.ports) {
       const PortInterval& one = port.intervals[i];
       if (one.is_quiet()) continue;
-      out << fmt::format("{},{},{},{:.4f},{},{},{},{},{}\n",
-                         begin_of(series, i).time_since_epoch().count(), port.port, one.tx_bytes,
-                         utilization(port, one.tx_bytes, series.interval), one.longest_queue_bytes,
-                         one.ecn_marks, one.drops, one.tx_pauses, one.rx_pauses);
+      out << fmt::format(
+          "{},{},{},{:.4f},{},{},{},{},{},\n", begin_of(series, i).time_since_epoch().count(),
+          port.port, one.tx_bytes, utilization(port.rate_bps, one.tx_bytes, series.interval),
+          one.longest_queue_bytes, one.ecn_marks, one.drops, one.tx_pauses, one.rx_pauses);
+    }
+    for (const QpSeries& qp : series.qps) {
+      if (qp.tx_bytes[i] == 0) continue;
+      out << fmt::format("{},,{},{:.4f},,,,,,{}\n", begin_of(series, i).time_since_epoch().count(),
+                         qp.tx_bytes[i], utilization(qp.rate_bps, qp.tx_bytes[i], series.interval),
+                         name_of(qp));
     }
   }
 }
@@ -137,7 +180,7 @@ void write_series_page(const NetworkSeries& series, std::ostream& out) {
       "its "
       "rate. Orange: the longest queue, up to {:.0f} bytes. Red: ECN marks. Purple: pauses that "
       "the "
-      "port received.</p>\n",
+      "port received. Green: what a QP sends, up to the rate of its link.</p>\n",
       microseconds(series.begin.time_since_epoch()), series.interval_count,
       microseconds(series.interval), longest);
   for (const PortSeries& port : series.ports) {
@@ -145,11 +188,11 @@ void write_series_page(const NetworkSeries& series, std::ostream& out) {
     out << fmt::format(
         "<h2>{} to {}</h2>\n<p>{:.1f} % used, longest queue {} bytes, {} marks, {} drops, {} "
         "pauses</p>\n",
-        port.port, port.peer, utilization(port, port.total.tx_bytes, time) * 100,
+        port.port, port.peer, utilization(port.rate_bps, port.total.tx_bytes, time) * 100,
         port.total.longest_queue_bytes, port.total.ecn_marks, port.total.drops,
         port.total.rx_pauses);
     out << chart_of(series, 1, "#2a6fdb", [&](size_t i) {
-      return std::min(1.0, utilization(port, port.intervals[i].tx_bytes, series.interval));
+      return std::min(1.0, utilization(port.rate_bps, port.intervals[i].tx_bytes, series.interval));
     }) << "\n";
     if (port.total.longest_queue_bytes != 0) {
       out << chart_of(series, longest, "#e08a1e", [&](size_t i) {
@@ -157,8 +200,7 @@ void write_series_page(const NetworkSeries& series, std::ostream& out) {
       }) << "\n";
     }
     const auto write_events = [&](uint64_t PortInterval::*member, std::string_view color) {
-      uint64_t most = 0;
-      for (const PortInterval& one : port.intervals) most = std::max(most, one.*member);
+      const uint64_t most = most_of(port, member);
       if (most == 0) return;
       out << chart_of(series, static_cast<double>(most), color, [&](size_t i) {
         return static_cast<double>(port.intervals[i].*member);
@@ -166,6 +208,14 @@ void write_series_page(const NetworkSeries& series, std::ostream& out) {
     };
     write_events(&PortInterval::ecn_marks, "#c62828");
     write_events(&PortInterval::rx_pauses, "#7b1fa2");
+  }
+  if (!series.qps.empty()) out << "<h1>Rates of QPs</h1>\n";
+  for (const QpSeries& qp : series.qps) {
+    out << fmt::format("<h2>{}</h2>\n<p>{:.2f} Gbit/s on average</p>\n", name_of(qp),
+                       gigabits_per_second(qp.total_bytes, time));
+    out << chart_of(series, 1, "#2e7d32", [&](size_t i) {
+      return std::min(1.0, utilization(qp.rate_bps, qp.tx_bytes[i], series.interval));
+    }) << "\n";
   }
   out << "</body></html>\n";
 }
@@ -194,12 +244,29 @@ void write_series_trace(const NetworkSeries& series, std::ostream& out) {
                {"args", std::move(values)}});
       };
       if (i == 0 || now.tx_bytes != before.tx_bytes)
-        count("utilization", {{"%", 100 * utilization(port, now.tx_bytes, series.interval)}});
+        count("utilization",
+              {{"%", 100 * utilization(port.rate_bps, now.tx_bytes, series.interval)}});
       if (i == 0 || now.longest_queue_bytes != before.longest_queue_bytes)
         count("queue", {{"bytes", now.longest_queue_bytes}});
       if (i == 0 || now.ecn_marks != before.ecn_marks || now.rx_pauses != before.rx_pauses)
         count("events", {{"marks", now.ecn_marks}, {"pauses", now.rx_pauses}});
       before = now;
+    }
+  }
+  for (size_t q = 0; q < series.qps.size(); ++q) {
+    const QpSeries& qp = series.qps[q];
+    const size_t pid = series.ports.size() + q + 1;
+    write({{"ph", "M"}, {"name", "process_name"}, {"pid", pid}, {"args", {{"name", name_of(qp)}}}});
+    uint64_t before = 0;
+    for (size_t i = 0; i <= series.interval_count; ++i) {
+      const uint64_t now = i < series.interval_count ? qp.tx_bytes[i] : 0;
+      if (i != 0 && now == before) continue;
+      before = now;
+      write({{"ph", "C"},
+             {"name", "rate"},
+             {"pid", pid},
+             {"ts", microseconds(begin_of(series, i).time_since_epoch())},
+             {"args", {{"Gbit/s", gigabits_per_second(now, series.interval)}}}});
     }
   }
   out << "\n]}\n";

@@ -8,10 +8,10 @@
 namespace rocemu::timeline {
 
 void write_series_text(const NetworkSeries& series, size_t width, std::ostream& out);
-/// Writes a line for each port and interval, without intervals in which the port did nothing.
+/// Writes a line for each port or QP and interval, without intervals in which it did nothing.
 void write_series_csv(const NetworkSeries& series, std::ostream& out);
 void write_series_page(const NetworkSeries& series, std::ostream& out);
-/// Writes Chrome trace JSON with three counters for each port.
+/// Writes Chrome trace JSON with three counters for each port and one for each QP.
 void write_series_trace(const NetworkSeries& series, std::ostream& out);
 
 }  // namespace rocemu::timeline

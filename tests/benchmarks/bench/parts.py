@@ -2,7 +2,7 @@
 import os
 from functools import partial
 
-from . import nic, peers
+from . import network, nic, peers
 from .harness import medians
 
 SIZES = [2, 64, 512, 4096, 65536, 1 << 20, 8 << 20]
@@ -236,6 +236,17 @@ def explore(rounds):
                               "GoogleTest, 40 verbs": partial(nic.explore, "forty_verbs")})
 
 
+def fabric(rounds):
+    """The simulated network by itself, in millions of packet-hops a second; and seconds of runs in lockstep without and
+    with it: rping -C 200 between two devices, and 15 writers to one of 16 devices."""
+    figures = medians(rounds, **{f"packet-hops, {name}": partial(network.packet_hops, name)
+                                 for name in network.TRAFFIC})
+    figures.update(medians(rounds, **{
+        f"{name}, {'with' if with_network else 'without'} --fabric": partial(network.lockstep, name, with_network)
+        for name in network.SCRIPTS for with_network in (False, True)}))
+    return figures
+
+
 def micro(rounds):
     """Runs the parts alone, with Google Benchmark."""
     del rounds  # it has its own
@@ -245,4 +256,5 @@ def micro(rounds):
 PARTS = {"latency": latency, "bandwidth": bandwidth, "message_rate": message_rate, "placement": placement, "sizes": sizes,
          "parties": parties, "empty_polls": empty_polls, "queue_pairs": queue_pairs, "connections": connections, "recording": recording,
          "fault_layer": fault_layer, "sanitizer": sanitizer,
-         "adversarial": adversarial, "vipl": vipl, "other_programs": other_programs, "explore": explore, "micro": micro}
+         "adversarial": adversarial, "vipl": vipl, "other_programs": other_programs, "explore": explore,
+         "fabric": fabric, "micro": micro}

@@ -20,7 +20,8 @@ UNITS = {"latency": "64 bytes one way, µs", "bandwidth": "64 KiB messages in on
          "sanitizer": "perftest with the verbs sanitizer: rules that read no payload, and all",
          "vipl": "round trips of 4 KiB by VIPL and by verbs, µs",
          "other_programs": "programs without RDMA; ms and s",
-         "explore": "runs a second of rocemu explore, with 2 jobs on 2 processors", "micro": "parts by themselves"}
+         "explore": "runs a second of rocemu explore, with 2 jobs on 2 processors",
+         "fabric": "--fabric: millions of packet-hops a second; seconds of runs in lockstep", "micro": "parts by themselves"}
 
 
 def machine():
@@ -187,7 +188,7 @@ TITLES = {"latency": "Latency", "bandwidth": "Bandwidth", "message_rate": "Messa
           "recording": "Recording", "fault_layer": "The fault layer",
           "sanitizer": "The verbs sanitizer", "adversarial": "--adversarial", "vipl": "VIPL and verbs",
           "other_programs": "Programs without RDMA", "explore": "rocemu explore",
-          "micro": "The parts"}
+          "fabric": "Simulated networks", "micro": "The parts"}
 
 BEGIN, END = "<!-- scripts/bench writes from here -->", "<!-- to here -->"
 

@@ -123,6 +123,10 @@ def ratios(results):
               at_least=25.0)
         ratio("rocemu explore, runs a second of GoogleTest with 40 verbs",
               rows["GoogleTest, 40 verbs"], at_least=40.0)
+    if "fabric" in results:
+        rows = results["fabric"]
+        for name in ("16 hosts, permutation", "1,024 hosts, WebSearch"):
+            ratio(f"million packet-hops a second, {name}", rows[f"packet-hops, {name}"], at_least=1.0)
     return found
 
 

@@ -169,7 +169,7 @@ TEST(SysfsTree, CountersHaveTheDriversNames) {
   counters.add(engine::Counter::kMulticastFramesOut, 2);
   counters.add(engine::Counter::kRnrNaksSent, 3);
   counters.add(engine::Counter::kDroppedNoReceive, 4);
-  for (const SysfsFile& file : sysfs.counter_files("other", 1, counters)) {
+  for (const SysfsFile& file : sysfs.counter_files("other", 1, counters, std::nullopt)) {
     values[file.path] = file.content;
   }
   const std::string port = std::string(kSecond) + "/infiniband/other/ports/1/";
@@ -179,6 +179,21 @@ TEST(SysfsTree, CountersHaveTheDriversNames) {
   EXPECT_EQ(values[port + "counters/multicast_xmit_packets"], "2\n");
   EXPECT_EQ(values[port + "hw_counters/sent_pkts"], "7\n");
   EXPECT_EQ(values[port + "hw_counters/out_of_buffer"], "7\n");
+  EXPECT_FALSE(values.contains(port + "hw_counters/rx_prio3_pause"));
+}
+
+TEST(SysfsTree, CountsPausesOfAPortInASimulatedNetwork) {
+  const SysfsTree sysfs({}, 2, {});
+  engine::PauseCounters pauses;
+  pauses.received[3] = 5;
+  pauses.sent[6] = 7;
+  std::map<std::string, std::string> values;
+  for (const SysfsFile& file : sysfs.counter_files("other", 1, {}, pauses))
+    values[file.path] = file.content;
+  const std::string directory = std::string(kSecond) + "/infiniband/other/ports/1/hw_counters/";
+  EXPECT_EQ(values[directory + "rx_prio3_pause"], "5\n");
+  EXPECT_EQ(values[directory + "tx_prio3_pause"], "0\n");
+  EXPECT_EQ(values[directory + "tx_prio6_pause"], "7\n");
 }
 
 }  // namespace

@@ -1,0 +1,25 @@
+// The parts of a network that rules of a scenario name.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "emulator/engine/base/network_fault.h"
+#include "emulator/network/network_topology.h"
+
+namespace rocemu::network {
+
+/// One of these is set, or none if the network has no such part.
+struct FaultPlace {
+  std::optional<LinkId> link;
+  std::optional<SwitchId> switch_id;
+  std::optional<HostId> host;
+};
+
+FaultPlace find_place(const Topology& topology, const engine::NetworkPlace& place);
+
+/// Returns why the network cannot have the fault, or an empty text if it can.
+std::string problem_of(const Topology& topology, const engine::NetworkPlace& place,
+                       const engine::NetworkChange& change);
+
+}  // namespace rocemu::network
