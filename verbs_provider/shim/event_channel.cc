@@ -292,7 +292,8 @@ void fill_in_source(Call& call, Resolve& copy) {
 
 /// In lockstep resolving an address or a route takes as long as a frame. Linux needs longer. If it
 /// took no time, a client could connect at the instant of a message after which the server still
-/// has to listen, as perftest with -R does.
+/// has to listen, as perftest with -R does. It passes before the command, so that the event can
+/// come at once after the call.
 void pass_time(Command command) {
   const bool resolves = command == Command::kResolveIp || command == Command::kResolveAddr ||
                         command == Command::kResolveRoute;
@@ -323,8 +324,8 @@ int execute(int fd, const char* data, size_t size) {
   abi::ucma::ResolveAddr resolve_addr;
   if (command == Command::kResolveIp) fill_in_source(call, resolve_ip);
   if (command == Command::kResolveAddr) fill_in_source(call, resolve_addr);
+  pass_time(command);
   const int error = command == Command::kGetEvent ? get_event(call) : run_command(call);
-  if (error == 0) pass_time(command);
   turns::after_call(public_name(command));
   return error;
 }
