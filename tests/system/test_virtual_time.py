@@ -50,16 +50,6 @@ class VirtualClock(unittest.TestCase):
                                         r"without calling a verb: .*thread sh \(tid \d+\) of pid \d+")
 
 
-    def test_perftest_by_the_connection_manager(self):
-        """Its client connects at once after a message whose completion the server awaits before it listens again."""
-        for program in ("ib_send_bw", "ib_send_lat", "ib_write_bw", "ib_read_bw", "ib_atomic_bw"):
-            with self.subTest(program):
-                tool = f"{program} -d rocemu0 -p 18515 -n 50 -F -R"
-                result = rocemu_run("sh", "-c", f"{tool} & sleep 1; {tool} 127.0.0.1 && wait $!",
-                                    options=("--lockstep",))
-                self.assertEqual(result.returncode, 0, result.stdout)
-
-
 class Lockstep(unittest.TestCase):
     def setUp(self):
         directory = temporary_directory()

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -290,20 +289,6 @@ void fill_in_source(Call& call, Resolve& copy) {
   call.in_size = sizeof(copy);
 }
 
-/// In lockstep resolving an address or a route takes as long as a frame. Linux needs longer. If it
-/// took no time, a client could connect at the instant of a message after which the server still
-/// has to listen, as perftest with -R does. It passes before the command, so that the event can
-/// come at once after the call.
-void pass_time(Command command) {
-  const bool resolves = command == Command::kResolveIp || command == Command::kResolveAddr ||
-                        command == Command::kResolveRoute;
-  if (!resolves || rocemu_turns_asks == nullptr) return;
-  const int saved = errno;
-  const timespec duration{.tv_sec = 0, .tv_nsec = 1000};
-  nanosleep(&duration, nullptr);
-  errno = saved;
-}
-
 int execute(int fd, const char* data, size_t size) {
   KernelHeader header;
   if (size < sizeof(header)) return EINVAL;
@@ -324,7 +309,6 @@ int execute(int fd, const char* data, size_t size) {
   abi::ucma::ResolveAddr resolve_addr;
   if (command == Command::kResolveIp) fill_in_source(call, resolve_ip);
   if (command == Command::kResolveAddr) fill_in_source(call, resolve_addr);
-  pass_time(command);
   const int error = command == Command::kGetEvent ? get_event(call) : run_command(call);
   turns::after_call(public_name(command));
   return error;
