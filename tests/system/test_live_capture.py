@@ -86,7 +86,7 @@ class LiveCapture(unittest.TestCase):
         result = run(ROCEMU, "run", "--capture", self.fifo, "--", "echo", "ran", timeout=60)
         self.assertEqual(result.returncode, 1)
         self.assertRegex(result.stdout, rf"\Arocemu: waiting for a program to read the FIFO {self.fifo}\n"
-                                        rf"rocemu: cannot write the capture {self.fifo}: nobody "
+                                        rf"rocemu: cannot write the capture {self.fifo}: no program "
                                         r"reads this FIFO[^\n]+\n\Z")
         self.assertEqual(processes_of(str(self.fifo)), [])
 

@@ -229,7 +229,7 @@ TEST_F(ClientSessionTest, AnotherVersionIsToldSo) {
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->reply.error, EPROTO);
   EXPECT_EQ(answer->reply.version, abi::kVersion);
-  EXPECT_THAT(ended_because(), HasSubstr("speaks version"));
+  EXPECT_THAT(ended_because(), HasSubstr("control protocol has version"));
 }
 
 TEST_F(ClientSessionTest, HelloComesFirst) {
