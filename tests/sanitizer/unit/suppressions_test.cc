@@ -62,8 +62,8 @@ TEST(Suppressions, AreOfOneRule) {
 
 TEST(Suppressions, NameTheLineThatIsNone) {
   for (const auto& [text, words] : std::initializer_list<std::pair<const char*, const char*>>{
-           {"cq-overrun:f\nnonsense\n", ":2: 'nonsense' is no suppression"},
-           {"cq-overrun:\n", ":1: 'cq-overrun:' is no suppression"},
+           {"cq-overrun:f\nnonsense\n", ":2: 'nonsense' is not a suppression"},
+           {"cq-overrun:\n", ":1: 'cq-overrun:' is not a suppression"},
            {"no-rule:f\n", ":1: there is no rule 'no-rule'"}}) {
     try {
       suppressions_of(text);
