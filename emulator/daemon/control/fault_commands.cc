@@ -71,7 +71,7 @@ Json clear(EngineHost& host, const Json& request) {
 
 ControlServer::Commands fault_commands(EngineHost& host,
                                        const std::vector<std::string>& device_names,
-                                       std::shared_ptr<const engine::NetworkPlan> network) {
+                                       const std::shared_ptr<const engine::NetworkPlan>& network) {
   const auto set_paused = [&host](bool paused) {
     host.submit(engine::Pause{paused});
     return Json::object();

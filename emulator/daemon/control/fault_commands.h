@@ -18,6 +18,6 @@ namespace rocemu::daemon {
 /// `host` must outlive the commands. `network` is null without a simulated network.
 ControlServer::Commands fault_commands(EngineHost& host,
                                        const std::vector<std::string>& device_names,
-                                       std::shared_ptr<const engine::NetworkPlan> network);
+                                       const std::shared_ptr<const engine::NetworkPlan>& network);
 
 }  // namespace rocemu::daemon
