@@ -13,7 +13,7 @@ TRAFFIC = {"16 hosts, permutation": ("--traffic", "permutation", "--size", "2000
 def packet_hops(name):
     """Returns millions of packet-hops in a second of the processor, with ECN, PFC and DCQCN."""
     output = run(ROCEMU, "fabric", *TRAFFIC[name])
-    found = re.search(r"([\d.]+) million packet-hops in a second", output)
+    found = re.search(r"([\d.]+) million packet-hops per second", output)
     if found is None:
         raise Failed(f"rocemu fabric did not say how fast it was:\n{output}")
     return float(found[1])
