@@ -89,8 +89,10 @@ void write_dot(Point at, Tone tone, std::ostream& out) {
 }
 
 void write_tip(Point before, Point end, Tone tone, std::ostream& out) {
-  const double length = std::hypot(end.x - before.x, end.y - before.y);
-  const double x = (end.x - before.x) / length, y = (end.y - before.y) / length;
+  // std::hypot would need glibc 2.35.
+  const double across = end.x - before.x, down = end.y - before.y;
+  const double length = std::sqrt(across * across + down * down);
+  const double x = across / length, y = down / length;
   out << fmt::format("<path class=\"tip {}\" d=\"M{:g} {:g}L{:g} {:g}L{:g} {:g}Z\"/>\n",
                      class_of(tone), end.x, end.y, end.x - 9 * x + 4 * y, end.y - 9 * y - 4 * x,
                      end.x - 9 * x - 4 * y, end.y - 9 * y + 4 * x);
