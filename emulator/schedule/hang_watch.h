@@ -41,7 +41,8 @@ class HangWatch {
   bool is_stuck_ = false;
   bool repeats_ = false;
   Instant stuck_since_{}, reported_{};  // in real time
-  // How often time has moved since programs acted, and how often at the latest check of the QPs:
+  // These count how often time has moved since programs acted: until now, and until the latest
+  // check of the QPs.
   uint64_t jumps_ = 0, looked_at_jump_ = 0;
   uint64_t jumps_of_frames_ = 0;  // of which most are not counted in jumps_
   std::vector<uint32_t> progress_;

@@ -57,7 +57,7 @@ std::string word_of(const Arguments& arguments, const po::options_description& d
       if (option.unregistered) break;
       if (option.position_key >= 0 && number-- == 0) return option.value.at(0);
     }
-  } catch (const po::error&) {  // whoever parses all of it reports the error
+  } catch (const po::error&) {  // the complete parse reports the error
   }
   return {};
 }

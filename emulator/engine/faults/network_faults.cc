@@ -49,8 +49,8 @@ void NetworkFaults::clear() {
   plans_.clear();
 }
 
-/// What is due at different times happens in the order of these times, also if the engine was not
-/// stepped at each of them; what is due at the same time, in the order of the rules.
+/// Changes happen in the order of their times, even if the engine was not stepped at each of them.
+/// Changes of the same time happen in the order of the rules.
 bool NetworkFaults::act_due() {
   bool has_acted = false;
   while (true) {

@@ -444,8 +444,8 @@ TEST_F(RingPumpTest, RefusesToArmInTheFuture) {
   EXPECT_THAT(violation(), HasSubstr("has not reached"));
 }
 
-// With any contents of the ring: no crash, no endless loop, and nothing of other clients reaches
-// the engine.
+// Whatever the ring contains, the daemon does not crash or loop forever, and the engine gets no
+// requests of other clients.
 TEST_F(RingPumpTest, SurvivesRandomRings) {
   for (uint32_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);

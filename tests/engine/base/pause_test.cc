@@ -36,7 +36,7 @@ TEST(Pause, NoTimePassesForTimeouts) {
   EXPECT_EQ(pair.take_right().size(), 1u);
 }
 
-/// With times as on the virtual clock, where a frame takes a microsecond.
+/// A frame takes a microsecond, as on the virtual clock.
 TEST(Pause, AFrameThatTakesItsTimeArrivesWhenItIsReleased) {
   PairOptions options;
   options.link_latency = 1us;
