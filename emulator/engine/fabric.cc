@@ -42,7 +42,7 @@ Fabric::Fabric(FabricConfig config, HostMemory& program_memory)
       transmitter(config_, objects, frames_, faults.frames, step),
       transport(config_, objects, adversary ? adversary->memory() : program_memory, step, scheduler,
                 transmitter, faults, link, crossing, arrivals, run_, adversary.get()),
-      environment(step, objects.devices, transmitter),
+      environment(step, config_.link_latency, objects.devices, transmitter),
       connections(environment, config_.seed),
       admission(transport, connections, arrivals, frames_, step),
       commands{objects, transport.memory(), completions, transport, step},

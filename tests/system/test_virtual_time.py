@@ -49,6 +49,17 @@ class VirtualClock(unittest.TestCase):
         self.assertRegex(result.stdout, r"thread sh \(tid \d+\) of pid \d+.*without calling a verb|"
                                         r"without calling a verb: .*thread sh \(tid \d+\) of pid \d+")
 
+    def test_perftest_by_the_connection_manager(self):
+        """Its client connects at once after a message whose completion the server awaits before it listens again."""
+        for program in ("ib_send_bw", "ib_send_lat", "ib_write_bw", "ib_write_lat", "ib_read_bw", "ib_read_lat",
+                        "ib_atomic_bw", "ib_atomic_lat"):
+            with self.subTest(program):
+                port = free_port()
+                tool = f"{program} -d rocemu0 -p {port} -n 50 -F -R"
+                result = rocemu_run("sh", "-c", f"{tool} & sleep 1; {tool} 127.0.0.1 && wait $!",
+                                    options=("--lockstep",))
+                self.assertEqual(result.returncode, 0, result.stdout)
+
 
 class Lockstep(unittest.TestCase):
     def setUp(self):

@@ -22,10 +22,11 @@ namespace rocemu::engine::cm {
 class Environment {
  public:
   /// All arguments must outlive this object.
-  Environment(const Step& step, Devices& devices, Transmitter& transmitter)
-      : step_(step), devices_(devices), transmitter_(transmitter) {}
+  Environment(const Step& step, Duration link_latency, Devices& devices, Transmitter& transmitter)
+      : step_(step), link_latency_(link_latency), devices_(devices), transmitter_(transmitter) {}
 
   Instant now() const { return step_.now(); }
+  Duration link_latency() const { return link_latency_; }
 
   // ---- Devices: index 0 to device_count() - 1 ----
   uint32_t device_count() const { return devices_.count(); }
@@ -47,6 +48,7 @@ class Environment {
 
  private:
   const Step& step_;
+  Duration link_latency_;
   Devices& devices_;
   Transmitter& transmitter_;
 };

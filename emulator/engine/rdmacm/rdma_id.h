@@ -51,7 +51,7 @@ struct RdmaId {
   /// has (Linux's cma_any_addr).
   bool is_wildcard = false;
   std::optional<LocalAddress> local;  // none while only a wildcard address is known
-  std::optional<Instant> deadline;    // kResolvingAddress: the time when it fails
+  std::optional<Instant> deadline;    // kResolvingAddress: the time when the resolution ends
   uint32_t num_paths = 0;
 
   // Options

@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <chrono>
 
 #include "tests/support/event_channel.h"
 
 namespace rocemu::test {
 namespace {
 
+using namespace std::chrono_literals;
 using abi::ucma::Command;
 using abi::ucma::EventType;
 using abi::ucma::PortSpace;
@@ -291,6 +293,36 @@ TEST_F(RdmaIds, AResolvedAddressHasASourceAndADevice) {
   EXPECT_EQ(channel.source(id).address, ip("127.0.0.1").address);
   EXPECT_GE(channel.source(id).port, 32768);
   EXPECT_EQ(channel.destination(id), ip("127.0.0.2", 7471));
+}
+
+// ARP's request travels to the host and its reply back (RFC 826).
+TEST(Resolution, TakesOneRoundTripOfTheLink) {
+  engine::FabricConfig config = engine::default_fabric(2);
+  config.link_latency = 3us;
+  CmBench bench(config);
+  EventChannel channel{bench, 1};
+  for (const char* destination : {"127.0.0.2", "127.0.0.1", "0.0.0.0", "239.1.2.3"}) {
+    const uint32_t id = channel.create_id(kUid);
+    ASSERT_EQ(channel.resolve(id, ip(destination, 7471)), 0) << destination;
+    bench.run_for(6us - 1ns);
+    EXPECT_TRUE(bench.events.empty()) << destination;
+    bench.run_for(1ns);
+    EXPECT_EQ(channel.next_event().event, EventType::kAddrResolved) << destination;
+  }
+}
+
+TEST(Resolution, ReportsNothingForAnIdThatIsDestroyedMeanwhile) {
+  engine::FabricConfig config = engine::default_fabric(2);
+  config.link_latency = 3us;
+  CmBench bench(config);
+  EventChannel channel{bench, 1};
+  const uint32_t id = channel.create_id(kUid);
+  ASSERT_EQ(channel.resolve(id, ip("127.0.0.2", 7471)), 0);
+  EXPECT_EQ(channel.resolve(id, ip("127.0.0.2", 7471)), EINVAL);
+  bench.run_for(5us);
+  EXPECT_EQ(channel.destroy_id(id), 0);
+  bench.run_for(1s);
+  EXPECT_TRUE(bench.events.empty());
 }
 
 TEST_F(RdmaIds, TheSourceOfIpv6IsTheAddressMostLikeTheDestination) {

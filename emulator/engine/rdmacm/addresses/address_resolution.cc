@@ -67,7 +67,15 @@ int AddressResolution::resolve(RdmaId& id, const std::optional<SocketAddress>& s
   if (id.state != IdState::kBound || id.source.family != destination.family) return EINVAL;
   id.destination = destination;
   id.state = IdState::kResolvingAddress;
-  complete(id, timeout_ms);
+  // Without a host that answers, ARP or neighbor discovery tries until the timeout.
+  const Duration time = is_reachable(id) ? 2 * environment_.link_latency()
+                                         : Duration(std::chrono::milliseconds(timeout_ms));
+  if (time == Duration(0) && is_reachable(id)) {
+    finish(id);
+  } else {
+    id.deadline = environment_.now() + time;
+    deadlines_.insert({*id.deadline, id.number});
+  }
   return 0;
 }
 
@@ -76,20 +84,23 @@ bool AddressResolution::may_be_outside(const RdmaId& id) const {
                   : source_for(environment_, id.destination).has_value();
 }
 
-void AddressResolution::complete(RdmaId& id, uint32_t timeout_ms) {
-  const bool loopback = id.destination.is_any() || is_loopback_gid(id.destination) ||
-                        is_loopback_of_nobody(environment_, id.destination);
-  const bool multicast = id.destination.address.is_multicast();  // no owner could be asked
-  if (!loopback && !multicast && !environment_.device_with_address(id.destination.address) &&
-      !may_be_outside(id)) {
-    id.deadline = environment_.now() + std::chrono::milliseconds(timeout_ms);
-    deadlines_.insert({*id.deadline, id.number});
-    return;
-  }
+bool AddressResolution::is_loopback(const RdmaId& id) const {
+  return id.destination.is_any() || is_loopback_gid(id.destination) ||
+         is_loopback_of_nobody(environment_, id.destination);
+}
+
+bool AddressResolution::is_reachable(const RdmaId& id) const {
+  return is_loopback(id) || id.destination.address.is_multicast() ||
+         environment_.device_with_address(id.destination.address) || may_be_outside(id);
+}
+
+void AddressResolution::finish(RdmaId& id) {
+  const bool loopback = is_loopback(id);
   std::optional<LocalAddress> local = id.local;
   if (!local) {
-    local = loopback || multicast ? first_address(environment_, id.source.family)
-                                  : source_for(environment_, id.destination);
+    local = loopback || id.destination.address.is_multicast()
+                ? first_address(environment_, id.source.family)
+                : source_for(environment_, id.destination);
     if (!local) {
       id.state = IdState::kBound;
       return events_.emit(id, EventType::kAddrError, -ENODEV);
@@ -109,8 +120,12 @@ void AddressResolution::expire() {
     RdmaId& id = *ids_.find(deadlines_.begin()->second);
     deadlines_.erase(deadlines_.begin());
     id.deadline.reset();
-    id.state = IdState::kBound;
-    events_.emit(id, EventType::kAddrError, -ETIMEDOUT);
+    if (is_reachable(id)) {
+      finish(id);
+    } else {
+      id.state = IdState::kBound;
+      events_.emit(id, EventType::kAddrError, -ETIMEDOUT);
+    }
   }
 }
 

@@ -1,7 +1,8 @@
 // Resolution: finds the device that reaches an id's destination. Errors and states are those of
 // Linux's rdma_cm. A real machine queries its routing table and ARP; the fabric knows all its
-// addresses. If a device has a network outside the fabric, an address that only ARP could find is
-// assumed to be there, and RDMA_CM_EVENT_UNREACHABLE reports that it is not.
+// addresses, and answers after the time of an ARP request and its reply. If a device has a network
+// outside the fabric, an address that only ARP could find is assumed to be there, and
+// RDMA_CM_EVENT_UNREACHABLE reports that it is not.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,7 @@ class AddressResolution {
   int resolve_route(const CmCommand& command);
 
   std::optional<Instant> next_deadline() const;
-  /// Ends resolutions that took too long, with an event.
+  /// Ends the resolutions that are due: with an answer, or because the timeout passed.
   void expire();
   /// Ends the id's resolution, if there is one, without an event.
   void cancel(RdmaId& id);
@@ -38,9 +39,12 @@ class AddressResolution {
  private:
   int resolve(RdmaId& id, const std::optional<SocketAddress>& source,
               const SocketAddress& destination, uint32_t timeout_ms);
-  /// Ends the resolution now, or makes it fail after the time that ARP or neighbor discovery would
-  /// have for an address without a host.
-  void complete(RdmaId& id, uint32_t timeout_ms);
+  /// Returns whether a host answers for the destination, or none would be asked.
+  bool is_reachable(const RdmaId& id) const;
+  /// Returns whether the destination is the source itself.
+  bool is_loopback(const RdmaId& id) const;
+  /// Selects the device of a reachable destination and reports the event.
+  void finish(RdmaId& id);
   /// Returns whether the destination may be in a network outside the fabric.
   bool may_be_outside(const RdmaId& id) const;
 
