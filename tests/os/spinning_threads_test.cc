@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -116,6 +117,24 @@ TEST(SpinningThreads, ATestAndSetLockIsALoopToo) {
   lock->store(false);
   EXPECT_FALSE(threads.still_spins(child.pid()));
   EXPECT_TRUE(comes([&] { return has_it->load(); }));
+}
+
+TEST(SpinningThreads, ALoopOf150InstructionsIsFound) {
+  const Shared<std::array<std::atomic<uint32_t>, 50>> values;
+  const Shared<std::atomic<bool>> seen;
+  const Child child([&] {
+    for (uint32_t sum = 0; sum == 0;) {
+      for (const auto& value : *values) sum += value.load(std::memory_order_relaxed);
+    }
+    seen->store(true);
+    pause();
+  });
+  SpinningThreads threads;
+  ASSERT_TRUE(is_found(threads, child.pid(), kManyLooks));
+  EXPECT_TRUE(threads.still_spins(child.pid()));
+  values->back().store(1);
+  EXPECT_FALSE(threads.still_spins(child.pid()));
+  EXPECT_TRUE(comes([&] { return seen->load(); }));
 }
 
 TEST(SpinningThreads, OneThatIsHeldTakesASignal) {

@@ -56,8 +56,12 @@ class Turns {
 
   /// Begins a round of turns. With `is_quiet`, it begins only because the time of polls is over.
   void begin_round(bool is_quiet);
-  /// Waits until no thread outside of the turns runs.
+  /// Waits until no thread outside of the turns runs. While other threads progress, a thread that
+  /// spins is checked only after 1, 2, 4 turns and so on, since a check takes long.
   void settle(const MustStop& must_stop);
+  /// Makes the checks that settle() postponed, if no thread progressed in this round. Returns
+  /// whether a thread has left its loop.
+  bool settle_postponed(const MustStop& must_stop);
   /// Returns the threads that wait for a turn.
   std::span<const schedule::Thread> threads();
   /// Gives the turn of that step, and waits until the thread has returned it, or lost it.
@@ -97,7 +101,12 @@ class Turns {
                          std::chrono::nanoseconds own);
   bool is_stopped_by_another(const std::string& status) const;
   void revoke(uint32_t number);
-  bool needs_settling();
+  enum class Checks { kAll, kDue };
+  bool needs_settling(Checks checks);
+  /// Returns whether threads outside may have to continue because memory changed.
+  bool must_check_outside(Checks checks) const;
+  bool do_all_outside_spin() const;
+  void settle(Checks checks, const MustStop& must_stop);
   bool is_one_starting() const;
   bool is_somebody_outside() const;
   bool may_still_join(std::chrono::nanoseconds slept) const;
@@ -133,6 +142,9 @@ class Turns {
   bool has_looked_ = false;    // for events, and nothing was done since then
   bool touched_ = true;        // whether memory that a thread outside polls may have changed
   uint32_t quiet_rounds_ = 0;  // in a row
+  bool has_round_progressed_ = false;
+  uint32_t turns_since_check_ = 0;     // of threads that spin, with progress
+  uint32_t turns_between_checks_ = 1;  // of threads that spin, while others progress
 };
 
 }  // namespace rocemu::daemon

@@ -89,8 +89,9 @@ void VirtualTime::take(const Step& step, const Turns::MustStop& must_stop) {
     case Step::Kind::kGiveTurn:
       return scheduler_.turn_ended(turns_.give_turn(step, must_stop));
     case Step::Kind::kRunDevice: {
+      const bool has_left_loop = turns_.settle_postponed(must_stop);
       const bool has_worked = handle_after_turns();
-      return scheduler_.device_ran(has_worked, turns_.take_changed());
+      return scheduler_.device_ran(has_worked, turns_.take_changed() || has_left_loop);
     }
     case Step::Kind::kShow:
       worker_.engine_host().delivery().release_outputs();

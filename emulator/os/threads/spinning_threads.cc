@@ -16,20 +16,21 @@ namespace rocemu {
 namespace {
 
 using std::chrono::nanoseconds;
-using Clock = std::chrono::steady_clock;
 
 /// The number of repetitions of its loop after which a thread counts as spinning. A loop that
 /// counts in memory may go through the same states of registers and flags twice, but not as often
 /// as this.
 constexpr size_t kRepeats = 4;
-/// The number of instructions that are run at a first check, and its maximum: it doubles at each
-/// further check, which takes 20 us for each instruction on a virtual machine. Most loops are
-/// short. A loop that is longer than a quarter of the maximum is not detected.
-constexpr size_t kFirstSteps = 64, kMaxSteps = 512;
-/// The factor for the time between two checks of a thread that computes, relative to the duration
-/// of a check.
-constexpr int kPauses = 5;
-constexpr nanoseconds kLongestPause{100'000'000};
+/// The number of instructions that are run at a thread's first check, the factor by which it grows
+/// at each further check, and its maximum. Most loops are short. A loop that is longer than a
+/// quarter of the maximum is not detected.
+constexpr size_t kFirstSteps = 64, kGrowth = 4, kMaxSteps = 1024;
+/// The time that an instruction takes on a virtual machine when it is run by ptrace(2).
+constexpr nanoseconds kStepTime{20'000};
+/// The factor for the processor time of a thread between two checks, relative to the duration of a
+/// check; and that time after the longest check, when the thread seems to compute.
+constexpr int kPauses = 2;
+constexpr nanoseconds kLongestPause{200'000'000};
 /// The pause after a thread could not be stopped, for example because a debugger traces it.
 constexpr nanoseconds kPauseAfterRefusal{1'000'000};
 /// The time limit for stopping a thread; ptrace(2) seldom takes this long.
@@ -64,7 +65,6 @@ bool SpinningThreads::hold_if_it_spins(pid_t process, pid_t thread) {
   const auto at = known_.try_emplace(thread, Known{{}, {}, kFirstSteps}).first;
   Known& known = at->second;
   if (own_time_of(process, thread) - known.own_time < known.pause) return false;
-  const Clock::time_point since = Clock::now();
   std::optional<StoppedThread> stopped = stop(process, thread);
   if (!stopped) {
     known.pause = kPauseAfterRefusal;
@@ -75,12 +75,16 @@ bool SpinningThreads::hold_if_it_spins(pid_t process, pid_t thread) {
   if (!stopped->has_signal()) loop = loop_of(*stopped, known.steps);
   if (loop.empty()) {
     let_go(thread, *stopped);
-    known.steps = std::min(2 * known.steps, kMaxSteps);
-    known.pause = std::min<nanoseconds>(kPauses * (Clock::now() - since), kLongestPause);
+    known.pause = known.steps == kMaxSteps
+                      ? kLongestPause
+                      : kPauses * static_cast<int64_t>(known.steps) * kStepTime;
+    known.steps = std::min(kGrowth * known.steps, kMaxSteps);
     known.own_time = own_time_of(process, thread);
     return false;
   }
-  known_.erase(at);
+  // The thread is likely to return to this loop.
+  known.steps = std::clamp(2 * kRepeats * loop.size(), kFirstSteps, kMaxSteps);
+  known.pause = nanoseconds(0);
   held_.emplace(thread, Held{*stopped, std::move(loop)});
   return true;
 }

@@ -99,6 +99,7 @@ PROGRAM_CASES = [
     program("Spinning", "spin_with_yield"),
     program("Spinning", "spin_with_pause"),
     program("Spinning", "spinning_barrier"),
+    program("Spinning", "spin_beside_progress"),
     program("Spinning", "spin_on_writes"),
     program("Spinning", "spin_on_sends"),
     program("Spinning", "execute_beside_a_spinner"),

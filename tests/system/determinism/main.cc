@@ -48,6 +48,7 @@ constexpr struct {
     {"spin_with_yield", spin_with_yield, 4},
     {"spin_with_pause", spin_with_pause, 4},
     {"spinning_barrier", spinning_barrier, 4},
+    {"spin_beside_progress", spin_beside_progress, 3},
     {"spin_on_writes", spin_on_writes, 20},
     {"spin_on_sends", spin_on_sends, 20},
     {"spin_for_ever", spin_for_ever, 2},

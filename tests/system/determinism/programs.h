@@ -52,6 +52,7 @@ void signals(uint32_t messages);
 void spin_with_yield(uint32_t count);
 void spin_with_pause(uint32_t count);
 void spinning_barrier(uint32_t count);
+void spin_beside_progress(uint32_t count);
 void spin_on_writes(uint32_t messages);
 void spin_on_sends(uint32_t messages);
 void spin_for_ever(uint32_t count);

@@ -2,6 +2,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <memory>
 #include <string>
@@ -119,6 +120,42 @@ void spinning_barrier(uint32_t count) {
   }
   for (std::thread& thread : threads) thread.join();
   say("all arrived " + std::to_string(kRounds) + " times");
+}
+
+/// Threads share the work of polling, as in mercury's HG_Progress: one polls and has the lock, and
+/// the others check in a long loop, without any call, whether their messages have arrived.
+void spin_beside_progress(uint32_t count) {
+  constexpr uint32_t kMessages = 10;
+  Device device;
+  std::vector<std::unique_ptr<Ends>> ends;
+  for (uint32_t i = 0; i < count; ++i) ends.push_back(std::make_unique<Ends>(device));
+  std::atomic<bool> is_locked = false;
+  std::array<std::atomic<uint32_t>, 40> arrived{};  // only the first `count` are of threads
+  std::vector<std::thread> threads;
+  for (uint32_t i = 0; i < count; ++i) {
+    threads.emplace_back([&, i] {
+      for (uint32_t number = 1; number <= kMessages; ++number) {
+        ends[i]->b.post_recv(number);
+        ends[i]->a.post_send(number);
+        uint32_t all = 0;
+        while (arrived[i] != number) {
+          all = 0;
+          for (const std::atomic<uint32_t>& one : arrived) all += one;
+          if (is_locked.exchange(true)) continue;
+          for (uint32_t j = 0; j < count; ++j) {
+            ibv_wc wc;
+            while (ends[j]->a.poll(wc)) {
+            }
+            while (ends[j]->b.poll(wc)) ++arrived[j];
+          }
+          is_locked = false;
+        }
+        if (all > count * kMessages) fail("more messages than were sent");
+      }
+      say("thread " + std::to_string(i) + " has all");
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 void spin_on_writes(uint32_t messages) {
