@@ -25,15 +25,17 @@
 namespace rocemu::abi {
 
 inline constexpr char kDirVariable[] = "ROCEMU_DIR";
-/// The variables of `rocemu run --host`: the only device that programs see, and the IPv4 address
-/// from which they connect unless they choose one.
+/// The environment variables of `rocemu run --host`: the only device that programs see, and the
+/// IPv4 address from which they connect unless they choose another one.
 inline constexpr char kHostDeviceVariable[] = "ROCEMU_HOST_DEVICE";
 inline constexpr char kHostAddressVariable[] = "ROCEMU_HOST_ADDRESS";
-/// The variable of `rocemu run --stacks`: the process to which a program on a virtual clock reports
-/// its crash, by SIGURG with the thread's number, before it dies. The answer is a SIGCONT.
+/// The environment variable of `rocemu run --stacks`: the process that a program on a virtual clock
+/// notifies of its crash before it dies. The program sends SIGURG with the number of the crashed
+/// thread, and the process answers with SIGCONT.
 inline constexpr char kStacksVariable[] = "ROCEMU_STACKS";
-/// The variable of `rocemu run --keep-on-failure`: the directory for the recordings, or links to
-/// the recordings, of runs inside this one, such as those of tests that have separate NICs.
+/// The environment variable of `rocemu run --keep-on-failure`: the directory for the recordings of
+/// runs inside this one, or for links to these recordings. Tests with separate NICs, for example,
+/// are such runs.
 inline constexpr char kKeepVariable[] = "ROCEMU_KEEP";
 inline constexpr char kBaseInRuntimeDir[] = "rocemu";  // below $XDG_RUNTIME_DIR
 inline constexpr char kBaseInTmp[] = "/tmp/rocemu-";   // followed by the uid
@@ -53,12 +55,13 @@ inline constexpr char kTurnsSocket[] = "turns";      // below DIR
 inline constexpr char kSysfsSocket[] = "sysfs";      // below DIR
 inline constexpr char kPluginLink[] = "plugins";     // below DIR
 
-/// The PCI domain of rocemu's functions, which no machine has: firmware numbers domains from 0, and
-/// VMD's begin at 0x10000.
+/// The PCI domain of the emulated PCI functions. No machine has this domain: firmware numbers
+/// domains from 0, and those of Intel VMD begin at 0x10000.
 inline constexpr char kPciDomain[] = "ace0";
 
-/// The name of the daemon's end of each event socket (completion channels and async event files) in
-/// the abstract namespace; its inode follows. A client recognizes its own end by it.
+/// The start of the name, in the abstract namespace, of the daemon's end of each event socket
+/// (completion channels and async event files). The number of the socket's inode follows. A client
+/// recognizes an event socket by the name of the peer.
 inline constexpr char kEventSocketPrefix[] = "rocemu/events/";
 
 /// The device numbers that fstat() on uverbsN must report: a character device of the kernel's

@@ -14,10 +14,10 @@
 namespace rocemu::engine {
 namespace {
 
-/// The maximum number of frames that one step moves, so that the caller soon returns to its other
-/// work.
+/// The maximum number of frames that one step moves. It is small, so that the caller soon returns
+/// to its other work.
 constexpr uint32_t kFramesPerStep = 256;
-/// While this number of frames is delayed, no QP sends more: a frame takes 4 KiB.
+/// The number of delayed frames from which on no QP sends more: each frame takes 4 KiB of memory.
 constexpr size_t kMaxDelayedFrames = 16384;
 
 std::vector<std::string> names_of(const std::vector<DeviceConfig>& devices) {
@@ -85,9 +85,10 @@ void Fabric::begin_expiry() {
   expiring_ = next_timeout() <= step.now();
 }
 
-/// IBTA vol 1, 9.7.6.1.3 leaves open how late a timeout is detected. An engine that was not stepped
-/// for a while finds expired timers whose answers are in flight, or have yet to be sent by a
-/// responder that had no turn: those are handled first, for one round of turns.
+/// Returns whether timers may expire now. IBTA vol 1, 9.7.6.1.3 leaves open how late a timeout is
+/// detected. If the engine was not stepped for a while, the answers for which expired timers wait
+/// may be in flight, or a responder that had no turn may have yet to send them. Such answers are
+/// handled first, for one round of turns.
 bool Fabric::may_expire() {
   if (!may_produce_frames()) return true;
   if (!last_turn_before_expiry_) last_turn_before_expiry_ = scheduler.turns_scheduled();
@@ -127,7 +128,8 @@ void Fabric::run() {
   run_.clear();  // another step does not continue the rest
 }
 
-/// A rule may prevent the execution of a packet, whose payload must then not reach memory.
+/// Returns whether the payloads of several packets may be written together. A rule may prevent the
+/// execution of a packet, whose payload must then not reach memory.
 bool Fabric::makes_runs() const {
   return !link.paused() && !faults.watches(faults::Where::kRequest);
 }
@@ -137,8 +139,8 @@ void Fabric::receive(const ReceivedFrames& input) {
   take_arrivals();
 }
 
-/// All frames are taken, however many: the caller owns their bytes, and may reuse them after the
-/// step.
+/// Takes all frames, however many there are: the caller owns their bytes, and may reuse the bytes
+/// after the step.
 void Fabric::take_arrivals() {
   if (arrivals.empty()) return;
   const bool runs = makes_runs();
@@ -237,9 +239,9 @@ void Fabric::go_on_with_memory() {
   }
 }
 
-// ibv_get_async_event(3): IBV_EVENT_DEVICE_FATAL, "CA is in FATAL state". As when Linux removes a
-// driver: the objects are destroyed at once and nothing completes any more, but the clients keep
-// their connections to the device, on which every command fails with EIO.
+// Follows ibv_get_async_event(3), IBV_EVENT_DEVICE_FATAL: "CA is in FATAL state". As when Linux
+// removes a driver, the objects are destroyed at once and nothing completes any more. The clients
+// keep their connections to the device, but every command fails with EIO.
 void Fabric::remove_device(DeviceIndex index) {
   Device& gone = objects.devices[index];
   if (gone.removed) return;

@@ -44,22 +44,23 @@ class Order {
   explicit Order(uint64_t seed)
       : draw_(seed, Class::kOrder), acknowledgements_(~seed, Class::kOrder) {}
 
-  /// Returns a delay for a completion or an event; half of them get none.
+  /// Returns a delay for a completion or an event. Half of the delays are 0.
   Duration delay();
 
-  /// Returns a delay for an acknowledgement of the QP; half of them get none.
+  /// Returns a delay for an acknowledgement of the QP. Half of the delays are 0.
   Duration acknowledgement_delay(const QueuePair& qp);
   /// Returns whether an acknowledgement is dropped because the following response covers it, with a
   /// probability of one half.
   bool drops_acknowledgement() { return acknowledgements_.one_in(2); }
 
-  /// Keeps the completion until its time, or until that of the previous one in the same work queue.
+  /// Keeps the completion until it is due, and at least until the previous completion of the same
+  /// work queue is due.
   void keep(HeldCompletion held);
   void keep(HeldEvent held);
   bool holds_queue(const abi::Cqe& cqe) const;
   bool empty() const { return completions_.empty() && events_.empty(); }
 
-  /// Returns the completions that are due, and all completions of a client.
+  /// Removes and returns the completions that are due, and all completions of the client `of`.
   std::vector<HeldCompletion> take_completions(Instant now, std::optional<ClientId> of = {});
   std::vector<HeldEvent> take_events(Instant now, std::optional<ClientId> of = {});
   std::optional<Instant> next_due() const;

@@ -1,4 +1,4 @@
-// The counters of a device. Names are part of the user interface (`rocemu show --json`).
+// The counters of a device. Their names are part of the user interface (`rocemu show --json`).
 #pragma once
 
 #include <array>

@@ -12,7 +12,7 @@
 namespace rocemu::engine::cm {
 namespace {
 
-/// Passes each message to its stage of the protocol.
+/// Passes each message to the stage of the protocol that handles it.
 struct Dispatch {
   ProtocolContext& context;
   const Listeners& listeners;

@@ -19,7 +19,7 @@ class Listening {
   Listening(const IdTable& ids, Binding& binding, ConnectionManager& connections)
       : ids_(ids), binding_(binding), connections_(connections) {}
 
-  // ---- Commands: 0 or an errno value ----
+  // ---- Commands, each of which returns 0 or an errno value ----
   int listen(const CmCommand& command);
   /// Notes that the program has read the event of a request.
   int request_was_read(const CmCommand& command);

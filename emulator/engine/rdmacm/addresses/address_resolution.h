@@ -25,7 +25,7 @@ class AddressResolution {
                     EventOutput& events)
       : ids_(ids), binding_(binding), environment_(environment), events_(events) {}
 
-  // ---- Commands: 0 or an errno value ----
+  // ---- Commands, each of which returns 0 or an errno value ----
   int resolve_ip(const CmCommand& command);
   int resolve_addr(const CmCommand& command);
   int resolve_route(const CmCommand& command);

@@ -13,7 +13,7 @@ class Binding {
   Binding(const IdTable& ids, const Environment& environment)
       : ids_(ids), environment_(environment) {}
 
-  // ---- Commands: 0 or an errno value ----
+  // ---- Commands, each of which returns 0 or an errno value ----
   int bind_ip(const CmCommand& command);
   int bind(const CmCommand& command);
 
