@@ -1,5 +1,5 @@
-// The application memory of a message: ranges in order, which can belong to one client or, in a
-// shared protection domain, to several, and to null regions.
+// The application memory of a message: ranges in order. They can belong to one client or, in a
+// shared protection domain, to several clients; some can be in null regions.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +17,18 @@ class MemoryList {
   MemoryList() {}  // not defaulted, as BoundedList's
   MemoryList(const Place& place, uint64_t length) { add(place, length); }
 
-  /// Adds a range. May be called at most kMaxSge times.
+  /// Adds a range. The list must have fewer than kMaxSge ranges.
   void add(const Place& place, uint64_t length);
 
-  /// Reads and writes like HostMemory, for each client in turn. A null region reads as zeros and
-  /// ignores writes.
+  /// Does the same as HostMemory::read(), for each client in turn. A null region reads as zeros.
   MemoryResult read(HostMemory& memory, std::span<const std::span<uint8_t>> to) const;
-  /// Reads like HostMemory, if all memory belongs to the posting client.
+  /// Does the same as HostMemory::read_posted() if all memory belongs to the posting client;
+  /// otherwise, the same as read().
   MemoryResult read_posted(HostMemory& memory, ClientId posting, uint32_t slot, uint64_t offset,
                            std::span<const std::span<uint8_t>> to) const;
   MemoryResult write(HostMemory& memory, std::span<const std::span<const uint8_t>> from) const;
-  /// Writes like HostMemory, if all memory belongs to the client that gets the completion.
+  /// Does the same as HostMemory::write_received() if all memory belongs to the client that gets
+  /// the completion and is not shared; otherwise, the same as write().
   MemoryResult write_received(HostMemory& memory, ClientId completing, QpNumber qp, bool is_first,
                               std::span<const std::span<const uint8_t>> from) const;
 

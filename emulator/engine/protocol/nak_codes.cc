@@ -13,8 +13,9 @@ ResponderAction action_for(Verdict verdict) {
       return {NakCode::kInvalidRequest, WcStatus::kLocQpOpErr, VendorError::kInvalidRequest,
               EventType::kQpReqErr};
     case Verdict::kReceiveTooSmall:
-      // IBTA vol 1, 9.7.5.2.4: "length of message exceeds the receive buffer" is NAK-invalid
-      // request; the receiver completes with a local length error. (Linux rxe: 0x63 instead.)
+      // IBTA vol 1, 9.7.5.2.4: "length of message exceeds the receive buffer" is a NAK "invalid
+      // request", and the receiver completes with a local length error. (Linux rxe sends 0x63
+      // instead.)
       return {NakCode::kInvalidRequest, WcStatus::kLocLenErr, VendorError::kReceiveTooSmall,
               EventType::kQpReqErr};
     case Verdict::kBadReceiveLKey:

@@ -1,4 +1,4 @@
-// Binding ids to local addresses and ports. Errors and states are those of Linux's rdma_cm.
+// Binds ids to local addresses and ports. Errors and states are those of Linux's rdma_cm.
 #pragma once
 
 #include "emulator/engine/cm/environment.h"

@@ -11,9 +11,9 @@ constexpr size_t kSizeIpv4 = 16, kSizeIpv6 = 28, kSizeIb = 48;
 constexpr uint64_t kPortMask = 0xffff;
 constexpr wire::IpAddress kIpv6Loopback = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}};
 
-// Reads a field. Offsets: family 0 (host byte order); IPv4: port 2, address 4; IPv6: port 2, flow
-// information 4, address 8, scope 24 (host byte order); IB: P_Key 2, flow information 4, GID 8,
-// service ID 24, its mask 32, scope 40 (host byte order).
+// Reads a field. The fields have these offsets: family 0 (host byte order); IPv4: port 2, address
+// 4; IPv6: port 2, flow information 4, address 8, scope 24 (host byte order); IB: P_Key 2, flow
+// information 4, GID 8, service ID 24, its mask 32, scope 40 (host byte order).
 template <class T>
 T host_order(std::span<const uint8_t> bytes, size_t offset) {
   T value;
