@@ -117,7 +117,7 @@ struct DeviceAttr {
   uint64_t device_cap_flags_ex;  // with device_cap_flags among them
 };
 
-/// The contents of a memory region
+/// The kind of memory behind a memory region
 enum class RegionKind : uint32_t {
   kMemory = 0,  // the client's memory
   kNull,        // nothing: reads return zeros, writes are dropped (ibv_alloc_null_mr(3))
@@ -158,7 +158,7 @@ struct PortAttr {
   uint16_t sm_lid;
 };
 
-/// The values of ibv_port_attr::link_layer, IBV_LINK_LAYER_...
+/// The values of ibv_port_attr::link_layer (IBV_LINK_LAYER_...)
 enum class LinkLayer : uint8_t { kUnspecified = 0, kInfiniBand = 1, kEthernet = 2 };
 
 /// The error in a reply that makes a verb fail without changing errno.

@@ -3,7 +3,7 @@
 //
 // One SOCK_SEQPACKET connection to SOCKET_DIR/dev/infiniband/uverbsN is one ibv_context of device
 // N. The client sends one Request, and the daemon answers with one Reply of the same op and
-// sequence. Both have a fixed size; a message of any other size is invalid and ends the client.
+// sequence. Both have a fixed size; a message of any other size is invalid and ends the connection.
 // File descriptors are sent with the message (SCM_RIGHTS) as noted for each operation
 // (operations.h). These structs are also the engine's input and the contents of a journal. They
 // therefore contain no pointers that are dereferenced, and no byte of a Request{} or Reply{} is

@@ -5,7 +5,8 @@
 namespace rocemu::abi {
 
 /// The name of an empty directory in the runtime directory. Programs see this directory in place of
-/// the directories of the machine's own RDMA devices. With --keep-real-devices it does not exist.
+/// the directories of the machine's own RDMA devices. With --keep-real-devices the directory does
+/// not exist.
 inline constexpr char kHiddenDir[] = "hidden";
 
 }  // namespace rocemu::abi

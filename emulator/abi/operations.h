@@ -45,7 +45,7 @@ enum class Op : uint32_t {
   kAllocDm,  // only accounts for it: device memory is a mapping of the client
   kFreeDm,
   /// When the reply arrives, the completions not yet taken are in the CQ's new memory, too. The
-  /// client must not poll in the meantime.
+  /// client must not poll before that.
   kResizeCq,
   kModifyCq,
   kCreateSrq,
@@ -379,7 +379,7 @@ struct OperationInfo {
   Op op;
   std::string_view name;  // in events
   /// The libibverbs functions that cause the operation, without "ibv_"; rules use these names. If
-  /// empty, it is the function with the operation's name.
+  /// the array is empty, one function causes it, which has the operation's name.
   std::string_view functions[5] = {};
   /// The fields that events report
   BodyField fields[7] = {};

@@ -52,8 +52,8 @@ struct DoorbellRing {
   /// futex.
   std::atomic<uint32_t> waiting_for_round;
   alignas(64) std::atomic<uint32_t> consumer;  // written by the daemon
-  /// Non-zero while the daemon sleeps or is about to: a client that then adds an entry that needs
-  /// attention writes 1 to the context's eventfd. The client stores `producer` and then loads
+  /// Non-zero while the daemon sleeps or is about to sleep. A client that then adds an entry that
+  /// needs attention writes 1 to the context's eventfd. The client stores `producer` and then loads
   /// `daemon_sleeping`; the daemon stores `daemon_sleeping` and then loads `producer`. All four
   /// accesses are sequentially consistent, so at least one side observes the other's store.
   alignas(64) std::atomic<uint32_t> daemon_sleeping;
@@ -68,11 +68,12 @@ struct DoorbellRing {
   /// The present device time, if the clock is virtual.
   std::atomic<uint64_t> device_time_ns;
   /// The number of threads that wait by yielding, in all clients of this daemon thread, divided by
-  /// the number of processors. If the daemon yields, it runs again after about this many thread
-  /// switches. 0 until the threads have been counted.
+  /// the number of processors. A yield of one of them takes about this many switches between
+  /// threads. 0 until the threads have been counted.
   std::atomic<uint32_t> pollers_per_processor;
-  /// Not 0 if the daemon reads each message when it sends it; written before the client sees the
-  /// ring. The client then copies no message into a WQE or a slot, except one posted inline.
+  /// Not 0 if the daemon reads each message only when sending it; written before the client sees
+  /// the ring. If it is not 0, the client copies no message into a WQE or a slot, except messages
+  /// posted inline.
   std::atomic<uint32_t> has_exact_memory;
   alignas(64) Doorbell entries[kDoorbellEntries];
 };
@@ -108,9 +109,10 @@ struct Cqe {
 };
 static_assert(sizeof(Cqe) == 64);
 
-/// The payload of a short message and its destination. The client copies the payload when it takes
-/// the completion, which saves the daemon a system call. Until then, only the NIC may access the
-/// destination; before it does, the daemon withdraws the payload and writes it itself.
+/// The payload of a short message and its destination. The client copies the payload to the
+/// destination when it takes the completion, which saves the daemon a system call. Until then, only
+/// the NIC may access the destination. Before the NIC does so, the daemon withdraws the payload and
+/// writes it to the destination itself.
 struct PayloadSlot {
   enum Phase : uint32_t {
     kEmpty,

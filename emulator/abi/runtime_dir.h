@@ -18,8 +18,8 @@
 // DIR is $ROCEMU_DIR if that is set; otherwise it is BASE/shared, the directory of the shared
 // daemon. BASE is $XDG_RUNTIME_DIR/rocemu if that variable names a directory owned by the user;
 // otherwise it is /tmp/rocemu-UID. Private daemons of `rocemu run` have the directory
-// BASE/run-PID-RANDOM. If BASE would be in /tmp, they use one below /dev/shm/rocemu-UID instead, if
-// that can be used. The last daemon that ends removes BASE.
+// BASE/run-PID-RANDOM. If BASE would be in /tmp, they use a directory below /dev/shm/rocemu-UID
+// instead, if that is possible. The last daemon that ends removes BASE.
 #pragma once
 
 namespace rocemu::abi {
@@ -43,8 +43,8 @@ inline constexpr char kSharedMemoryDir[] = "/dev/shm";
 inline constexpr char kBaseInSharedMemory[] = "/dev/shm/rocemu-";  // followed by the uid
 inline constexpr char kSharedName[] = "shared";                    // below BASE
 inline constexpr char kDeviceDir[] = "dev/infiniband";             // below DIR
-/// The file with the profile's name, in the sysfs directory of a device whose profile is not
-/// `generic`.
+/// The file that contains the profile's name, in the sysfs directory of a device whose profile is
+/// not `generic`.
 inline constexpr char kProfileFile[] = "rocemu_profile";
 inline constexpr char kDevicePrefix[] = "uverbs";    // followed by the device's number
 inline constexpr char kCmDevice[] = "rdma_cm";       // in kDeviceDir
@@ -59,7 +59,7 @@ inline constexpr char kPluginLink[] = "plugins";     // below DIR
 /// domains from 0, and those of Intel VMD begin at 0x10000.
 inline constexpr char kPciDomain[] = "ace0";
 
-/// The start of the name, in the abstract namespace, of the daemon's end of each event socket
+/// The prefix of the names, in the abstract namespace, of the daemon's ends of event sockets
 /// (completion channels and async event files). The number of the socket's inode follows. A client
 /// recognizes an event socket by the name of the peer.
 inline constexpr char kEventSocketPrefix[] = "rocemu/events/";

@@ -1,4 +1,4 @@
-// Fills the fields of a completion that the man page leaves undefined with a pattern, so that a
+// Fills fields of a completion with a pattern if the man page leaves them undefined, so that a
 // program that uses them fails. `rocemu run --sanitize` does this in the program, and
 // `--adversarial=undefined` in the NIC.
 #pragma once

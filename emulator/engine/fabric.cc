@@ -17,7 +17,8 @@ namespace {
 /// The maximum number of frames that one step moves. It is small, so that the caller soon returns
 /// to its other work.
 constexpr uint32_t kFramesPerStep = 256;
-/// The number of delayed frames from which on no QP sends more: each frame takes 4 KiB of memory.
+/// The maximum number of delayed frames. When it is reached, no QP sends more, since each frame
+/// takes 4 KiB of memory.
 constexpr size_t kMaxDelayedFrames = 16384;
 
 std::vector<std::string> names_of(const std::vector<DeviceConfig>& devices) {

@@ -74,7 +74,7 @@ class Adversary final : public DeliveryHold {
   Instant hold_acknowledgement(const QueuePair& qp);
   /// Returns whether an acknowledgement is dropped because the following response covers it.
   bool drops_acknowledgement() { return order_.drops_acknowledgement(); }
-  /// Fills the buffer of a request that began and failed with a pattern.
+  /// Fills the buffer of a request with a pattern, because the request began and failed.
   void spoil(PdId pd, const SgeList& buffer, uint64_t length);
   /// Returns the value to write to bytes whose contents the specification leaves undefined.
   uint8_t undefined_byte() const;

@@ -1,12 +1,12 @@
 // The class `order`: completions of different queues arrive in any order, and events arrive late.
 //
-// The completions of one work queue keep their order (IBTA vol 1, 10.8.5); those of different
-// queues, QPs and CQs have none. With the class `placement` a completion waits for the bytes that
-// it makes visible.
+// The completions of one work queue keep their order (IBTA vol 1, 10.8.5). There is no order
+// between the completions of different queues, QPs and CQs. With the class `placement`, a
+// completion waits for the bytes that it makes visible.
 //
-// A responder may acknowledge late, and several messages by one acknowledgement; the response to a
-// READ or atomic acknowledges all earlier requests (9.7.5.1.2). It must acknowledge before the
-// requester's timeout (9.7.6.1.3).
+// A responder may send an acknowledgement late, and one acknowledgement may cover several messages.
+// The response to a READ or atomic acknowledges all earlier requests (9.7.5.1.2). The responder
+// must acknowledge before the requester's timeout (9.7.6.1.3).
 #pragma once
 
 #include <cstdint>

@@ -19,7 +19,7 @@ inline constexpr uint32_t kMaxWindows = 524288;
 inline constexpr uint32_t kMaxDms = 65536;
 /// The maximum number of XRC domains of all clients together
 inline constexpr uint32_t kMaxXrcds = 65536;
-/// The number of different numbers for objects of one kind, which have 24 bits like QPNs.
+/// The highest number of an object. Numbers have 24 bits, like QPNs.
 inline constexpr uint32_t kNumbers = (1u << 24) - 1;
 
 inline constexpr uint32_t kMaxQpWr = 1048576;
@@ -30,8 +30,8 @@ inline constexpr uint32_t kMaxCqe = 4194304;
 /// The limit for both values of ibv_moderate_cq: the number of completions, and the period in
 /// microseconds.
 inline constexpr uint32_t kMaxCqModeration = 65535;
-/// The total bytes of device memory, and the logarithm of its maximum alignment: a page, since
-/// device memory is a mapping of the client.
+/// The total bytes of device memory, and the logarithm of its maximum alignment, which is a page,
+/// since device memory is a mapping of the client.
 inline constexpr uint64_t kMaxDeviceMemory = 64 << 20;
 inline constexpr uint32_t kMaxDeviceMemoryLogAlign = 12;
 inline constexpr uint32_t kMaxMulticastGroups = 8192;

@@ -2,7 +2,8 @@
 // establishment and release, and service ID resolution, by MADs between the devices' QPs 1.
 //
 // This class owns the parts and passes calls and messages on to the stage of the protocol that they
-// belong to: establishment, rejection, release, resolution. ProtocolContext is what those share.
+// belong to: establishment, rejection, release, resolution. ProtocolContext has the parts that
+// these stages share.
 //
 // The layer above (rdma_cm) calls the functions below and takes the events from next_event() until
 // there is none, in every step. Calls return 0 or an errno. EINVAL means that the connection does

@@ -15,8 +15,8 @@ using wire::CmRejectReason;
 /// Returns the connection to which the REJ refers, or nullptr.
 Connection* rejected_by(ConnectionTable& table, const wire::CmRej& rej) {
   if (rej.remote_comm_id == 0) {
-    // The sender of a REJ without this ID got no message from this side, so a CA GUID identifies
-    // the connection.
+    // This REJ does not contain this side's ID, because its sender got no message from this side. A
+    // CA GUID identifies the connection instead.
     if (rej.reason != static_cast<uint16_t>(CmRejectReason::kTimeout) || rej.info_length < 8) {
       return nullptr;
     }

@@ -30,7 +30,7 @@ class DeviceFaults {
   /// Returns the devices that must be removed now, and forgets them.
   std::vector<DeviceIndex> take_removals();
 
-  /// Sets ports up again whose downtime has ended.
+  /// Restores the ports whose downtime has ended.
   void restore_ports();
   std::optional<Instant> next_deadline() const;
   bool has_port_returns() const { return !port_returns_.empty(); }

@@ -161,7 +161,7 @@ void FrameFaults::apply(Departure departure, const QueuePair* qp) {
     mark(fault, effects.duplicate != 0, FrameChange::kDuplicated);
     mark(fault, effects.reorder != 0, FrameChange::kReordered);
     mark(fault, !effects.inject.empty(), FrameChange::kInjected);
-    // A rule for the link acts on every frame, so it is reported only if it loses a frame.
+    // A rule for the link acts on every frame, so its action is reported only if the frame is lost.
     if (rule->where != Where::kLink || lost) {
       injector_.note(acting, text, occurrence.device ? occurrence.device : occurrence.to, qp,
                      {.frame = fault});

@@ -41,8 +41,7 @@ class FrameFaults {
 
  private:
   void apply(Departure departure, const QueuePair* qp);
-  /// Passes a frame that a rule injected to the switch. `with` is the frame on which the rule
-  /// acted.
+  /// Passes an injected frame to the switch. `with` is the frame on which the rule acted.
   void forward_made_up(Departure made_up, const Departure& with);
   void inject(const MadeUpFrame& made_up, const Departure& with, const wire::Packet& packet,
               const QueuePair* qp);

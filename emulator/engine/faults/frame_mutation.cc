@@ -13,8 +13,7 @@ namespace {
 
 using Field = FieldChange::Field;
 
-/// Calls `set(reference)` with a reference to the field: to its number, or to an Opcode, a Psn or a
-/// bool.
+/// Calls `set` with a reference to the field, which is a number, an Opcode, a Psn or a bool.
 template <class Set>
 void with_field(wire::Packet& packet, Field field, Set set) {
   wire::Bth& bth = packet.bth;

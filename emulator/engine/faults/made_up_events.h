@@ -17,7 +17,7 @@ class MadeUpEvents {
       : delivery_(delivery), completions_(completions), objects_(objects) {}
 
   /// Raises the event for the QP, for the QP's CQ or SRQ, or for the device. The type of the event
-  /// determines which.
+  /// determines for which of these.
   void raise(abi::EventType type, std::optional<DeviceIndex> device, const QueuePair* qp);
   void raise_on_device(abi::EventType type, DeviceIndex device);
   /// Returns a QP that an injected event declared as failed, and that the caller must now fail.

@@ -53,7 +53,7 @@ using Ranges = std::vector<Range>;
 /// numbers of verb_kind().
 using Kinds = std::bitset<256>;
 
-/// The kind of an acknowledgement; packets that are none have kNone.
+/// The kind of an acknowledgement; all other packets have kNone.
 enum class Answer : uint8_t { kNone, kAck, kRnrNak, kNak };
 
 enum class Queue : uint8_t { kSend, kReceive };

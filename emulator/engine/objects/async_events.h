@@ -32,7 +32,7 @@ class AsyncEvents {
 class DeliveryHold {
  public:
   virtual ~DeliveryHold() = default;
-  /// Replaces the fields of a completion that are undefined.
+  /// Fills the undefined fields of a completion with a pattern.
   virtual void shape(abi::Cqe& cqe) = 0;
   /// These functions return whether they keep the completion or event in order to deliver it later.
   virtual bool hold(const CompletionQueue& cq, const abi::Cqe& cqe, bool solicits) = 0;

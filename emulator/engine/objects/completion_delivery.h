@@ -38,7 +38,7 @@ class CompletionDelivery {
   /// Implements ibv_modify_cq(3).
   void moderate(CompletionQueue& cq, const Moderation& moderation);
 
-  /// Sends the events that have waited for more completions for as long as they may.
+  /// Sends the events that may not wait for more completions any longer.
   void release_events();
   /// Returns the time when the next waiting event is due, and forgets events that no longer wait.
   std::optional<Instant> next_event();

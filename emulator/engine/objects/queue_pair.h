@@ -60,8 +60,8 @@ struct RecvState {};
 /// (TransportContext::is_outside). Over a network, the receiver's buffers are limited, and packets
 /// that do not fit are lost. The window is therefore small at first, doubles whenever its packets
 /// were acknowledged, and is small again after a loss. After a timeout the window is one packet.
-/// Perhaps no packet was lost, but they wait at a receiver that is short of processor time, and
-/// retransmitting many packets would leave the receiver even less time.
+/// Perhaps no packet was lost, but the packets wait at a receiver that is short of processor time.
+/// Retransmitting many packets would leave that receiver even less time.
 inline constexpr int32_t kFirstWindow = 16;
 inline constexpr int32_t kWindowAfterTimeout = 1;
 inline constexpr int32_t kLargestWindow = 128;

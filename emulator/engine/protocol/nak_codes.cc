@@ -9,7 +9,7 @@ using wire::NakCode;
 ResponderAction action_for(Verdict verdict) {
   switch (verdict) {
     case Verdict::kInvalidRequest:
-      // Class C. IBTA vol 1, 11.6.3.2: "invalid request local work queue error".
+      // This error is of class C: IBTA vol 1, 11.6.3.2, "invalid request local work queue error".
       return {NakCode::kInvalidRequest, WcStatus::kLocQpOpErr, VendorError::kInvalidRequest,
               EventType::kQpReqErr};
     case Verdict::kReceiveTooSmall:
@@ -29,7 +29,8 @@ ResponderAction action_for(Verdict verdict) {
       return {NakCode::kRemoteOperationalError, WcStatus::kLocQpOpErr, VendorError::kBadWqe,
               EventType::kQpReqErr};
     case Verdict::kRemoteAccess:
-      // Class C. IBTA vol 1, 9.7.5.2.5 and 11.6.3.2: "local access violation work queue error".
+      // This error is of class C: IBTA vol 1, 9.7.5.2.5 and 11.6.3.2, "local access violation work
+      // queue error".
       return {NakCode::kRemoteAccessError, WcStatus::kLocAccessErr, VendorError::kNone,
               EventType::kQpAccessErr};
     case Verdict::kRemoteMemoryUnreachable:

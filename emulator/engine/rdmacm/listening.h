@@ -1,4 +1,5 @@
-// The listening ids, with their service IDs and the number of requests that each has not taken yet
+// The listening ids, with their service IDs, and the number of requests to each of them whose
+// events the program has not read yet
 #pragma once
 
 #include <cstdint>

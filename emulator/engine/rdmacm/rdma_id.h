@@ -48,7 +48,7 @@ struct RdmaId {
   IdState state = IdState::kIdle;
 
   SocketAddress source, destination;
-  /// True if `source` means every address: it is unspecified, or a loopback address that no device
+  /// If true, `source` means every address: it is unspecified, or a loopback address that no device
   /// has (Linux's cma_any_addr).
   bool is_wildcard = false;
   std::optional<LocalAddress> local;  // none while only a wildcard address is known

@@ -42,7 +42,7 @@ wire::MacAddress multicast_mac(const wire::IpAddress& group) {
 }
 
 /// Returns whether a host with the address `own` reaches the destination without a router. A fabric
-/// has no prefix lengths, so the function assumes the usual ones.
+/// has no prefix lengths, so the function assumes /24 for IPv4 (/8 for loopback) and /64 for IPv6.
 bool is_on_link(const wire::IpAddress& own, const wire::IpAddress& destination) {
   const auto have_in_common = [&](size_t bytes) {
     return std::equal(own.bytes.begin(), own.bytes.begin() + bytes, destination.bytes.begin());

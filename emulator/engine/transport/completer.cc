@@ -196,8 +196,9 @@ void on_acknowledge(TransportContext& context, QueuePair& qp, const wire::Packet
   if (qp.state != QpState::kErr && result.progress) restart_timer(context, qp);
 }
 
-/// Stores a part of the response in the WQE's buffers. `bytes` is in host byte order. As by NICs,
-/// the L_Key is checked now and not earlier: the request itself does not access local memory.
+/// Stores a part of the response in the WQE's buffers. `bytes` is in host byte order. Like a NIC,
+/// the function checks the L_Key now and not earlier, since the request itself does not access
+/// local memory.
 std::optional<LocalError> place_response(TransportContext& context, QueuePair& qp, uint64_t offset,
                                          std::span<const uint8_t> bytes) {
   PacketRun& run = context.run_at_hand();

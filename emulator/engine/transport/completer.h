@@ -11,7 +11,7 @@ void on_response(TransportContext& context, QueuePair& qp, const wire::Packet& p
                  const wire::OpcodeInfo& info);
 void on_timer(TransportContext& context, QueuePair& qp, TimerKind kind);
 
-/// Requests a response again that arrived when its memory was not available.
+/// Repeats the request for a response that arrived while its memory was not available.
 void on_memory_ready(TransportContext& context, QueuePair& qp);
 
 /// Restarts the ACK timer, which runs while a request that asked for an acknowledgement waits for

@@ -46,7 +46,7 @@ class TransportContext {
   /// Returns the transmitter, which sends frames.
   Transmitter& transmitter() const { return transmitter_; }
   faults::FaultInjector& faults() const { return faults_; }
-  /// Returns the way of frames through the simulated network, if there is one.
+  /// Returns the object that takes frames through the simulated network, if there is one.
   NetworkCrossing& crossing() const { return crossing_; }
 
   Counters& counters_of(const QueuePair& qp) const { return objects_.device_of(qp).counters; }

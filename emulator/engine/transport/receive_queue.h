@@ -29,7 +29,8 @@ bool has_room(const TransportContext& context, const QueuePair& qp, uint64_t len
 /// Takes the oldest WQE, which must exist, for a message. A SEND takes it when it begins, a WRITE
 /// with immediate when it ends.
 void take(TransportContext& context, QueuePair& qp);
-/// Returns the WQE that a message had taken to the SRQ. Called before the QP is reset or destroyed.
+/// Gives the WQE that a message had taken back to the SRQ. Called before the QP is reset or
+/// destroyed.
 void give_back(TransportContext& context, QueuePair& qp);
 
 /// Stores the payload of a SEND behind the earlier payload of the message.

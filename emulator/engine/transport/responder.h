@@ -11,7 +11,7 @@ void on_request(TransportContext& context, QueuePair& qp, const wire::Packet& pa
 
 /// Returns the PSN that the ACK of a duplicate SEND or WRITE names. An ACK covers all earlier
 /// requests (9.7.5.1.2), so this is the PSN of the newest request. But if a READ or atomic follows
-/// the duplicate, it is the PSN before that request: the response to the READ or atomic may be lost
+/// the duplicate, the PSN is before that request: the response to the READ or atomic may be lost
 /// like the duplicate's ACK, and no ACK replaces it (9.7.5.1.3, 9.7.7.2). Linux rxe would complete
 /// that request without its data. `psn` is the PSN of the duplicate. `max_queries` is the number of
 /// PSNs that RecvHalf::query_psns keeps.

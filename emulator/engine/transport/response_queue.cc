@@ -210,7 +210,7 @@ void answer(TransportContext& context, QueuePair& qp, Psn psn, uint8_t syndrome)
                     .msn = qp.recv.msn,
                     .syndrome = syndrome,
                     .messages = 1};
-  // 9.7.5.1.2: an acknowledgement covers all earlier ones as well.
+  // IBTA vol 1, 9.7.5.1.2: an acknowledgement covers all earlier ones as well.
   const bool joins = !responses.empty() && responses.back().kind == Response::Kind::kAcknowledge;
   if (joins) {
     const Response& waiting = responses.back();

@@ -13,7 +13,7 @@ using abi::WcStatus;
 using abi::WrOpcode;
 using wire::Psn;
 
-/// Fills the buffer of a READ or atomic that began and failed with a pattern.
+/// Fills the buffer of a READ or atomic with a pattern, because the request began and failed.
 void spoil_answer(TransportContext& context, const QueuePair& qp, uint32_t index,
                   const SendWqe& wqe) {
   const SendState& state = qp.send.queue.state(index);

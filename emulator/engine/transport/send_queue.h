@@ -20,8 +20,8 @@ void resume(TransportContext& context, QueuePair& qp);
 /// Returns whether there is a packet to send and the QP's state permits sending it.
 bool may_send(const QueuePair& qp);
 
-/// Completes finished requests in order. Finished are WQEs whose PSNs are all acknowledged, and
-/// local WQEs without an unfinished WQE before them.
+/// Completes finished requests in order. A request is finished if all of its PSNs are acknowledged
+/// or, if it is local, no unfinished WQE precedes it.
 void complete_acknowledged(TransportContext& context, QueuePair& qp);
 /// Fails the oldest WQE. Also fails the QP (IBTA vol 1, 10.3.1.5) or, if the QP is unreliable, its
 /// send queue.

@@ -68,7 +68,7 @@ int AddressResolution::resolve(RdmaId& id, const std::optional<SocketAddress>& s
   if (id.state != IdState::kBound || id.source.family != destination.family) return EINVAL;
   id.destination = destination;
   id.state = IdState::kResolvingAddress;
-  // Without a host that answers, ARP or neighbor discovery tries until the timeout.
+  // If no host answers, ARP or neighbor discovery repeats its requests until the timeout.
   const Duration time = is_reachable(id) ? 2 * environment_.link_latency()
                                          : Duration(std::chrono::milliseconds(timeout_ms));
   if (time == Duration(0) && is_reachable(id)) {

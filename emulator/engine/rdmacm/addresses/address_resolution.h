@@ -40,7 +40,7 @@ class AddressResolution {
  private:
   int resolve(RdmaId& id, const std::optional<SocketAddress>& source,
               const SocketAddress& destination, uint32_t timeout_ms);
-  /// Returns whether a host answers for the destination, or no host need be asked.
+  /// Returns whether a host answers for the destination, or the destination needs no answer.
   bool is_reachable(const RdmaId& id) const;
   /// Returns whether the destination is the source itself.
   bool is_loopback(const RdmaId& id) const;

@@ -108,7 +108,7 @@ std::optional<SocketAddress> parse_socket_address(std::span<const uint8_t> bytes
       parsed.service_mask = big_endian(bytes, 32, 8);
       const uint64_t service = big_endian(bytes, 24, 8);
       parsed.service = service & ~kPortMask;
-      // A masked port means any port.
+      // If the mask omits the port, the port is 0, which means any port.
       parsed.port = static_cast<uint16_t>(service & parsed.service_mask & kPortMask);
       parsed.ib_scope = host_order<uint64_t>(bytes, 40);
       break;

@@ -45,8 +45,8 @@ bool is_loopback(const SocketAddress& address);
 /// which is its scope.
 bool is_link_local(const SocketAddress& address);
 
-/// Returns the socket address in the bytes. Returns nothing if there are too few bytes, the family
-/// is none of these, or there is no family (the bytes are zeros, for example).
+/// Returns the socket address in the bytes. Returns nothing if the family is not IPv4, IPv6 or IB
+/// (in zeros, for example, there is no family), or if there are too few bytes.
 std::optional<SocketAddress> parse_socket_address(std::span<const uint8_t> bytes);
 
 /// Writes the sockaddr, which has size() bytes. If `bytes` is shorter, the rest is omitted.
