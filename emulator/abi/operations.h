@@ -359,7 +359,7 @@ struct BodyField {
   uint16_t offset = 0;
   uint16_t size = 0;
 
-  /// Returns whether the field is the object's handle with which a request's body starts.
+  /// Returns whether the field is the object's handle at the start of a request's body.
   constexpr bool is_object_of_request() const {
     return !of_reply && offset == 0 && size == sizeof(uint32_t) && kind != BodyValue::kNumber;
   }

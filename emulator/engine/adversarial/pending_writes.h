@@ -58,9 +58,11 @@ class PendingWrites {
   void drop(ClientId client);
 
   std::optional<Instant> next_due() const;
-  /// Returns when the last byte of the stream will be written: `now` if none is pending.
+  /// Returns the time at which the last pending byte of the stream will be written; `now` if none
+  /// is pending.
   Instant end_of(const Stream& stream, Instant now) const;
-  /// Returns when the bytes for which a later ordered WRITE waits will be written.
+  /// Returns the time at which all pending bytes that must precede the next ordered WRITE of the
+  /// stream will be written.
   Instant ordered_end_of(const Stream& stream, Instant now) const;
 
  private:

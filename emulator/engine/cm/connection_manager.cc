@@ -171,7 +171,7 @@ std::optional<Event> ConnectionManager::next_event() {
   return events_.take();
 }
 
-// ---- For the fabric ----
+// ---- Functions that the fabric calls ----
 
 void ConnectionManager::receive(DeviceIndex device, const wire::Packet& packet) {
   const auto bytes = general_services_.admit(device, packet);

@@ -101,7 +101,7 @@ class ConnectionManager {
   /// Removes and returns the oldest event.
   std::optional<Event> next_event();
 
-  // ---- For the fabric ----
+  // ---- Functions that the fabric calls ----
   /// Handles a packet for QP 1 of the device.
   void receive(DeviceIndex device, const wire::Packet& packet);
   std::optional<Instant> next_deadline() const { return table_.next_deadline(); }

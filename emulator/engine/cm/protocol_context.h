@@ -31,7 +31,8 @@ class ProtocolContext {
 
   const Environment& environment() const { return environment_; }
   ConnectionTable& table() { return table_; }
-  /// Adds an event for the layer above, and returns it as EventQueue::add() does.
+  /// Adds an event for the layer above. Returns the event, or nullptr if the layer above has
+  /// destroyed the connection.
   Event* report(const Connection& connection, EventKind kind,
                 const std::optional<wire::CmMessage>& message = std::nullopt) {
     return events_.add(connection, kind, message);

@@ -13,7 +13,7 @@ int reject(ProtocolContext& context, ConnectionId id, const Reject& reject);
 // ---- Messages ----
 void on_rej(ProtocolContext& context, const Arrival& from, const wire::CmRej& rej);
 
-// ---- For the other stages ----
+// ---- Functions that the other stages call ----
 /// Sends REJ for the peer's latest message. The connection's state determines which message that
 /// is.
 void send(ProtocolContext& context, Connection& connection, const Reject& reject);

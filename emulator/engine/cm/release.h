@@ -20,7 +20,7 @@ void on_drep(ProtocolContext& context, const Arrival& from, const wire::CmDrep& 
 void on_lap(ProtocolContext& context, const Arrival& from, const wire::CmLap& lap);
 void on_apr(ProtocolContext& context, const Arrival& from, const wire::CmApr& apr);
 
-// ---- For the other stages ----
+// ---- Functions that the other stages call ----
 void send_dreq(ProtocolContext& context, Connection& connection, const wire::CmDreq& request);
 void send_drep(ProtocolContext& context, Connection& connection, const wire::CmDrep& reply);
 /// Releases an established connection, because a message of the peer shows that the peer has

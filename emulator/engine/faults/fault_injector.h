@@ -35,7 +35,7 @@ class FaultInjector {
 
   /// Adds rules, and applies those for "now".
   void add(const RuleSet& set);
-  /// Removes the rule of that name, and ends its fault of the network if it has one.
+  /// Removes the rule of that name. If it is a rule for the network, also ends its fault.
   void remove(std::string_view name);
   void clear();
   /// The packet on which a rule acts, if it acts on a packet
