@@ -198,7 +198,7 @@ struct MappingChanges {
     std::atomic<MappingCall> call;
     uint32_t reserved;
   };
-  alignas(64) std::atomic<uint32_t> count;  // of all changes so far; number i is in i % kCount
+  alignas(64) std::atomic<uint32_t> count;  // all changes so far; change i is in entry i % kCount
   alignas(64) Entry entries[kCount];
 };
 
@@ -248,7 +248,7 @@ struct SendWqe {
   uint32_t remote_srqn;  // XRC
   union {
     uint32_t window;  // kBindMw: the window's handle
-    uint32_t slot;    // else 0, or 1 + the number of the SendSlot that has the whole message
+    uint32_t slot;    // else: 0, or 1 + the number of the SendSlot with the message
   };
 };
 static_assert(sizeof(SendWqe) == 64);

@@ -67,8 +67,8 @@ struct SendOpcode {
   bool is_local = false;       // concerns only this side: there is no packet
   bool is_dataless = false;    // transfers no data, so that a gather list has no meaning
   bool may_be_inline = false;  // "IBV_SEND_INLINE: Valid only for Send and RDMA Write"
-  bool has_immediate = false;  // SendWqe::imm_data is immediate data ...
-  bool has_key = false;        // ... or a key to invalidate
+  bool has_immediate = false;  // SendWqe::imm_data is immediate data
+  bool has_key = false;        // SendWqe::imm_data is a key to invalidate
   bool is_rdma = false;        // names memory of the peer, in ibv_send_wr::wr.rdma
   bool is_atomic = false;      // names memory of the peer and operands, in ibv_send_wr::wr.atomic
   bool needs_builder = false;  // ibv_send_wr has no field for its contents: ibv_wr_post(3) only

@@ -36,8 +36,8 @@ struct ThreadSlot {
   enum Flags : uint32_t {
     kProgressed = 1,    // since its last turn it did more than make empty polls
     kPolls = 2,         // it would continue, but its polls found nothing
-    kReadsClock = 4,    // and it read a clock in between
-    kWaitsForRoom = 8,  // to write, perhaps for a reader outside of the run
+    kReadsClock = 4,    // it also read a clock between the polls
+    kWaitsForRoom = 8,  // it waits to write, perhaps for a reader outside of the run
     kPreempted = 16     // it would continue, but its calls are used up
   };
 
@@ -63,7 +63,7 @@ struct ThreadSlot {
   std::atomic<uint32_t> serial;  // threads have their turns in this order, their start order
   std::atomic<int32_t> pid;      // 0 until it is known
   std::atomic<int32_t> tid;
-  std::atomic<int64_t> deadline_ns;  // of the wait, in virtual time; kNever for none
+  std::atomic<int64_t> deadline_ns;  // when its wait ends, in virtual time; or kNever
   /// The system call in which the thread waits, and its arguments; used in reports.
   std::atomic<int64_t> call;
   std::atomic<uint64_t> arguments[4];
@@ -72,7 +72,7 @@ struct ThreadSlot {
   /// two members.
   std::atomic<uint64_t> key;
   std::atomic<uint32_t> given;
-  std::atomic<uint32_t> queued;  // the place among those that wait for the same key
+  std::atomic<uint32_t> queued;  // its place among the threads that wait for the same key
   std::atomic<uint64_t> handle;  // its pthread_t
   std::atomic<uint32_t> asks;    // an Asks, and a futex
   /// Not 0 if the program itself chose exactly the processor on which `rocemu run --processor`
@@ -86,7 +86,7 @@ struct ThreadSlot {
   std::atomic<int64_t> poll_ns;
   std::atomic<uint32_t> polls;
   std::atomic<uint32_t> looks;     // empty polls in that turn
-  std::atomic<uint32_t> streak;    // and before it without finding anything, at most 2^31
+  std::atomic<uint32_t> streak;    // empty polls in a row before that turn, at most 2^31
   std::atomic<int64_t> looked_ns;  // the time of that turn
   std::atomic<int64_t> streak_began_ns;
   /// With `--schedule N`, the number of calls until the thread is preempted. The daemon sets the
@@ -118,7 +118,7 @@ struct TurnsHello {
   static constexpr uint32_t kObserver = UINT32_MAX - 1;  // takes no turns, and needs only the table
   uint32_t magic;
   uint32_t version;
-  uint32_t slot;  // taken by its parent for it, or kNoSlot
+  uint32_t slot;  // that its parent has taken for it, or kNoSlot
   int32_t tid;
 };
 

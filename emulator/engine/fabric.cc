@@ -98,7 +98,7 @@ bool Fabric::may_expire() {
 
 void Fabric::run() {
   fail_qps();
-  take_arrivals();  // those after a removed device
+  take_arrivals();  // the frames that follow the removal of a device
   const bool runs = makes_runs();
   for (uint32_t moved = 0; moved < kFramesPerStep && !faults.devices.has_removals();) {
     const bool arrives = link.has_arrived(step.now());
@@ -146,7 +146,7 @@ void Fabric::take_arrivals() {
   if (arrivals.empty()) return;
   const bool runs = makes_runs();
   while (!arrivals.empty()) {
-    if (faults.devices.has_removals()) return;  // continues after it
+    if (faults.devices.has_removals()) return;  // continues after the removal
     if (runs && run_.empty()) run_.begin(arrivals.waiting());
     admission.arrive(arrivals.take());
     run_.advance();

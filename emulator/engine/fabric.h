@@ -66,7 +66,7 @@ class Fabric {
   Objects objects;
   Link link;
   NetworkCrossing crossing;
-  Arrivals arrivals;  // of the step
+  Arrivals arrivals;  // that this step has received
   Switch network;
   EventDelivery event_delivery;
   const std::unique_ptr<adversarial::Adversary> adversary;  // null unless a class is enabled

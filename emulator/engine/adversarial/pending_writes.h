@@ -30,7 +30,7 @@ struct PendingWrite {
   Stream stream;
   ClientId client;          // the owner of the memory
   ClientId qp_client;       // the owner of the QP
-  bool is_ordered = false;  // the stream's next ordered WRITE waits for it
+  bool is_ordered = false;  // the stream's next ordered WRITE waits for this write
   bool is_relaxed = false;
   std::vector<RemoteRange> ranges;
   std::vector<uint8_t> bytes;  // of all ranges, one after the other

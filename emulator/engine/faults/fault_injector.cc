@@ -35,7 +35,7 @@ void FaultInjector::add(const RuleSet& set) {
     if (rule.where == Where::kNetwork) {
       network.add(rule);
     } else {
-      network.remove(rule.name);  // one of another place that this rule replaces
+      network.remove(rule.name);  // this rule may replace a rule for the network
     }
     if (rule.where == Where::kNow) act_now(rule);
   }

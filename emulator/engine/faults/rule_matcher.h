@@ -49,8 +49,8 @@ struct Occurrence {
   uint64_t wr_id = 0;
   Queue queue = Queue::kSend;
   uint32_t status = 0;
-  std::optional<Owner> owner = {};  // empty if it has no QP; for a QP set only if a rule needs it
-  const ProcessName* process = nullptr;  // the same
+  std::optional<Owner> owner = {};       // without a QP empty; with one set only if a rule needs it
+  const ProcessName* process = nullptr;  // set like `owner`
 };
 
 /// Returns whether the number is in one of the ranges, or there are no ranges.

@@ -36,9 +36,9 @@ class MemoryList {
   BoundedList<RemoteRange, kMaxSge> ranges_;
   BoundedList<ClientId, kMaxSge> clients_;  // of each range
   uint32_t null_ = 0;                       // bit i: range i belongs to a null region
-  bool of_one_client_ = true;               // and none is null, so that one call is enough
+  bool of_one_client_ = true;               // and no range is null, so that one call is enough
   bool on_demand_ = false;                  // some pages may not exist
-  bool is_shared_ = false;                  // some ranges are
+  bool is_shared_ = false;                  // some ranges are shared
   static_assert(kMaxSge <= 32);
 };
 

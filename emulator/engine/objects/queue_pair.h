@@ -48,11 +48,11 @@ struct LocalError {
 /// been made.
 struct SendState {
   bool started = false;
-  bool rules_asked = false;         // whether it must fail
-  std::optional<LocalError> fault;  // their answer
+  bool rules_asked = false;         // the rules were asked whether it must fail
+  std::optional<LocalError> fault;  // the answer of the rules
   RequestKind kind = RequestKind::kSend;
   uint32_t length = 0;    // payload bytes of the whole message
-  wire::Psn first, last;  // for a local one `last` is before `first`
+  wire::Psn first, last;  // for a local WQE, `last` is before `first`
 };
 struct RecvState {};
 
@@ -84,10 +84,10 @@ struct SendHalf {
   Duration rnr_timer{};
   Resend resend;  // the reason of the latest go-back
   bool waiting_for_rnr = false;
-  bool answer_unplaced = false;     // no memory for it, until completer::on_memory_ready
+  bool answer_unplaced = false;     // a response waits for memory: completer::on_memory_ready
   bool loss_noticed = false;        // a missing response was requested again
   bool drained_reported = false;    // IBV_EVENT_SQ_DRAINED was raised in this SQD
-  std::optional<LocalError> error;  // of WQE `next`, once all before it are complete
+  std::optional<LocalError> error;  // of WQE `next`, when all earlier ones are complete
 };
 
 /// A response that a responder has yet to send, in the order of the requests (IBTA vol 1, 9.7.5.1)
@@ -97,11 +97,11 @@ struct Response {
   wire::Psn psn;  // of the next packet
   uint32_t msn = 0;
   uint8_t syndrome = 0;    // kAcknowledge
-  uint32_t messages = 0;   // kAcknowledge: the number it covers
+  uint32_t messages = 0;   // kAcknowledge: the number of messages it covers
   Instant held_until{};    // kAcknowledge: earliest time, with `--adversarial=order`; else 0
   uint64_t value = 0;      // kAtomic: the previous value, in host byte order
   PdId pd{};               // kRead: of the request
-  uint64_t address = 0;    // kRead: of the rest, as in the request
+  uint64_t address = 0;    // kRead: where the rest begins, as in the request
   uint32_t rkey = 0;       // kRead
   uint32_t left = 0;       // kRead: bytes
   bool begun = false;      // kRead: its first packet was sent

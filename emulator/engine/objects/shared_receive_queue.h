@@ -18,7 +18,7 @@ struct Objects;
 /// A receive WQE that a message fills. The WQE was removed from its queue when the message took it.
 struct ReceiveWqe {
   uint64_t wr_id = 0;
-  uint32_t wqe_count = 0;    // abi::Cqe's
+  uint32_t wqe_count = 0;    // see abi::Cqe::wqe_count
   std::optional<SrqId> srq;  // its SRQ, if it is not from the QP's own queue
   PdId pd;                   // for its L_Keys: the SRQ's own, whatever the QP's (10.2.9.1)
   CqId cq;                   // the CQ of its completion

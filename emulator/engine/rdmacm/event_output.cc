@@ -50,7 +50,7 @@ void EventOutput::deliver(CmChannelId channel, const Event& event) {
   if (faults_.watches(Where::kVerb)) [[unlikely]] {
     const CmCommand get{channel, abi::ucma::Command::kGetEvent, {}, 0};
     if (const int error = faults::verb_fault(faults_, get)) {
-      Event failure = event;  // of the same id, and removed with the event
+      Event failure = event;  // has the id of the event, and is removed with it
       failure.event = abi::ucma::EventType::kGetEventFailed;
       failure.status = static_cast<uint32_t>(error);
       outputs_->list.emplace_back(CmEvent{channel, std::make_shared<const Event>(failure)});

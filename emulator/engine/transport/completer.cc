@@ -63,8 +63,8 @@ Psn acknowledgeable(const QueuePair& qp, Psn psn) {
 }
 
 struct Acknowledged {
-  bool progress;  // something was newly acknowledged
-  bool all;       // and nothing before `psn` is missing
+  bool progress;  // a PSN was newly acknowledged
+  bool all;       // nothing before `psn` is missing
 };
 
 /// Acknowledges everything before `psn`, and completes the requests that are then finished.

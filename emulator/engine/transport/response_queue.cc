@@ -215,7 +215,7 @@ void answer(TransportContext& context, QueuePair& qp, Psn psn, uint8_t syndrome)
   if (joins) {
     const Response& waiting = responses.back();
     response.messages += waiting.messages;
-    if (wire::psn_before(psn, waiting.psn)) {  // a duplicate's: the newer one covers it
+    if (wire::psn_before(psn, waiting.psn)) {  // that of a duplicate: the newer one covers it
       response.psn = waiting.psn;
       response.syndrome = waiting.syndrome;
     }

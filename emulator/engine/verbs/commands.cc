@@ -93,7 +93,7 @@ int dispatch(CommandContext& context, ClientId client, const Request& request, R
       return create_ah(context, client, in, out.object.handle);
     case Op::kDestroyAh:
       return destroy_ah(context, client, in.object.handle);
-    case Op::kHello:  // handled by the daemon, like the next ones; here only for rules
+    case Op::kHello:  // the daemon carries out these two; only rules apply here
     case Op::kCreateChannel:
       return 0;
     default:
@@ -154,7 +154,7 @@ int dispatch_by_profile(CommandContext& context, ClientId client, const Request&
 Reply execute(CommandContext& context, ClientId client, const Request& request) {
   Reply reply{};
   reply.magic = abi::kMagic;
-  reply.version = request.version;  // the daemon's own, but in a replay the recorded one
+  reply.version = request.version;  // the daemon's version; in a replay, the recorded one
   reply.op = request.op;
   reply.sequence = request.sequence;
   if (context.objects.has_lost_its_device(client) && !abi::may_be_asked_for(request.op)) {

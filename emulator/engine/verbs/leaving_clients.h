@@ -27,8 +27,8 @@ class LeavingClients {
  private:
   struct Leaving {
     ClientId client;
-    bool detached;                // otherwise only its device was removed
-    bool has_left_xrcds = false;  // and released its references to them
+    bool detached;                // if false, only its device was removed
+    bool has_left_xrcds = false;  // its XRC domains and references were released
   };
 
   /// Silences the client's QPs: they neither send nor receive from now on, as if they were
