@@ -66,7 +66,7 @@ enum class Counter : uint8_t {
 #undef ROCEMU_COUNTER
 };
 
-/// The counters in order.
+/// All counters, in the order of the enumeration.
 inline constexpr Counter kCounters[] = {
 #define ROCEMU_COUNTER(counter, name) Counter::counter,
     ROCEMU_COUNTERS(ROCEMU_COUNTER)

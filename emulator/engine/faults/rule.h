@@ -232,10 +232,10 @@ constexpr bool fails_qp(abi::EventType type) {
          type == abi::EventType::kQpAccessErr;
 }
 
-/// The first kind of librdmacm's calls. The kinds of libibverbs calls are the numbers of abi::Op,
-/// all of which are below 100; those of librdmacm calls are kCmVerbs plus the number of the
-/// command. Calls for which the kernel has two commands are one kind. OtherVerb has the calls
-/// without a separate command.
+/// The number of the first kind of librdmacm calls. The kinds of libibverbs calls are the numbers
+/// of abi::Op, all of which are below 100. The kind of a librdmacm call is kCmVerbs plus the number
+/// of the command. Calls for which the kernel has two commands are one kind. OtherVerb has the
+/// calls without a separate command.
 inline constexpr uint8_t kCmVerbs = 128;
 enum class OtherVerb : uint8_t {
   kImportDevice = 100,
