@@ -1,13 +1,13 @@
-// The limit of memory that one request of ibv_advise_mr(3) checks, since other clients wait in this
-// time.
+// The limit of one request of ibv_advise_mr(3). Other clients wait while the daemon checks the
+// memory of a request.
 #pragma once
 
 #include <cstdint>
 
 namespace rocemu::abi {
 
-/// The limit with IBV_ADVISE_MR_FLAG_FLUSH for all SGEs of an Op::kAdviseMr together; the provider
-/// sends as many requests as it needs.
+/// The maximum number of bytes in all SGEs of one Op::kAdviseMr with IBV_ADVISE_MR_FLAG_FLUSH. For
+/// more bytes, the provider sends several requests.
 inline constexpr uint64_t kMaxFlushedBytes = 16 << 20;
 
 }  // namespace rocemu::abi

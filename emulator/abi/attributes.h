@@ -117,7 +117,7 @@ struct DeviceAttr {
   uint64_t device_cap_flags_ex;  // with device_cap_flags among them
 };
 
-/// The contents of a memory region
+/// The kind of memory behind a memory region
 enum class RegionKind : uint32_t {
   kMemory = 0,  // the client's memory
   kNull,        // nothing: reads return zeros, writes are dropped (ibv_alloc_null_mr(3))
@@ -158,17 +158,17 @@ struct PortAttr {
   uint16_t sm_lid;
 };
 
-/// The values of ibv_port_attr::link_layer, IBV_LINK_LAYER_...
+/// The values of ibv_port_attr::link_layer (IBV_LINK_LAYER_...)
 enum class LinkLayer : uint8_t { kUnspecified = 0, kInfiniBand = 1, kEthernet = 2 };
 
-/// An error in a reply with which a verb fails without changing errno.
+/// The error in a reply that makes a verb fail without changing errno.
 inline constexpr int32_t kErrnoUntouched = -1;
 
-/// How posting work requests on the device's NIC differs from the man page; all zero if it does
-/// not.
+/// The differences between the man page and the device's NIC when work requests are posted; all
+/// members are zero if there is no difference.
 struct PostRules {
-  uint32_t refused_opcodes;  // bits of WrOpcode that ibv_post_send(3) refuses ...
-  int32_t opcode_error;      // ... with this, which may be negative; 0: EINVAL
+  uint32_t refused_opcodes;  // bits of WrOpcode that ibv_post_send(3) refuses
+  int32_t opcode_error;      // the error of refused_opcodes, which may be negative; 0: EINVAL
   int32_t inline_error;      // for more inline data than the QP was granted; 0: EINVAL
   uint32_t max_read_sge;     // SGEs of an RDMA READ; 0: those of the QP
   uint32_t no_inline_room;   // 1: a QP has no more inline data than create_qp asked for

@@ -3,7 +3,7 @@
 //
 // One SOCK_SEQPACKET connection to SOCKET_DIR/dev/infiniband/uverbsN is one ibv_context of device
 // N. The client sends one Request, and the daemon answers with one Reply of the same op and
-// sequence. Both have a fixed size; a message of any other size is invalid and ends the client.
+// sequence. Both have a fixed size; a message of any other size is invalid and ends the connection.
 // File descriptors are sent with the message (SCM_RIGHTS) as noted for each operation
 // (operations.h). These structs are also the engine's input and the contents of a journal. They
 // therefore contain no pointers that are dereferenced, and no byte of a Request{} or Reply{} is
@@ -20,16 +20,16 @@
 namespace rocemu::abi {
 
 inline constexpr uint32_t kMagic = 0x65636f72;  // "roce" in memory on a little-endian machine
-/// The version of the protocol. Both sides must have the same; there is no negotiation, since they
-/// are built together.
+/// The version of the protocol. Client and daemon must have the same version; there is no
+/// negotiation, since they are built together.
 inline constexpr uint32_t kVersion = 9;
 
 struct Request {
   uint32_t magic;
   uint16_t version;
-  /// 0, or the errno value with which the client refuses the operation. The daemon then only asks
-  /// the rules, records the refusal and replies with the value. It reads only the object in the
-  /// body.
+  /// 0, or the errno value with which the client refuses the operation. In that case, the daemon
+  /// does not carry out the operation. It only lets the rules of a scenario see it, records the
+  /// refusal and replies with the value. It reads no member of the body except the object.
   uint16_t refusal;
   Op op;
   uint32_t sequence;  // chosen by the client, echoed in the reply
@@ -50,7 +50,8 @@ struct Reply {
 };
 static_assert(sizeof(Reply) == 24 + 320);
 
-/// The result of a read() of an event socket, in the layout that libibverbs expects of the kernel.
+/// The bytes that a program reads from an event socket, in the layout in which libibverbs expects
+/// events from the kernel.
 struct CompletionEventRecord {
   uint64_t cq_user_handle;
 };

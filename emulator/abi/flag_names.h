@@ -1,4 +1,4 @@
-// Names of the bits of flags, as in <infiniband/verbs.h> without the prefix.
+// The names of flags: those in <infiniband/verbs.h> without their prefix
 #pragma once
 
 #include <array>
@@ -41,8 +41,8 @@ inline constexpr std::array kSendFlagNames = {
     FlagName{kSendIpCsum, "IP_CSUM"},
 };
 
-/// Returns "LOCAL_WRITE|REMOTE_READ", or "0" if no bit is set. Bits without a name are combined
-/// into one decimal number.
+/// Returns the names of the set bits, such as "LOCAL_WRITE|REMOTE_READ", or "0" if no bit is set.
+/// Bits without a name are combined into one decimal number.
 inline std::string flags_text(uint64_t flags, std::span<const FlagName> names) {
   std::string text;
   for (const FlagName& one : names) {

@@ -32,7 +32,8 @@
 
 namespace rocemu::abi {
 
-/// Returns "EPERM", "0" for 0, or nullptr if no value has this number.
+/// Returns the name of an errno value, such as "EPERM". Returns "0" for 0, and nullptr if no errno
+/// value has this number.
 constexpr const char* errno_name(int number) {
 #define ROCEMU_CASE(name) \
   case name:              \
@@ -47,7 +48,8 @@ constexpr const char* errno_name(int number) {
 #undef ROCEMU_CASE
 }
 
-/// Returns "HUP", or nullptr if no signal has this number, or it is a real-time signal.
+/// Returns the name of a signal without "SIG", such as "HUP". Returns nullptr if no signal or only
+/// a real-time signal has this number.
 constexpr const char* signal_name(int number) {
 #define ROCEMU_CASE(name) \
   case SIG##name:         \

@@ -1,6 +1,6 @@
-// Enumerations whose values have names. One list contains each value once, and everything that
-// needs the values is generated from it: the enumeration, the names in events and scenarios, and in
-// the provider the proof that the numbers are those of libibverbs.
+// Enumerations whose values have names. One list contains each value once. The enumeration, the
+// names in events and scenarios, and the provider's check that the numbers are those of libibverbs
+// are all generated from this list:
 //
 //   #define ROCEMU_QP_TYPES(V) V(kRc, RC, 2) V(kUc, UC, 3)
 //   ROCEMU_NAMED_ENUM(QpType, ROCEMU_QP_TYPES);
@@ -21,7 +21,7 @@ struct Named {
   Value value;
 };
 
-/// Returns "unknown" for values that have no name.
+/// Returns the name of the value, or "unknown" if it has none.
 template <class Value>
 constexpr std::string_view name_of(Value value) {
   for (const auto& one : names_of(value)) {

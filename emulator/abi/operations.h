@@ -1,6 +1,6 @@
-// The requests that a client can send to the NIC: one Op for each, the bodies of its request and
-// its reply, and a row with the functions of programs that cause it and the fields that events
-// report.
+// The requests that a client can send to the NIC: one Op for each request, the bodies of the
+// request and its reply, and a row that lists the functions with which programs cause the request
+// and the fields that events report.
 #pragma once
 
 #include <cstddef>
@@ -17,10 +17,11 @@
 namespace rocemu::abi {
 
 enum class Op : uint32_t {
-  kHello = 1,  // sends: the client's end of this connection, /proc/self/mem opened O_RDWR (-1
-               // cannot be sent: it may be missing), and to import, the client's end of the
-               // connection of the context to share; receives: the first segment, doorbell eventfd,
-               // async event socket
+  /// The client sends its end of this connection and /proc/self/mem, opened with O_RDWR; the latter
+  /// may be missing, since -1 cannot be sent. To import a context, the client also sends its end of
+  /// that context's connection. It receives the first segment, the doorbell eventfd and the async
+  /// event socket.
+  kHello = 1,
   kQueryDevice,
   kQueryPort,
   kCreateChannel,  // receives: the completion channel's socket
@@ -43,8 +44,9 @@ enum class Op : uint32_t {
   kDeallocMw,
   kAllocDm,  // only accounts for it: device memory is a mapping of the client
   kFreeDm,
-  kResizeCq,  // the completions not yet taken are in the CQ's new memory, too. The client must not
-              // poll in the meantime
+  /// When the reply arrives, the completions not yet taken are in the CQ's new memory, too. The
+  /// client must not poll before that.
+  kResizeCq,
   kModifyCq,
   kCreateSrq,
   kModifySrq,
@@ -52,15 +54,17 @@ enum class Op : uint32_t {
   kDestroySrq,  // sends: the SRQ's CQ's channel's socket (if any), the async event socket
   kOpenXrcd,
   kCloseXrcd,
-  kOpenQp,  // a further reference to an XRC target QP; kDestroyQp releases it. No memory: a
-            // target QP has no rings
+  /// Adds a reference to an XRC target QP; kDestroyQp releases the reference. The reply has no
+  /// memory, because a target QP has no rings.
+  kOpenQp,
   kAttachMcast,
   kDetachMcast,
   kQueryPd,  // of a shared context, for ibv_import_pd
 
-  // Operations that clients normally do by themselves. While DoorbellRing::asked_for has their bit,
-  // clients first ask whether a rule makes the operation fail. The object is the QP, SRQ or CQ if
-  // there is one, and the reply has no other information.
+  // Operations that clients normally perform without the daemon. While an operation's bit is set in
+  // DoorbellRing::asked_for, clients first ask the daemon whether a rule makes the operation fail.
+  // The object of the request is the QP, SRQ or CQ, if there is one. The reply has no information
+  // except the error.
   kPostSend,
   kBindMw,
   kPostRecv,
@@ -77,7 +81,7 @@ enum class Op : uint32_t {
   kMemcpyFromDm,
   kQueryRtValues,
 
-  // A request that the engine does not get: it changes how the daemon accesses registered memory.
+  // A request that does not reach the engine: it changes how the daemon accesses registered memory.
   kMemoryMayBlock,  // from now on, memory may have to be provided by the program
 
   kOpenSegment,  // receives: a segment of the memory that client and daemon share
@@ -103,7 +107,8 @@ constexpr bool destroys(Op op) {
 constexpr bool may_be_asked_for(Op op) {
   return op >= kFirstAskedFor && op <= kLastOp;
 }
-/// Returns the bit in DoorbellRing::asked_for of an operation that may be asked for.
+/// Returns an operation's bit in DoorbellRing::asked_for. may_be_asked_for() must be true for the
+/// operation.
 constexpr uint32_t asked_for_bit(Op op) {
   return 1u << (static_cast<uint32_t>(op) - static_cast<uint32_t>(kFirstAskedFor));
 }
@@ -314,7 +319,8 @@ union ReplyBody {
     uint64_t size;
   } open_segment;
 };
-/// Assigning a whole part of a body copies its padding too, so no part may have padding.
+/// Checks the parts of bodies: assigning a whole part copies its padding too, so no part may have
+/// padding.
 template <class... Parts>
 inline constexpr bool kHaveNoPadding = (std::has_unique_object_representations_v<Parts> && ...);
 static_assert(kHaveNoPadding<decltype(RequestBody::reg_mr)>);
@@ -327,7 +333,7 @@ static_assert(kHaveNoPadding<decltype(ReplyBody::hello), decltype(ReplyBody::dev
                              decltype(ReplyBody::modify_qp), decltype(ReplyBody::query_qp),
                              decltype(ReplyBody::destroyed)>);
 
-/// The meaning of a value in a body; for an object, its handle.
+/// The meaning of a value in a body. The value of an object is its handle.
 enum class BodyValue : uint8_t {
   kNumber,
   kQp,
@@ -345,7 +351,7 @@ enum class BodyValue : uint8_t {
   kReregFlags,  // bits of ReregFlags
 };
 
-/// A value of a request's or a reply's body, with its name in events
+/// A field of a request's or a reply's body, with its name in events
 struct BodyField {
   std::string_view key;
   BodyValue kind = BodyValue::kNumber;
@@ -353,7 +359,7 @@ struct BodyField {
   uint16_t offset = 0;
   uint16_t size = 0;
 
-  /// The handle of an object with which a request's body starts
+  /// Returns whether the field is the object's handle at the start of a request's body.
   constexpr bool is_object_of_request() const {
     return !of_reply && offset == 0 && size == sizeof(uint32_t) && kind != BodyValue::kNumber;
   }
@@ -372,8 +378,8 @@ inline constexpr std::string_view kNoFunction = "-";
 struct OperationInfo {
   Op op;
   std::string_view name;  // in events
-  /// The functions of libibverbs that cause the operation, without "ibv_"; rules name them. If
-  /// empty, the function with the name of the operation.
+  /// The libibverbs functions that cause the operation, without "ibv_"; rules use these names. If
+  /// the array is empty, one function causes it, which has the operation's name.
   std::string_view functions[5] = {};
   /// The fields that events report
   BodyField fields[7] = {};
@@ -404,7 +410,8 @@ constexpr BodyField object(BodyValue kind) {
   return {"object", kind, ROCEMU_IN(object.handle)};
 }
 
-// The rows, each with the functions in the order in which messages list them. clang-format off
+// The rows. Each lists its functions in the order in which messages list them.
+// clang-format off
 inline constexpr OperationInfo kRows[] = {
     {Op::kHello, "open_device", {"open_device", "import_device"}},
     {Op::kQueryDevice, "query_device", {"query_device", "query_device_ex"}},

@@ -1,5 +1,5 @@
 // Shared-memory layouts: the data that a client (the provider) and the daemon exchange without a
-// system call. It is in segments (control.h): memory files that the daemon creates, sizes and
+// system call. The data is in segments (control.h): memory files that the daemon creates, sizes and
 // seals. The daemon trusts nothing that it reads here: it copies once, checks the copy and uses the
 // copy.
 #pragma once
@@ -42,37 +42,38 @@ struct DoorbellRing {
   /// The processor of the client's latest doorbell, counted from 1; 0 if it is unknown. While the
   /// daemon is awake on the same processor, that client cannot run.
   std::atomic<uint32_t> client_processor;
-  /// The number of threads that are yielding at this moment: if the daemon shares a processor with
-  /// them it may yield too, and gets the processor back as soon as they have polled once more.
-  /// Other threads can keep it for a time slice.
+  /// The number of threads that are yielding at this moment. If the daemon shares a processor with
+  /// them, it may yield too: it gets the processor back as soon as they have polled once more.
+  /// Threads that do not yield could keep the processor for a whole time slice.
   std::atomic<uint32_t> giving_way;
-  /// Not 0 if the client takes payload from PayloadSlots. It is written by the client.
+  /// Not 0 if the client takes payload from PayloadSlots; written by the client.
   std::atomic<uint32_t> takes_payload;
-  /// The number of threads that wait on the futex `round`. The daemon wakes the futex only if there
-  /// are any.
+  /// The number of threads that wait on the futex `round`. If it is 0, the daemon does not wake the
+  /// futex.
   std::atomic<uint32_t> waiting_for_round;
   alignas(64) std::atomic<uint32_t> consumer;  // written by the daemon
-  /// Non-zero while the daemon sleeps or is about to: a client that then adds an entry that needs
-  /// attention writes 1 to the context's eventfd. The client stores `producer` and then loads
+  /// Non-zero while the daemon sleeps or is about to sleep. A client that then adds an entry that
+  /// needs attention writes 1 to the context's eventfd. The client stores `producer` and then loads
   /// `daemon_sleeping`; the daemon stores `daemon_sleeping` and then loads `producer`. All four
   /// accesses are sequentially consistent, so at least one side observes the other's store.
   alignas(64) std::atomic<uint32_t> daemon_sleeping;
-  /// Not 0 on a virtual clock; written before the client sees the ring. A thread that finds nothing
-  /// twice in one round waits on the futex `round`, which the daemon increments whenever there may
-  /// be something new.
+  /// Not 0 on a virtual clock; written before the client sees the ring. A thread that polls twice
+  /// in one round and finds nothing waits on the futex `round`, which the daemon increments
+  /// whenever there may be something new.
   std::atomic<uint32_t> is_virtual;
   std::atomic<uint32_t> round;
-  /// The operations that a rule may make fail, as bits of asked_for_bit(): the client sends a
-  /// request for each of them before the operation.
+  /// The operations that a rule may make fail, as bits of asked_for_bit(). Before each of these
+  /// operations, the client sends a request.
   std::atomic<uint32_t> asked_for;
-  /// On a virtual clock: the present device time.
+  /// The present device time, if the clock is virtual.
   std::atomic<uint64_t> device_time_ns;
-  /// The number of threads that wait by yielding, of all clients of this thread of the daemon,
-  /// divided by the number of processors: a yield takes as many switches between threads as take
-  /// part. 0 before they were counted.
+  /// The number of threads that wait by yielding, in all clients of this daemon thread, divided by
+  /// the number of processors. A yield of one of them takes about this many switches between
+  /// threads. 0 until the threads have been counted.
   std::atomic<uint32_t> pollers_per_processor;
-  /// Not 0 if the daemon reads each message when it sends it; written before the client sees the
-  /// ring. The client then copies no message into a WQE or a slot, except one posted inline.
+  /// Not 0 if the daemon reads each message only when sending it; written before the client sees
+  /// the ring. If it is not 0, the client copies no message into a WQE or a slot, except messages
+  /// posted inline.
   std::atomic<uint32_t> has_exact_memory;
   alignas(64) Doorbell entries[kDoorbellEntries];
 };
@@ -94,8 +95,10 @@ struct Cqe {
   uint32_t qp_num;
   uint32_t src_qp;
   uint32_t wc_flags;
-  uint32_t wqe_count;  // WQEs of the queue finished with this one: frees all earlier slots. Of
-                       // an SRQ its number: WQEs finish in any order, and this one frees one slot
+  /// The number of WQEs of a QP's own queue that are finished with this one; all earlier slots are
+  /// free. For an SRQ, it is the number of the WQE: an SRQ's WQEs finish in any order, and each
+  /// frees only its own slot.
+  uint32_t wqe_count;
   uint32_t qp_generation;  // the number of RESETs of the QP: earlier completions are skipped
   uint16_t slid;
   uint16_t pkey_index;
@@ -106,9 +109,10 @@ struct Cqe {
 };
 static_assert(sizeof(Cqe) == 64);
 
-/// The payload of a short message and its destination: the client copies it when it takes the
-/// completion, which saves the daemon a system call. Until then only the NIC may access that
-/// memory: before the daemon does, it withdraws the payload and writes it by itself.
+/// The payload of a short message and its destination. The client copies the payload to the
+/// destination when it takes the completion, which saves the daemon a system call. Until then, only
+/// the NIC may access the destination. Before the NIC does so, the daemon withdraws the payload and
+/// writes it to the destination itself.
 struct PayloadSlot {
   enum Phase : uint32_t {
     kEmpty,
@@ -122,9 +126,9 @@ struct PayloadSlot {
     uint64_t length;
   };
 
-  /// A Phase in the lowest 2 bits, and above them the completion that owns the slot: its place in
-  /// its CQ (modulo 2^32) and the CQ's handle. If a slot belongs to another completion by now, it
-  /// was withdrawn.
+  /// The lowest 2 bits are a Phase. The bits above them identify the completion that owns the slot:
+  /// its position in its CQ (modulo 2^32) and the CQ's handle. If another completion owns the slot
+  /// by now, the payload of this one was withdrawn.
   std::atomic<uint64_t> state;
   uint64_t range_count;
   Range ranges[kMaxRanges];
@@ -136,7 +140,7 @@ constexpr uint64_t payload_state(uint32_t cq, uint32_t index, PayloadSlot::Phase
   return uint64_t{cq} << 34 | uint64_t{index} << 2 | phase;
 }
 
-/// One for each context, for all its CQs
+/// The payload slots of one context, which all its CQs share
 struct PayloadSlots {
   static constexpr uint32_t kCount = 255;
   alignas(64) PayloadSlot slots[kCount];
@@ -151,12 +155,12 @@ struct CqRing {
   /// sequentially consistent, so that the daemon sees the waiting thread or that thread sees the
   /// completion.
   std::atomic<uint32_t> waiting;
-  /// Written before `waiting`: as long as more completions will follow, the daemon need not wake
-  /// any thread before `producer` reaches this value, modulo 2^32.
+  /// Written before `waiting`. As long as more completions will follow, the daemon need not wake
+  /// any thread before `producer` reaches this value (modulo 2^32).
   std::atomic<uint32_t> wake_at;
-  /// The number of completions ever taken. It is written by the client, and read when the CQ seems
-  /// full. The space in the CQ is thus determined at the last moment, as by a NIC that reads the
-  /// consumer index from memory.
+  /// The number of completions ever taken; written by the client. The daemon reads it only when the
+  /// CQ seems full. The space in the CQ is thus determined at the last moment, as with a NIC that
+  /// reads the consumer index from memory.
   alignas(64) std::atomic<uint32_t> consumer;
   alignas(64) Cqe entries[];
 };
@@ -171,12 +175,12 @@ struct Sge {
 };
 static_assert(sizeof(Sge) == 16);
 
-/// The maximum bytes of a message that a send WQE can contain without kSendInline: with them a WQE
-/// with one Sge takes 256 bytes.
+/// The maximum length, in bytes, of a message that a send WQE without kSendInline can contain. With
+/// this length, a WQE with one Sge takes 256 bytes.
 inline constexpr uint32_t kMaxCarried = 176;
 
-/// Space for longer messages to send, with their contents at the post. The client chooses a slot,
-/// which becomes free with its WQE.
+/// Space for messages that are too long for a WQE, with the contents that they had when they were
+/// posted. The client chooses a slot, which becomes free together with the message's WQE.
 struct SendSlots {
   static constexpr uint32_t kCount = 256, kMaxBytes = 4096;
   alignas(64) uint8_t bytes[kCount][kMaxBytes];
@@ -185,8 +189,8 @@ struct SendSlots {
 /// The calls by which a program changes the pages of a part of its address space
 enum class MappingCall : uint32_t { kMunmap, kMmap, kMremap, kMadvise, kLast = kMadvise };
 
-/// The latest changes of the pages of registered memory that the shim noticed. Written by the
-/// client, one thread at a time.
+/// The latest changes to the pages of registered memory, as far as the shim noticed them; written
+/// by the client, one thread at a time.
 struct MappingChanges {
   static constexpr uint32_t kCount = 64;
   struct Entry {
@@ -194,7 +198,7 @@ struct MappingChanges {
     std::atomic<MappingCall> call;
     uint32_t reserved;
   };
-  alignas(64) std::atomic<uint32_t> count;  // of all changes so far; number i is in i % kCount
+  alignas(64) std::atomic<uint32_t> count;  // all changes so far; change i is in entry i % kCount
   alignas(64) Entry entries[kCount];
 };
 
@@ -205,10 +209,10 @@ struct Payload {
   MappingChanges mappings;
 };
 
-/// A send WQE: this header, then num_sge Sge or, with kSendInline, inline_size bytes of payload.
-/// Without kSendInline, inline_size is 0 or the length of the whole message: in the latter case the
-/// message, with its contents at the post, follows the Sges, and need not be read from their
-/// addresses.
+/// A send WQE: this header, followed by num_sge Sges or, with kSendInline, by inline_size bytes of
+/// payload. Without kSendInline, inline_size is 0 or the length of the whole message. If it is not
+/// 0, the Sges are followed by the message as it was when it was posted, and the message need not
+/// be read from the addresses in the Sges.
 struct SendWqe {
   uint64_t wr_id;
   uint32_t opcode;    // WrOpcode
@@ -244,12 +248,12 @@ struct SendWqe {
   uint32_t remote_srqn;  // XRC
   union {
     uint32_t window;  // kBindMw: the window's handle
-    uint32_t slot;    // else 0, or 1 + the number of the SendSlot that has the whole message
+    uint32_t slot;    // else: 0, or 1 + the number of the SendSlot with the message
   };
 };
 static_assert(sizeof(SendWqe) == 64);
 
-/// A receive WQE: this header, then num_sge Sge.
+/// A receive WQE: this header, followed by num_sge Sges.
 struct RecvWqe {
   uint64_t wr_id;
   uint32_t num_sge;
@@ -257,9 +261,9 @@ struct RecvWqe {
 };
 static_assert(sizeof(RecvWqe) == 16);
 
-/// The position of a work queue in its QP's or SRQ's memory. WQE n uses slot n % slots; a slot is
-/// free again once the completion of its WQE (or of a later one of the same queue) was polled. For
-/// an SRQ the free slots are only a number: that of its polled completions.
+/// The position of a work queue in its QP's or SRQ's memory. WQE n uses slot n % slots. A QP's slot
+/// is free again when the completion of its WQE, or of a later WQE of the same queue, was polled.
+/// For an SRQ, only the number of free slots matters: each polled completion adds one.
 struct WorkQueueLayout {
   uint64_t offset;  // bytes from the start of that memory
   uint32_t slots;   // a power of two, or 0 for no queue

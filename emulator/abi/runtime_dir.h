@@ -18,22 +18,24 @@
 // DIR is $ROCEMU_DIR if that is set; otherwise it is BASE/shared, the directory of the shared
 // daemon. BASE is $XDG_RUNTIME_DIR/rocemu if that variable names a directory owned by the user;
 // otherwise it is /tmp/rocemu-UID. Private daemons of `rocemu run` have the directory
-// BASE/run-PID-RANDOM. If BASE would be in /tmp, they use one below /dev/shm/rocemu-UID instead, if
-// that can be used. The last daemon that ends removes BASE.
+// BASE/run-PID-RANDOM. If BASE would be in /tmp, they use a directory below /dev/shm/rocemu-UID
+// instead, if that is possible. The last daemon that ends removes BASE.
 #pragma once
 
 namespace rocemu::abi {
 
 inline constexpr char kDirVariable[] = "ROCEMU_DIR";
-/// The variables of `rocemu run --host`: the only device that programs see, and the IPv4 address
-/// from which they connect unless they choose one.
+/// The environment variables of `rocemu run --host`: the only device that programs see, and the
+/// IPv4 address from which they connect unless they choose another one.
 inline constexpr char kHostDeviceVariable[] = "ROCEMU_HOST_DEVICE";
 inline constexpr char kHostAddressVariable[] = "ROCEMU_HOST_ADDRESS";
-/// The variable of `rocemu run --stacks`: the process to which a program on a virtual clock reports
-/// its crash, by SIGURG with the thread's number, before it dies. The answer is a SIGCONT.
+/// The environment variable of `rocemu run --stacks`: the process that a program on a virtual clock
+/// notifies of its crash before it dies. The program sends SIGURG with the number of the crashed
+/// thread, and the process answers with SIGCONT.
 inline constexpr char kStacksVariable[] = "ROCEMU_STACKS";
-/// The variable of `rocemu run --keep-on-failure`: the directory for the recordings, or links to
-/// the recordings, of runs inside this one, such as those of tests that have separate NICs.
+/// The environment variable of `rocemu run --keep-on-failure`: the directory for the recordings of
+/// runs inside this one, or for links to these recordings. Tests with separate NICs, for example,
+/// are such runs.
 inline constexpr char kKeepVariable[] = "ROCEMU_KEEP";
 inline constexpr char kBaseInRuntimeDir[] = "rocemu";  // below $XDG_RUNTIME_DIR
 inline constexpr char kBaseInTmp[] = "/tmp/rocemu-";   // followed by the uid
@@ -41,8 +43,8 @@ inline constexpr char kSharedMemoryDir[] = "/dev/shm";
 inline constexpr char kBaseInSharedMemory[] = "/dev/shm/rocemu-";  // followed by the uid
 inline constexpr char kSharedName[] = "shared";                    // below BASE
 inline constexpr char kDeviceDir[] = "dev/infiniband";             // below DIR
-/// The file with the profile's name, in the sysfs directory of a device whose profile is not
-/// `generic`.
+/// The file that contains the profile's name, in the sysfs directory of a device whose profile is
+/// not `generic`.
 inline constexpr char kProfileFile[] = "rocemu_profile";
 inline constexpr char kDevicePrefix[] = "uverbs";    // followed by the device's number
 inline constexpr char kCmDevice[] = "rdma_cm";       // in kDeviceDir
@@ -53,12 +55,13 @@ inline constexpr char kTurnsSocket[] = "turns";      // below DIR
 inline constexpr char kSysfsSocket[] = "sysfs";      // below DIR
 inline constexpr char kPluginLink[] = "plugins";     // below DIR
 
-/// The PCI domain of rocemu's functions, which no machine has: firmware numbers domains from 0, and
-/// VMD's begin at 0x10000.
+/// The PCI domain of the emulated PCI functions. No machine has this domain: firmware numbers
+/// domains from 0, and those of Intel VMD begin at 0x10000.
 inline constexpr char kPciDomain[] = "ace0";
 
-/// The name of the daemon's end of each event socket (completion channels and async event files) in
-/// the abstract namespace; its inode follows. A client recognizes its own end by it.
+/// The prefix of the names, in the abstract namespace, of the daemon's ends of event sockets
+/// (completion channels and async event files). The number of the socket's inode follows. A client
+/// recognizes an event socket by the name of the peer.
 inline constexpr char kEventSocketPrefix[] = "rocemu/events/";
 
 /// The device numbers that fstat() on uverbsN must report: a character device of the kernel's

@@ -1,8 +1,8 @@
-// The directory DIR, into which the programs and the NIC of a run with --sanitize write what they
-// find:
+// The directory DIR, into which the programs and the NIC of a run with --sanitize write their
+// findings. It contains:
 //
 //   DIR/rules         the rules that are checked, one on each line
-//   DIR/trap          the rule that stops its thread with SIGTRAP; missing if no rule does
+//   DIR/trap          the rule whose violation stops the thread with SIGTRAP; missing if none does
 //   DIR/suppressions  the suppressions of --sanitize-suppressions; missing if there are none
 //   DIR/report        the file that the reports are written to at the end; missing if there is none
 //   DIR/log           JSON lines, each of which is appended by one write(2):
@@ -32,9 +32,10 @@ inline constexpr char kSanitizerReport[] = "report";
 inline constexpr char kSanitizerLog[] = "log";
 inline constexpr char kSanitizerCounts[] = "counts.";
 inline constexpr char kSanitizerWait[] = "wait.";
-/// The maximum number of reports of a process that differ by rule or place. Further ones are lost.
+/// The maximum number of a process's reports that differ in their rule or their places. Further
+/// reports are lost.
 inline constexpr size_t kMaxSanitizerReports = 4096;
-/// The maximum number of waits of a process at one time that are reported unless they end.
+/// The maximum number of DIR/wait files of a process at one time. Further waits are not reported.
 inline constexpr size_t kMaxSanitizerWaits = 4096;
 
 }  // namespace rocemu::abi

@@ -1,6 +1,6 @@
-// The opcodes of work requests and completions, and a row for each that can be posted: the QPs that
-// may post it, its contents, the opcode of its completion. The provider refuses to post others, and
-// the engine refuses to execute them.
+// The opcodes of work requests and completions, and a row for each opcode that can be posted: the
+// types of QP that may post it, its contents, and the opcode of its completion. The provider
+// refuses to post any other opcode, and the engine refuses to execute it.
 #pragma once
 
 #include <array>
@@ -12,7 +12,8 @@
 
 namespace rocemu::abi {
 
-/// ibv_wr_opcode, IBV_WR_... NEWER: opcodes that headers of rdma-core 36 to 44 lack.
+/// The values of ibv_wr_opcode (IBV_WR_...). NEWER has the opcodes that the headers of rdma-core 36
+/// to 44 lack.
 #define ROCEMU_WR_OPCODES_AND(V, NEWER)          \
   V(kRdmaWrite, RDMA_WRITE, 0)                   \
   V(kRdmaWriteWithImm, RDMA_WRITE_WITH_IMM, 1)   \
@@ -31,7 +32,7 @@ namespace rocemu::abi {
 #define ROCEMU_WR_OPCODES(V) ROCEMU_WR_OPCODES_AND(V, V)
 ROCEMU_NAMED_ENUM(WrOpcode, ROCEMU_WR_OPCODES);
 
-/// ibv_wc_opcode, IBV_WC_...
+/// The values of ibv_wc_opcode (IBV_WC_...). NEWER has the opcodes that some headers lack.
 #define ROCEMU_WC_OPCODES_AND(V, NEWER) \
   V(kSend, SEND, 0)                     \
   V(kRdmaWrite, RDMA_WRITE, 1)          \
@@ -66,8 +67,8 @@ struct SendOpcode {
   bool is_local = false;       // concerns only this side: there is no packet
   bool is_dataless = false;    // transfers no data, so that a gather list has no meaning
   bool may_be_inline = false;  // "IBV_SEND_INLINE: Valid only for Send and RDMA Write"
-  bool has_immediate = false;  // SendWqe::imm_data is immediate data ...
-  bool has_key = false;        // ... or a key to invalidate
+  bool has_immediate = false;  // SendWqe::imm_data is immediate data
+  bool has_key = false;        // SendWqe::imm_data is a key to invalidate
   bool is_rdma = false;        // names memory of the peer, in ibv_send_wr::wr.rdma
   bool is_atomic = false;      // names memory of the peer and operands, in ibv_send_wr::wr.atomic
   bool needs_builder = false;  // ibv_send_wr has no field for its contents: ibv_wr_post(3) only
@@ -79,10 +80,10 @@ inline constexpr Posters kConnectedQp{.rc = true, .xrc_send = true, .uc = true};
 inline constexpr Posters kReliableQp{.rc = true, .xrc_send = true};
 inline constexpr Posters kRcQp{.rc = true};
 
-/// The table of ibv_post_send(3). It differs from the page for opcodes that do not exist on the
-/// wire (IBTA vol 1, table "OpCode field", and annex A19), such as SEND with invalidate over UC,
-/// and for opcodes that this device does not support, such as TSO. ATOMIC WRITE and FLUSH, which
-/// the page lacks, are for RC.
+/// The table of ibv_post_send(3), with three differences. It omits opcodes that do not exist on the
+/// wire (IBTA vol 1, table "OpCode field", and annex A19), such as SEND with invalidate over UC. It
+/// omits opcodes that this device does not support, such as TSO. It adds ATOMIC WRITE and FLUSH for
+/// RC, which are not on the page.
 // clang-format off
 inline constexpr SendOpcode kSendOpcodes[] = {
     {.opcode = WrOpcode::kSend, .completion = WcOpcode::kSend, .posters = kAnyQp,
@@ -121,7 +122,8 @@ inline constexpr auto kByOpcode = [] {
 }();
 }  // namespace send_opcode_rows
 
-/// Returns nullptr for an opcode that cannot be posted; `opcode` can be any number.
+/// Returns the row of the opcode, or nullptr if the opcode cannot be posted; `opcode` can be any
+/// number.
 constexpr const SendOpcode* find_send_opcode(WrOpcode opcode) {
   const auto number = static_cast<size_t>(opcode);
   constexpr auto& kByOpcode = send_opcode_rows::kByOpcode;
@@ -135,7 +137,7 @@ constexpr uint64_t send_capabilities() {
   return capabilities;
 }
 
-/// Returns the opcodes whose rows match, as bits.
+/// Returns the opcodes whose rows match the predicate, as bits.
 template <class Predicate>
 constexpr uint32_t opcodes_where(Predicate predicate) {
   uint32_t opcodes = 0;

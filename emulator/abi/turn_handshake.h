@@ -1,7 +1,7 @@
-// These functions pass a turn from the daemon to a thread and back (turn_table.h). During this,
-// they are the only accesses of both sides to ThreadSlot::state and ThreadSlot::turn, in an order
-// that loses no turn. All accesses are sequentially consistent. The functions are templates so that
-// tests/schedule/turn_handshake_test.cc can run both sides through every interleaving.
+// These functions pass a turn from the daemon to a thread and back (turn_table.h). No other code of
+// either side accesses ThreadSlot::state and ThreadSlot::turn in the meantime, and the order of the
+// accesses loses no turn. All accesses are sequentially consistent. The functions are templates so
+// that tests/schedule/turn_handshake_test.cc can run both sides through every interleaving.
 #pragma once
 
 #include <cstdint>
@@ -40,19 +40,20 @@ inline void clear_slot(ThreadSlot& slot) {
 
 // ---- The thread's side ------------------------------------------------------------------------
 
-/// Returns the turn, or requests the first one.
+/// Gives the thread's turn back to the daemon, or requests the thread's first turn.
 template <class Slot>
 void release_turn(Slot& slot) {
-  // The state is stored first: when the turn is returned, the daemon decides by the state what the
-  // thread does.
+  // The state is stored first: when the daemon sees that the turn was given back, it decides by the
+  // state what to do with the thread.
   slot.state.store(ThreadSlot::kWaits);
-  // This is an exchange, not a store: a thread without a turn (it has just started, or lost its
-  // turn while it waited in the kernel) may have been given one since the previous line.
+  // This is an exchange, not a store: a thread without a turn (a thread that has just started, or
+  // that lost its turn while it waited in the kernel) may have been given one since the previous
+  // line.
   uint32_t taken = ThreadSlot::kTaken;
   slot.turn.compare_exchange_strong(taken, ThreadSlot::kNone);
 }
 
-/// Returns whether the daemon had given a turn, which the thread then has.
+/// Returns whether the daemon had given the thread a turn. If so, the thread has it now.
 template <class Slot>
 bool take_turn(Slot& slot) {
   uint32_t given = ThreadSlot::kGiven;
@@ -61,8 +62,8 @@ bool take_turn(Slot& slot) {
   return true;
 }
 
-/// Ends the thread, with its turn if it has one. The thread must not access the slot any more: the
-/// daemon frees it, and another thread may have it at once.
+/// Ends the thread, and its turn if it has one. The thread must not access the slot any more: the
+/// daemon frees the slot, and another thread may get it at once.
 template <class Slot>
 void end_turns(Slot& slot) {
   slot.state.store(ThreadSlot::kGone);
@@ -77,15 +78,15 @@ void give_turn(Slot& slot) {
   slot.turn.store(ThreadSlot::kGiven);
 }
 
-/// Returns whether the thread has returned its turn, or has ended.
+/// Returns whether the thread has given its turn back, or has ended.
 template <class Slot>
 bool is_turn_back(const Slot& slot) {
   return slot.turn.load() == ThreadSlot::kNone || slot.state.load() == ThreadSlot::kGone;
 }
 
 /// Takes the turn away from a thread that waits in the kernel. A thread that a debugger stopped
-/// before it noticed its turn keeps it; otherwise it would lose every turn and never run. Returns
-/// false if the thread has returned the turn in the meantime.
+/// before it noticed its turn keeps the turn; otherwise it would lose every turn and never run.
+/// Returns false if the thread has given the turn back in the meantime.
 template <class Slot>
 bool revoke_turn(Slot& slot) {
   uint32_t has = ThreadSlot::kTaken;

@@ -1,8 +1,10 @@
+// The commands and events of librdmacm on an rdma_cm event channel.
+//
 // Events are messages on the channel itself, one EventResponse each, and the program's kGetEvent is
 // a recv(). So the channel is readable exactly while there is an event. When the program has read a
 // connect request, the shim notifies the daemon, which then makes room in the listener's backlog.
-// The shim does this with a kGetEvent that contains a RequestRead and that has no descriptors and
-// no reply. If a rule makes rdma_get_cm_event() fail for an event, an event of type kGetEventFailed
+// For this, the shim sends a kGetEvent that contains a RequestRead and has neither descriptors nor
+// a reply. If a rule makes rdma_get_cm_event() fail for an event, an event of type kGetEventFailed
 // arrives before that event.
 #pragma once
 
@@ -16,9 +18,9 @@ namespace rocemu::abi::ucma {
 inline constexpr uint32_t kMagic = 0x616d6375;  // "ucma" in memory on a little-endian machine
 inline constexpr uint32_t kVersion = 3;
 
-/// The kernel's numbers and names. kGetEvent carries a RequestRead to the daemon; the value of
-/// kSetOption follows its struct; kOpenChannel does not exist in the kernel: it is the shim's first
-/// command, which asks whether a rule makes open() fail.
+/// The commands, with the kernel's numbers and names. kGetEvent carries a RequestRead to the
+/// daemon. The value of kSetOption follows its struct. kOpenChannel does not exist in the kernel:
+/// it is the shim's first command, which asks whether a rule makes open() fail.
 #define ROCEMU_CM_COMMANDS(V)                  \
   V(kCreateId, create_id, 0)                   \
   V(kDestroyId, destroy_id, 1)                 \
@@ -51,9 +53,9 @@ inline constexpr uint32_t kKernelCommands = 25;
 inline constexpr uint32_t kCommands = 26;
 static_assert(std::size(kCommandNames) == kCommands);
 
-/// The longest command: an option's value, or a ResolveAddr.
+/// The size, in bytes, of the longest command, which contains an option's value or a ResolveAddr.
 inline constexpr size_t kMaxCommand = 1024;
-/// The longest response.
+/// The size, in bytes, of the longest response.
 inline constexpr size_t kMaxResponse = 336;
 
 struct CommandHeader {
@@ -75,9 +77,9 @@ static_assert(sizeof(ReplyHeader) == 16);
 
 enum class PortSpace : uint16_t { kIpoib = 0x0002, kTcp = 0x0106, kUdp = 0x0111, kIb = 0x013f };
 
-/// rdma_cm_event_type, RDMA_CM_EVENT_... kGetEventFailed does not exist in the kernel, and programs
-/// do not see it: it makes kGetEvent fail with the errno in `status` instead of returning the event
-/// after it.
+/// The values of rdma_cm_event_type (RDMA_CM_EVENT_...). kGetEventFailed does not exist in the
+/// kernel, and programs do not see it: it makes kGetEvent fail with the errno in `status` instead
+/// of returning the event after it.
 #define ROCEMU_CM_EVENT_TYPES(V)              \
   V(kAddrResolved, ADDR_RESOLVED, 0)          \
   V(kAddrError, ADDR_ERROR, 1)                \
@@ -102,7 +104,7 @@ enum class PortSpace : uint16_t { kIpoib = 0x0002, kTcp = 0x0106, kUdp = 0x0111,
   V(kGetEventFailed, GET_EVENT_FAILED, 0xffffffff)
 ROCEMU_NAMED_ENUM(EventType, ROCEMU_CM_EVENT_TYPES);
 
-/// sockaddr_in, sockaddr_in6 or sockaddr_ib, unchanged from the program.
+/// A sockaddr_in, sockaddr_in6 or sockaddr_ib, unchanged from the program.
 struct SockaddrIn6 {
   uint8_t bytes[28];
 };
@@ -130,8 +132,8 @@ struct DestroyId {  // also kLeaveMcast
 };
 static_assert(sizeof(DestroyId) == 16);
 
-/// For kDestroyId, kLeaveMcast and kMigrateId: the number of events that the program has read or
-/// will read.
+/// The response to kDestroyId, kLeaveMcast and kMigrateId: the number of events that the program
+/// has read or will read.
 struct EventsReported {
   uint32_t events_reported;
 };
@@ -428,11 +430,12 @@ struct EventResponse {
   Ece ece;
 };
 static_assert(sizeof(EventResponse) == 336 && sizeof(EventResponse::Param) == sizeof(UdParam));
-/// Programs that were built before `reserved` existed have space for no more than this.
+/// The size of the response for programs that were built before `reserved` existed; they have no
+/// more space.
 inline constexpr size_t kMinEventResponse = offsetof(EventResponse, reserved);
 static_assert(kMinEventResponse == 324);
 
-/// A service that a subnet manager knows, by its number or name
+/// A query for a service that a subnet manager knows, by its number or its name
 struct ResolveIbService {
   uint32_t id;
   uint32_t reserved;
@@ -443,7 +446,8 @@ struct ResolveIbService {
 };
 static_assert(sizeof(ResolveIbService) == 88);
 
-/// The program itself, or librdmacm in a separate thread, adds an event to the id's channel.
+/// The request with which the program, or librdmacm in a separate thread, adds an event to the id's
+/// channel.
 struct WriteCmEvent {
   uint32_t id;
   uint32_t reserved;

@@ -1,4 +1,4 @@
-// Fills the fields of a completion that the man page leaves undefined with a pattern, so that a
+// Fills fields of a completion with a pattern if the man page leaves them undefined, so that a
 // program that uses them fails. `rocemu run --sanitize` does this in the program, and
 // `--adversarial=undefined` in the NIC.
 #pragma once
@@ -11,8 +11,8 @@
 
 namespace rocemu::abi {
 
-/// ibv_poll_cq(3): "If the completion status is other than IBV_WC_SUCCESS, only the following
-/// attributes are valid: wr_id, status, qp_num, and vendor_err."
+/// Fills the fields of a failed completion. ibv_poll_cq(3): "If the completion status is other than
+/// IBV_WC_SUCCESS, only the following attributes are valid: wr_id, status, qp_num, and vendor_err."
 inline void spoil_undefined_fields(Cqe& cqe) {
   constexpr uint32_t kPattern = 0x5a5a5a5a;
   if (cqe.status == static_cast<uint32_t>(WcStatus::kSuccess)) return;
@@ -21,11 +21,11 @@ inline void spoil_undefined_fields(Cqe& cqe) {
   cqe.sl = cqe.dlid_path_bits = kPattern & 0xff;
 }
 
-/// The same for a successful completion, and the fields that do not apply to it. ibv_poll_cq(3):
-/// imm_data is valid with IBV_WC_WITH_IMM and IBV_WC_WITH_INV, pkey_index for GSI QPs, src_qp for
-/// receives of UD QPs, and so are the fields of the path, since other QPs know their path. byte_len
-/// is the number of bytes received; NICs such as ConnectX set it for READs and atomics, but not for
-/// SENDs and WRITEs.
+/// Fills the fields that do not apply to a successful completion. ibv_poll_cq(3): imm_data is valid
+/// with IBV_WC_WITH_IMM and IBV_WC_WITH_INV, pkey_index for GSI QPs, and src_qp for receives of UD
+/// QPs. The fields of the path (slid, sl, dlid_path_bits) are also valid for receives of UD QPs
+/// only, since other QPs know their path. byte_len is the number of bytes received; NICs such as
+/// ConnectX set it for READs and atomics, but not for SENDs and WRITEs.
 inline void spoil_inapplicable_fields(Cqe& cqe, bool is_datagram) {
   constexpr uint32_t kPattern = 0x5a5a5a5a;
   if (cqe.status != static_cast<uint32_t>(WcStatus::kSuccess)) return;

@@ -110,7 +110,7 @@ ROCEMU_NAMED_ENUM(WcStatus, ROCEMU_WC_STATUSES);
 /// Bits of ibv_wc_flags.
 enum WcFlags : uint32_t { kWcGrh = 1u << 0, kWcWithImm = 1u << 1, kWcWithInv = 1u << 3 };
 
-/// ibv_event_type, IBV_EVENT_... Older: in the headers of every rdma-core since 36.
+/// The values of ibv_event_type (IBV_EVENT_...) that the headers of every rdma-core since 36 have.
 #define ROCEMU_OLDER_EVENT_TYPES(V)             \
   V(kCqErr, CQ_ERR, 0)                          \
   V(kQpFatal, QP_FATAL, 1)                      \
@@ -137,7 +137,8 @@ enum WcFlags : uint32_t { kWcGrh = 1u << 0, kWcWithImm = 1u << 1, kWcWithInv = 1
   V(kDeviceSpeedChange, DEVICE_SPEED_CHANGE, 20)
 ROCEMU_NAMED_ENUM(EventType, ROCEMU_EVENT_TYPES);
 
-/// ibv_mtu: code 1 is 256 bytes, each further code doubles, 5 is 4096.
+/// The values of ibv_mtu. Code 1 is 256 bytes, each further code doubles the size, and code 5 is
+/// 4096 bytes.
 enum class Mtu : uint32_t { k256 = 1, k512, k1024, k2048, k4096 };
 
 constexpr uint32_t mtu_bytes(Mtu mtu) {

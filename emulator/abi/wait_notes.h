@@ -1,5 +1,6 @@
 // Notes of a program about what its threads wait for, if the system call alone does not show it.
-// They are in a memory file that the program maps, and whose name identifies it in /proc/PID/maps.
+// The notes are in a memory file that the program maps. The file is identified by its name in
+// /proc/PID/maps.
 #pragma once
 
 #include <atomic>

@@ -15,13 +15,13 @@
 namespace rocemu::engine {
 namespace {
 
-/// IBTA vol 1, 10.5.1: packets to a multicast group have this destination.
+/// IBTA vol 1, 10.5.1: packets to a multicast group have this destination QPN.
 constexpr uint32_t kMulticastQpn = 0xffffff;
 
 }  // namespace
 
-/// If a rule acts for the last time within a burst, the rest of the burst still passes through the
-/// rules, so that frames keep their order.
+/// Receives all frames of a burst. If a rule acts for the last time within the burst, the rest of
+/// the burst still passes through the rules, so that frames keep their order.
 void Admission::receive(const ReceivedFrames& input) {
   const bool disturbed = context_.faults().watches_frames();
   for (const ReceivedFrame& received : input.frames) receive(received, disturbed);
@@ -30,7 +30,7 @@ void Admission::receive(const ReceivedFrames& input) {
 void Admission::receive(const ReceivedFrame& input, bool disturbed) {
   std::span<const uint8_t> bytes = input.bytes;
   const uint16_t given = wire::identification_of(bytes);
-  // Annex A17.3.3: the ICRC covers the identification as well.
+  // Annex A17.3.3: the ICRC covers the identification field of the IPv4 header as well.
   const std::optional<uint16_t> right = wire::find_identification(bytes);
   const bool intact = right && (*right == given || !input.identification_known);
   const bool guessed_wrong = intact && *right != given;
@@ -45,7 +45,8 @@ void Admission::receive(const ReceivedFrame& input, bool disturbed) {
   }
   const FrameMarks marks{.number = context_.faults().frames.next_number()};
   const bool goes_by_rules = disturbed && intact && copy;
-  // Rules add their marks before the frame is traced.
+  // Rules add their marks before the frame is traced, so a frame that goes through the rules is
+  // traced later.
   if (context_.config().trace_frames && copy && !goes_by_rules) {
     step_.emit(FrameTrace{step_.now(), copy, marks});
   }
@@ -76,7 +77,7 @@ void Admission::arrive(const InFlight& in_flight) {
 }
 
 void Admission::drop_damaged(DeviceIndex index, std::span<const uint8_t> bytes) {
-  // A frame that is too short to have an ICRC is malformed rather than corrupt.
+  // A frame that is too short to have an ICRC counts as malformed, not as corrupt.
   const bool parses = static_cast<bool>(wire::parse_frame(bytes));
   counters_of(index).add(parses ? Counter::kDroppedBadIcrc : Counter::kDroppedMalformed);
 }
@@ -87,8 +88,8 @@ void Admission::arrive(DeviceIndex index, std::span<const uint8_t> bytes,
   Counters& counters = counters_of(index);
   if (!packet) return counters.add(Counter::kDroppedMalformed);
   // Frames between devices of one fabric never leave it, except multicast frames, of which the
-  // receivers here already have a copy. Such a frame from outside is therefore an echo or a
-  // forgery.
+  // receivers in the fabric already have a copy. A frame from outside whose source is a device of
+  // the fabric is therefore an echo or a forgery.
   if (from_outside && context_.objects().devices[index].config.outside &&
       context_.objects().devices.with_address(packet->src_ip)) {
     return counters.add(Counter::kDroppedWrongSource);
@@ -99,7 +100,8 @@ void Admission::arrive(DeviceIndex index, std::span<const uint8_t> bytes,
 void Admission::arrive_parsed(DeviceIndex index, const Frame& frame) {
   if (!count_arrival(index, frame.size())) return;
   const wire::Packet& packet = *frame.packet();
-  // A datagram arrives with its route header; the bytes of other frames are not needed.
+  // The program gets a datagram's route header (GRH or IPv4), so the whole frame is passed on. The
+  // bytes of other frames are not needed.
   const bool is_datagram = wire::find_opcode(packet.bth.opcode)->transport == wire::Transport::kUd;
   dispatch(index, packet, is_datagram ? frame.bytes() : std::span<const uint8_t>());
 }
@@ -137,7 +139,7 @@ void Admission::dispatch(DeviceIndex index, const wire::Packet& packet,
 void Admission::admit(QueuePair& qp, DeviceIndex index, const wire::Packet& packet,
                       const wire::OpcodeInfo& info, std::span<const uint8_t> frame) {
   Counters& counters = counters_of(index);
-  // 9.6.1.1: a QP in RESET, INIT or ERR does not receive.
+  // IBTA vol 1, 9.6.1.1: a QP in RESET, INIT or ERR does not receive.
   if (qp.device != index || !qp.can_receive()) return counters.add(Counter::kDroppedUnknownQp);
   const bool is_cnp = packet.bth.opcode == wire::Opcode::kCnp;
   const bool fits = is_cnp ? qp.type != abi::QpType::kUd : info.transport == transport_of(qp.type);
@@ -158,13 +160,13 @@ void Admission::process(QueuePair& qp, const wire::Packet& packet, const wire::O
                         std::span<const uint8_t> frame) {
   Counters& counters = context_.counters_of(qp);
   if (qp.type == abi::QpType::kUd) return ud::on_packet(context_, qp, packet, info, frame);
-  // 9.6.1.5.1: a connected QP takes packets from its peer's address only.
+  // IBTA vol 1, 9.6.1.5.1: a connected QP takes packets from its peer's address only.
   if (packet.src_ip != qp.path.dst_ip || packet.dst_ip != qp.path.src_ip) {
     return counters.add(Counter::kDroppedWrongSource);
   }
   if (packet.bth.opcode == wire::Opcode::kCnp) return congestion::on_notification(context_, qp);
   congestion::on_packet(context_, qp, packet);
-  // Annex A14: an XRC QP either sends or receives.
+  // Annex A14: an XRC QP has only one half; it either sends or receives.
   const bool has_half =
       qp.type != (info.is_response ? abi::QpType::kXrcRecv : abi::QpType::kXrcSend);
   if (!has_half) return counters.add(Counter::kDroppedWrongTransport);

@@ -1,6 +1,6 @@
-// The path of a frame from its arrival at a device to the sending or receiving half of its QP: the
-// checks before any protocol state is used (IBTA vol 1, 9.6 "packet transport header validation").
-// Frames that fail them are counted by reason and dropped without an answer.
+// The path of a frame from its arrival at a device to the sending or receiving half of its QP. The
+// frame is checked before any protocol state is used (IBTA vol 1, 9.6 "packet transport header
+// validation"). Frames that fail a check are counted by reason and dropped without an answer.
 #pragma once
 
 #include <cstdint>
@@ -25,19 +25,19 @@ class Admission {
         frames_(frames),
         step_(step) {}
 
-  /// Takes frames from outside the fabric. The intact ones arrive, or go to the rules for frames if
-  /// there are any.
+  /// Takes frames from outside the fabric. Intact frames arrive, or are passed to the rules for
+  /// frames if there are any.
   void receive(const ReceivedFrames& input);
-  /// Takes an arriving frame.
+  /// Handles a frame that arrives from outside the fabric.
   void arrive(const Arrival& arrival);
-  /// Takes a frame from the link.
+  /// Handles a frame that arrives over the link between the fabric's devices.
   void arrive(const InFlight& in_flight);
 
  private:
   void receive(const ReceivedFrame& received, bool disturbed);
   void arrive(DeviceIndex device, std::span<const uint8_t> bytes,
               const wire::Result<wire::Packet>& packet, bool from_outside);
-  /// Takes a frame of this fabric that carries its parsed packet.
+  /// Handles a frame of this fabric that carries its parsed packet.
   void arrive_parsed(DeviceIndex device, const Frame& frame);
   void drop_damaged(DeviceIndex device, std::span<const uint8_t> bytes);
   /// Counts a frame that arrives. Returns false if the port is down, so that the frame is lost.

@@ -6,7 +6,7 @@
 namespace rocemu::engine {
 namespace {
 
-// Returns the modified EUI-64 (RFC 4291, appendix A).
+// Returns the modified EUI-64 of the MAC address (RFC 4291, appendix A).
 std::array<uint8_t, 8> eui_64(const wire::MacAddress& mac) {
   const auto& b = mac.bytes;
   return {static_cast<uint8_t>(b[0] ^ 2), b[1], b[2], 0xff, 0xfe, b[3], b[4], b[5]};

@@ -14,7 +14,8 @@ abi::DeviceAttr generic_attributes() {
   attr.page_size_cap = 0xfffff000;
   attr.vendor_id = 0xffffff;  // "no IEEE OUI", as other software devices
   attr.vendor_part_id = 0;
-  // ibv_device_cap_flags; the flags that exist only in device_cap_flags_ex concern opcodes.
+  // The flags of ibv_device_cap_flags; the flags that exist only in device_cap_flags_ex concern
+  // opcodes.
   constexpr uint32_t kBadPkeyCounter = 1u << 1, kBadQkeyCounter = 1u << 2,
                      kPortActiveEvent = 1u << 10, kSysImageGuid = 1u << 11, kRcRnrNakGen = 1u << 12,
                      kMemWindow = 1u << 17, kXrc = 1u << 20, kMemMgtExtensions = 1u << 21,
@@ -48,11 +49,11 @@ abi::DeviceAttr generic_attributes() {
   attr.phys_port_cnt = 1;
   attr.num_comp_vectors = kCompVectors;
   attr.max_dm_size = kMaxDeviceMemory;
-  // A completion's timestamp counts nanoseconds, in all of its bits.
+  // A completion's timestamp counts nanoseconds, and all of its bits are valid.
   attr.timestamp_mask = ~uint64_t{0};
   attr.hca_core_clock = 1'000'000;
-  // ibv_odp_general_caps and ibv_odp_transport_cap_bits: nothing is ever pinned, so every operation
-  // of a transport works on demand.
+  // The values of ibv_odp_general_caps and ibv_odp_transport_cap_bits. Nothing is ever pinned, so
+  // every operation of a transport works with on-demand paging.
   constexpr uint64_t kOdp = 1, kOdpImplicit = 2;
   constexpr uint32_t kSend = 1, kRecv = 2, kWrite = 4, kRead = 8, kAtomic = 16, kSrqRecv = 32;
   constexpr uint32_t kFlush = 64, kAtomicWrite = 128;  // in ib_user_verbs.h, not in verbs.h

@@ -1,6 +1,7 @@
 // The properties of a device: its identity, the attributes and limits that queries return, and the
-// requests that its driver accepts, which can differ from these. A profile describes a NIC that
-// programs know; `generic` is rocemu's own, and all others are files (docs/profiles.md).
+// requests that its driver accepts, which can differ from these limits. A profile describes a NIC
+// that programs know. The profile `generic` is rocemu's own; all other profiles are files
+// (docs/profiles.md).
 #pragma once
 
 #include <cerrno>
@@ -15,18 +16,18 @@
 
 namespace rocemu::engine {
 
-/// ib_device::node_type of Linux.
+/// The values of ib_device::node_type in Linux.
 enum class NodeType : uint8_t { kCa = 1, kRnic = 4, kUsnic = 5, kUsnicUdp = 6, kUnspecified = 7 };
 
 enum class GidType : uint8_t { kRoceV1, kRoceV2 };
 
-/// The result for a QP that requests more inline data than the device has.
+/// The reaction to a QP that requests more inline data than the device has.
 enum class InlineAbove : uint8_t {
   kRefuse,  // EINVAL
   kCap,     // the maximum, without an error
 };
 
-/// The device in sysfs and netlink
+/// The device's identity in sysfs and netlink
 struct DeviceIdentity {
   std::string name = "rocemu%d";    // %d: its number
   std::string node_desc;            // empty: the device's name
@@ -38,24 +39,24 @@ struct DeviceIdentity {
   NodeType node_type = NodeType::kCa;
 };
 
-/// The PCI function.
+/// The identity of the device's PCI function.
 struct PciIdentity {
-  // The vendor of QEMU's devices, with an ID that no device of that vendor has.
+  // The vendor of QEMU's devices, and an ID that no device of that vendor has.
   uint16_t vendor = 0x1b36, device = 0xace0;
   uint16_t subsystem_vendor = 0x1b36, subsystem_device = 0xace0;
   uint32_t class_code = 0x020000;  // Ethernet controller
   uint8_t revision = 0;
 };
 
-/// The limits that ibv_create_qp() applies, and the errors it fails with
+/// The limits that ibv_create_qp() applies, and the errors with which it fails
 struct QpRules {
   uint32_t types = ~0u;  // bits of abi::QpType
-  /// The error for a QP type that the device lacks. In this and the next member, 0 means that the
-  /// verb returns NULL without a change of errno.
+  /// The error for a QP type that the device lacks. If this error or limit_error is 0, the verb
+  /// returns NULL without changing errno.
   int32_t type_error = EOPNOTSUPP;
   /// The error for a capacity above the limit.
   int32_t limit_error = EINVAL;
-  /// The error if the device has no QP left.
+  /// The error if the device already has its maximum number of QPs.
   int32_t exhausted_error = ENOMEM;
   uint32_t max_send_wr = 0;  // in these four 0 means the value of the attributes
   uint32_t max_recv_wr = 0;
@@ -67,7 +68,7 @@ struct QpRules {
   uint32_t least_inline = 0;  // granted even if less was requested
 };
 
-/// The rules for work requests
+/// The rules for the opcodes of work requests
 struct SendRules {
   uint32_t opcodes = ~0u;      // bits of abi::WrOpcode that can be posted
   uint32_t late_failures = 0;  // can be posted, and then complete with LOC_QP_OP_ERR
@@ -79,9 +80,10 @@ struct DeviceProfile {
   std::string summary;
   DeviceIdentity identity;
   PciIdentity pci;
-  /// The result of ibv_query_device_ex(); the GUIDs are the device's own.
+  /// The result of ibv_query_device_ex(), except that each device has its own GUIDs.
   abi::DeviceAttr attr{};
-  /// The result of ibv_query_port(); state, active MTU and counters are the port's own.
+  /// The result of ibv_query_port(), except that each port has its own state, active MTU and
+  /// counters.
   abi::PortAttr port{};
   abi::Mtu active_mtu = abi::Mtu::k4096;
   std::vector<GidType> gid_types{GidType::kRoceV2};  // entries of each address, in this order
@@ -94,11 +96,11 @@ struct DeviceProfile {
   bool equal_keys = false;             // of a region: its R_Key is its L_Key
   std::map<abi::Op, int32_t> refused;  // verbs that the driver lacks, with their error
 
-  /// Returns whether the profile is rocemu's own; a file can have the same name.
+  /// Returns whether this is rocemu's own profile; a profile from a file can have the same name.
   bool is_generic() const;
 };
 
-/// Returns the profile of rocemu's own device, whose limits are all the engine's.
+/// Returns the profile of rocemu's own device, whose limits are those of the engine.
 const std::shared_ptr<const DeviceProfile>& generic_profile();
 
 }  // namespace rocemu::engine

@@ -1,5 +1,5 @@
-// The NIC as a pure function: step() turns an event into actions. It reads no clock, calls no
-// operating system, and gives the same outputs for the same inputs.
+// The NIC as a pure function: step() turns an event into actions. The engine reads no clock, calls
+// no operating system, and gives the same outputs for the same inputs.
 #pragma once
 
 #include <memory>
@@ -21,31 +21,33 @@ class RdmaCm;
 
 class Engine {
  public:
-  /// `memory` must outlive the engine. Outputs (they hold frames) must not outlive it.
+  /// `memory` must outlive the engine. Outputs contain frames, and must not outlive the engine.
   Engine(FabricConfig config, HostMemory& memory);
   ~Engine();
 
-  /// `outer_now` never runs backwards. Outputs are appended; the caller clears them. One step moves
-  /// a bounded number of frames; if work remains, next_deadline() is not after `now`.
+  /// Handles an input, and appends to `outputs`, which the caller clears. `outer_now` never
+  /// decreases. One step moves a bounded number of frames; if work remains, next_deadline() is not
+  /// after `outer_now`.
   void step(Instant outer_now, const Input& input, Outputs& outputs);
 
-  /// Returns the latest time at which step() must be called with a Tick; nothing if only an input
-  /// can cause work.
+  /// Returns the latest time at which step() must be called with a Tick, or nothing if only an
+  /// input can cause work.
   std::optional<Instant> next_deadline();
 
-  /// Returns whether next_deadline() is that of a rule for the network, and nothing else is due:
-  /// no program waits for that.
+  /// Returns whether the next deadline is that of a rule for the network and nothing else is due.
+  /// No program waits for such a deadline.
   bool awaits_only_rules();
 
-  /// Returns whether nothing is in flight and no request waits for an answer: only an input can
-  /// cause something that programs see. Changes nothing.
+  /// Returns whether nothing is in flight and no request waits for an answer, so that only an input
+  /// can cause something that programs see. Changes nothing.
   bool is_idle() const;
-  /// Returns whether a frame is in flight inside the fabric. Frames that left to a network are not
-  /// known.
+  /// Returns whether a frame is in flight inside the fabric. Frames that left the fabric are not
+  /// counted.
   bool has_frames_under_way() const;
-  /// The same for frames in a simulated network only.
+  /// Returns whether a frame is in flight in a simulated network.
   bool has_frames_in_network() const;
-  /// Returns null without FabricConfig::network. Observers can use it: it changes only in step().
+  /// Returns the simulated network, or null without FabricConfig::network. Observers can use it,
+  /// because it changes only in step().
   SimulatedNetwork* simulated_network();
   const SimulatedNetwork* simulated_network() const;
 
@@ -63,24 +65,24 @@ class Engine {
   /// Returns the operations for which clients must ask the daemon (abi::DoorbellRing::asked_for).
   uint32_t asked_for() const;
 
-  /// Returns the next frame to arrive, if one is in flight; while paused only if no timer is due
-  /// before it. Valid until the next step.
+  /// Returns the next frame to arrive, if one is in flight. While the clock is paused, returns it
+  /// only if no timer is due before it arrives. The result is valid until the next step.
   std::span<const uint8_t> next_frame();
-  /// While paused: returns whether anything is due now or later.
+  /// Returns whether anything is due now or later. Called while the clock is paused.
   bool has_next_event() { return next_event_time().has_value(); }
   bool paused() const { return clock_.paused(); }
   /// Returns the present GID table of the device.
   std::vector<wire::IpAddress> addresses(DeviceIndex device) const;
   const DeviceProfile& profile(DeviceIndex device) const;
-  /// Returns false if the device was removed.
+  /// Returns whether the device exists: false if it was removed.
   bool has_device(DeviceIndex device) const;
 
  private:
   std::optional<Instant> next_event_time();
-  /// While paused: moves time to the arrival of the next frame, if it may arrive, or else to the
-  /// next deadline.
+  /// Moves the paused clock to the arrival of the next frame, if that frame may arrive, or else to
+  /// the next deadline.
   void move_time(const ReleaseFrames& release);
-  /// Removes the devices that rules removed. Returns whether there were any.
+  /// Removes the devices that rules have marked for removal. Returns whether there were any.
   bool remove_devices();
 
   PausableClock clock_;

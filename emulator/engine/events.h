@@ -28,37 +28,38 @@ struct RuleSet;
 
 // ---- Inputs ---------------------------------------------------------------------------------
 
-/// A client opened a device. Its id was never used before.
+/// A client opened a device. The client's id was never used before.
 struct AttachClient {
   ClientId client;
   DeviceIndex device;
-  /// Shares the objects of that client (ibv_import_device(3)): both can use the objects of either.
-  /// An object's memory always belongs to the client that created it.
+  /// The client with which the new one shares its objects (ibv_import_device(3)): each can use the
+  /// objects of the other. An object's memory always belongs to the client that created the object.
   std::optional<ClientId> shares_with = std::nullopt;
 };
 
-/// A client has ended, orderly or not: all its objects are destroyed, without completions or events
-/// for it.
+/// A client has ended, in an orderly way or not. All its objects are destroyed, and it gets no
+/// completions or events for them.
 struct DetachClient {
   ClientId client;
 };
 
-/// A control request, already checked for size, magic and version. The reply is in Outputs::reply.
-/// The daemon handles kHello itself, and passes on kCreateChannel only if it fails.
+/// A control request, whose size, magic and version have been checked. The reply is in
+/// Outputs::reply. The daemon carries out kHello and kCreateChannel itself; the engine only applies
+/// rules to them.
 struct Command {
   ClientId client;
   const abi::Request& request;
 };
 
-/// One or more WQEs as copied from the client's send ring: each is a SendWqe and its data, one
-/// stride long. A journal has them one by one.
+/// One or more WQEs as copied from the client's send ring. Each is a SendWqe and its data, one
+/// stride long. A journal records each WQE separately.
 struct PostSend {
   ClientId client;
   QpNumber qp;
   std::span<const std::byte> wqes;
 };
 
-/// Receive WQEs of a receive queue: each is a RecvWqe and its data.
+/// One or more WQEs of a receive queue. Each is a RecvWqe and its data.
 struct PostRecv {
   ClientId client;
   QpNumber qp;
@@ -71,7 +72,7 @@ struct PostSrqRecv {
   std::span<const std::byte> wqes;
 };
 
-/// ibv_req_notify_cq(3), by a client that had seen `producer` completions.
+/// A call of ibv_req_notify_cq(3) by a client that had seen `producer` completions.
 struct ArmCq {
   ClientId client;
   CqId cq;
@@ -83,23 +84,23 @@ struct ArmCq {
 struct ReceivedFrame {
   DeviceIndex device;
   std::span<const uint8_t> bytes;
-  /// Whether the frame's IPv4 identification is known. A UDP socket does not report it; then the
-  /// ICRC may be correct with any identification (wire/identification.h).
+  /// False if the frame's IPv4 identification is not known, because a UDP socket does not report
+  /// it. The ICRC may then be correct for any identification (wire/identification.h).
   bool identification_known = true;
 };
 
-/// Frames that arrived in one burst, in order: requests of a QP among them get one ACK.
+/// Frames that arrived in one burst, in order. The requests of a QP in a burst get one ACK.
 struct ReceivedFrames {
   std::span<const ReceivedFrame> frames;
 };
 
-/// The state of the port's cable: a port that is down neither sends nor receives frames.
+/// The state of the port's cable. A port that is down neither sends nor receives frames.
 struct SetPort {
   DeviceIndex device;
   bool up;
 };
 
-/// The device is removed permanently, with all objects of its clients.
+/// The device is removed permanently, together with all objects of its clients.
 struct RemoveDevice {
   DeviceIndex device;
 };
@@ -114,23 +115,23 @@ struct RemoveRules {
   std::optional<std::string> name;
 };
 
-/// Pauses the clock, so that frames move only by ReleaseFrames, or resumes it.
+/// Pauses or resumes the clock. While it is paused, frames move only by ReleaseFrames.
 struct Pause {
   bool paused;
 };
 
-/// While paused: lets `count` frames arrive. If none is in flight, the clock first advances to the
-/// next timeout that sends one.
+/// Lets `count` frames arrive while the clock is paused. If no frame is in flight, the clock first
+/// advances to the next timeout that causes one.
 struct ReleaseFrames {
   uint32_t count;
 };
 
-/// A program opened an rdma_cm event channel. Its id was never used before.
+/// A program opened an rdma_cm event channel. The channel's id was never used before.
 struct OpenCmChannel {
   CmChannelId channel;
 };
 
-/// Names the process of a client or an event channel that was created.
+/// Names the process to which a new client or event channel belongs.
 struct NameProcess {
   Owner of;
   std::string program;
@@ -142,9 +143,10 @@ struct CloseCmChannel {
   CmChannelId channel;
 };
 
-/// A command of librdmacm: the bytes of a struct of abi/ucma.h and its data, with any contents. The
-/// reply is in Outputs::cm_reply. The field `fd` of MigrateId is the number of the old channel, and
-/// `events_reported` in a reply is 0: only the daemon knows which events were read.
+/// A command of librdmacm: the bytes of a struct of abi/ucma.h and its data. The bytes can have any
+/// contents. The reply is in Outputs::cm_reply. The field `fd` of MigrateId is the number of the
+/// old channel. `events_reported` in a reply is 0, since only the daemon knows which events were
+/// read.
 struct CmCommand {
   CmChannelId channel;
   abi::ucma::Command command;
@@ -152,12 +154,12 @@ struct CmCommand {
   uint32_t out_size;  // the size of the program's buffer for the response
 };
 
-/// Memory of some client that was MemoryResult::kNotYet may have been provided.
+/// Memory for which an access returned MemoryResult::kNotYet may have been provided.
 struct MemoryReady {};
 
-/// Time has passed. A Tick also continues work that a step left undone. Only in a Tick do timers of
-/// the protocol expire: the engine must get everything else that has arrived first, since it may
-/// contain the answer for which a timer waits.
+/// Time has passed. A Tick also continues work that a step left undone. Timers of the protocol
+/// expire only in a Tick. Before that, the engine must get everything else that has arrived, since
+/// it may contain the answer for which a timer waits.
 struct Tick {};
 
 using Input =
@@ -173,7 +175,7 @@ struct Completion {
   abi::Cqe cqe;
 };
 
-/// The CQ overran: ibv_poll_cq must fail from now on. IBV_EVENT_CQ_ERR is a separate AsyncEvent.
+/// The CQ overran, so ibv_poll_cq must fail from now on. IBV_EVENT_CQ_ERR is a separate AsyncEvent.
 struct CqFailed {
   ClientId client;
   CqId cq;
@@ -193,13 +195,13 @@ struct AsyncEvent {
   uint64_t element;  // user handle of the CQ, QP or SRQ, or the port number
 };
 
-/// The client's device was removed: its completion channels fail from now on.
+/// The client's device was removed, so its completion channels fail from now on.
 struct DeviceLost {
   ClientId client;
 };
 
-/// The client violated the contract of abi/ (an impossible index, length or handle) and must be
-/// ended.
+/// The client violated the contract of abi/ (with an impossible index, length or handle), so the
+/// daemon must disconnect it.
 struct ClientViolation {
   ClientId client;
   const char* reason;  // a string literal
@@ -212,22 +214,23 @@ struct TransmitFrame {
 };
 
 /// The first QP of a device with DeviceConfig::outside was attached to the multicast group, or the
-/// last one was detached.
+/// device's last QP in the group was detached.
 struct GroupChange {
   DeviceIndex device;
   wire::IpAddress group;
   bool member;
 };
 
-/// A frame that a device sent or received from outside, if FabricConfig::trace_frames is set
+/// A frame that a device sent, or that arrived from outside. Emitted if FabricConfig::trace_frames
+/// is set.
 struct FrameTrace {
   Instant at;
   Frame frame;
   FrameMarks marks;
 };
 
-/// A rule acted. `subject` and `process` describe its object in words, for people; the other fields
-/// identify the object, as far as each applies.
+/// A rule acted on an object. `subject` and `process` describe the object in words. The fields
+/// after them identify the object; those that do not apply are empty.
 struct RuleFired {
   Instant at;
   std::shared_ptr<const faults::Rule> rule;
@@ -240,20 +243,20 @@ struct RuleFired {
   FrameFault frame = {};
 };
 
-/// The port or GID table of a device changed by itself, or a rule removed the device: its files in
-/// sysfs must change.
+/// The port or the GID table of a device changed, or a rule removed the device. The device's files
+/// in sysfs must change.
 struct DeviceChanged {
   DeviceIndex device;
 };
 
-/// An event for an rdma_cm event channel. `reserved` is the id for which the event counts: for a
-/// connect request the listener, for a multicast event the id that joined.
+/// An event for an rdma_cm event channel. `reserved` is the id whose count of events includes the
+/// event: for a connect request the listener, for a multicast event the id that joined.
 struct CmEvent {
   CmChannelId channel;
   std::shared_ptr<const abi::ucma::EventResponse> event;
 };
 
-/// A rule kills the process of the client or event channel, at once.
+/// A rule kills the process of the client or event channel at once.
 struct KillProcess {
   Owner of;
 };
@@ -264,7 +267,8 @@ using Output = std::variant<Completion, CqFailed, CompletionEvent, AsyncEvent, D
 
 // ---- Mistakes of programs -----------------------------------------------------------------------
 //
-// The sanitizer reports them (emulator/sanitizer/nic.h). They have no effect, and are not recorded.
+// The sanitizer reports these mistakes (emulator/sanitizer/nic.h). They have no effect on the
+// engine, and are not recorded.
 
 /// A message found no posted receive. It is retransmitted (RC) or lost.
 struct ReceiveMissing {
@@ -276,7 +280,7 @@ struct ReceiveMissing {
   bool is_repeated;
 };
 
-/// A datagram was lost because its receive has space for the payload, but not for the GRH in front
+/// A datagram was lost, because its receive has space for the payload but not for the GRH in front
 /// of it.
 struct GrhMissing {
   ClientId client;
@@ -286,7 +290,7 @@ struct GrhMissing {
   uint64_t payload;
 };
 
-/// The reason why a key does not permit access to the bytes
+/// The reason why a key does not permit an access
 enum class AccessObstacle : uint8_t {
   kUnknownKey,
   kDeregistered,  // recently
@@ -327,24 +331,23 @@ struct CmReply {
   std::vector<std::byte> response;
 };
 
-/// An action of the adversary of `--adversarial` (adversarial/choices.h). It is for people, and is
-/// not recorded.
+/// An action of the adversary of `--adversarial` (adversarial/choices.h). It is shown to the user,
+/// and is not recorded.
 struct AdversarialChoice {
   uint8_t of;  // adversarial::Class
   uint64_t number;
   std::string text;
 };
 
-/// A frame as it began to leave a port of the simulated network that is captured. It is not
-/// recorded.
+/// A frame as it began to leave a captured port of the simulated network. It is not recorded.
 struct PortCapture {
   uint32_t capture;  // its position among the captured ports
   Instant at;
   Frame frame;
 };
 
-/// The actions that one step requests, in this order. Reused from step to step, so that it stops
-/// allocating.
+/// The actions that one step requests, in this order. The object is reused from step to step, so
+/// that it soon needs no more allocations.
 struct Outputs {
   std::vector<Output> list;
   std::optional<abi::Reply> reply;  // only to the step's Command

@@ -14,10 +14,11 @@
 namespace rocemu::engine {
 namespace {
 
-/// The maximum number of frames that one step moves, so that the caller soon returns to its other
-/// work.
+/// The maximum number of frames that one step moves. It is small, so that the caller soon returns
+/// to its other work.
 constexpr uint32_t kFramesPerStep = 256;
-/// While this number of frames is delayed, no QP sends more: a frame takes 4 KiB.
+/// The maximum number of delayed frames. When it is reached, no QP sends more, since each frame
+/// takes 4 KiB of memory.
 constexpr size_t kMaxDelayedFrames = 16384;
 
 std::vector<std::string> names_of(const std::vector<DeviceConfig>& devices) {
@@ -85,9 +86,10 @@ void Fabric::begin_expiry() {
   expiring_ = next_timeout() <= step.now();
 }
 
-/// IBTA vol 1, 9.7.6.1.3 leaves open how late a timeout is detected. An engine that was not stepped
-/// for a while finds expired timers whose answers are in flight, or have yet to be sent by a
-/// responder that had no turn: those are handled first, for one round of turns.
+/// Returns whether timers may expire now. IBTA vol 1, 9.7.6.1.3 leaves open how late a timeout is
+/// detected. If the engine was not stepped for a while, the answers for which expired timers wait
+/// may be in flight, or a responder that had no turn may have yet to send them. Such answers are
+/// handled first, for one round of turns.
 bool Fabric::may_expire() {
   if (!may_produce_frames()) return true;
   if (!last_turn_before_expiry_) last_turn_before_expiry_ = scheduler.turns_scheduled();
@@ -96,7 +98,7 @@ bool Fabric::may_expire() {
 
 void Fabric::run() {
   fail_qps();
-  take_arrivals();  // those after a removed device
+  take_arrivals();  // the frames that follow the removal of a device
   const bool runs = makes_runs();
   for (uint32_t moved = 0; moved < kFramesPerStep && !faults.devices.has_removals();) {
     const bool arrives = link.has_arrived(step.now());
@@ -127,7 +129,8 @@ void Fabric::run() {
   run_.clear();  // another step does not continue the rest
 }
 
-/// A rule may prevent the execution of a packet, whose payload must then not reach memory.
+/// Returns whether the payloads of several packets may be written together. A rule may prevent the
+/// execution of a packet, whose payload must then not reach memory.
 bool Fabric::makes_runs() const {
   return !link.paused() && !faults.watches(faults::Where::kRequest);
 }
@@ -137,13 +140,13 @@ void Fabric::receive(const ReceivedFrames& input) {
   take_arrivals();
 }
 
-/// All frames are taken, however many: the caller owns their bytes, and may reuse them after the
-/// step.
+/// Takes all frames, however many there are: the caller owns their bytes, and may reuse the bytes
+/// after the step.
 void Fabric::take_arrivals() {
   if (arrivals.empty()) return;
   const bool runs = makes_runs();
   while (!arrivals.empty()) {
-    if (faults.devices.has_removals()) return;  // continues after it
+    if (faults.devices.has_removals()) return;  // continues after the removal
     if (runs && run_.empty()) run_.begin(arrivals.waiting());
     admission.arrive(arrivals.take());
     run_.advance();
@@ -237,9 +240,9 @@ void Fabric::go_on_with_memory() {
   }
 }
 
-// ibv_get_async_event(3): IBV_EVENT_DEVICE_FATAL, "CA is in FATAL state". As when Linux removes a
-// driver: the objects are destroyed at once and nothing completes any more, but the clients keep
-// their connections to the device, on which every command fails with EIO.
+// Follows ibv_get_async_event(3), IBV_EVENT_DEVICE_FATAL: "CA is in FATAL state". As when Linux
+// removes a driver, the objects are destroyed at once and nothing completes any more. The clients
+// keep their connections to the device, but every command fails with EIO.
 void Fabric::remove_device(DeviceIndex index) {
   Device& gone = objects.devices[index];
   if (gone.removed) return;

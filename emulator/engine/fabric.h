@@ -1,5 +1,5 @@
 // A fabric: its devices and clients, the parts of the engine that serve them, and the loop that
-// runs each part in turn.
+// gives each part its turn.
 #pragma once
 
 #include <cstdint>
@@ -40,22 +40,22 @@ class Fabric {
   Fabric(FabricConfig config, HostMemory& program_memory);
 
   void begin_step(Instant now, Outputs& outputs);
-  /// Lets run() expire the due timers of QPs and connections, as soon as the frames already in
-  /// flight have arrived.
+  /// Makes run() expire the timers of QPs and connections that are due, after the frames in flight
+  /// have arrived.
   void begin_expiry();
-  /// Handles frames from outside.
+  /// Handles frames that arrive from outside the fabric.
   void receive(const ReceivedFrames& input);
-  /// Works until nothing is left to do now or the step has moved its share of frames.
+  /// Works until nothing is left to do now, or the step has moved its maximum number of frames.
   void run();
   std::optional<Instant> next_deadline();
-  /// The same without the changes of the network that rules plan.
+  /// Returns the next deadline, ignoring the changes of the network that rules plan.
   std::optional<Instant> next_deadline_of_work();
   /// Returns whether nothing is in flight and no request waits for an answer. State that is merely
   /// kept for a while, such as timewait, does not count.
   bool is_idle() const;
   bool has_frames_under_way() const { return !link.empty() || !crossing.empty(); }
 
-  /// Continues requests whose memory was MemoryResult::kNotYet and may have been provided.
+  /// Continues requests that wait for memory (MemoryResult::kNotYet), which may have been provided.
   void go_on_with_memory();
   void remove_device(DeviceIndex index);
   /// Delivers everything that `--adversarial` delays for the client.
@@ -66,7 +66,7 @@ class Fabric {
   Objects objects;
   Link link;
   NetworkCrossing crossing;
-  Arrivals arrivals;  // of the step
+  Arrivals arrivals;  // that this step has received
   Switch network;
   EventDelivery event_delivery;
   const std::unique_ptr<adversarial::Adversary> adversary;  // null unless a class is enabled
@@ -89,7 +89,8 @@ class Fabric {
   void go_on_with_network();
   bool makes_runs() const;
   void take_arrivals();
-  /// Fails the QPs that overrun CQs and injected events mark as failing.
+  /// Moves the QPs that must fail to the error state: the users of CQs that overran, and QPs for
+  /// which a rule injected an error event.
   void fail_qps();
   /// Returns the next timeout of a QP or of a connection.
   Instant next_timeout();
@@ -99,7 +100,7 @@ class Fabric {
 
   PacketRun run_;
   bool expiring_ = false;  // timers are due
-  /// The last turn that was scheduled when the expiry began.
+  /// The latest turn that had been scheduled when the timers began to expire.
   std::optional<uint64_t> last_turn_before_expiry_;
 };
 

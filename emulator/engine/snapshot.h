@@ -1,4 +1,4 @@
-// The state of a fabric as printed by `rocemu show`
+// The state of a fabric, as `rocemu show` prints it
 #pragma once
 
 #include <cstdint>
@@ -92,7 +92,8 @@ struct MwSnapshot {
   QpNumber qp;  // for type 2
 };
 
-/// Names and values of a network's counters; names are snake_case and users may rely on them.
+/// The names and values of a network's counters. The names are snake_case, and users may rely on
+/// them.
 using CounterList = std::vector<std::pair<std::string_view, uint64_t>>;
 
 struct DeviceSnapshot {
@@ -125,7 +126,7 @@ struct ListenerSnapshot {
   uint16_t port;
 };
 
-/// The kernel's states of an rdma_cm id, with its numbers (enum rdma_cm_state)
+/// The states of an rdma_cm id in the kernel, with the kernel's numbers (enum rdma_cm_state)
 enum class RdmaIdState : uint8_t {
   kIdle,
   kAddrQuery,

@@ -1,4 +1,4 @@
-// The step in progress: its time, and its outputs
+// The present step: its time, and the outputs to which it adds
 #pragma once
 
 #include <utility>

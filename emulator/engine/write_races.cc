@@ -10,8 +10,8 @@ namespace {
 
 constexpr size_t kMaxKeys = 4096, kMaxWrites = 64;  // the limits; beyond them no race is detected
 
-/// Returns the QP that executes the requests of this one; null if it is in another fabric or not
-/// connected back.
+/// Returns the QP that executes the requests of this QP; null if it is in another fabric, or is not
+/// connected to this QP.
 const QueuePair* target_of(const Objects& objects, const QueuePair& qp) {
   if (!qp.path.inside) return nullptr;
   const QueuePair* const target = objects.qps.find(qp.path.peer);
@@ -21,7 +21,8 @@ const QueuePair* target_of(const Objects& objects, const QueuePair& qp) {
   return is_connected ? target : nullptr;
 }
 
-/// Returns whether no program can know that the WQE was executed.
+/// Returns whether the WQE certainly has yet to be executed, so that no program can know that it
+/// was.
 bool is_certain_to_wait(const Objects& objects, const QueuePair& qp, uint32_t index) {
   const SendHalf& send = qp.send;
   if (index - send.queue.head() >= send.queue.size()) return false;  // it is complete

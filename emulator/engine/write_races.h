@@ -1,7 +1,8 @@
 // Detects RDMA WRITEs of different QPs to the same bytes whose order no program can know, because
 // the second was posted before the first was executed at its target. The poster of the second WRITE
-// then cannot have learned about the first, however programs communicate (IBTA vol 1, 9.5: no order
-// between QPs). WRITEs that may have been ordered are not reported, so every report is a real race.
+// then cannot have learned that the first was executed, however programs communicate (IBTA vol 1,
+// 9.5: there is no order between QPs). WRITEs that may have been ordered are not reported, so every
+// report is a real race.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ class WriteRaces {
   void watch() { is_watching_ = true; }
   bool is_watching() const { return is_watching_; }
 
-  /// Notes that the QP's newest WQE was posted.
+  /// Checks the WQE that was posted to the QP last, and reports a race if there is one.
   void note_post(const TransportContext& context, const QueuePair& qp);
 
  private:

@@ -1,6 +1,6 @@
-// The classes of `--adversarial`: behavior that the specification leaves open, and for which rocemu
-// then makes the least convenient choice. The table has one row for each, from which options,
-// recordings and documents are derived.
+// The classes of `--adversarial`. Each class is a behavior that the specification leaves open, and
+// for which rocemu makes the least convenient choice if the class is enabled. The table has one row
+// for each class; options, recordings and documents are derived from it.
 #pragma once
 
 #include <cstdint>
@@ -39,9 +39,9 @@ class Classes {
   uint32_t bits_ = 0;
 };
 
-/// Adds the class of that name to the set. Returns false if there is none.
+/// Adds the class of that name to the set. Returns false if no class has the name.
 bool add_class(std::string_view name, Classes& to);
-/// Returns the names of the classes, separated by ", ".
+/// Returns the names of the set's classes, separated by ", ".
 std::string names_of(Classes set);
 
 }  // namespace rocemu::engine::adversarial

@@ -84,9 +84,11 @@ bool Adversary::is_idle() const {
   return memory_.pending().empty() && order_.empty() && wakes_.empty();
 }
 
-/// A later SEND, WRITE with immediate data or atomic of the same QP makes earlier bytes visible
-/// (IBTA vol 1, 9.5). hold() does this for requests that complete a receive; this function does it
-/// for the others. A READ or FLUSH after a WRITE sees its bytes, too.
+/// Sets the message to which the packet's writes belong. Also writes the pending bytes that this
+/// packet makes visible: a later SEND, WRITE with immediate data or atomic of the same QP makes
+/// earlier bytes visible (IBTA vol 1, 9.5), and a READ or FLUSH sees the bytes of earlier WRITEs.
+/// hold() does this for requests that complete a receive; this function does it for all other
+/// requests.
 void Adversary::begin_packet(const QueuePair& qp, const wire::OpcodeInfo& info) {
   PlacedMemory::Incoming incoming{.stream = {qp.number, info.is_response},
                                   .qp_client = qp.client,
@@ -190,8 +192,9 @@ Duration Adversary::delay(Describe describe) {
   return is_made ? drawn : Duration(0);
 }
 
-/// The completion makes the bytes that its queue received before it visible (IBTA vol 1, 9.5):
-/// either it waits for the bytes, or the bytes are written with it.
+/// Holds the completion back, or returns false. The completion makes the bytes visible that its
+/// queue received earlier (IBTA vol 1, 9.5): either the completion waits for these bytes, or they
+/// are written now.
 bool Adversary::hold(const CompletionQueue& cq, const abi::Cqe& cqe, bool solicits) {
   const Instant now = step_.now();
   const Stream stream{QpNumber{cqe.qp_num}, cqe.queue == abi::WorkQueue::kSend};
@@ -225,7 +228,7 @@ bool Adversary::hold_event(const CompletionQueue& cq) {
 }
 
 bool Adversary::hold_event(ClientId client, abi::EventType type, uint64_t element) {
-  // The device is removed together with this event.
+  // IBV_EVENT_DEVICE_FATAL is never delayed, because the device is removed together with it.
   if (!classes_.has(Class::kOrder) || type == abi::EventType::kDeviceFatal) return false;
   const Duration late = delay([] { return std::string("an asynchronous event"); });
   order_.keep(HeldEvent{

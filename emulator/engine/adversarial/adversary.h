@@ -30,52 +30,53 @@ namespace rocemu::engine::adversarial {
 
 class Adversary final : public DeliveryHold {
  public:
-  /// Returns nothing if no class is enabled in the configuration. All arguments must outlive the
-  /// adversary.
+  /// Returns the adversary, or nothing if the configuration enables no class. All arguments must
+  /// outlive the adversary.
   static std::unique_ptr<Adversary> make(const FabricConfig& config, HostMemory& memory,
                                          Objects& objects, Step& step);
   Adversary(const FabricConfig& config, HostMemory& memory, Objects& objects, Step& step);
 
-  /// Returns the memory that all other parts of the engine use.
+  /// Returns the memory through which all other parts of the engine access programs.
   HostMemory& memory() { return memory_; }
 
   /// Carries out the writes, completions and events that are due.
   void release_due(CompletionDelivery& completions, EventDelivery& events);
-  /// Returns the QPs whose wait is over: each gets a turn.
+  /// Removes and returns the QPs whose wait is over; each of them gets a turn.
   std::vector<QpNumber> take_woken();
   std::optional<Instant> next_deadline() const;
   bool is_idle() const;
 
-  /// Must be called before a packet is processed, and end_packet() after that.
+  /// Prepares for a packet. Must be called before the packet is processed; end_packet() must be
+  /// called afterwards.
   void begin_packet(const QueuePair& qp, const wire::OpcodeInfo& info);
   void end_packet() { memory_.end(); }
 
-  /// Delivers everything that is held back for the client, because it calls a verb that may end the
-  /// use of memory, QPs or CQs.
+  /// Delivers everything that is held back for the client. Called when the client calls a verb that
+  /// may end the use of memory, QPs or CQs.
   void settle(ClientId client, CompletionDelivery& completions, EventDelivery& events);
   /// Writes all pending bytes when the connection manager notifies a program. IBTA vol 1, 12.9: the
   /// bytes that a peer wrote before it disconnected are visible.
   void settle_memory() { memory_.pending().place_all(); }
-  /// Discards everything for a client that has ended.
+  /// Discards everything that is held back for a client that has ended.
   void drop(ClientId client);
 
   /// Returns whether a packet of the QP's WQE may be read from memory now. Otherwise the QP is
   /// woken when it may.
   bool may_read(const QueuePair& qp, uint32_t wqe, uint32_t packet);
-  /// Returns whether the data of response packets, which was read just now, may be sent; otherwise
-  /// the QP is woken to read it again.
+  /// Returns whether the data of response packets, which was just read, may be sent. Otherwise the
+  /// QP is woken later to read the data again.
   bool takes_response(const QueuePair& qp, const Response& response,
                       std::span<const std::span<uint8_t>> data);
   /// Returns whether it is too early to read the data of the response again.
   bool awaits_response(const QueuePair& qp, const Response& response) const;
-  /// Returns the earliest time at which an acknowledgement that the QP makes now may be sent, when
-  /// the QP is woken; Instant{} if the class `order` is not enabled.
+  /// Returns the earliest time at which an acknowledgement that the QP makes now may be sent; the
+  /// QP is woken at that time. Returns Instant{} if the class `order` is not enabled.
   Instant hold_acknowledgement(const QueuePair& qp);
   /// Returns whether an acknowledgement is dropped because the following response covers it.
   bool drops_acknowledgement() { return order_.drops_acknowledgement(); }
-  /// Fills the buffer of a request that began and failed.
+  /// Fills the buffer of a request with a pattern, because the request began and failed.
   void spoil(PdId pd, const SgeList& buffer, uint64_t length);
-  /// Returns the value for bytes that are undefined, if they are written.
+  /// Returns the value to write to bytes whose contents the specification leaves undefined.
   uint8_t undefined_byte() const;
 
   void shape(abi::Cqe& cqe) override;

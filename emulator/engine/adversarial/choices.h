@@ -1,6 +1,7 @@
-// The choices of the adversary, one after the other. Each has a number within its class, from 1,
-// which is the same for the same inputs and seed. A run can be limited to some of them
-// (`--adversarial=placement:17`), so that a failure can be reduced to the few that it needs.
+// The choices of the adversary, in the order in which they are made. Each choice has a number
+// within its class, starting at 1, which is the same for the same inputs and seed. A run can be
+// limited to some choices (`--adversarial=placement:17`), so that a failure can be reduced to the
+// few choices that it needs.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +21,10 @@ class Choices {
   /// `step` must outlive this object.
   Choices(Class of, const FabricConfig& config, Step& step);
 
-  /// Numbers a choice, and returns whether it is made. Random numbers are drawn before, so that
-  /// omitted choices do not change others. `describe` returns the choice as the end of a sentence:
-  /// "when ...". It is called only if the text is used.
+  /// Gives the choice the next number, and returns whether it is made. The caller draws random
+  /// numbers before this call, so that an omitted choice does not change other choices. `describe`
+  /// returns the choice as the end of a sentence: "when ...". It is called only if the text is
+  /// used.
   template <class Describe>
   bool make(Describe describe) {
     ++number_;
@@ -39,14 +41,14 @@ class Choices {
   uint64_t number_ = 0;
 };
 
-/// The choices of the classes that have some. The class `undefined` has none: all of its effects
+/// The choices of each class that has choices. The class `undefined` has none: all of its effects
 /// always occur.
 struct AllChoices {
   AllChoices(const FabricConfig& config, Step& step);
   Choices placement, late_read, order, atomicity, relaxed;
 };
 
-/// Returns "10 us".
+/// Returns the delay as text, such as "10 us".
 std::string in_words(Duration delay);
 
 }  // namespace rocemu::engine::adversarial

@@ -7,8 +7,8 @@ Instant LateRead::earliest(QpNumber qp, uint32_t wqe, uint32_t packet, Instant n
   const bool is_known =
       found != waiting_.end() && found->second.wqe == wqe && found->second.packet == packet;
   if (!is_known) {
-    // The first packet of a message waits with a probability of three quarters, a later burst with
-    // a probability of one quarter.
+    // The first packet of a message waits with a probability of three quarters, each later burst
+    // with a probability of one quarter.
     const bool is_drawn = packet == 0 ? !draw_.one_in(4) : draw_.one_in(4);
     const Duration delay = draw_.delay();
     const bool waits = is_drawn && choices_.make([&] {

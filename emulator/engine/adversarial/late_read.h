@@ -2,8 +2,8 @@
 //
 // ibv_post_send(3): the NIC owns the buffers "until after the request is fully executed and a work
 // completion has been retrieved". A WQE whose data is in memory therefore waits before each burst
-// of its packets. A retransmission waits and reads memory again. Inline data was copied by the
-// post, and does not wait.
+// of its packets. For a retransmission it waits again, and memory is read again. Inline data was
+// copied by the post, and does not wait.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ class LateRead {
  public:
   LateRead(uint64_t seed, Choices& choices) : draw_(seed, Class::kLateRead), choices_(choices) {}
 
-  /// Returns when packet `packet` of WQE `wqe` may be read: `now`, or a later time that does not
-  /// change until it has come.
+  /// Returns the time at which packet `packet` of WQE `wqe` may be read: `now`, or a later time.
+  /// Later calls return the same time until it has come.
   Instant earliest(QpNumber qp, uint32_t wqe, uint32_t packet, Instant now);
 
  private:

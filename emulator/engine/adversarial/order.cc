@@ -6,7 +6,8 @@
 namespace rocemu::engine::adversarial {
 namespace {
 
-/// Returns whether both belong to one work queue. Receives of one QP from an SRQ count as such.
+/// Returns whether both completions belong to the same work queue. The receives of one QP from an
+/// SRQ count as one queue.
 bool is_of_same_queue(const abi::Cqe& a, const abi::Cqe& b) {
   const bool a_sends = a.queue == abi::WorkQueue::kSend;
   const bool b_sends = b.queue == abi::WorkQueue::kSend;
@@ -39,7 +40,8 @@ Duration Order::delay() {
 Duration Order::acknowledgement_delay(const QueuePair& qp) {
   const Duration delay = acknowledgements_.delay();
   if (acknowledgements_.one_in(2)) return Duration(0);
-  // Both ends usually have the same timeout. A quarter of it leaves time for the transmission.
+  // Both ends usually have the same timeout. Waiting for at most a quarter of it leaves time for
+  // the transmission.
   if (qp.attr.timeout == 0) return delay;
   return std::min(delay, Duration(int64_t{4096} << qp.attr.timeout) / 4);
 }
@@ -57,7 +59,7 @@ void Order::keep(HeldCompletion held) {
 }
 
 void Order::keep(HeldEvent held) {
-  // Asynchronous events of a client keep their order, and so do those of one completion queue.
+  // Asynchronous events of a client keep their order, and so do the events of one completion queue.
   for (const HeldEvent& earlier : events_) {
     if (earlier.client == held.client && earlier.cq == held.cq) {
       held.until = std::max(held.until, earlier.until);

@@ -1,12 +1,12 @@
 // The class `order`: completions of different queues arrive in any order, and events arrive late.
 //
-// The completions of one work queue keep their order (IBTA vol 1, 10.8.5); those of different
-// queues, QPs and CQs have none. With the class `placement` a completion waits for the bytes that
-// it makes visible.
+// The completions of one work queue keep their order (IBTA vol 1, 10.8.5). There is no order
+// between the completions of different queues, QPs and CQs. With the class `placement`, a
+// completion waits for the bytes that it makes visible.
 //
-// A responder may acknowledge late, and several messages by one acknowledgement; the response to a
-// READ or atomic acknowledges all earlier requests (9.7.5.1.2). It must acknowledge before the
-// requester's timeout (9.7.6.1.3).
+// A responder may send an acknowledgement late, and one acknowledgement may cover several messages.
+// The response to a READ or atomic acknowledges all earlier requests (9.7.5.1.2). The responder
+// must acknowledge before the requester's timeout (9.7.6.1.3).
 #pragma once
 
 #include <cstdint>
@@ -44,22 +44,23 @@ class Order {
   explicit Order(uint64_t seed)
       : draw_(seed, Class::kOrder), acknowledgements_(~seed, Class::kOrder) {}
 
-  /// Returns a delay for a completion or an event; half of them get none.
+  /// Returns a delay for a completion or an event. Half of the delays are 0.
   Duration delay();
 
-  /// Returns a delay for an acknowledgement of the QP; half of them get none.
+  /// Returns a delay for an acknowledgement of the QP. Half of the delays are 0.
   Duration acknowledgement_delay(const QueuePair& qp);
   /// Returns whether an acknowledgement is dropped because the following response covers it, with a
   /// probability of one half.
   bool drops_acknowledgement() { return acknowledgements_.one_in(2); }
 
-  /// Keeps the completion until its time, or until that of the previous one in the same work queue.
+  /// Keeps the completion until it is due, and at least until the previous completion of the same
+  /// work queue is due.
   void keep(HeldCompletion held);
   void keep(HeldEvent held);
   bool holds_queue(const abi::Cqe& cqe) const;
   bool empty() const { return completions_.empty() && events_.empty(); }
 
-  /// Returns the completions that are due, and all completions of a client.
+  /// Removes and returns the completions that are due, and all completions of the client `of`.
   std::vector<HeldCompletion> take_completions(Instant now, std::optional<ClientId> of = {});
   std::vector<HeldEvent> take_events(Instant now, std::optional<ClientId> of = {});
   std::optional<Instant> next_due() const;

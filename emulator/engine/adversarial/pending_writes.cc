@@ -9,7 +9,8 @@
 namespace rocemu::engine::adversarial {
 namespace {
 
-/// The limits of pending writes and bytes. If one is exceeded, all of them are written.
+/// The maximum numbers of pending writes and of pending bytes. If either is exceeded, all pending
+/// bytes are written.
 constexpr size_t kMaxPending = 256;
 constexpr size_t kMaxPendingBytes = size_t{16} << 20;
 
@@ -32,7 +33,8 @@ void for_each_granule(std::span<const RemoteRange> ranges, uint32_t granule, Vis
   }
 }
 
-/// Returns whether some byte may be in both. Shared memory has other addresses, too.
+/// Returns whether a byte may be both in the write and in the ranges. Shared memory may have the
+/// same bytes at other addresses.
 bool overlap(const PendingWrite& write, ClientId client, std::span<const RemoteRange> ranges) {
   return std::ranges::any_of(write.ranges, [&](const RemoteRange& one) {
     return std::ranges::any_of(ranges, [&](const RemoteRange& other) {
@@ -60,7 +62,7 @@ void PendingWrites::add(PendingWrite&& write) {
   list_.push_back(std::move(write));
 }
 
-/// Writes the pieces of one wave, adjacent ones together.
+/// Writes the pieces of one wave; adjacent pieces are written together.
 void PendingWrites::place_wave(PendingWrite& write, uint32_t wave) {
   if ((write.placed >> wave & 1) != 0) return;
   write.placed |= 1u << wave;

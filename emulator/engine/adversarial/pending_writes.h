@@ -1,5 +1,6 @@
-// Bytes that arrived and have yet to be written to memory. The NIC takes them into account: before
-// it reads memory, or writes the same bytes again, it writes the pending bytes there.
+// Bytes that arrived and have yet to be written to memory. The NIC takes the pending bytes into
+// account: before it reads memory, or writes the same bytes again, it writes the pending bytes
+// there.
 #pragma once
 
 #include <array>
@@ -16,8 +17,8 @@
 
 namespace rocemu::engine::adversarial {
 
-/// A series of messages that have an order: those that a QP receives as a responder, or those that
-/// it receives as a requester
+/// A series of messages whose order is defined: the messages that a QP receives as a responder, or
+/// those that it receives as a requester
 struct Stream {
   QpNumber qp;
   bool is_requester = false;
@@ -29,7 +30,7 @@ struct PendingWrite {
   Stream stream;
   ClientId client;          // the owner of the memory
   ClientId qp_client;       // the owner of the QP
-  bool is_ordered = false;  // the stream's next ordered WRITE waits for it
+  bool is_ordered = false;  // the stream's next ordered WRITE waits for this write
   bool is_relaxed = false;
   std::vector<RemoteRange> ranges;
   std::vector<uint8_t> bytes;  // of all ranges, one after the other
@@ -48,18 +49,20 @@ class PendingWrites {
   /// Writes the waves that are due, in the order in which they are due.
   void place_due(Instant now);
   void place_stream(const Stream& stream);
-  /// Writes everything of each stream for which one of the bytes is pending.
+  /// Writes all pending bytes of each stream that has a pending byte in these ranges.
   void place_overlapping(ClientId client, std::span<const RemoteRange> ranges);
-  /// Writes what is pending in the client's memory and for its QPs.
+  /// Writes all pending bytes in the client's memory, and those that the client's QPs received.
   void place_client(ClientId client);
   void place_all();
-  /// Discards what is pending in the memory of a client that has ended.
+  /// Discards the pending bytes in the memory of a client that has ended.
   void drop(ClientId client);
 
   std::optional<Instant> next_due() const;
-  /// Returns when the last byte of the stream will be written: `now` if none is pending.
+  /// Returns the time at which the last pending byte of the stream will be written; `now` if none
+  /// is pending.
   Instant end_of(const Stream& stream, Instant now) const;
-  /// Returns when the bytes for which a later WRITE waits will be written.
+  /// Returns the time at which all pending bytes that must precede the next ordered WRITE of the
+  /// stream will be written.
   Instant ordered_end_of(const Stream& stream, Instant now) const;
 
  private:

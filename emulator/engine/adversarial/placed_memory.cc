@@ -24,7 +24,7 @@ void PlacedMemory::begin(const Incoming& incoming) {
   if (incoming.begins_message) begin_message();
 }
 
-/// Returns the plan if this choice is made; otherwise the message is written at once.
+/// Returns the drawn plan if this choice is made, or else a plan that writes the message at once.
 PlacementPlan PlacedMemory::choose(Choices& of, const PlacementPlan& drawn, const char* what,
                                    uint64_t number) {
   if (drawn.delay == Duration(0)) return drawn;
@@ -54,7 +54,7 @@ void PlacedMemory::begin_message() {
         message.relaxed_plan = choose(choices_.relaxed, draw_relaxed(relaxed_), "a WRITE", number);
       if (classes_.has(Class::kPlacement)) {
         const PlacementPlan drawn = draw_placement(placement_);
-        // Consecutive WRITEs wait for each other: their delays must not add up without a limit.
+        // Consecutive WRITEs wait for each other, so the sum of their delays must be limited.
         if (message.not_before <= step_.now() + kLongest)
           message.plan = choose(choices_.placement, drawn, "a WRITE", number);
       }
@@ -70,7 +70,8 @@ void PlacedMemory::begin_message() {
 
 MemoryResult PlacedMemory::write_soon(ClientId client, std::span<const RemoteRange> to,
                                       std::span<const std::span<const uint8_t>> from) {
-  // The last write of a byte must be the one that remains.
+  // Pending writes to the same bytes are carried out first, because the last write of a byte must
+  // win.
   pending_.place_overlapping(client, to);
   if (incoming_.kind == Kind::kThrough) return memory_.write_soon(client, to, from);
 
@@ -108,7 +109,7 @@ MemoryResult PlacedMemory::write_received(ClientId client, QpNumber /*qp*/, bool
   return write_soon(client, to, from);
 }
 
-/// A write to such memory reports whether the memory exists, so it cannot be delayed.
+/// Writes at once, because the result reports whether the memory exists.
 MemoryResult PlacedMemory::write(ClientId client, std::span<const RemoteRange> to,
                                  std::span<const std::span<const uint8_t>> from) {
   pending_.place_overlapping(client, to);

@@ -1,5 +1,5 @@
-// The memory of programs as the rest of the engine accesses it through the adversary: written bytes
-// reach it later and in another order. Reads of the NIC see all of them.
+// The memory of programs, as the rest of the engine accesses it if there is an adversary: written
+// bytes reach the memory later and in another order. Reads by the NIC see all of them.
 #pragma once
 
 #include <cstdint>
@@ -58,7 +58,7 @@ class PlacedMemory final : public HostMemory {
   uint32_t completions_taken(ClientId client, CqId cq) override;
 
  private:
-  /// The plan for the current message of a stream
+  /// The plan for the message that a stream receives at present
   struct Message {
     uint64_t number = 0;  // of its stream, from 1
     PlacementPlan plan;

@@ -39,7 +39,7 @@ PlacementPlan draw_placement(Draw& draw) {
   constexpr std::array<Shape, 8> kShapes = {Shape::kTogether,  Shape::kTogether,  Shape::kLastFirst,
                                             Shape::kLastFirst, Shape::kLastFirst, Shape::kBackward,
                                             Shape::kScattered, Shape::kScattered};
-  // The sizes of words, of cache lines, and about that of a packet.
+  // The sizes, in bytes, of a word and a cache line, and about the size of a packet.
   constexpr std::array<uint32_t, 3> kGranules = {8, 64, 1024};
   const uint32_t kind = draw.below(kShapes.size());
   PlacementPlan plan;

@@ -15,7 +15,7 @@
 
 namespace rocemu::engine::adversarial {
 
-/// A plan for one message. Its bytes are split into pieces where addresses are multiples of the
+/// A plan for one message. The message is split into pieces where addresses are multiples of the
 /// granule, so that no aligned word of 8 bytes is torn. Each piece belongs to one wave, and the
 /// pieces of a wave are written at the same time.
 struct PlacementPlan {
@@ -44,7 +44,8 @@ struct PlacementPlan {
     }
     return 1;
   }
-  /// Returns the time from the first wave to that wave. A single wave is late.
+  /// Returns the time from the arrival of the message to that wave. If there is only one wave, it
+  /// is delayed by the whole delay.
   Duration delay_of(uint32_t wave) const {
     const uint32_t count = waves();
     return count == 1 ? delay : delay * wave / (count - 1);
@@ -53,11 +54,11 @@ struct PlacementPlan {
   uint32_t wave_of(uint64_t index, uint64_t count) const;
 };
 
-/// Returns the effect of a plan on a message, to follow the message's name: "has its last 8 bytes
-/// 10 us before the others".
+/// Returns the effect of a plan on a message, as the end of a sentence that begins with the
+/// message's name: "has its last 8 bytes 10 us before the others".
 std::string in_words(const PlacementPlan& plan);
 
-/// Draws a plan; one message in eight is written whole and at once, as by real NICs.
+/// Draws a plan. One message in eight is written whole and at once, as real NICs do.
 PlacementPlan draw_placement(Draw& draw);
 
 }  // namespace rocemu::engine::adversarial

@@ -1,13 +1,14 @@
-// The class `relaxed`: ibv_reg_mr(3) on IBV_ACCESS_RELAXED_ORDERING: "RDMA write-after-write
-// message order is no longer guaranteed". A WRITE to such a region has an independent delay, and
-// does not wait for the previous WRITE. Completions and atomics still see everything before them.
+// The class `relaxed`: ibv_reg_mr(3) says of IBV_ACCESS_RELAXED_ORDERING that "RDMA
+// write-after-write message order is no longer guaranteed". A WRITE to such a region has an
+// independent delay, and does not wait for the previous WRITE. Completions and atomics still see
+// all earlier WRITEs.
 #pragma once
 
 #include "emulator/engine/adversarial/placement.h"
 
 namespace rocemu::engine::adversarial {
 
-/// Half of the WRITEs are late, so that the next one overtakes them.
+/// Draws a plan for a WRITE. Half of the WRITEs are late, so that the next one overtakes them.
 inline PlacementPlan draw_relaxed(Draw& draw) {
   PlacementPlan plan;
   const Duration delay = draw.delay();

@@ -41,7 +41,8 @@ Instant TornRead::take(const Burst& burst, std::span<const std::span<uint8_t>> d
   return until;
 }
 
-/// Either the first part, the last part, or arbitrary words have the contents of the first read.
+/// Replaces the first part, the last part or arbitrary words of the data with the contents of the
+/// first read.
 void TornRead::mix(const Waiting& waiting, std::span<const std::span<uint8_t>> data) {
   constexpr uint64_t kWord = 8;
   const std::vector<uint8_t>& first = waiting.first;

@@ -1,6 +1,6 @@
-// The class `placement`, at the responder of a READ: its data is read in pieces of 8 bytes at two
-// different times. IBTA vol 1, 9.5 promises no order in which the bytes of a READ are read, and if
-// a program changes them at that time, the reader gets a mixture.
+// The class `placement` at the responder of a READ, whose data is read in pieces of 8 bytes at two
+// different times. IBTA vol 1, 9.5 promises no order in which the bytes of a READ are read. If a
+// program changes the bytes between these times, the requester gets a mixture.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class TornRead {
  public:
   TornRead(uint64_t seed, Choices& choices) : draw_(seed, Class::kPlacement), choices_(choices) {}
 
-  /// Response packets that are sent in one turn
+  /// The READ response packets that are sent in one turn
   struct Burst {
     QpNumber qp;
     uint32_t generation;  // QueuePair::generation
@@ -28,11 +28,11 @@ class TornRead {
     bool operator==(const Burst&) const = default;
   };
 
-  /// Takes the burst's data, which was read just now. Returns `now` if the packets can be sent,
-  /// with some words replaced by those of the earlier read; otherwise returns the time when the
-  /// data must be read again.
+  /// Takes the burst's data, which was just read. If the packets can be sent, replaces some words
+  /// with those of an earlier read, and returns `now`. Otherwise returns the time at which the data
+  /// must be read again.
   Instant take(const Burst& burst, std::span<const std::span<uint8_t>> data, Instant now);
-  /// Returns when the data must be read again, or `now` if there is no wait.
+  /// Returns the time at which the data must be read again, or `now` if there is no wait.
   Instant again_at(const Burst& burst, Instant now) const;
 
  private:

@@ -1,10 +1,10 @@
-// The class `undefined`: values that a failure leaves undefined get a pattern.
+// The class `undefined`: values that a failure leaves undefined are replaced with a pattern.
 //
 // ibv_poll_cq(3): "if the completion status is other than IBV_WC_SUCCESS, only ... wr_id, status,
 // qp_num, and vendor_err" are valid. IBTA vol 1, 9.5: a program may rely on the buffer of a READ,
-// an atomic or a receive when that has completed. If the request began and failed, the contents of
-// the buffer are undefined. This file handles the buffers; emulator/abi/undefined_fields.h handles
-// the fields of completions.
+// an atomic or a receive when the request has completed. If the request began and failed, the
+// contents of the buffer are undefined. This file handles the buffers;
+// emulator/abi/undefined_fields.h handles the fields of completions.
 #pragma once
 
 #include <cstdint>

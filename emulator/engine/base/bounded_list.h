@@ -1,5 +1,5 @@
-// A short list that is stored in place. It nearly always has one of its many possible entries, so
-// only the present entries are ever written or copied.
+// A short list that is stored in place. It has space for many entries but nearly always contains
+// one, so only the present entries are ever written or copied.
 #pragma once
 
 #include <cstddef>
@@ -23,9 +23,9 @@ class BoundedList {
     return *this;
   }
 
-  /// Adds an entry. May be called at most `kMax` times.
+  /// Adds an entry. The list must have fewer than `kMax` entries.
   void push_back(const T& value) { std::construct_at(data() + size_++, value); }
-  /// Sets the entries, at most `kMax`.
+  /// Replaces all entries; `bytes` contains at most `kMax` entries.
   void assign(std::span<const std::byte> bytes) {
     if (!bytes.empty()) std::memcpy(bytes_, bytes.data(), bytes.size());
     size_ = bytes.size() / sizeof(T);

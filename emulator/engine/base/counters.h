@@ -1,4 +1,4 @@
-// The counters of a device. Names are part of the user interface (`rocemu show --json`).
+// The counters of a device. Their names are part of the user interface (`rocemu show --json`).
 #pragma once
 
 #include <array>
@@ -66,7 +66,7 @@ enum class Counter : uint8_t {
 #undef ROCEMU_COUNTER
 };
 
-/// The counters in order.
+/// All counters, in the order of the enumeration.
 inline constexpr Counter kCounters[] = {
 #define ROCEMU_COUNTER(counter, name) Counter::counter,
     ROCEMU_COUNTERS(ROCEMU_COUNTER)

@@ -1,10 +1,10 @@
 // A frame in flight: one contiguous Ethernet frame (Ethernet, IP, UDP, BTH ... ICRC) in a buffer
-// that returns to a pool with the last reference. References are counted without atomics: a pool
-// and its frames belong to one thread.
+// that returns to a pool when its last reference is released. References are counted without
+// atomics: a pool and its frames belong to one thread.
 //
 // A frame from a device of the fabric carries its parsed packet as long as its bytes are not
-// changed, so it need not be parsed. Its headers are written when they are first read, which inside
-// a fabric is seldom.
+// changed, so it need not be parsed. Its headers are written only when they are first read, which
+// seldom happens inside a fabric.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ class FramePool;
 
 class Frame {
  public:
-  /// The size of Ethernet 14, IPv6 40, UDP 8, BTH 12, largest extension headers 4+16+4+28, payload
-  /// 4096, pad 3 and ICRC 4, rounded up.
+  /// The maximum size of a frame in bytes, rounded up: Ethernet 14, IPv6 40, UDP 8, BTH 12, largest
+  /// extension headers 4+16+4+28, payload 4096, pad 3 and ICRC 4.
   static constexpr size_t kCapacity = 4096 + 192;
 
   Frame() = default;
@@ -51,10 +51,11 @@ class Frame {
   size_t size() const { return buffer_->size; }
   void set_size(size_t size) { buffer_->size = size; }
 
-  /// Returns the result that parse_frame() would have; nullptr if it must be called.
+  /// Returns the packet that the frame carries, which equals the result of parse_frame(). Returns
+  /// nullptr if the frame must be parsed.
   const wire::Packet* packet() const { return buffer_->parsed ? &buffer_->packet : nullptr; }
-  /// Makes the frame, which has no ICRC, equal to wire::emit_headers() of the packet; its payload
-  /// is or will be in place.
+  /// Gives the frame the headers that wire::emit_headers() makes from the packet, and no ICRC. The
+  /// payload is in place already, or the caller adds it.
   void set_packet(const wire::Packet& packet, size_t payload_size) {
     const size_t offset = wire::payload_offset(packet);
     buffer_->size = wire::frame_size(packet, payload_size);
@@ -89,7 +90,7 @@ class Frame {
   Buffer* buffer_ = nullptr;
 };
 
-/// The buffers of frames. Must outlive its frames. Grows on demand and never shrinks.
+/// A pool of the buffers of frames. It must outlive its frames, grows on demand and never shrinks.
 class FramePool {
  public:
   FramePool() = default;

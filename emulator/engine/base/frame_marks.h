@@ -1,5 +1,5 @@
 // The engine's information about a frame beyond its bytes: its number, why it is retransmitted, and
-// the effects of rules. A recording keeps these marks beside the bytes.
+// the effects of rules. A recording contains these marks in addition to the bytes.
 #pragma once
 
 #include <cstdint>

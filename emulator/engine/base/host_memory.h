@@ -1,5 +1,5 @@
-// The engine's interface to application memory: a port, so that a replay can supply recorded bytes
-// and a test can use an array.
+// The engine's interface to application memory. It is abstract, so that a replay can supply
+// recorded bytes and a test can use an array.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +23,9 @@ enum class MemoryResult : uint8_t {
   kDone,
   kFault,  // some byte is not mapped, or is protected
   kGone,   // the process no longer exists
-  /// The program has yet to provide the memory (userfaultfd(2), a file system in user space).
-  /// Nothing was read; a write may still be carried out, before any other access. A MemoryReady
-  /// input comes when the access should be retried.
+  /// The program has yet to provide the memory (userfaultfd(2), or a file system in user space).
+  /// Nothing was read. A write may still be carried out, but before any other access. A MemoryReady
+  /// input arrives when the access should be retried.
   kNotYet,
 };
 
@@ -33,14 +33,15 @@ class HostMemory {
  public:
   virtual ~HostMemory() = default;
 
-  /// Copies the ranges, one after the other, into the buffers, one after the other; both sides have
-  /// the same total length. Unless the result is kDone, the buffers' contents are unspecified.
+  /// Copies the ranges, one after the other, into the buffers, one after the other. The ranges and
+  /// the buffers have the same total length. Unless the result is kDone, the buffers' contents are
+  /// unspecified.
   virtual MemoryResult read(ClientId client, std::span<const RemoteRange> from,
                             std::span<const std::span<uint8_t>> to) = 0;
 
-  /// Does the same as read(), from byte `offset` on, for a message that the client also put into
-  /// that slot when it posted (abi::SendSlots). Both have the same contents as long as the message
-  /// is not complete.
+  /// Does the same as read(), starting at byte `offset`, for a message that the client also stored
+  /// in that slot when it posted the message (abi::SendSlots). Memory and slot have the same
+  /// contents as long as the message is not complete.
   virtual MemoryResult read_posted(ClientId client, uint32_t slot, uint64_t offset,
                                    std::span<const RemoteRange> from,
                                    std::span<const std::span<uint8_t>> to) {
@@ -49,20 +50,21 @@ class HostMemory {
     return read(client, from, to);
   }
 
-  /// Copies in the other direction. If a byte could not be written, earlier bytes may have been.
+  /// Copies the buffers into the ranges. If a byte could not be written, earlier bytes may have
+  /// been.
   virtual MemoryResult write(ClientId client, std::span<const RemoteRange> to,
                              std::span<const std::span<const uint8_t>> from) = 0;
 
   /// Does the same as write(), for memory that existed when it was registered and counts as pinned:
-  /// memory that no longer exists is not a fault. The bytes may be written after the step.
+  /// if the memory no longer exists, this is not a fault. The bytes may be written after the step.
   virtual MemoryResult write_soon(ClientId client, std::span<const RemoteRange> to,
                                   std::span<const std::span<const uint8_t>> from) {
     return write(client, to, from);
   }
 
-  /// Does the same as write_soon(), for a message that the QP receives whole, or for its first or
-  /// next part, if the message completes in this step. The bytes may be written when the completion
-  /// is taken.
+  /// Does the same as write_soon(), for a message that the QP receives and that completes in this
+  /// step. The message is written whole or in parts, in order; `is_first` is true for its first
+  /// part. The bytes may be written when the program takes the completion.
   virtual MemoryResult write_received(ClientId client, QpNumber qp, bool is_first,
                                       std::span<const RemoteRange> to,
                                       std::span<const std::span<const uint8_t>> from) {
@@ -72,7 +74,7 @@ class HostMemory {
   }
 
   /// Returns the number of completions that the client has taken from the CQ since its creation
-  /// (modulo 2^32), by the client's account: the value can be anything.
+  /// (modulo 2^32). The number comes from the client, so it can be anything.
   virtual uint32_t completions_taken(ClientId client, CqId cq) = 0;
 };
 

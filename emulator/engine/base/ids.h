@@ -14,9 +14,10 @@ struct Id {
   auto operator<=>(const Id&) const = default;
 };
 
-/// One ibv_context: chosen by the daemon at attach, never reused within a run.
+/// One ibv_context. The daemon chooses the ID when the client attaches, and never reuses it within
+/// a run.
 using ClientId = Id<struct ClientTag>;
-/// Position of a device in the fabric's configuration.
+/// The position of a device in the fabric's configuration.
 using DeviceIndex = Id<struct DeviceTag>;
 using PdId = Id<struct PdTag>;
 using MrId = Id<struct MrTag>;
@@ -24,17 +25,18 @@ using CqId = Id<struct CqTag>;
 using AhId = Id<struct AhTag>;
 using SrqId = Id<struct SrqTag>;
 using XrcdId = Id<struct XrcdTag>;
-/// A memory window; its numbers and those of memory regions are from one set, like their keys.
+/// A memory window. Windows and memory regions share one set of numbers, as they share one set of
+/// keys.
 using MwId = MrId;
 using DmId = Id<struct DmTag>;
-/// An rdma_cm event channel: chosen by the daemon, never reused within a run.
+/// An rdma_cm event channel. The daemon chooses the ID, and never reuses it within a run.
 using CmChannelId = Id<struct CmChannelTag>;
-/// A completion channel, by the inode of its socket
+/// A completion channel, identified by the inode of its socket
 struct ChannelId {
   uint64_t value = 0;
   auto operator<=>(const ChannelId&) const = default;
 };
-/// 24 bits, unique in the whole fabric.
+/// A QPN: 24 bits, unique in the whole fabric.
 using QpNumber = Id<struct QpTag>;
 
 }  // namespace rocemu::engine

@@ -19,7 +19,7 @@ inline constexpr uint32_t kMaxWindows = 524288;
 inline constexpr uint32_t kMaxDms = 65536;
 /// The maximum number of XRC domains of all clients together
 inline constexpr uint32_t kMaxXrcds = 65536;
-/// The numbers for objects of one kind: 24 bits, like QPNs.
+/// The highest number of an object. Numbers have 24 bits, like QPNs.
 inline constexpr uint32_t kNumbers = (1u << 24) - 1;
 
 inline constexpr uint32_t kMaxQpWr = 1048576;
@@ -27,10 +27,11 @@ inline constexpr uint32_t kMaxSrqWr = 1048576;
 inline constexpr uint32_t kMaxSge = 32;
 inline constexpr uint32_t kMaxInlineData = 1024;
 inline constexpr uint32_t kMaxCqe = 4194304;
-/// The limit for both values of ibv_moderate_cq: completions, microseconds.
+/// The limit for both values of ibv_moderate_cq: the number of completions, and the period in
+/// microseconds.
 inline constexpr uint32_t kMaxCqModeration = 65535;
-/// The total bytes of device memory, and its maximum alignment: a page, since it is a mapping of
-/// the client.
+/// The total bytes of device memory, and the logarithm of its maximum alignment, which is a page,
+/// since device memory is a mapping of the client.
 inline constexpr uint64_t kMaxDeviceMemory = 64 << 20;
 inline constexpr uint32_t kMaxDeviceMemoryLogAlign = 12;
 inline constexpr uint32_t kMaxMulticastGroups = 8192;
@@ -38,9 +39,10 @@ inline constexpr uint32_t kMaxQpsPerGroup = 56;
 inline constexpr uint32_t kCompVectors = 2;
 inline constexpr uint32_t kMaxRdAtomic = 128;
 inline constexpr uint32_t kPkeyTableLength = 1;
-/// Entries of a port's GID table that can be in use
+/// The maximum number of entries in use in a port's GID table
 inline constexpr uint32_t kGidTableLength = 16;
-/// IBTA vol 1, 9.2.8: the DMA length field and the verbs allow 2^31.
+/// The maximum length of a message in bytes. IBTA vol 1, 9.2.8: the DMA length field and the verbs
+/// allow 2^31.
 inline constexpr uint64_t kMaxMessage = uint64_t{1} << 31;
 
 /// The first QPN that is assigned: 0 and 1 are the management QPs, and rxe also starts at 17.

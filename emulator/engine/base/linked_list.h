@@ -1,4 +1,4 @@
-// Lists through the objects that are in them: adding and removing an object takes neither memory
+// Lists whose links are in the listed objects: adding and removing an object takes neither memory
 // nor a search.
 #pragma once
 

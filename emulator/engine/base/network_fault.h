@@ -1,5 +1,5 @@
 // A fault of a simulated network (`on: network` in a scenario) as values: the part of the network
-// that it concerns, and what changes there. docs/scenarios.md describes it in words.
+// that it concerns, and the change of that part. docs/scenarios.md describes it in words.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ struct PauseStorm {
   std::optional<uint8_t> priority;  // empty: all priorities that the network file calls lossless
 };
 
-/// Other thresholds of random early marking; `is_off`: none.
+/// The new thresholds of random early marking; with `is_off`, no packet is marked.
 struct EcnChange {
   bool is_off = false;
   uint64_t kmin_bytes = 0;
@@ -42,17 +42,17 @@ struct EcnChange {
   double pmax = 1;
 };
 
-/// The changes of a part of the network. Each kind of part has its own.
+/// The changes of a part of the network. Links, switches and hosts have different kinds of changes.
 struct NetworkChange {
-  // These change a link:
+  // The following members change a link:
   bool is_down = false;
   std::optional<LinkFlap> flap;
   uint64_t bits_per_second = 0;  // 0: unchanged
   double corruption = 0;         // the probability that a frame arrives with a wrong FCS
-  // These change a switch:
+  // The following member changes a switch:
   std::optional<Duration> outage;  // it reboots, and its links are down for that long
   std::optional<EcnChange> ecn;
-  // This changes a host's NIC:
+  // The following member changes a host's NIC:
   std::optional<PauseStorm> pause_storm;
 };
 

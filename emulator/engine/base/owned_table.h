@@ -1,6 +1,6 @@
-// Objects by number, each of which belongs to a client. A client can have as many as the device
-// advertises, however many other clients have, and its own objects can be visited without those of
-// others.
+// A table of objects by number, each of which belongs to a client. A client can have as many
+// objects as the device advertises, however many other clients have, and the objects of one client
+// can be visited without those of other clients.
 #pragma once
 
 #include <algorithm>
@@ -15,23 +15,24 @@
 
 namespace rocemu::engine {
 
-/// T has `IdType id`, `ClientId client` and `Links<T> of_client`, its place among the client's
-/// objects in the order in which the client got them. Its constructor gets the id and the client
-/// first.
+/// T has `IdType id`, `ClientId client` and `Links<T> of_client`, which links the client's objects
+/// in the order in which the client got them. T's constructor gets the id and the client first.
 template <class IdType, class T>
 class OwnedTable : public Table<IdType, T> {
   using Base = Table<IdType, T>;
 
  public:
-  /// There are `numbers` numbers, of which a client gets `per_client` at most.
+  /// The numbers are `first` to `first` + `numbers` - 1. One client gets at most `per_client` of
+  /// them.
   OwnedTable(uint32_t first, uint32_t numbers, uint32_t per_client)
       : Base(first, numbers), per_client_(std::min(per_client, numbers - reserve(numbers))) {}
 
-  /// Returns the maximum for a client, which it gets as long as all others together have fewer than
-  /// the rest.
+  /// Returns the maximum number of objects of a client. The client can have that many as long as
+  /// all other clients together leave enough.
   uint32_t most_of_a_client() const { return per_client_; }
 
-  /// Returns nullptr if the client cannot have another object, or memory is exhausted.
+  /// Creates an object of the client. Returns nullptr if the client cannot have another object, or
+  /// memory is exhausted.
   template <class... Args>
   T* create(ClientId client, Args&&... args) {
     try {
@@ -50,7 +51,8 @@ class OwnedTable : public Table<IdType, T> {
     Base::destroy(id);
   }
 
-  /// Makes the client the owner of the object, whatever number of objects it has.
+  /// Makes the client the owner of the object, even if the client has the maximum number of
+  /// objects.
   void give(T& object, ClientId client) {
     if (object.client == client) return;
     Owned& owned = owners_[client];
@@ -59,7 +61,7 @@ class OwnedTable : public Table<IdType, T> {
     append(owned, object);
   }
 
-  /// Returns nullptr if the client has none.
+  /// Returns the client's first object, or nullptr if the client has none.
   T* first_of(ClientId client) const {
     const auto found = owners_.find(client);
     return found != owners_.end() ? found->second.first : nullptr;
@@ -68,7 +70,7 @@ class OwnedTable : public Table<IdType, T> {
     const auto found = owners_.find(client);
     return found != owners_.end() ? found->second.count : 0;
   }
-  /// The visitor must not change the table.
+  /// Calls the visitor with each object of the client. The visitor must not change the table.
   template <class Visitor>
   void for_each_of(ClientId client, Visitor visit) const {
     for (T* object = first_of(client); object != nullptr; object = object->of_client.next) {
@@ -83,8 +85,8 @@ class OwnedTable : public Table<IdType, T> {
     uint32_t count = 0;
   };
 
-  /// The last numbers are reserved for clients that have only a few, so that several clients with
-  /// very many objects leave some to the others.
+  /// A client with fewer objects than this can also use the last numbers, which are reserved for
+  /// such clients: several clients with very many objects leave these numbers to the others.
   static constexpr uint32_t kFew = 1024;
   static constexpr uint32_t reserve(uint32_t numbers) { return numbers / 8; }
 

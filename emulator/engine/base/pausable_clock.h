@@ -1,4 +1,4 @@
-// The time inside the engine, which stops while it is paused and then continues from there.
+// The engine's clock. A pause stops it; afterwards it continues from the time at which it stopped.
 #pragma once
 
 #include "emulator/engine/base/time.h"

@@ -1,5 +1,5 @@
-// The process of each client and event channel, by a name that is the same in every run: the
-// program and a number, by which rules select it.
+// Names of the processes that own clients and event channels. A name is the same in every run: it
+// consists of the program and a number. Rules select processes by name.
 #pragma once
 
 #include <map>
@@ -10,7 +10,7 @@
 
 namespace rocemu::engine {
 
-/// The objects of a process in the NIC, by which it is identified.
+/// An object in the NIC that identifies the process to which it belongs.
 using Owner = std::variant<ClientId, CmChannelId>;
 
 struct ProcessName {
@@ -25,7 +25,7 @@ class ProcessNames {
   void forget(ClientId client) { clients_.erase(client); }
   void forget(CmChannelId channel) { channels_.erase(channel); }
 
-  /// Returns null if the process is not known.
+  /// Returns the name of the owner's process, or null if the process is not known.
   const ProcessName* of(const Owner& owner) const {
     if (const auto* client = std::get_if<ClientId>(&owner)) return find(clients_, *client);
     return find(channels_, std::get<CmChannelId>(owner));

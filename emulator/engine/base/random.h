@@ -1,5 +1,5 @@
-// Random numbers from one seed. The generator and the ranges are our own, since those of <random>
-// differ between standard libraries and a replay must not.
+// Random numbers from one seed. The generator and the conversion to ranges are our own, since those
+// of <random> differ between standard libraries, and a replay must not differ.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// The interface of congestion control at the sender, pure like the engine. A scheme takes the
-// events of its flow and returns the rate at which it may send. Bytes are those on the wire.
+// The interface of congestion control at the sender, which is pure like the engine: it reads no
+// clock. A scheme takes the events of its flow and returns the rate at which the flow may send.
+// Bytes are counted as on the wire.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,8 @@ class RateController {
  public:
   virtual ~RateController() = default;
 
-  /// Expires the timers that are due by `now`, in their order. A late call has the same result as
-  /// calls in time, so an idle flow needs no calls.
+  /// Expires the timers that are due by `now`, in order. A late call has the same result as calls
+  /// in time, so an idle flow needs no calls.
   virtual void advance(Instant now) = 0;
   /// Notes that the flow has sent `bytes`.
   virtual void on_sent(uint32_t bytes, Instant now) = 0;
@@ -26,11 +27,11 @@ class RateController {
 
   /// Returns the rate as of the last call of any function above.
   virtual uint64_t rate_bps() const = 0;
-  /// Returns the time of the next change of the rate by advance(); nothing if no timer changes it.
+  /// Returns the time at which advance() changes the rate next; nothing if no timer will change it.
   virtual std::optional<Instant> next_deadline() const = 0;
 };
 
-/// Decides, as the notification point, whether to send a CNP for a flow. The first mark is reported
+/// Decides, at the notification point, whether to send a CNP for a flow. The first mark is reported
 /// immediately. After that, one CNP is sent at the end of each interval in which a frame was marked
 /// (Zhu et al., SIGCOMM 2015, section 3.1 and figure 6). There is no timer: the CNP is sent when a
 /// frame, marked or not, arrives after the interval's end.
@@ -45,8 +46,8 @@ class CnpLimiter {
     last_ = now;
     return true;
   }
-  /// Returns whether to send a CNP now that a marked frame has arrived, for callers that ignore
-  /// unmarked frames.
+  /// Returns, for callers that ignore unmarked frames, whether to send a CNP now that a marked
+  /// frame has arrived.
   bool should_send(Instant now, Duration interval) { return should_send(true, now, interval); }
 
  private:
@@ -55,8 +56,8 @@ class CnpLimiter {
   bool was_marked_ = false;
 };
 
-/// Computes when a flow may send its next frame. Counts picoseconds, so that the rate is exact over
-/// many frames. ready_at() is rounded up to whole nanoseconds.
+/// Computes when a flow may send its next frame. It counts picoseconds, so that the rate is exact
+/// over many frames. ready_at() is rounded up to whole nanoseconds.
 class Pacer {
  public:
   Instant ready_at() const {
@@ -65,7 +66,7 @@ class Pacer {
   /// Notes that a frame was sent at `now`, which must not be before ready_at().
   void sent(uint32_t bytes, uint64_t rate_bps, Instant now) {
     const uint64_t now_ps = nanoseconds_since_start(now) * 1000;
-    // Compensates the time that was lost by rounding up, and no more.
+    // Compensates for the time that was lost by rounding up, and for no more.
     if (ready_ps_ + 1000 <= now_ps) ready_ps_ = now_ps;
     ready_ps_ += uint64_t{bytes} * 8'000'000 * 1'000'000 / rate_bps;
   }

@@ -28,7 +28,8 @@ struct Injection {
   std::optional<QpNumber> qp = {};  // that sends it, for observers
 };
 
-/// The PFC frames of a device's port with XOFF, by priority (IEEE 802.1Qbb).
+/// The numbers of PFC frames with XOFF that a device's port has received and sent, by priority
+/// (IEEE 802.1Qbb).
 struct PauseCounters {
   std::array<uint64_t, 8> received{};
   std::array<uint64_t, 8> sent{};
@@ -38,9 +39,9 @@ struct PauseCounters {
 class NetworkEvents {
  public:
   virtual ~NetworkEvents() = default;
-  /// Called when the frame's last bit has arrived. `is_marked`: a switch set CE.
+  /// Called when the last bit of the frame has arrived. `is_marked` is true if a switch set CE.
   virtual void deliver(uint64_t token, Instant at, bool is_marked) = 0;
-  /// Called when the network lost the frame.
+  /// Called when the network has lost the frame.
   virtual void drop(uint64_t token) = 0;
   /// Called when can_inject() has become true for a priority of the device.
   virtual void resumed(DeviceIndex device) = 0;
@@ -56,23 +57,24 @@ class SimulatedNetwork {
 
   /// Returns whether the device's port has room in the queue for frames of this DSCP.
   virtual bool can_inject(DeviceIndex from, uint8_t dscp) const = 0;
-  /// Puts a frame into the network. advance() must have processed all events due by `now`.
+  /// Puts a frame into the network. Before that, advance() must have processed all events due by
+  /// `now`.
   virtual void inject(const Injection& injection, Instant now) = 0;
-  /// Returns the earliest time at which advance() can call a function of NetworkEvents. This bound
-  /// is as late as can be known, because hops inside the network need no step of the engine.
+  /// Returns a time before which advance() calls no function of NetworkEvents. The time is as late
+  /// as can be known, because hops inside the network need no step of the engine.
   virtual std::optional<Instant> next_event() = 0;
   virtual void advance(Instant now, NetworkEvents& events) = 0;
-  /// Begins a fault, or ends it: then the part is as the network's file describes it. Everything
-  /// that is due by `now` has been advanced.
+  /// Begins or ends a fault. At its end, the part of the network is again as the network's file
+  /// describes it. advance() must have processed all events due by `now`.
   virtual void set_fault(const NetworkPlace& place, const NetworkChange& change, bool is_on,
                          Instant now) = 0;
-  /// Returns the controller of a new flow of the device; null without congestion control.
+  /// Returns the controller of a new flow of the device, or null without congestion control.
   virtual std::unique_ptr<RateController> make_rate_controller(DeviceIndex from,
                                                                Instant now) const = 0;
   virtual PauseCounters pauses_of(DeviceIndex device) const = 0;
 };
 
-/// The settings by which NICs notify senders of congestion.
+/// The settings with which NICs notify senders of congestion.
 struct CongestionNotification {
   Duration interval{};  // the shortest time between two CNPs of a QP
   uint8_t dscp = 0;     // of CNPs
@@ -86,10 +88,10 @@ class NetworkPlan {
   /// Returns the text of the file that describes the network, for recordings.
   virtual const std::string& text() const = 0;
   virtual size_t host_count() const = 0;
-  /// Returns why the network cannot have the fault, for example that it has no such link; empty if
-  /// it can.
+  /// Returns the reason why the network cannot have the fault, for example that it has no such
+  /// link. Returns an empty string if it can.
   virtual std::string problem_of(const NetworkPlace& place, const NetworkChange& change) const = 0;
-  /// Returns nothing if QPs neither send CNPs nor slow down.
+  /// Returns the settings of congestion control; nothing if QPs neither send CNPs nor slow down.
   virtual std::optional<CongestionNotification> notification() const = 0;
 };
 

@@ -1,5 +1,6 @@
-// Objects by number. Numbers are assigned in a fixed order and not reused for long, so that a stale
-// handle, key or QPN names nothing instead of another object. Iteration is in numeric order.
+// A table of objects by number. Numbers are assigned in a fixed order and not reused for a long
+// time, so that a stale handle, key or QPN identifies no object rather than another object.
+// Iteration is in numeric order.
 #pragma once
 
 #include <array>
@@ -14,10 +15,10 @@
 
 namespace rocemu::engine {
 
-/// The free numbers. A freed number is first resting: it cannot be assigned until a certain number
-/// of other numbers have been freed. The other free numbers are assigned in ascending order, and
-/// after the largest from the smallest on. Only resting numbers are stored one by one. The others
-/// are stored as ranges, at most one between two numbers in use.
+/// The free numbers. A freed number first rests: it cannot be assigned until a certain number of
+/// other numbers have been freed. The other free numbers are assigned in ascending order; after the
+/// largest, assignment continues with the smallest. Only resting numbers are stored one by one. The
+/// others are stored as ranges, at most one between two numbers in use.
 class FreeNumbers {
  public:
   void push(uint32_t number) {
@@ -26,7 +27,7 @@ class FreeNumbers {
     ++popped_;
     insert(before);
   }
-  /// Returns the next number. Must not be called when there is none.
+  /// Returns the next number to assign, which must exist.
   uint32_t front() const {
     return rested_.empty() ? resting_[popped_ % kResting] : next_rested()->first;
   }
@@ -35,7 +36,7 @@ class FreeNumbers {
       ++popped_;
       return;
     }
-    // The remainder of the range replaces the range: nothing is allocated, nothing can fail.
+    // The rest of the range replaces the range: nothing is allocated, so nothing can fail.
     auto range = rested_.extract(next_rested());
     cursor_ = range.key() + 1;
     if (cursor_ == range.mapped()) return;
@@ -43,7 +44,7 @@ class FreeNumbers {
     rested_.insert(std::move(range));
   }
   bool empty() const { return rested_.empty() && pushed_ == popped_; }
-  /// Returns whether there is a number that has rested.
+  /// Returns whether there is a free number that no longer rests.
   bool has_rested() const { return !rested_.empty(); }
 
  private:
@@ -83,11 +84,11 @@ class FreeNumbers {
 template <class IdType, class T>
 class Table {
  public:
-  /// Numbers start at `first`; at most `limit` objects exist at a time.
+  /// Numbers start at `first`. At most `limit` objects exist at a time.
   Table(uint32_t first, uint32_t limit) : first_(first), limit_(limit) {}
 
-  /// Returns nullptr when the table is full or memory is exhausted. T's constructor gets the id,
-  /// then the arguments.
+  /// Creates an object. Returns nullptr if the table is full or memory is exhausted. T's
+  /// constructor gets the id, followed by the arguments.
   template <class... Args>
   T* create(Args&&... args) {
     if (size_ == limit_) return nullptr;
@@ -132,7 +133,7 @@ class Table {
     }
   }
 
-  /// The visitor may destroy the object that it is given, and no other.
+  /// Calls the visitor with each object. The visitor may destroy that object, but no other.
   template <class Visitor>
   void for_each(Visitor visit) const {
     for (const std::unique_ptr<Leaf>& leaf : leaves_) {
@@ -146,8 +147,8 @@ class Table {
   uint32_t limit() const { return limit_; }
 
  private:
-  /// Numbers whose entries are stored together; the storage exists only while one of them is in
-  /// use.
+  /// The number of consecutive entries that are stored together. Their storage exists only while
+  /// one of them is in use.
   static constexpr uint32_t kLeaf = 256;
   struct Leaf {
     std::array<std::unique_ptr<T>, kLeaf> objects;

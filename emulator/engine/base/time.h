@@ -8,8 +8,9 @@ namespace rocemu::engine {
 
 using Duration = std::chrono::nanoseconds;
 
-/// The tag of the clock of Engine::step()'s `now`: monotonic time in a daemon on the real clock,
-/// simulated time otherwise. It has no now(): below step() no code may read a clock.
+/// The tag of the clock that measures `now` of Engine::step(): monotonic time in a daemon on the
+/// real clock, simulated time otherwise. The clock has no now(), since no code below step() may
+/// read a clock.
 struct EngineClock {
   using rep = Duration::rep;
   using period = Duration::period;

@@ -18,8 +18,8 @@ enum class TimerKind : uint8_t {
 };
 inline constexpr size_t kTimerKinds = 3;
 
-/// A timer of a QP. The heap's entry may be earlier than `deadline`: re-arming a timer for every
-/// packet is then a store and not a heap operation.
+/// A timer of a QP. Its entry in the heap may be earlier than `deadline`: restarting a timer for
+/// every packet then takes a store and not a heap operation.
 struct Timer {
   std::optional<Instant> deadline;
   std::optional<Instant> queued;
@@ -43,8 +43,8 @@ class TimerQueue {
     return timers[static_cast<size_t>(kind)].deadline.has_value();
   }
 
-  /// Returns the next due timer. `timers_of(QpNumber)` returns a TimerSet *, or nullptr for a QP
-  /// that was destroyed. Equal deadlines are ordered by QP number.
+  /// Returns the next timer that is due. `timers_of(QpNumber)` returns a TimerSet *, or nullptr for
+  /// a QP that was destroyed. Equal deadlines are ordered by QP number.
   template <class TimersOf>
   std::optional<Entry> next(TimersOf timers_of) {
     while (!heap_.empty()) {
@@ -63,7 +63,7 @@ class TimerQueue {
     return std::nullopt;
   }
 
-  /// Removes the entry that next() returned: the timer no longer runs.
+  /// Removes the entry that next() returned. The timer no longer runs.
   void expire(const Entry& entry, TimerSet& timers);
 
  private:

@@ -1,5 +1,5 @@
-// The engine's copy of a work queue: WQEs of one stride, in order, each with a state. Grows with
-// use up to its limit, so that an idle queue costs nothing.
+// The engine's copy of a work queue: WQEs of one stride, in order, each with a state. The ring
+// grows with use up to its limit, so that an idle queue takes no memory.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 
 namespace rocemu::engine {
 
-/// The ring. A WQE's index is the number of WQEs posted before it since the queue's creation
-/// (modulo 2^32). head() is the oldest WQE, tail() the next to be posted.
+/// The ring. The index of a WQE is the number of WQEs posted before it since the queue's creation
+/// (modulo 2^32). head() is the index of the oldest WQE, tail() that of the next WQE to be posted.
 template <class State>
 class WorkRing {
  public:
@@ -39,8 +39,8 @@ class WorkRing {
     ++tail_;
   }
 
-  /// Adds the WQE before all others. The ring must not be full; the indices of a queue that is used
-  /// in this way have no meaning.
+  /// Adds the WQE in front of all others. The ring must not be full. In a queue that is used in
+  /// this way, indices have no meaning.
   void push_front(std::span<const std::byte> wqe) {
     if (size() == states_.size()) grow();
     --head_;

@@ -15,7 +15,7 @@ bool responds(QpType type) {
   return type == QpType::kRc || type == QpType::kXrcRecv;
 }
 
-// Each transition has the attributes that ibv_modify_qp(3) requires for it.
+// The following functions set the attributes that ibv_modify_qp(3) requires for each transition.
 
 void to_init(const Connection& connection, QpAttributes& out) {
   out.attr.port_num = 1;

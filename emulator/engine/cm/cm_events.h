@@ -12,15 +12,15 @@
 
 namespace rocemu::engine::cm {
 
-/// A connection, or a service ID resolution. Its value is the local communication ID on the wire,
-/// unique in the whole fabric and never 0.
+/// The ID of a connection or a service ID resolution. Its value is the local communication ID on
+/// the wire, which is unique in the whole fabric and never 0.
 using ConnectionId = Id<struct ConnectionTag>;
 using ListenerId = Id<struct ListenerTag>;
 
-/// A value that the layer above chooses and gets back with every event.
+/// A value that the layer above chooses, and that each event returns to it.
 using Context = uint64_t;
 
-/// The ports of a connection, and the header fields of the frames of its MADs and its data.
+/// The ports of a connection, and the header fields of the frames that carry its MADs and its data.
 struct Route {
   DeviceIndex device = {};
   uint8_t gid_index = 0;  // of the device; its address is the source
@@ -33,9 +33,10 @@ struct Route {
 
 struct Listen {
   uint64_t service_id = 0;
-  /// The device and address for which the consumer listens. Without them, it listens on every
-  /// device or every address. If several listeners fit a request, the most specific one gets it:
-  /// one with an address before one with only a device, and that before one with neither.
+  /// The device and address at which the consumer listens. Without a device, it listens on every
+  /// device; without an address, at every address. If several listeners fit a request, the most
+  /// specific one gets it: a listener with an address first, then one with only a device, then one
+  /// with neither.
   std::optional<DeviceIndex> device = std::nullopt;
   std::optional<wire::IpAddress> address = std::nullopt;
   Context context = 0;
@@ -95,7 +96,7 @@ struct Resolve {
   std::span<const uint8_t> private_data = {};  // at most 216 bytes
 };
 
-/// The reply to a Resolve
+/// The reply to a service ID resolution request
 struct Resolved {
   wire::SidrStatus status = wire::SidrStatus::kValid;
   QpNumber qpn = {};
@@ -114,12 +115,13 @@ enum class EventKind : uint8_t {
   kRequestError,  // no reply to the REQ arrived
   kRemoteMra,     // MRA: the peer needs more time
   // Events of either side
-  kRejected,           // REJ
-  kDisconnectRequest,  // DREQ: answer with answer_disconnect or destroy, unless this side sent its
-                       // own before (`answered`)
-  kDisconnectReply,    // DREP
-  kDisconnectError,    // no reply to the DREQ arrived
-  kTimewaitExit,       // the QP may be reused; the connection's ID no longer exists
+  kRejected,  // REJ
+  /// DREQ. The consumer must answer with answer_disconnect or destroy, unless this side had sent
+  /// its DREQ before (`answered`).
+  kDisconnectRequest,
+  kDisconnectReply,       // DREP
+  kDisconnectError,       // no reply to the DREQ arrived
+  kTimewaitExit,          // the QP may be reused; the connection's ID no longer exists
   kAlternatePathRequest,  // LAP, which was refused already
   // Events of service ID resolution
   kResolveRequest,  // SIDR_REQ, for `listener`; answer with answer_resolve or destroy
@@ -130,9 +132,9 @@ enum class EventKind : uint8_t {
 struct Event {
   EventKind kind{};
   ConnectionId connection = {};
-  /// The context of the connection or, for the two kinds of requests, of the listener.
+  /// The context of the connection; for kRequest and kResolveRequest, that of the listener.
   Context context = 0;
-  /// Set for the two kinds of requests only.
+  /// The listener that got the request; set for kRequest and kResolveRequest only.
   std::optional<ListenerId> listener = std::nullopt;
   Route route = {};
   bool answered = false;  // kDisconnectRequest: DREP was sent already

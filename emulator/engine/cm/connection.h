@@ -1,5 +1,5 @@
-// The state of a connection, from its establishment to the end of its timewait, or of a service ID
-// resolution.
+// The state of a connection from its establishment to the end of its timewait, or the state of a
+// service ID resolution.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@
 
 namespace rocemu::engine::cm {
 
-/// The states of IBTA vol 1, 12.9. MRA has no separate states here: a sent MRA is the latest
-/// message sent, and a received one makes the deadline later.
+/// The states of IBTA vol 1, 12.9. There are no separate states for MRA: a sent MRA is the latest
+/// message sent, and a received MRA makes the deadline later.
 enum class State : uint8_t {
   kReqSent,      // active: waits for REP
   kRepReceived,  // active: the consumer must answer
@@ -36,8 +36,8 @@ constexpr Duration cm_time(uint8_t code) {
   return Duration(int64_t{4096} << (code & 31));
 }
 
-/// Returns the code of the power of two nearest to the sum of two packet lifetimes and a delay,
-/// which are codes too (IBTA vol 1, 9.7.6.1.3 allows a timer four times as long).
+/// Returns the timeout code for the sum of two packet lifetimes and a delay, rounded to a power of
+/// two; the parameters are codes, too. (IBTA vol 1, 9.7.6.1.3 allows a timer four times as long.)
 constexpr uint8_t ack_timeout_code(uint8_t packet_life_time, uint8_t ack_delay) {
   const int twice = packet_life_time + 1;
   const int longer = std::max<int>(twice, ack_delay);
@@ -48,7 +48,8 @@ constexpr uint8_t life_time_of(uint8_t local_ack_timeout) {
   return local_ack_timeout > 0 ? static_cast<uint8_t>(local_ack_timeout - 1) : uint8_t{0};
 }
 
-/// Returns the transaction IDs: one for the establishment or resolution, and one for the release.
+/// These two functions return the transaction IDs of a connection: one for the establishment or
+/// resolution, and one for the release.
 constexpr uint64_t establishment_transaction(ConnectionId id) {
   return uint64_t{1} << 32 | id.value;
 }
@@ -58,7 +59,7 @@ constexpr uint64_t release_transaction(ConnectionId id) {
 
 /// A peer's communication ID or QPN, which is unique only together with its CA GUID
 using RemoteKey = std::pair<uint64_t, uint32_t>;
-/// The address that requests a service ID, and the request's ID
+/// The address that requests the resolution of a service ID, and the request's ID
 using ResolverKey = std::pair<wire::IpAddress, uint32_t>;
 
 struct Connection {
@@ -73,7 +74,7 @@ struct Connection {
   abi::QpType qp_type = abi::QpType::kRc;
   uint64_t service_id = 0;
 
-  // Numbers of this side and of the peer
+  // Numbers that this side and the peer chose
   uint32_t local_qpn = 0;
   wire::Psn local_psn;   // of the first packet to receive
   wire::Psn remote_psn;  // of the first packet to send
@@ -81,7 +82,7 @@ struct Connection {
   uint32_t remote_id = 0;  // its communication ID; 0 if unknown
   uint32_t remote_qpn = 0;
 
-  // The values on which the messages agreed, for this side
+  // The values on which the messages agreed, as they apply to this side
   uint8_t path_mtu = 0;
   uint8_t retry_count = 0;
   uint8_t rnr_retry_count = 0;
@@ -90,7 +91,7 @@ struct Connection {
   uint8_t local_ack_timeout = 0;
   bool alternate_path_offered = false;
 
-  // Members that are used while waiting for an answer
+  // Members that are used only while an answer is awaited
   uint8_t packet_life_time = 0;  // code
   uint8_t max_retries = 0;
   uint8_t retries_left = 0;
@@ -102,7 +103,7 @@ struct Connection {
   uint64_t release_id = 0;      // of the release
   wire::CmMad sent;             // the latest message
 
-  // The keys under which the table has it
+  // The keys by which the table finds the connection
   std::optional<RemoteKey> remote_id_key;
   std::optional<RemoteKey> remote_qpn_key;
   std::optional<ResolverKey> resolver_key;

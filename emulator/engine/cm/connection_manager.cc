@@ -12,7 +12,7 @@
 namespace rocemu::engine::cm {
 namespace {
 
-/// Passes each message to its stage of the protocol.
+/// Passes each message to the stage of the protocol that handles it.
 struct Dispatch {
   ProtocolContext& context;
   const Listeners& listeners;
@@ -171,7 +171,7 @@ std::optional<Event> ConnectionManager::next_event() {
   return events_.take();
 }
 
-// ---- For the fabric ----
+// ---- Functions that the fabric calls ----
 
 void ConnectionManager::receive(DeviceIndex device, const wire::Packet& packet) {
   const auto bytes = general_services_.admit(device, packet);

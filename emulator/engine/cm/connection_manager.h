@@ -2,7 +2,8 @@
 // establishment and release, and service ID resolution, by MADs between the devices' QPs 1.
 //
 // This class owns the parts and passes calls and messages on to the stage of the protocol that they
-// belong to: establishment, rejection, release, resolution. ProtocolContext is what those share.
+// belong to: establishment, rejection, release, resolution. ProtocolContext has the parts that
+// these stages share.
 //
 // The layer above (rdma_cm) calls the functions below and takes the events from next_event() until
 // there is none, in every step. Calls return 0 or an errno. EINVAL means that the connection does
@@ -41,15 +42,16 @@ namespace rocemu::engine::cm {
 
 class ConnectionManager {
  public:
-  /// Communication IDs and starting PSNs are derived from `seed`.
+  /// `seed` determines the communication IDs and starting PSNs.
   ConnectionManager(Environment& environment, uint64_t seed);
   ConnectionManager(const ConnectionManager&) = delete;
   ConnectionManager& operator=(const ConnectionManager&) = delete;
 
   // ---- Listening ----
-  /// Returns EADDRINUSE if there is a listener with the same service ID, device and address.
+  /// Adds a listener. Returns EADDRINUSE if there is one with the same service ID, device and
+  /// address.
   wire::Result<ListenerId, int> listen(const Listen& listen);
-  /// Removes the listener. Requests that arrived before are not affected.
+  /// Removes the listener. Requests that arrived before the call are not affected.
   void stop_listening(ListenerId listener);
 
   // ---- Establishment ----
@@ -59,17 +61,18 @@ class ConnectionManager {
   int accept(ConnectionId id, const Accept& accept);
   /// Sends RTU, after kReply. Takes at most 224 bytes of private data.
   int ready(ConnectionId id, std::span<const uint8_t> private_data = {});
-  /// Sends REJ, after kRequest or kReply, and until the peer's RTU arrives.
+  /// Sends REJ. May be called after kRequest or kReply, until the peer's RTU arrives.
   int reject(ConnectionId id, const Reject& reject = {});
-  /// Sends MRA, after kRequest or kReply, which extends the time for the answer to 4.096 us *
+  /// Sends MRA, after kRequest or kReply. This extends the time for the answer to 4.096 us *
   /// 2^service_timeout.
   int delay(ConnectionId id, uint8_t service_timeout, std::span<const uint8_t> private_data = {});
-  /// Counts the RTU as received, since a message arrived over the QP before it
-  /// (IBV_EVENT_COMM_EST). Returns EISCONN if it was received.
+  /// Counts the RTU as received, since a message arrived over the QP before the RTU
+  /// (IBV_EVENT_COMM_EST). Returns EISCONN if the RTU has been received.
   int notify_established(ConnectionId id);
 
   // ---- Release ----
-  /// Sends DREQ. Returns EINVAL unless established. Takes at most 220 bytes of private data.
+  /// Sends DREQ. Returns EINVAL unless the connection is established. Takes at most 220 bytes of
+  /// private data.
   int disconnect(ConnectionId id, std::span<const uint8_t> private_data = {});
   /// Sends DREP, after kDisconnectRequest. Takes at most 224 bytes of private data.
   int answer_disconnect(ConnectionId id, std::span<const uint8_t> private_data = {});
@@ -78,33 +81,34 @@ class ConnectionManager {
   // ---- Service ID resolution ----
   /// Sends SIDR_REQ.
   wire::Result<ConnectionId, int> resolve(const Resolve& resolve);
-  /// Sends SIDR_REP, after kResolveRequest. Then the ID no longer exists.
+  /// Sends SIDR_REP, after kResolveRequest. Afterwards the ID no longer exists.
   int answer_resolve(ConnectionId id, const Resolved& resolved);
 
   // ---- Queries and attributes of a connection ----
-  /// Sets the context of the events that follow. For a connection that was reported by kRequest,
-  /// the context is 0 until then.
+  /// Sets the context that later events contain. Until this call, the context is 0 for a connection
+  /// that kRequest reported.
   int set_context(ConnectionId id, Context context);
   bool exists(ConnectionId id) const;
-  /// Returns the number of connections and resolutions, including those that only wait for the end
-  /// of a timer.
+  /// Returns the number of connections and resolutions, including those that only wait until a
+  /// timer ends.
   size_t size() const { return table_.size(); }
   /// Returns the attributes that the QP of this connection needs to enter the state `to` (INIT, RTR
-  /// or RTS), according to the messages: INIT at any time, RTR and RTS after kReply or kRequest. On
-  /// the passive side, accept() may change the starting PSN and the numbers of READs and atomics.
+  /// or RTS), according to the received messages: INIT is possible at any time, RTR and RTS after
+  /// kReply or kRequest. On the passive side, accept() may still change the starting PSN and the
+  /// numbers of READs and atomics.
   wire::Result<QpAttributes, int> qp_attributes(ConnectionId id, abi::QpState to) const;
 
   /// Removes and returns the oldest event.
   std::optional<Event> next_event();
 
-  // ---- For the fabric ----
+  // ---- Functions that the fabric calls ----
   /// Handles a packet for QP 1 of the device.
   void receive(DeviceIndex device, const wire::Packet& packet);
   std::optional<Instant> next_deadline() const { return table_.next_deadline(); }
-  /// Returns whether a message waits for its answer.
+  /// Returns whether a message that was sent still waits for its answer.
   bool awaits_answer() const;
   void expire_timers();
-  /// Removes all connections of a device that was removed, without a message or an event.
+  /// Removes all connections of a device that was removed, without sending a message or an event.
   void forget(DeviceIndex device);
 
  private:

@@ -27,7 +27,7 @@ ConnectionId look_up(const Index& index, const Key& key) {
 Connection* ConnectionTable::create(State state) {
   if (connections_.size() >= kLimit) return nullptr;
   // IBTA vol 1, 12.9: an ID is chosen so that the ID of a past connection is not reused soon. At
-  // most 2^16 of 2^32 IDs are in use, so a second attempt is rare.
+  // most 2^16 of 2^32 IDs are in use, so the loop rarely runs twice.
   ConnectionId id;
   do {
     id.value = static_cast<uint32_t>(random_.next());

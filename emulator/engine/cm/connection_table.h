@@ -1,4 +1,5 @@
-// All connections: by their ID, by the peer's identifiers, and by their deadlines
+// The table of all connections. It finds them by their ID, by the peer's identifiers, and by their
+// deadlines.
 #pragma once
 
 #include <cstdint>
@@ -21,17 +22,19 @@ class ConnectionTable {
 
   explicit ConnectionTable(uint64_t seed) : random_(seed) {}
 
-  /// Returns nullptr when the table is full.
+  /// Creates a connection. Returns nullptr if the table is full.
   Connection* create(State state);
   Connection* find(ConnectionId id);
   const Connection* find(ConnectionId id) const;
-  /// Returns the connection unless the layer above has destroyed it, or it is in another state.
+  /// Returns the connection, or nullptr if it does not exist, the layer above has destroyed it, or
+  /// it is not in the state `state`.
   Connection* find_owned(ConnectionId id);
   Connection* find_owned(ConnectionId id, State state);
   const Connection* find_owned(ConnectionId id) const;
   void remove(Connection& connection);
 
-  /// A key belongs to the first connection that took it, until that connection returns it.
+  /// These functions find a connection by the peer's identifiers. A key belongs to the first
+  /// connection that takes it, until that connection gives it back.
   Connection* with_remote_id(const RemoteKey& key);
   Connection* with_remote_qpn(const RemoteKey& key);
   Connection* with_resolver(const ResolverKey& key);
@@ -40,19 +43,19 @@ class ConnectionTable {
   void take_resolver(Connection& connection, const ResolverKey& key);
   void give_back_remote_qpn(Connection& connection);
 
-  /// Adds a peer-to-peer connection that has sent its REQ. Until its state changes, a REQ of the
-  /// peer can make it the passive side (IBTA vol 1, 12.10.4).
+  /// Adds a peer-to-peer connection that has sent its REQ. As long as the connection is in this
+  /// state, a REQ of the peer can make it the passive side (IBTA vol 1, 12.10.4).
   void add_peer_to_peer(Connection& connection);
-  /// Returns the first such connection whose own request is the counterpart of the peer's.
+  /// Returns the first peer-to-peer connection whose own REQ is the counterpart of the peer's REQ.
   Connection* peer_to_peer(uint64_t service_id, DeviceIndex device, const wire::IpAddress& peer);
 
   void set_deadline(Connection& connection, std::optional<Instant> at);
   std::optional<Instant> next_deadline() const;
   /// Returns the first connection whose deadline is not after `now`, and removes its deadline.
-  /// Among equal deadlines, the one with the lowest ID is first.
+  /// Among equal deadlines, the connection with the lowest ID is first.
   Connection* expire(Instant now);
 
-  /// Returns the connections of this device, by ID.
+  /// Returns the IDs of the device's connections, in ascending order.
   std::vector<ConnectionId> of_device(DeviceIndex device) const;
   size_t size() const { return connections_.size(); }
   template <class Predicate>

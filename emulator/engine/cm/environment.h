@@ -1,5 +1,5 @@
-// The environment of the connection manager and of librdmacm's side: the time, the devices, and
-// sending frames
+// The engine's services for the connection manager and for librdmacm's side: the time, the devices,
+// and the sending of frames
 #pragma once
 
 #include <cstddef>
@@ -39,8 +39,8 @@ class Environment {
 
   // ---- Frames ----
   Frame allocate_frame() const { return transmitter_.allocate(); }
-  /// Sends `frame`, whose payload of that size is in place. `inside` is the destination device of
-  /// the fabric, if there is one.
+  /// Sends `frame`, whose payload of `payload_size` bytes is in place. `inside` is the destination
+  /// device, if it is in the fabric.
   void send(DeviceIndex from, std::optional<DeviceIndex> inside, const wire::Packet& packet,
             size_t payload_size, Frame frame, const Resend& resend) const {
     transmitter_.send(from, inside, packet, payload_size, std::move(frame), resend);

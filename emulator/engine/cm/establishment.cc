@@ -13,7 +13,7 @@ namespace {
 using wire::CmRejected;
 using wire::CmRejectReason;
 
-/// Annex A17: RoCE ports have no LID. This value is the permissive LID, as in Linux.
+/// Annex A17: RoCE ports have no LID. This is the permissive LID, which Linux uses, too.
 constexpr uint16_t kNoLid = 0xffff;
 
 template <class Message>
@@ -39,7 +39,7 @@ wire::CmTransport transport_of(abi::QpType type) {
   __builtin_unreachable();
 }
 
-/// Returns the type of the QP that answers a request, if that is possible.
+/// Returns the type of the QP that can answer the request; nothing if no type can.
 std::optional<abi::QpType> answering_type(const wire::CmReq& req) {
   switch (req.transport) {
     case wire::CmTransport::kRc:
@@ -63,7 +63,7 @@ bool is_valid(const Connect& connect) {
 
 // ---- Active side ----
 
-/// Stores the fields of the consumer's request that later messages and the QP need.
+/// Stores the consumer's values that later messages and the QP need.
 void remember(const Connect& connect, Connection& connection) {
   connection.context = connect.context;
   connection.route = connect.route;
@@ -83,7 +83,7 @@ void remember(const Connect& connect, Connection& connection) {
   connection.transaction_id = establishment_transaction(connection.id);
 }
 
-/// Writes the REQ except the private data.
+/// Fills in the REQ except for the private data.
 void describe(const Connect& connect, const Connection& connection, const DeviceConfig& config,
               wire::CmReq& req) {
   req.local_comm_id = connection.id.value;
@@ -143,7 +143,7 @@ void on_first_reply(ProtocolContext& context, Connection& connection, const Arri
   connection.remote_qpn = rep.local_qpn;
   connection.remote_psn = rep.starting_psn;
   connection.rnr_retry_count = rep.rnr_retry_count;
-  // 12.7: the peer may lower both values, but not raise them.
+  // IBTA vol 1, 12.7: the peer may lower both values, but not raise them.
   connection.responder_resources = std::min(connection.responder_resources, rep.initiator_depth);
   connection.initiator_depth = std::min(connection.initiator_depth, rep.responder_resources);
   connection.local_ack_timeout =
@@ -252,7 +252,7 @@ void on_rep(ProtocolContext& context, const Arrival& from, const wire::CmRep& re
                                      CmRejected::kRep);
   }
   if (connection->state == State::kReqSent) return on_first_reply(context, *connection, from, rep);
-  // A repeated REP: the answer to it was lost.
+  // If a REP arrives again, the answer to it was lost.
   const bool answered_by_rej =
       connection->state == State::kClosed && sent_last<wire::CmRej>(*connection);
   const bool answered =

@@ -11,7 +11,7 @@
 
 namespace rocemu::engine::cm::establishment {
 
-// ---- Calls of the layer above: see ConnectionManager ----
+// ---- Calls of the layer above, which connection_manager.h describes ----
 wire::Result<ConnectionId, int> connect(ProtocolContext& context, const Connect& connect);
 int accept(ProtocolContext& context, ConnectionId id, const Accept& accept);
 int ready(ProtocolContext& context, ConnectionId id, std::span<const uint8_t> private_data);

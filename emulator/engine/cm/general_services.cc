@@ -68,7 +68,7 @@ std::optional<std::span<const uint8_t, wire::kMadSize>> GeneralServices::admit(
     return drop(Counter::kDroppedWrongPkey);
   }
   if (packet.deth.qkey != wire::kGsiQkey) return drop(Counter::kDroppedWrongQkey);
-  // IBTA vol 1, 13.5.3: only QP 1 may act for a port. A reply could not be sent to another QP.
+  // IBTA vol 1, 13.5.3: only QP 1 may act for a port, and no reply could be sent to another QP.
   if (packet.deth.src_qpn != wire::kGsiQpn || !gid_index_of(environment_, device, packet.dst_ip) ||
       packet.src_ip.is_v4() != packet.dst_ip.is_v4()) {
     return drop(Counter::kDroppedWrongSource);
@@ -84,7 +84,8 @@ Route GeneralServices::route_back(DeviceIndex device, const wire::Packet& packet
           .remote = packet.src_ip};
 }
 
-// IBTA vol 1, 13.4.7: a MAD that requests a response gets one that says what is not supported.
+// Answers a MAD that requests a response with a status that says what is not supported (IBTA vol 1,
+// 13.4.7).
 void GeneralServices::refuse(DeviceIndex device, const wire::Packet& packet) {
   const auto mad = packet.payload.first<wire::kMadSize>();
   wire::MadHeader header = wire::parse_mad_header(mad.first<wire::MadHeader::kSize>());

@@ -1,5 +1,5 @@
-// QP 1 of every device, the general services interface: MADs in frames (IBTA vol 1, 13.5 and annex
-// A17). Among all management classes only the connection manager is supported.
+// QP 1 of every device, the general services interface: it sends and receives MADs in frames (IBTA
+// vol 1, 13.5 and annex A17). The connection manager is the only supported management class.
 #pragma once
 
 #include <cstdint>
@@ -22,16 +22,16 @@ class GeneralServices {
   void send(const Route& route, std::span<const uint8_t, wire::kMadSize> mad,
             const Resend& resend = {});
 
-  /// Returns the MAD in a packet for QP 1 of the device, or nothing: the packet is counted and
-  /// dropped.
+  /// Returns the MAD in a packet for QP 1 of the device. If the packet contains none that QP 1
+  /// accepts, counts and drops the packet and returns nothing.
   std::optional<std::span<const uint8_t, wire::kMadSize>> admit(DeviceIndex device,
                                                                 const wire::Packet& packet);
 
-  /// Returns the route back to the sender of a packet that was admitted.
+  /// Returns the route to the sender of a packet that admit() accepted.
   Route route_back(DeviceIndex device, const wire::Packet& packet) const;
 
-  /// Answers a MAD that does not belong to the connection manager with the reason, if it requests a
-  /// response, and counts it.
+  /// Counts a MAD that does not belong to the connection manager. If the MAD requests a response,
+  /// sends one that contains the reason.
   void refuse(DeviceIndex device, const wire::Packet& packet);
 
  private:
@@ -39,7 +39,7 @@ class GeneralServices {
   std::map<DeviceIndex, wire::Psn> next_psn_;
 };
 
-/// Returns whether the route starts at an address of the device, and ends at one of the same
+/// Returns whether the route starts at an address of the device and ends at an address of the same
 /// family.
 bool is_usable(const Environment& environment, const Route& route);
 

@@ -8,7 +8,8 @@ namespace {
 
 constexpr size_t kMaxListeners = 65536;
 
-/// Returns how specific a listener's choice of addresses is.
+/// Returns how specific the listener is: a listener with an address is more specific than one with
+/// only a device.
 int specificity(const Listen& listen) {
   if (listen.address) return 2;
   return listen.device ? 1 : 0;

@@ -1,4 +1,4 @@
-// The listeners for requests, by service ID
+// The listeners of the connection manager, by service ID
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct Listener {
 class Listeners {
  public:
   /// Adds a listener. Returns EADDRINUSE if there is one with the same service ID, device and
-  /// address, and ENOMEM if there are too many.
+  /// address, and ENOMEM if there are too many listeners.
   wire::Result<ListenerId, int> add(const Listen& listen);
   /// Removes a listener. Does nothing if it does not exist.
   void remove(ListenerId id);

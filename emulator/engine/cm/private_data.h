@@ -1,4 +1,4 @@
-// Copies the consumer's bytes into a message's field of fixed size
+// Copies the consumer's private data into a message's field of fixed size
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,8 @@
 
 namespace rocemu::engine::cm {
 
-/// Returns false if there are too many bytes. The rest of the field is zero.
+/// Copies the bytes into the field, and sets the rest of the field to zero. Returns false if there
+/// are too many bytes.
 template <size_t Size>
 bool fill(std::array<uint8_t, Size>& field, std::span<const uint8_t> bytes) {
   if (bytes.size() > Size) return false;

@@ -33,17 +33,17 @@ void ProtocolContext::start_timer(Connection& connection, Duration duration) {
 }
 
 void ProtocolContext::close(Connection& connection) {
-  /// 4.3 s: the time that a peer with usual values waits before it repeats a message.
+  /// The code of 4.3 s, after which a peer with usual values repeats a message.
   constexpr uint8_t kRemembered = 20;
   connection.state = State::kClosed;
   table_.give_back_remote_qpn(connection);
   start_timer(connection, cm_time(kRemembered));
 }
 
-// IBTA vol 1, 12.9: packets of the connection can be in flight for two packet lifetimes and the
-// peer's delay, which is the local ACK timeout. The peer chose it, so it is limited to 34 s. In
-// this time the peer's QP is not "already connected" (12.9.8.3.1): a new request from it is not
-// stale, as in Linux.
+// IBTA vol 1, 12.9: after the end of a connection, its packets can be in flight for two packet
+// lifetimes and the peer's delay, which is the local ACK timeout. The peer chose this timeout, so
+// it is limited to 34 s. During the wait, the peer's QP is not "already connected" (12.9.8.3.1): a
+// new request from this QP is not stale, as in Linux.
 void ProtocolContext::enter_timewait(Connection& connection) {
   constexpr uint8_t kLongest = 23;
   connection.state = State::kTimewait;

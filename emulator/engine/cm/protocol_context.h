@@ -13,7 +13,7 @@
 
 namespace rocemu::engine::cm {
 
-/// The origin of a message
+/// The device at which a message arrived, and its sender
 struct Arrival {
   DeviceIndex device;
   Route back;  // to the sender
@@ -31,7 +31,8 @@ class ProtocolContext {
 
   const Environment& environment() const { return environment_; }
   ConnectionTable& table() { return table_; }
-  /// Adds an event for the layer above. See EventQueue::add.
+  /// Adds an event for the layer above. Returns the event, or nullptr if the layer above has
+  /// destroyed the connection.
   Event* report(const Connection& connection, EventKind kind,
                 const std::optional<wire::CmMessage>& message = std::nullopt) {
     return events_.add(connection, kind, message);
@@ -40,7 +41,7 @@ class ProtocolContext {
   // ---- Messages ----
   /// Sends a message that belongs to no connection.
   void send(const Route& route, const wire::CmMad& mad, const Resend& resend = {});
-  /// Sends the message and keeps it for repetition.
+  /// Sends the message, and keeps it so that it can be repeated.
   void send(Connection& connection, uint64_t transaction_id, const wire::CmMessage& message);
   /// Sends the latest message again.
   void repeat(const Connection& connection, const Resend& resend);
@@ -52,17 +53,18 @@ class ProtocolContext {
   void drop(DeviceIndex device) { environment_.count(device, Counter::kMadsDropped); }
 
   // ---- Time ----
-  /// Repeats the latest message until stop_timer(), at most as often as the connection allows. Then
-  /// timeouts::give_up() ends the wait.
+  /// Repeats the latest message until stop_timer() is called, at most as often as the connection
+  /// allows. After the last repetition, timeouts::give_up() ends the wait.
   void expect_answer(Connection& connection);
   void start_timer(Connection& connection, Duration duration);
   void stop_timer(Connection& connection) { table_.set_deadline(connection, std::nullopt); }
 
   // ---- Ends ----
-  /// Ends a connection that was never established, or not for the peer. It is remembered for a
-  /// while, to repeat the last answer.
+  /// Ends a connection that was never established, at least from the peer's point of view. The
+  /// connection is kept for a while, so that the last answer can be repeated.
   void close(Connection& connection);
-  /// Ends an established connection: packets of it may still be in flight.
+  /// Ends an established connection. It stays in timewait, because its packets may still be in
+  /// flight.
   void enter_timewait(Connection& connection);
 
  private:

@@ -15,8 +15,8 @@ using wire::CmRejectReason;
 /// Returns the connection to which the REJ refers, or nullptr.
 Connection* rejected_by(ConnectionTable& table, const wire::CmRej& rej) {
   if (rej.remote_comm_id == 0) {
-    // The sender of such a REJ got no message from this side with its ID, so the REJ is identified
-    // by a CA GUID.
+    // This REJ does not contain this side's ID, because its sender got no message from this side. A
+    // CA GUID identifies the connection instead.
     if (rej.reason != static_cast<uint16_t>(CmRejectReason::kTimeout) || rej.info_length < 8) {
       return nullptr;
     }
@@ -61,8 +61,8 @@ void send(ProtocolContext& context, Connection& connection, const Reject& reject
   context.send(connection, connection.transaction_id, rej);
 }
 
-// Rejects a request without a connection: the peer's message contains everything that the answer
-// needs.
+// Rejects a request without creating a connection, since the peer's message contains everything
+// that the answer needs.
 void reject_request(ProtocolContext& context, const Arrival& from, const wire::CmReq& req,
                     CmRejectReason reason) {
   context.send(from.back, {.transaction_id = from.transaction_id,

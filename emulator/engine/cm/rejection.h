@@ -1,4 +1,4 @@
-// REJ (IBTA vol 1, 12.6.7), for connections and for messages that belong to none
+// REJ messages (IBTA vol 1, 12.6.7), for connections and for messages that belong to no connection
 #pragma once
 
 #include <cstdint>
@@ -7,14 +7,15 @@
 
 namespace rocemu::engine::cm::rejection {
 
-// ---- Calls of the layer above: see ConnectionManager ----
+// ---- Calls of the layer above, which connection_manager.h describes ----
 int reject(ProtocolContext& context, ConnectionId id, const Reject& reject);
 
 // ---- Messages ----
 void on_rej(ProtocolContext& context, const Arrival& from, const wire::CmRej& rej);
 
-// ---- For the other stages ----
-/// Sends REJ for the latest message of the peer, which the connection's state determines.
+// ---- Functions that the other stages call ----
+/// Sends REJ for the peer's latest message. The connection's state determines which message that
+/// is.
 void send(ProtocolContext& context, Connection& connection, const Reject& reject);
 /// Rejects a request for which there is no connection.
 void reject_request(ProtocolContext& context, const Arrival& from, const wire::CmReq& req,

@@ -46,7 +46,7 @@ void send_drep(ProtocolContext& context, Connection& connection, const wire::CmD
 void on_dreq(ProtocolContext& context, const Arrival& from, const wire::CmDreq& dreq) {
   Connection* connection = context.table().find(ConnectionId{dreq.remote_comm_id});
   if (connection == nullptr || connection->remote_id != dreq.local_comm_id) {
-    // The peer wants to end the connection, which does not exist. With this answer it stops
+    // The peer wants to end a connection that does not exist here. This answer makes the peer stop
     // repeating its DREQ.
     return context.send(from.back, {.transaction_id = from.transaction_id,
                                     .message = wire::CmDrep{.local_comm_id = dreq.remote_comm_id,
@@ -63,14 +63,14 @@ void on_dreq(ProtocolContext& context, const Arrival& from, const wire::CmDreq& 
       context.report(*connection, EventKind::kDisconnectRequest, dreq);
       return;
     case State::kDreqSent:
-      // Both sides sent DREQ: each answers, and either answer ends the connection.
+      // Both sides sent DREQ: each side answers, and either answer ends the connection.
       if (Event* event = context.report(*connection, EventKind::kDisconnectRequest, dreq)) {
         event->answered = true;
       }
       connection->release_id = from.transaction_id;
       return send_drep(context, *connection, {});
     case State::kTimewait: {
-      // The DREP was lost, or was sent at the same time as this DREQ.
+      // Either the DREP was lost, or it was sent at the same time as this DREQ.
       const bool is_repeat = std::holds_alternative<wire::CmDrep>(connection->sent.message) &&
                              connection->sent.transaction_id == from.transaction_id;
       return context.send(connection->route,
@@ -103,7 +103,8 @@ void on_stale(ProtocolContext& context, Connection& connection) {
   if (connection.state == State::kEstablished) send_dreq(context, connection, {});
 }
 
-// Annex A17: a RoCE port has no alternate paths. IBTA vol 1, 12.8.2.1: "not supported".
+// Annex A17: a RoCE port has no alternate paths. The answer is "not supported" (IBTA vol 1,
+// 12.8.2.1).
 void on_lap(ProtocolContext& context, const Arrival& from, const wire::CmLap& lap) {
   Connection* connection = context.table().find(ConnectionId{lap.remote_comm_id});
   if (connection == nullptr || connection->remote_id != lap.local_comm_id) {

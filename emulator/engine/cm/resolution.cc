@@ -33,8 +33,8 @@ void on_sidr_req(ProtocolContext& context, const Listeners& listeners, const Arr
                  const wire::CmSidrReq& req) {
   const ResolverKey key{from.back.remote, req.request_id};
   if (Connection* known = context.table().with_resolver(key)) {
-    // If the request was answered before, the answer was lost. Otherwise the answer will still be
-    // sent.
+    // If the request was answered before, the answer was lost and is repeated. Otherwise the answer
+    // has yet to be sent.
     return known->state == State::kClosed ? context.repeat_answer(*known)
                                           : context.drop(from.device);
   }

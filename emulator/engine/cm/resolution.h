@@ -7,7 +7,7 @@
 
 namespace rocemu::engine::cm::resolution {
 
-// ---- Calls of the layer above: see ConnectionManager ----
+// ---- Calls of the layer above, which connection_manager.h describes ----
 wire::Result<ConnectionId, int> resolve(ProtocolContext& context, const Resolve& resolve);
 int answer(ProtocolContext& context, ConnectionId id, const Resolved& resolved);
 

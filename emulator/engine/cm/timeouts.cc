@@ -43,8 +43,8 @@ void expire(ProtocolContext& context) {
 void give_up(ProtocolContext& context, Connection& connection) {
   if (connection.state == State::kReqSent || connection.state == State::kRepSent) {
     const bool active = connection.state == State::kReqSent;
-    // IBTA vol 1, 12.6.7.2: for the reason "timeout" the additional information is the sender's CA
-    // GUID. By it a recipient finds a connection whose ID it never got.
+    // IBTA vol 1, 12.6.7.2: for the reason "timeout", the additional information is the sender's CA
+    // GUID. With it, a recipient that never got the connection's ID can find the connection.
     std::array<uint8_t, 8> guid;
     uint64_t value = node_guid(context.environment().config(connection.route.device));
     for (auto byte = guid.rbegin(); byte != guid.rend(); ++byte, value >>= 8) {

@@ -1,4 +1,5 @@
-// The timeouts of answers, of timewait, and of closed connections that are kept
+// The timeouts of the connection manager: for answers, for timewait, and for closed connections
+// that are kept for a while
 #pragma once
 
 #include "emulator/engine/cm/protocol_context.h"
@@ -8,7 +9,7 @@ namespace rocemu::engine::cm::timeouts {
 /// Handles all timers that are due, in the order of their deadlines.
 void expire(ProtocolContext& context);
 
-/// Ends the wait for an answer to the latest message.
+/// Ends the wait for an answer to the connection's latest message.
 void give_up(ProtocolContext& context, Connection& connection);
 
 }  // namespace rocemu::engine::cm::timeouts

@@ -23,9 +23,10 @@ class CompletionFaults {
   CompletionFaults(FaultInjector& injector, CompletionDelivery& delivery, Objects& objects,
                    Step& step);
 
-  /// Adds a QP's completion to the CQ, or applies rules to it. `solicits`: see
-  /// CompletionQueue::add. A completion that is not `wanted` (of an unsignaled success) only exists
-  /// if a rule turns it into a failure. Returns false if a rule did: then the QP must fail.
+  /// Adds a QP's completion to the CQ, or applies rules to it. `solicits` is the parameter
+  /// `qualifies` of CompletionQueue::add. `wanted` is false for an unsignaled success, which
+  /// becomes a completion only if a rule turns it into a failure. Returns false if a rule turned it
+  /// into a failure; the caller must then fail the QP.
   bool complete(const QueuePair& qp, CqId cq, const abi::Cqe& cqe, bool solicits,
                 bool wanted = true) {
     if (rules_.watches(Where::kCompletion)) [[unlikely]] {

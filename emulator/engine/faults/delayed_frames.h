@@ -1,4 +1,4 @@
-// Frames that a fault delays: until a time, or until others have overtaken them
+// Frames that a fault delays until a time, or until other frames have overtaken them
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,16 @@ class DelayedFrames {
   void delay(Duration delay, Instant now, Departure departure) {
     by_time_.emplace(std::pair(now + delay, next_number_++), Delayed{now, std::move(departure)});
   }
-  /// Holds the frame until `overtakers` more frames of that flow have passed, at most for
+  /// Holds the frame until `overtakers` more frames of that flow have passed, but no longer than
   /// `longest`.
   void hold(const Flow& flow, uint32_t overtakers, Duration longest, Instant now,
             Departure departure);
-  /// A frame of that flow has passed. take_due() returns the frames that have been overtaken often
-  /// enough.
+  /// Notes that a frame of that flow has passed. take_due() then returns the frames that have been
+  /// overtaken often enough.
   void pass(const Flow& flow, Instant now);
 
-  /// Returns the next frame that is due by now, marked with the time for which it was held.
+  /// Removes and returns the next frame that is due by now. Its marks contain the time for which it
+  /// was held.
   std::optional<Departure> take_due(Instant now);
   std::optional<Instant> next() const;
   size_t size() const { return by_time_.size(); }

@@ -1,4 +1,4 @@
-// Applies rules to a device: its port, its addresses, and its removal.
+// Applies the effects of rules on a device: on its port, on its addresses, and its removal.
 #pragma once
 
 #include <map>
@@ -23,13 +23,14 @@ class DeviceFaults {
 
   void change_port(DeviceIndex device, const PortChange& change);
   void change_gid(DeviceIndex device, uint32_t index, const wire::IpAddress& address);
-  /// Removes the device later, since the caller that asked the rules still uses it.
+  /// Marks the device for removal. It is removed later, since the caller that consulted the rules
+  /// still uses it.
   void remove_soon(DeviceIndex device) { removals_.push_back(device); }
   bool has_removals() const { return !removals_.empty(); }
-  /// Returns the devices to remove.
+  /// Returns the devices that must be removed now, and forgets them.
   std::vector<DeviceIndex> take_removals();
 
-  /// Sets ports up whose time to be down has ended.
+  /// Restores the ports whose downtime has ended.
   void restore_ports();
   std::optional<Instant> next_deadline() const;
   bool has_port_returns() const { return !port_returns_.empty(); }

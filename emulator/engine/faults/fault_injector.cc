@@ -35,7 +35,7 @@ void FaultInjector::add(const RuleSet& set) {
     if (rule.where == Where::kNetwork) {
       network.add(rule);
     } else {
-      network.remove(rule.name);  // one of another place that this rule replaces
+      network.remove(rule.name);  // this rule may replace a rule for the network
     }
     if (rule.where == Where::kNow) act_now(rule);
   }
@@ -95,8 +95,8 @@ std::optional<Instant> FaultInjector::next_of_kept() const {
   return first;
 }
 
-// Acts on everything that the rule selects: QPs if it names some or its event belongs to one, else
-// devices.
+// Lets a rule for "now" act on everything that it selects: on QPs if the rule selects QPs or raises
+// an event of a QP, otherwise on devices.
 void FaultInjector::act_now(const Rule& rule) {
   const Selection& which = rule.which;
   const Effects& effects = rule.effects;
@@ -110,7 +110,8 @@ void FaultInjector::act_now(const Rule& rule) {
                           .to = {}};
     if (qp != nullptr) occurrence.qp = qp->order;
     if (qp != nullptr) occurrence.qp_num = qp->number.value;
-    // Other rules for "now" that remain have already acted.
+    // Of the rules that act on the occurrence, only this one acts now: other rules for "now" have
+    // already acted.
     for (const auto& one : std::vector(act(occurrence))) {
       if (one.rule->name == rule.name) note(one, "what is there now", device, qp);
     }

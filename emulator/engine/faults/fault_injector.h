@@ -1,6 +1,7 @@
-// Applies the active rules. Its parts precede the parts of the engine that they disturb: frames are
-// checked before the switch, completions before the CQ, events before the program. They check
-// whether there is any rule (watches()), so that a fabric without rules runs none of this code.
+// Applies the active rules. Each of its parts comes before the part of the engine that it disturbs:
+// rules act on frames before the switch, on completions before the CQ, and on events before the
+// program. Callers first check whether there is any rule (watches()), so that a fabric without
+// rules runs none of this code.
 #pragma once
 
 #include <optional>
@@ -28,21 +29,23 @@ class FaultInjector {
 
   bool watches(Where where) const { return rules.watches(where); }
   bool watches_frames() const { return rules.watches_frames(); }
-  /// Returns the rules that act on the occurrence, in order. Valid until the next call.
+  /// Returns the rules that act on the occurrence, in order. The result is valid until the next
+  /// call.
   const std::vector<RuleMatcher::Acting>& act(const Occurrence& occurrence);
 
   /// Adds rules, and applies those for "now".
   void add(const RuleSet& set);
-  /// Removes the rule of that name, and ends its fault of the network.
+  /// Removes the rule of that name. If it is a rule for the network, also ends its fault.
   void remove(std::string_view name);
   void clear();
-  /// The packet on which a rule acts, if there is one
+  /// The packet on which a rule acts, if it acts on a packet
   struct ActedOn {
     FrameFault frame = {};
     std::optional<uint32_t> psn = {};  // of a request that has arrived at the QP
   };
-  /// Reports that a rule acts on `subject`, and carries out its further effects: an event, a port,
-  /// a GID, a removed device. Without a device, only the event.
+  /// Reports that a rule acts on `subject`, and carries out its further effects. It may pause the
+  /// NIC, raise an event or kill the process; with a device, it may also change the port or a GID,
+  /// or remove the device.
   void note(const RuleMatcher::Acting& acting, std::string subject,
             std::optional<DeviceIndex> device, const QueuePair* qp, const ActedOn& on);
   void note(const RuleMatcher::Acting& acting, std::string subject,
@@ -50,11 +53,11 @@ class FaultInjector {
     note(acting, std::move(subject), device, qp, {});
   }
 
-  /// Releases what rules held back and is due.
+  /// Releases everything that rules held back and that is due.
   void release_due() {
     if (keep_anything()) release_kept();
   }
-  /// Returns when something else that the rules hold back is due.
+  /// Returns the time at which the next item that rules hold back is due.
   std::optional<Instant> next_deadline() const {
     return keep_anything() ? next_of_kept() : std::nullopt;
   }
@@ -71,13 +74,15 @@ class FaultInjector {
  private:
   /// Applies a rule for "now".
   void act_now(const Rule& rule);
-  /// Returns whether rules hold anything back. Called in every step; most fabrics have no rules.
+  /// Returns whether rules hold anything back. This is called in every step, and most fabrics have
+  /// no rules.
   bool keep_anything() const {
     return frames.delayed() != 0 || completions.holds_any() || devices.has_port_returns();
   }
   void release_kept();
   std::optional<Instant> next_of_kept() const;
-  /// Returns the process on which the rule acts, such as "server#1"; empty if it is not known.
+  /// Returns the name of the process on which the rule acts, such as "server#1"; empty if it is not
+  /// known.
   std::string process_of(const std::optional<Owner>& owner) const;
 
   const Objects& objects_;

@@ -12,11 +12,11 @@
 namespace rocemu::engine::faults {
 namespace {
 
-/// The longest time that a frame waits for others to overtake it.
+/// The longest time that a frame waits until other frames have overtaken it.
 constexpr Duration kMaxHold = std::chrono::milliseconds(10);
 
-/// Returns the kind of an acknowledgement. READ responses have an AETH with ACK too, but are not
-/// called acknowledgements.
+/// Returns the kind of an acknowledgement. A READ response also has an AETH that acknowledges, but
+/// does not count as an acknowledgement.
 Answer answer_in(const wire::Packet& packet, const wire::OpcodeInfo* info) {
   if (info == nullptr || info->operation != wire::Operation::kAck) return Answer::kNone;
   switch (wire::aeth_kind(packet.aeth.syndrome)) {
@@ -35,7 +35,8 @@ bool is_mad(const wire::Packet& packet) {
   return packet.bth.dest_qpn == wire::kGsiQpn && packet.payload.size() == wire::kMadSize;
 }
 
-/// Returns the low byte of the attribute ID, if the packet is a MAD of the connection manager.
+/// Returns the low byte of the attribute ID if the packet is a MAD of the connection manager;
+/// nothing otherwise.
 std::optional<uint8_t> cm_message_in(const wire::Packet& packet) {
   if (!is_mad(packet)) return std::nullopt;
   const auto header = wire::parse_mad_header(packet.payload.first<wire::MadHeader::kSize>());
@@ -43,7 +44,8 @@ std::optional<uint8_t> cm_message_in(const wire::Packet& packet) {
   return static_cast<uint8_t>(header.attribute_id);
 }
 
-/// Describes the frame for the QP of this fabric that sends it (`outgoing`) or will receive it.
+/// Describes the frame from the point of view of the QP of this fabric that sends it (`outgoing`)
+/// or will receive it.
 Occurrence describe(const Departure& departure, const wire::Packet& packet, const QueuePair* qp,
                     bool outgoing) {
   const wire::OpcodeInfo* info = wire::find_opcode(packet.bth.opcode);
@@ -85,8 +87,7 @@ struct Plan {
   std::vector<const Rejection*> rejections = {};
 };
 
-/// Returns the time that the frame takes on a link of that speed, including the wait for earlier
-/// frames.
+/// Returns how long the frame takes on a link of that speed, including the wait for earlier frames.
 Duration time_on_link(const Frame& frame, uint64_t bits_per_second, Instant now,
                       Instant& link_free_at) {
   // Ethernet's preamble, FCS and gap take 24 bytes in addition to the frame.
@@ -111,7 +112,8 @@ void FrameFaults::apply(Departure departure, const QueuePair* qp) {
   wire::Packet packet = *parsed;
   Occurrence occurrence = describe(departure, packet, qp, outgoing);
 
-  // Injected frames are derived from the frame as it was sent, to whose bytes `parsed` refers.
+  // Injected frames are derived from the frame as it was sent. `parsed` refers to the bytes of this
+  // frame, so they are kept.
   const Frame original = departure.frame;
   Plan plan{.acting = {}};
   const auto ask = [&](Where where) {
@@ -159,7 +161,7 @@ void FrameFaults::apply(Departure departure, const QueuePair* qp) {
     mark(fault, effects.duplicate != 0, FrameChange::kDuplicated);
     mark(fault, effects.reorder != 0, FrameChange::kReordered);
     mark(fault, !effects.inject.empty(), FrameChange::kInjected);
-    // A rule for the link acts on every frame, so only its losses are reported.
+    // A rule for the link acts on every frame, so its action is reported only if the frame is lost.
     if (rule->where != Where::kLink || lost) {
       injector_.note(acting, text, occurrence.device ? occurrence.device : occurrence.to, qp,
                      {.frame = fault});
@@ -231,7 +233,7 @@ void FrameFaults::inject(const MadeUpFrame& made_up, const Departure& with,
   if (departure.frame) forward_made_up(std::move(departure), with);
 }
 
-// Sends the REJ that the peer, which never sees the message, would send (IBTA vol 1, 12.6.7).
+// Sends the REJ that the peer would send if it saw the message (IBTA vol 1, 12.6.7).
 void FrameFaults::reject_in_place_of_peer(const Rejection& rejection, const Departure& with,
                                           const wire::Packet& packet) {
   const auto mad = wire::parse_cm_mad(packet.payload);

@@ -1,4 +1,4 @@
-// Applies rules to frames between the sending and the receiving device.
+// Applies rules to frames on their way from the sending to the receiving device.
 #pragma once
 
 #include <cstddef>
@@ -23,25 +23,25 @@ class FrameFaults {
 
   /// Returns whether there is a rule for frames.
   bool watches() const { return rules_.watches_frames(); }
-  /// Returns a number for the frame that is about to be sent, or has arrived from outside
-  /// (FrameMarks::number).
+  /// Returns the number (FrameMarks::number) of the frame that is about to be sent or has arrived
+  /// from outside.
   uint64_t next_number() { return ++latest_number_; }
   /// Passes the frame to the switch, or applies rules to it. `qp` is the QP of this fabric that
-  /// sends it, or that will receive it from outside.
+  /// sends the frame, or that will receive it from outside.
   void send(Departure&& departure, const QueuePair* qp) {
     if (watches()) [[unlikely]] {
       return apply(std::move(departure), qp);
     }
     switch_.forward(std::move(departure));
   }
-  /// Releases frames that are due, and those that have been overtaken often enough.
+  /// Releases the frames that are due, and those that have been overtaken often enough.
   void release_due();
   std::optional<Instant> next_deadline() const { return delayed_.next(); }
   size_t delayed() const { return delayed_.size(); }
 
  private:
   void apply(Departure departure, const QueuePair* qp);
-  /// Passes a frame to the switch that a rule injected when `with` was sent.
+  /// Passes an injected frame to the switch. `with` is the frame on which the rule acted.
   void forward_made_up(Departure made_up, const Departure& with);
   void inject(const MadeUpFrame& made_up, const Departure& with, const wire::Packet& packet,
               const QueuePair* qp);

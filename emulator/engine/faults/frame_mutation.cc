@@ -13,7 +13,7 @@ namespace {
 
 using Field = FieldChange::Field;
 
-/// Calls `set(reference)` with the field as a number; Opcode, Psn and bool are passed as such.
+/// Calls `set` with a reference to the field, which is a number, an Opcode, a Psn or a bool.
 template <class Set>
 void with_field(wire::Packet& packet, Field field, Set set) {
   wire::Bth& bth = packet.bth;
@@ -79,7 +79,8 @@ uint64_t new_value(uint64_t old, const FieldChange& change) {
   return change.relative ? old + change.value : change.value;
 }
 
-/// 24-bit fields in wider members stay below 2^24; the immediate value is in wire order.
+/// Returns the value in the form in which the field stores it: 24-bit fields in wider members stay
+/// below 2^24, and the immediate value is in network byte order.
 uint64_t fitting(Field field, uint64_t value) {
   switch (field) {
     case Field::kImmediate:

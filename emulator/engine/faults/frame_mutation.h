@@ -1,4 +1,4 @@
-// Changes the bytes of a frame for faults.
+// Changes the bytes of frames, for faults.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace rocemu::engine::faults {
 
-/// Changes the packet as `changes` says.
+/// Changes fields of the packet's headers.
 void change(wire::Packet& packet, const std::vector<FieldChange>& changes);
 
-/// Returns the packet as a frame, with a correct ICRC; nothing if it is too long for a frame.
+/// Returns the packet as a frame with a correct ICRC; an empty Frame if it is too long.
 Frame frame_of(FramePool& frames, const wire::Packet& packet);
 
-/// Returns the frame with inverted bits, and an ICRC that is no longer correct.
+/// Returns a copy of the frame in which bits are inverted and the ICRC is no longer correct.
 Frame corrupted(FramePool& frames, const Frame& frame, const Corruption& corruption,
                 Random& random);
 

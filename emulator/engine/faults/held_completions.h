@@ -1,5 +1,5 @@
-// Completions that rules hold back from their CQ for a while. Later completions wait too, since a
-// CQ is in order.
+// The completions of a CQ that rules hold back for a while. Later completions wait, too, since the
+// completions of a CQ stay in order.
 #pragma once
 
 #include <deque>

@@ -9,7 +9,7 @@ using abi::EventType;
 
 enum class Element { kQp, kCq, kSrq, kDevice };
 
-/// ibv_get_async_event(3): the kind of object to which each event belongs.
+/// Returns the kind of object to which an event belongs, according to ibv_get_async_event(3).
 Element element_of(EventType type) {
   switch (type) {
     case EventType::kQpFatal:
@@ -56,7 +56,7 @@ void MadeUpEvents::raise(EventType type, std::optional<DeviceIndex> device, cons
   if (qp == nullptr) return;
   if (element == Element::kQp) {
     delivery_.raise(*qp, type);
-    // The QP fails later, since the caller that asked the rules still uses it.
+    // The QP is failed later, since the caller that consulted the rules still uses it.
     if (fails_qp(type)) failing_qps_.push_back(qp->number);
   } else if (element == Element::kCq) {
     CompletionQueue* cq = objects_.cqs.find(qp->send_cq);

@@ -1,4 +1,4 @@
-// Async events that rules inject, and QPs that fail with them
+// Async events that rules inject, and the QPs that fail with them
 #pragma once
 
 #include <optional>
@@ -16,14 +16,15 @@ class MadeUpEvents {
   MadeUpEvents(EventDelivery& delivery, CompletionDelivery& completions, Objects& objects)
       : delivery_(delivery), completions_(completions), objects_(objects) {}
 
-  /// Raises the event for the QP, for its CQ or SRQ, or for the device, depending on the event.
+  /// Raises the event for the QP, for the QP's CQ or SRQ, or for the device. The type of the event
+  /// determines for which of these.
   void raise(abi::EventType type, std::optional<DeviceIndex> device, const QueuePair* qp);
   void raise_on_device(abi::EventType type, DeviceIndex device);
-  /// Returns a QP that an injected event declared as failed, and that has yet to be failed.
+  /// Returns a QP that an injected event declared as failed, and that the caller must now fail.
   std::optional<QpNumber> take_failing_qp();
   bool has_failing_qp() const { return !failing_qps_.empty(); }
 
-  /// Returns whether the event belongs to the device and not to an object.
+  /// Returns whether events of this type belong to the device and not to an object.
   static bool concerns_device(abi::EventType type);
 
  private:

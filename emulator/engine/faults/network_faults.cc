@@ -49,8 +49,8 @@ void NetworkFaults::clear() {
   plans_.clear();
 }
 
-/// Changes happen in the order of their times, even if the engine was not stepped at each of them.
-/// Changes of the same time happen in the order of the rules.
+/// Makes all changes that are due, in the order of their times, even if the engine was not stepped
+/// at each of these times. Changes of the same time happen in the order of the rules.
 bool NetworkFaults::act_due() {
   bool has_acted = false;
   while (true) {

@@ -1,5 +1,5 @@
-// Applies rules to the simulated network: its links, switches and NICs change at the times of a
-// rule, and change back when its time is over or when the rule is removed.
+// Applies rules to the simulated network. The network's links, switches and NICs change at the
+// times that a rule gives, and change back when the rule's time is over or the rule is removed.
 #pragma once
 
 #include <memory>
@@ -22,15 +22,15 @@ class NetworkFaults {
   NetworkFaults(FaultInjector& injector, NetworkCrossing& crossing, Step& step)
       : injector_(injector), crossing_(crossing), step_(step) {}
 
-  /// Plans the changes of the rule, which replaces one of the same name.
+  /// Plans the changes of the rule. An earlier rule of the same name is replaced.
   void add(const Rule& rule);
-  /// Ends the fault of the rule of that name, if there is one.
+  /// Ends the fault of the rule of that name, if it has one.
   void remove(std::string_view name);
   void clear();
 
   /// Makes the changes that are due. Returns whether there were any.
   bool act_due();
-  /// Returns when the next change is due.
+  /// Returns the time at which the next change is due.
   std::optional<Instant> next_deadline() const;
 
  private:

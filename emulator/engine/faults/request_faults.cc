@@ -34,7 +34,7 @@ uint8_t verb_kind(const abi::Request& request) {
   return static_cast<uint8_t>(request.op);
 }
 
-/// librdmacm's rdma_establish() is an accept without parameters.
+/// Returns the kind of the call. An accept without parameters is librdmacm's rdma_establish().
 uint8_t verb_kind(const CmCommand& command) {
   if (command.command == abi::ucma::Command::kAccept &&
       command.in.size() >= offsetof(abi::ucma::Accept, ece)) {
@@ -45,8 +45,8 @@ uint8_t verb_kind(const CmCommand& command) {
   return faults::verb_kind(command.command);
 }
 
-/// Returns the QP that a call concerns, if it concerns one. A QP that is being opened does not
-/// belong to the program yet.
+/// Returns the QP that a call concerns; QpNumber{} if it concerns none. A QP that is just being
+/// opened does not belong to the program yet, so it does not count.
 QpNumber qp_in(const abi::Request& request) {
   QpNumber qp{};
   const abi::OperationInfo* info = abi::find_operation(request.op);
@@ -118,8 +118,8 @@ int verb_fault(FaultInjector& injector, const Objects& objects, ClientId client,
                const abi::Request& request) {
   const DeviceIndex at = objects.clients.device_of(client);
   const QueuePair* qp = objects.qps.find(qp_in(request));
-  // A context that is being opened counts for the device, since it does not have a separate count
-  // yet.
+  // The opening of a context counts for the device, since the context does not have a separate
+  // count yet.
   const Flow flow = request.op == abi::Op::kHello
                         ? Flow{Flow::Kind::kDevice, at.value, 0}
                         : Flow{Flow::Kind::kClient, at.value, client.value};

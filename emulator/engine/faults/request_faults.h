@@ -1,4 +1,4 @@
-// Makes work requests, requests at the responder, and calls fail by rules.
+// Applies rules that make work requests, requests at the responder, and calls fail.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,19 @@ namespace rocemu::engine::faults {
 
 class FaultInjector;
 
-/// Returns the error with which a send work request must fail when it is processed.
+/// Returns the error with which rules make a send work request fail when it is processed; nothing
+/// if no rule does.
 std::optional<LocalError> work_request_fault(FaultInjector& injector, QueuePair& qp, uint32_t index,
                                              uint64_t length);
 
-/// The result for a request packet that is not executed
+/// The effect of a rule on a request packet, which is then not executed
 struct RequestFault {
   std::optional<uint8_t> syndrome;  // of the response; nothing: there is none
 };
 std::optional<RequestFault> request_fault(FaultInjector& injector, const QueuePair& qp,
                                           const wire::Packet& packet, const wire::OpcodeInfo& info);
 
-/// Returns the errno with which a call must fail, or 0. `qp` is the QP that the call concerns, if
-/// it concerns one.
+/// Returns the errno value with which rules make a call fail, or 0 if no rule does.
 int verb_fault(FaultInjector& injector, const Objects& objects, ClientId client,
                const abi::Request& request);
 int verb_fault(FaultInjector& injector, const CmCommand& command);

@@ -1,5 +1,5 @@
-// A rule of a scenario as values: its place, its selection, when it acts, and its effects.
-// docs/scenarios.md describes rules in words; scenario/ reads them from YAML.
+// A rule of a scenario as values: its place, the occurrences that it selects, when it acts on them,
+// and its effects. docs/scenarios.md describes rules in words; scenario/ reads them from YAML.
 #pragma once
 
 #include <bitset>
@@ -17,7 +17,7 @@
 
 namespace rocemu::engine::faults {
 
-/// The place of a rule
+/// The place where a rule acts: the kind of occurrences that it sees
 enum class Where : uint8_t {
   kFrame,        // a frame, when it leaves its device or arrives from outside
   kLink,         // the same, but for rules that describe the properties of a link
@@ -33,7 +33,7 @@ enum class Where : uint8_t {
 };
 inline constexpr size_t kPlaces = 11;
 
-/// `process: server` or `process: server#2`.
+/// The value of `process: server` or `process: server#2` in a rule
 struct ProcessSelection {
   std::string program;
   std::optional<uint32_t> number;
@@ -44,20 +44,21 @@ struct Range {
   uint64_t last = UINT64_MAX;
   friend bool operator==(const Range&, const Range&) = default;
 };
-/// Any of these; none means any number.
+/// A set of numbers: those in any of the ranges, or all numbers if there is no range.
 using Ranges = std::vector<Range>;
 
-/// A set of the numbers that distinguish occurrences at a place: BTH opcodes of frames and
-/// requests, attribute IDs of CM messages (their low byte), ibv_wr_opcode of work requests,
-/// ibv_wc_opcode of completions, types of events, and calls as numbered by verb_kind().
+/// A set of the numbers that distinguish occurrences at one place. For frames and requests, these
+/// are BTH opcodes; for CM messages, the low byte of the attribute ID; for work requests,
+/// ibv_wr_opcode; for completions, ibv_wc_opcode; for events, their types; and for calls, the
+/// numbers of verb_kind().
 using Kinds = std::bitset<256>;
 
-/// The kind of an acknowledgement; kNone for all other packets.
+/// The kind of an acknowledgement; all other packets have kNone.
 enum class Answer : uint8_t { kNone, kAck, kRnrNak, kNak };
 
 enum class Queue : uint8_t { kSend, kReceive };
 
-/// The properties that must match. A property that is not set matches everything.
+/// The properties that an occurrence must have. A property that is not set matches everything.
 struct Selection {
   std::optional<std::string> device;        // where it happens; of frames the sender, or "outside"
   std::optional<std::string> to;            // of frames the receiver, or "outside"
@@ -79,8 +80,8 @@ struct Selection {
   std::optional<NetworkPlace> network;  // of kNetwork, which has no other
 };
 
-/// The matching occurrences on which it acts. They are counted for each flow separately, and random
-/// numbers are drawn from a stream of the flow, so that flows do not affect each other.
+/// The matching occurrences on which a rule acts. Occurrences are counted for each flow separately,
+/// and each flow has its own stream of random numbers, so that flows do not affect each other.
 struct Trigger {
   Ranges nth;                        // the flow's first is 1
   Ranges nth_total;                  // the first of all flows is 1
@@ -93,7 +94,7 @@ struct Trigger {
   Duration after{};                  // the NIC's time before which nothing matches
 };
 
-/// A change of a header's field. A field that the packet does not have is ignored.
+/// A change of a field in a header. If the packet does not have the field, nothing changes.
 struct FieldChange {
   enum class Field : uint8_t {
     kOpcode,
@@ -134,8 +135,8 @@ struct Corruption {
   uint32_t random_bits = 0;    // additional bits, anywhere from the BTH on
 };
 
-/// An injected frame: a changed copy of the frame with which it is sent, to its receiver or back to
-/// its sender.
+/// An injected frame: a changed copy of the frame with which it is sent. It goes to that frame's
+/// receiver, or back to its sender.
 struct MadeUpFrame {
   bool to_sender = false;
   std::vector<FieldChange> changes;
@@ -158,7 +159,7 @@ struct GidChange {
 };
 
 struct Effects {
-  // For frame, cm
+  // Effects at the places `frame` and `cm`
   bool drop = false;
   Duration delay{};
   Duration jitter{};       // of frames and completions: a random additional delay up to this
@@ -176,13 +177,13 @@ struct Effects {
   bool rnr = false;               // as if there were no receive work request
   std::optional<uint8_t> answer;  // this AETH syndrome instead of the requested response
   bool silent = false;
-  // For work_request, completion
+  // Effects at the places `work_request` and `completion`
   std::optional<abi::WcStatus> status;
   uint32_t vendor_error = 0;
   // Effects at the place `completion`
   uint32_t hold = 0;  // until there are this many
   bool overrun = false;
-  // For event, cm_event
+  // Effects at the places `event` and `cm_event`
   std::optional<abi::EventType> event;
   std::optional<abi::ucma::EventType> cm_event;
   std::optional<int32_t> cm_status;
@@ -192,7 +193,7 @@ struct Effects {
   NetworkChange network;
 
   bool log = false;  // no effect except that the rule's action is logged
-  // For any place, in addition: further effects on the QP or device
+  // Effects at any place, in addition to the others: on the QP, the device or the process
   std::optional<abi::EventType> raise;
   std::optional<abi::ucma::EventType> raise_cm;
   std::optional<PortChange> port;
@@ -210,13 +211,13 @@ struct Rule {
   Effects effects;
 };
 
-/// The rules of a scenario file or an injected rule, with the text, which a journal keeps.
+/// The rules of a scenario file or an injected rule, with their text, which a journal records.
 struct RuleSet {
   std::string text;
   std::vector<Rule> rules;
 };
 
-/// The history of a rule
+/// The counts of a rule
 struct RuleReport {
   std::string name;
   Where where{};
@@ -224,15 +225,17 @@ struct RuleReport {
   uint64_t fired = 0;
 };
 
-/// IBTA vol 1, 11.6.3.2: affiliated asynchronous errors, with which a QP enters the error state.
+/// Returns whether the event is an affiliated asynchronous error, with which a QP enters the error
+/// state (IBTA vol 1, 11.6.3.2).
 constexpr bool fails_qp(abi::EventType type) {
   return type == abi::EventType::kQpFatal || type == abi::EventType::kQpReqErr ||
          type == abi::EventType::kQpAccessErr;
 }
 
-/// The kind of a call. The numbers below 100 are those of abi::Op, and the free numbers above them
-/// are for librdmacm. Calls for which the kernel has two commands are one kind. This enum has the
-/// calls without another number.
+/// The number of the first kind of librdmacm calls. The kinds of libibverbs calls are the numbers
+/// of abi::Op, all of which are below 100. The kind of a librdmacm call is kCmVerbs plus the number
+/// of the command. Calls for which the kernel has two commands are one kind. OtherVerb has the
+/// calls without a separate command.
 inline constexpr uint8_t kCmVerbs = 128;
 enum class OtherVerb : uint8_t {
   kImportDevice = 100,

@@ -7,7 +7,7 @@
 namespace rocemu::engine::faults {
 namespace {
 
-/// FNV-1a: the same on every machine, as std::hash need not be.
+/// Computes FNV-1a, which is the same on every machine. std::hash need not be the same.
 uint64_t hash(uint64_t value, std::string_view text) {
   for (const char c : text) {
     value ^= static_cast<uint8_t>(c);
@@ -46,7 +46,8 @@ bool contains(const Ranges& ranges, uint64_t number) {
       ranges, [&](const Range& range) { return range.first <= number && number <= range.last; });
 }
 
-// 53 random bits are compared with a number of 53 bits: the same on every machine with IEEE 754.
+// 53 random bits are compared with a number of 53 bits, so the result is the same on every machine
+// with IEEE 754.
 bool happens(Random& random, double probability) {
   return static_cast<double>(random.next() >> 11) * 0x1p-53 < probability;
 }
@@ -120,8 +121,8 @@ bool RuleMatcher::is_there(const Selection& which, const Occurrence& occurrence)
 
 bool RuleMatcher::agrees(const Rule& rule, const Occurrence& occurrence) const {
   const Selection& which = rule.which;
-  // A program's SENDs and the connection manager's MADs are both SENDs on the wire; a rule for
-  // frames matches only the program's, unless it selects QP 1 or QP 1's transport.
+  // SENDs of programs and MADs of the connection manager are both SENDs on the wire. A rule for
+  // frames matches only the SENDs of programs, unless it selects QP 1 or QP 1's transport.
   if (occurrence.mad && occurrence.where == Where::kFrame && !which.mads) return false;
   return (!which.kinds || which.kinds->test(occurrence.kind)) &&
          (!which.answers || which.answers->test(static_cast<size_t>(occurrence.answer))) &&
@@ -139,8 +140,8 @@ bool RuleMatcher::agrees(const Rule& rule, const Occurrence& occurrence) const {
 RuleMatcher::Account& RuleMatcher::account_of(Entry& entry, const Flow& flow) const {
   const auto found = entry.accounts.find(flow);
   if (found != entry.accounts.end()) return found->second;
-  // Derived only from the seed, the rule and the flow, so that rules and flows do not change each
-  // other's random numbers.
+  // The seed is derived only from the fabric's seed, the rule and the flow, so that rules and flows
+  // do not change each other's random numbers.
   Random mixer(hash(seed_ ^ 0xcbf29ce484222325u, entry.rule->name));
   uint64_t state = mixer.next();
   for (const uint32_t part : {static_cast<uint32_t>(flow.kind), flow.device, flow.object}) {

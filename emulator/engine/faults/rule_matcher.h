@@ -1,5 +1,5 @@
-// The active rules, and the selection of those that act on an occurrence. Each count and each
-// random stream belongs to one rule and one flow.
+// The active rules, and the selection of those that act on an occurrence. Each pair of a rule and a
+// flow has its own counts and its own stream of random numbers.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@
 namespace rocemu::engine::faults {
 
 /// The unit whose occurrences are counted together. It is the same in every run of a program,
-/// because it contains no address, time or order among flows.
+/// because it contains no address, no time and no order among flows.
 struct Flow {
   enum class Kind : uint8_t { kDevice, kQp, kFromOutside, kClient, kChannel };
   Kind kind = Kind::kDevice;
@@ -30,7 +30,7 @@ struct Flow {
   auto operator<=>(const Flow&) const = default;
 };
 
-/// An event as a rule sees it. Properties that a place does not have are 0.
+/// An occurrence as a rule sees it. Properties that occurrences at a place do not have are 0.
 struct Occurrence {
   Where where{};
   Flow flow;
@@ -49,32 +49,32 @@ struct Occurrence {
   uint64_t wr_id = 0;
   Queue queue = Queue::kSend;
   uint32_t status = 0;
-  std::optional<Owner> owner = {};  // empty if it has no QP; for a QP set only if a rule needs it
-  const ProcessName* process = nullptr;  // the same
+  std::optional<Owner> owner = {};       // without a QP empty; with one set only if a rule needs it
+  const ProcessName* process = nullptr;  // set like `owner`
 };
 
-/// Returns whether the number is in one of the ranges, or there are none.
+/// Returns whether the number is in one of the ranges, or there are no ranges.
 bool contains(const Ranges& ranges, uint64_t number);
 
-/// Returns true with that probability.
+/// Returns true with that probability, and false otherwise.
 bool happens(Random& random, double probability);
 /// Returns a duration from 0 to `most`, uniformly distributed.
 Duration chosen(Random& random, Duration most);
 
 class RuleMatcher {
  public:
-  /// `device_names` is indexed by DeviceIndex.
+  /// Creates a matcher without rules. `device_names` is indexed by DeviceIndex.
   RuleMatcher(uint64_t seed, std::vector<std::string> device_names);
 
-  /// Adds rules after the present ones. A rule with the name of another one replaces it, with new
-  /// counts.
+  /// Adds rules after the present ones. A rule replaces a rule of the same name, and its counts
+  /// start at 0.
   void add(const RuleSet& set);
-  /// Removes the rule of that name, or all. Returns false if there is none of that name.
+  /// Removes the rule of that name. Returns false if no rule has the name.
   bool remove(std::string_view name);
   void clear();
 
-  /// Returns whether a rule has this place. This is the only check that is made if there are no
-  /// rules.
+  /// Returns whether any rule has this place. Without rules, this is the only check that the engine
+  /// makes.
   bool watches(Where where) const { return watches_any(bit(where)); }
   bool watches_frames() const {
     return watches_any(bit(Where::kFrame) | bit(Where::kLink) | bit(Where::kCm));
@@ -83,21 +83,23 @@ class RuleMatcher {
   /// Returns whether a rule selects or affects processes.
   bool concerns_processes() const { return concerns_processes_; }
 
-  /// Returns the operations that a client normally does by itself and that a rule may make fail, as
-  /// bits of abi::asked_for_bit().
+  /// Returns the operations that a client normally performs without the daemon, and that a rule may
+  /// make fail, as bits of abi::asked_for_bit().
   uint32_t asked_for() const { return asked_for_; }
 
-  /// A rule that acts, with its sources of random numbers and its counts
+  /// A rule that acts, with its random numbers and its counts
   struct Acting {
     std::shared_ptr<const Rule> rule;
     Random* random;                   // of rule and flow
     Instant* link_free_at;            // of rule and flow: when the link has sent everything
     std::optional<Owner> owner = {};  // of the occurrence, if it is known
   };
-  /// Returns the rules that act on the occurrence, in order. Valid until the next call.
+  /// Returns the rules that act on the occurrence, in order. The result is valid until the next
+  /// call.
   const std::vector<Acting>& act(const Occurrence& occurrence, Instant now);
 
-  /// Counts an action of that rule, which exists and is not asked about occurrences.
+  /// Counts an action of that rule, which acts at certain times and not on occurrences. The rule
+  /// must exist.
   Acting act_alone(std::string_view name, Instant now);
 
   std::vector<RuleReport> report() const;

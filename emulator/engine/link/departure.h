@@ -1,4 +1,4 @@
-// A frame that is transmitted to a device or to the network.
+// A frame that is transmitted to a device or to the network outside the fabric.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,8 @@
 
 namespace rocemu::engine {
 
-/// A source or destination that is not a device of the fabric is outside.
+/// The frame with its source and destination, each of which is a device of the fabric or, if empty,
+/// is outside.
 struct Departure {
   std::optional<DeviceIndex> from;
   std::optional<DeviceIndex> to;

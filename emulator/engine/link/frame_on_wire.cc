@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kFcs = 4, kPreambleAndGap = 20, kLeastFrame = 64;
 constexpr uint8_t kEcnMask = 3, kMark = 3;
 
-/// FNV-1a. The network model mixes the result once more at each switch.
+/// Computes FNV-1a. The network model mixes the result once more at each switch.
 class FlowHash {
  public:
   void add(std::span<const uint8_t> bytes) {

@@ -1,4 +1,4 @@
-// Describes a frame to a simulated network, and changes it as switches do.
+// Describes frames to a simulated network, and changes them as switches do.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,19 @@
 
 namespace rocemu::engine {
 
-/// Returns the bytes that a frame takes on an Ethernet link: at least 64 with its FCS, and 20 of
-/// preamble and gap (IEEE 802.3, 3.1.1, 3.2.8 and 4.4.2).
+/// Returns the number of bytes that a frame takes on an Ethernet link: at least 64 with its FCS,
+/// and 20 more for preamble and gap (IEEE 802.3, 3.1.1, 3.2.8 and 4.4.2).
 uint32_t bytes_on_wire(const Frame& frame);
 
-/// Returns the size, flow, DSCP, ECN and TTL of the frame.
+/// Returns what the network must know about the frame: its size, flow, DSCP, ECN and TTL.
 Injection injection_of(const Frame& frame);
 
 /// Returns a copy of the frame that is marked "congestion experienced" (RFC 3168, 5).
 Frame marked_copy(FramePool& pool, const Frame& frame);
 
-/// Returns the frame as it looks on a link, marked or not, and with that TTL. The ICRC stays
-/// correct, because it does not cover the traffic class, TTL and checksum of IPv4 (IBTA vol 1,
-/// annex A17.3.3).
+/// Returns a copy of the frame as it looks on a link, marked or not, and with that TTL. The ICRC
+/// stays correct, because it does not cover the traffic class, TTL and checksum of IPv4 (IBTA vol
+/// 1, annex A17.3.3).
 Frame copy_on_wire(FramePool& pool, const Frame& frame, bool is_marked, std::optional<uint8_t> ttl);
 
 }  // namespace rocemu::engine

@@ -1,5 +1,5 @@
-// The link between the devices of a fabric: frames in flight, in the order of their arrival. While
-// the link is paused, it releases only the frames that it is told to release.
+// The link between the devices of a fabric: the frames in flight, in the order of their arrival.
+// While the link is paused, only as many frames leave it as release() allows.
 #pragma once
 
 #include <cstdint>
@@ -30,14 +30,15 @@ class Link {
   auto begin() const { return frames_.begin(); }
   auto end() const { return frames_.end(); }
 
-  /// Puts the frame after all frames that arrive earlier or at the same time. Without a simulated
-  /// network, that is always the end.
+  /// Puts the frame behind all frames that arrive earlier or at the same time. Without a simulated
+  /// network, that is always the end of the list.
   void push(InFlight&& frame) {
     auto place = frames_.end();
     while (place != frames_.begin() && std::prev(place)->arrives > frame.arrives) --place;
     frames_.insert(place, std::move(frame));
   }
-  /// Returns whether a frame has arrived at the end of the link, where a pause may hold it.
+  /// Returns whether a frame has arrived at the end of the link. If the link is paused, the frame
+  /// may be held there.
   bool has_arrived(Instant now) const { return !empty() && front().arrives <= now; }
   /// Takes the next frame. has_arrived() must be true, and the link must not be held.
   InFlight take() {
@@ -49,8 +50,8 @@ class Link {
 
   void set_paused(bool paused) { paused_ = paused; }
   bool paused() const { return paused_; }
-  /// Pauses the link. A rule can do so while frames are handled: then no frame that has arrived by
-  /// now is delivered.
+  /// Pauses the link, and holds all frames on it. A rule can pause the link while frames are
+  /// handled.
   void pause() {
     if (paused_) return;
     paused_ = true;

@@ -67,7 +67,7 @@ void NetworkCrossing::capture(uint32_t capture, uint64_t token, Instant at, bool
                               uint8_t ttl) {
   const UnderWay& under_way = under_way_[token];
   Frame copy = copy_on_wire(frames_, under_way.frame, is_marked, ttl);
-  // Inside the fabric, only traced frames have an ICRC.
+  // Inside the fabric, only traced frames have an ICRC, so the captured copy needs one.
   if (!has_icrcs_ && !under_way.check_icrc) wire::write_icrc(copy.bytes());
   step_.emit_capture({capture, at, std::move(copy)});
 }

@@ -1,6 +1,6 @@
-// Takes the frames between devices of a fabric through a simulated network (FabricConfig::network):
-// they leave their device into the network, and enter the link to their receiver when the network
-// delivers them.
+// Takes the frames between devices of a fabric through a simulated network (FabricConfig::network).
+// A frame leaves its device into the network, and enters the link to its receiver when the network
+// delivers it.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,12 @@ namespace rocemu::engine {
 
 class NetworkCrossing final : private NetworkEvents {
  public:
-  /// All of the arguments must outlive this object.
+  /// All arguments must outlive this object.
   NetworkCrossing(const FabricConfig& config, FramePool& frames, Link& link, Step& step);
 
   bool is_there() const { return network_ != nullptr; }
-  /// Returns whether the frame crosses the network: it goes from one device to another.
+  /// Returns whether the frame crosses the network, which is true for frames from one device to
+  /// another.
   bool takes(const Departure& departure) const {
     return is_there() && departure.from && departure.to && *departure.from != *departure.to;
   }
@@ -38,21 +39,21 @@ class NetworkCrossing final : private NetworkEvents {
   bool can_inject(DeviceIndex from, uint8_t dscp) const { return network_->can_inject(from, dscp); }
   /// Makes take_resumed() return the QP when the device's queues have room again.
   void wait_for_room(DeviceIndex device, QpNumber qp);
-  /// Returns the QPs that waited for room and may try again, in the order in which they began to
-  /// wait.
+  /// Removes and returns the QPs that waited for room and may try again, in the order in which they
+  /// began to wait.
   std::vector<QpNumber> take_resumed() { return std::exchange(resumed_, {}); }
 
-  /// Begins or ends a fault. advance() then loses the frames that the fault loses.
+  /// Begins or ends a fault. If the fault loses frames, the next call of advance() removes them.
   void set_fault(const NetworkPlace& place, const NetworkChange& change, bool is_on) {
     if (network_ != nullptr) network_->set_fault(place, change, is_on, step_.now());
   }
 
-  /// Returns null without congestion control.
+  /// Returns the controller of a new flow of the device, or null without congestion control.
   std::unique_ptr<RateController> make_rate_controller(DeviceIndex from, Instant now) const {
     return network_ != nullptr ? network_->make_rate_controller(from, now) : nullptr;
   }
 
-  /// Returns null without a network.
+  /// Returns the simulated network, or null if there is none.
   SimulatedNetwork* network() const { return network_.get(); }
 
  private:

@@ -5,14 +5,15 @@
 namespace rocemu::engine {
 namespace {
 
-/// Returns the packet in the frame; null if the frame was changed since it was sent.
+/// Returns the parsed packet that the frame carries; null if the frame was changed since it was
+/// sent.
 const wire::Packet* packet_in(const InFlight& frame) {
   return frame.check_icrc ? nullptr : frame.frame.packet();
 }
 
-/// Returns whether the packet is the next one of the same message to the same QP. All packets of a
-/// message except the last have the same size. (An XRC target QP chooses its receive queue for each
-/// packet, so it has no runs.)
+/// Returns whether `packet` follows `before` in the same message to the same QP. All packets of a
+/// message except the last have the payload size `full`. (An XRC target QP chooses its receive
+/// queue for each packet, so its packets form no runs.)
 bool follows(const wire::Packet& packet, const wire::Packet& before, size_t full) {
   const wire::OpcodeInfo& info = *wire::find_opcode(packet.bth.opcode);
   const wire::OpcodeInfo& info_before = *wire::find_opcode(before.bth.opcode);

@@ -1,8 +1,8 @@
-// Consecutive packets of one message that have arrived. Writing to the application's memory costs
-// about as much for one packet as for sixteen. Therefore the code that writes the payload of the
-// current packet (receive_queue.cc, remote_access.cc, completer.cc) also writes the payloads of the
-// packets that follow it. Each packet is still checked when its turn comes, and then finds its
-// payload in place.
+// A run: consecutive packets of one message that have arrived. Writing to the application's memory
+// costs about as much for one packet as for sixteen. Therefore the code that writes the payload of
+// the current packet (receive_queue.cc, remote_access.cc, completer.cc) also writes the payloads of
+// the packets that follow it. Each packet is still checked when its turn comes; its payload is then
+// in place already.
 #pragma once
 
 #include <array>
@@ -20,13 +20,13 @@ namespace rocemu::engine {
 
 class PacketRun {
  public:
-  /// The number of packets that a requester or responder sends in one turn.
+  /// The maximum number of packets in a run: as many as a requester or responder sends in one turn.
   static constexpr size_t kMaxPackets = 16;
 
-  /// Begins with `first`, which was taken from the link, and continues with the packets of the same
-  /// message that have arrived after it; at most `limit` packets.
+  /// Begins a run with `first`, which was taken from the link. The run continues with the next
+  /// packets of the same message that have arrived, and has at most `limit` packets.
   void begin(const InFlight& first, const Link& link, Instant now, size_t limit);
-  /// Begins with the first of `arrivals`, which must not be empty.
+  /// Begins a run with the first of `arrivals`, which must not be empty.
   void begin(std::span<const Arrival> arrivals);
   /// Makes the run empty, because nothing is known about the next packet.
   void clear() { count_ = at_ = written_ = 0; }
@@ -36,14 +36,14 @@ class PacketRun {
   }
   bool empty() const { return count_ == 0; }
 
-  /// Returns whether the payload of the current packet was already written together with an earlier
-  /// packet's.
+  /// Returns whether the payload of the current packet was already written together with that of an
+  /// earlier packet.
   bool is_written() const { return at_ < written_; }
 
-  /// Writes the payload of the current packet and of those that follow it to the memory that
-  /// `place_of(bytes)` returns for their total size. Returns false if they do not fit into `room`
-  /// bytes, the memory is not accessible, or no packet follows. Then the current packet must be
-  /// written alone, so that an error is found for the right packet.
+  /// Writes the payloads of the current packet and of all later packets of the run to the memory
+  /// that `place_of(bytes)` returns for their total size. Returns false if they do not fit into
+  /// `room` bytes, the memory is not accessible, or there is no later packet. The caller must then
+  /// write the current packet alone, so that an error is attributed to the right packet.
   template <class PlaceOf>
   bool write_together(HostMemory& memory, uint64_t room, PlaceOf place_of) {
     if (count_ < at_ + 2) return false;

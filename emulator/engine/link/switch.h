@@ -1,5 +1,5 @@
-// Forwards frames: to a device of this fabric, over its link or the simulated network, or out to
-// the network.
+// Forwards frames to a device of this fabric, over its link or the simulated network, or to the
+// network outside.
 #pragma once
 
 #include <utility>
@@ -15,7 +15,7 @@ namespace rocemu::engine {
 
 class Switch {
  public:
-  /// All of the arguments must outlive this object.
+  /// All arguments must outlive this object.
   Switch(const FabricConfig& config, Link& link, NetworkCrossing& crossing, Step& step)
       : config_(config), link_(link), crossing_(crossing), step_(step) {}
 
@@ -30,7 +30,7 @@ class Switch {
       step_.emit(TransmitFrame{*departure.from, std::move(departure.frame)});
     }
   }
-  /// Passes the frame to the capture, unless that was done before.
+  /// Emits the frame for the capture, unless this was done before.
   void trace(const Departure& departure) {
     if (!config_.trace_frames || departure.traced) return;
     step_.emit(FrameTrace{step_.now(), departure.frame, departure.marks});

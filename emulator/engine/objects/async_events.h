@@ -14,8 +14,8 @@ class AsyncEvents {
  public:
   virtual ~AsyncEvents() = default;
 
-  /// `element` is the client's handle of the object to which the event belongs, or the number of
-  /// the port; `qp` is the QP, if the event belongs to one.
+  /// Raises an event for the client. `element` is the client's handle of the object to which the
+  /// event belongs, or the number of the port. `qp` is the QP, if the event belongs to one.
   virtual void raise(ClientId client, abi::EventType type, uint64_t element,
                      const QueuePair* qp = nullptr) = 0;
 
@@ -32,9 +32,9 @@ class AsyncEvents {
 class DeliveryHold {
  public:
   virtual ~DeliveryHold() = default;
-  /// Changes the fields of a completion that are undefined.
+  /// Fills the undefined fields of a completion with a pattern.
   virtual void shape(abi::Cqe& cqe) = 0;
-  /// These functions return whether the completion or event is kept, to be delivered later.
+  /// These functions return whether they keep the completion or event in order to deliver it later.
   virtual bool hold(const CompletionQueue& cq, const abi::Cqe& cqe, bool solicits) = 0;
   virtual bool hold_event(const CompletionQueue& cq) = 0;
   virtual bool hold_event(ClientId client, abi::EventType type, uint64_t element) = 0;
@@ -45,14 +45,14 @@ class EventDelivery final : public AsyncEvents {
  public:
   explicit EventDelivery(Step& step) : step_(step) {}
   using AsyncEvents::raise;
-  /// `hold` must outlive this object.
+  /// Sets the object that decides about delays. `hold` must outlive this object.
   void set_hold(DeliveryHold* hold) { hold_ = hold; }
   void raise(ClientId client, abi::EventType type, uint64_t element,
              const QueuePair* /*qp*/ = nullptr) override {
     if (hold_ != nullptr && hold_->hold_event(client, type, element)) return;
     raise_now(client, type, element);
   }
-  /// Delivers a held event.
+  /// Delivers an event that was held.
   void raise_now(ClientId client, abi::EventType type, uint64_t element) {
     step_.emit(AsyncEvent{client, type, element});
   }

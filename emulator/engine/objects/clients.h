@@ -1,5 +1,6 @@
-// The clients: each is a context that a program opened on a device (ibv_open_device(3)). Clients
-// that were created from each other by ibv_import_device(3) share their objects.
+// The clients. Each client is a context that a program opened on a device (ibv_open_device(3)). A
+// client that was created by ibv_import_device(3) shares its objects with the client that it
+// imported.
 #pragma once
 
 #include <map>
@@ -11,7 +12,7 @@ namespace rocemu::engine {
 
 class Clients {
  public:
-  /// `shares_with` is a client with which the new one shares its objects.
+  /// Adds a client. `shares_with` is the client with which it shares its objects, if any.
   void attach(ClientId client, DeviceIndex device, std::optional<ClientId> shares_with);
   void remove(ClientId client);
 
@@ -19,7 +20,7 @@ class Clients {
   /// Returns the device of the client, which must exist.
   DeviceIndex device_of(ClientId client) const { return devices_.at(client); }
   std::optional<DeviceIndex> find_device_of(ClientId client) const;
-  /// Visits the device's clients in the order of their ids.
+  /// Calls the visitor with each client of the device, in the order of the clients' ids.
   template <class Visitor>
   void for_each_of(DeviceIndex device, Visitor visit) const {
     for (const auto& [client, of] : devices_) {
@@ -28,7 +29,7 @@ class Clients {
   }
 
   bool share_objects(ClientId a, ClientId b) const { return group_of(a) == group_of(b); }
-  /// Returns another client that shares the objects of this one.
+  /// Returns another client that shares the objects of this one, if there is one.
   std::optional<ClientId> heir_of(ClientId client) const;
 
  private:

@@ -17,7 +17,7 @@ void CompletionDelivery::deliver_now(CqId id, const abi::Cqe& cqe, bool solicits
   CompletionQueue* cq = objects_.cqs.find(id);
   if (cq == nullptr || cq->failed) return;
   if (cq->full()) {
-    // The client's consumer index is read at the last moment, and only if needed.
+    // The client's consumer index is read at the last moment, and only if the CQ seems full.
     if (!cq->consume(host_memory_.completions_taken(cq->client, id))) {
       return violation(cq->client, "took more completions than there were");
     }
@@ -33,8 +33,9 @@ void CompletionDelivery::deliver_now(CqId id, const abi::Cqe& cqe, bool solicits
   }
 }
 
-// ibv_poll_cq(3): "CQ overrun ... the async event IBV_EVENT_CQ_ERR will be triggered, and the CQ
-// cannot be used". IBTA vol 1, 11.6.3.1 and 10.2.6: the QPs that use the CQ fail with it.
+// Implements ibv_poll_cq(3): "CQ overrun ... the async event IBV_EVENT_CQ_ERR will be triggered,
+// and the CQ cannot be used". The QPs that use the CQ fail with it (IBTA vol 1, 11.6.3.1 and
+// 10.2.6).
 void CompletionDelivery::overrun(CompletionQueue& cq) {
   cq.failed = true;
   objects_.device_of(cq.client).counters.add(Counter::kCqOverruns);

@@ -21,16 +21,16 @@ class CompletionDelivery {
   CompletionDelivery(Objects& objects, HostMemory& host_memory, AsyncEvents& events, Step& step)
       : objects_(objects), host_memory_(host_memory), events_(events), step_(step) {}
 
-  /// Adds the completion; the CQ overruns if it is full. `solicits`: see CompletionQueue::add. Does
-  /// nothing if the CQ has failed or was destroyed.
+  /// Adds the completion to the CQ, which overruns if it is full. `solicits` is the parameter
+  /// `qualifies` of CompletionQueue::add. Does nothing if the CQ has failed or was destroyed.
   void deliver(CqId id, const abi::Cqe& cqe, bool solicits);
-  /// `hold` must outlive this object.
+  /// Sets the object that decides about delays. `hold` must outlive this object.
   void set_hold(DeliveryHold* hold) { hold_ = hold; }
-  /// Delivers a held completion.
+  /// Delivers a completion that was held.
   void deliver_now(CqId id, const abi::Cqe& cqe, bool solicits);
   void notify_now(CqId id);
   void overrun(CompletionQueue& cq);
-  /// Returns a CQ that overran and whose users have yet to be failed (transport/failure.h).
+  /// Returns a CQ that overran, and whose users the caller must now fail (transport/failure.h).
   std::optional<CqId> take_overrun();
   bool has_overrun() const { return !overrun_.empty(); }
   /// Implements ibv_req_notify_cq(3).
@@ -38,16 +38,16 @@ class CompletionDelivery {
   /// Implements ibv_modify_cq(3).
   void moderate(CompletionQueue& cq, const Moderation& moderation);
 
-  /// Sends the events that have waited long enough for more completions.
+  /// Sends the events that may not wait for more completions any longer.
   void release_events();
-  /// Returns the time when the next waiting event is due; forgets those that no longer wait.
+  /// Returns the time when the next waiting event is due, and forgets events that no longer wait.
   std::optional<Instant> next_event();
   /// Returns whether events may be waiting.
   bool has_events() const { return !waiting_.empty(); }
 
  private:
   void notify(const CompletionQueue& cq);
-  /// Ensures that an event that waits for more completions is sent in time.
+  /// Ensures that an event that waits for more completions is sent when its time is over.
   void limit_wait(CompletionQueue& cq);
   void violation(ClientId client, const char* reason);
 

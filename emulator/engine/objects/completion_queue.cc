@@ -53,16 +53,16 @@ bool CompletionQueue::consume(uint32_t count) {
 }
 
 CompletionQueue::ArmResult CompletionQueue::arm(uint32_t seen, bool solicited_only) {
-  // The number of completions since then. No client is 2^31 behind: a larger difference means a
-  // `seen` in the future.
+  // The number of completions since the `seen`-th. No client is 2^31 completions behind: a larger
+  // difference means that `seen` is in the future.
   const uint32_t unseen = produced() - seen;
   if (unseen > INT32_MAX || unseen > produced_) return ArmResult::kImpossible;
-  // IBTA vol 1, 11.4.2.2: requests made before a completion count as one, so the event for this
-  // completion answered this request too.
+  // IBTA vol 1, 11.4.2.2: requests made before a completion count as one, so the event for that
+  // completion also answered this request.
   const uint64_t seen_in_all = produced_ - unseen;
   if (seen_in_all < answered_) return ArmResult::kAnswered;
-  // A request for the next completion replaces one for the next solicited completion; the wider
-  // request is kept in the opposite case.
+  // A request for the next completion of any kind replaces a request for the next solicited
+  // completion. In the opposite case the earlier request is kept.
   if (armed_ != Notify::kAny) armed_ = solicited_only ? Notify::kSolicited : Notify::kAny;
   moderated_ = std::max(moderated_, solicited_only ? solicited_among(unseen) : unseen);
   const uint32_t needed = completions_per_event();

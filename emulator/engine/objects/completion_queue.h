@@ -1,4 +1,4 @@
-// A completion queue: detects its overrun, and decides when to notify.
+// A completion queue: detects its overrun, and decides when an event is due.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,9 @@ namespace rocemu::engine {
 /// The completions for which an event was requested (ibv_req_notify_cq(3))
 enum class Notify : uint8_t { kNone, kSolicited, kAny };
 
-/// ibv_modify_cq(3): an event waits until it stands for `count` completions, or for `period` after
-/// the first of them. With count 0 or 1, or period 0, no event waits.
+/// The event moderation of ibv_modify_cq(3). An event waits until it stands for `count`
+/// completions, or until `period` has passed since the first of them. If count is 0 or 1, or period
+/// is 0, no event waits.
 struct Moderation {
   uint32_t count = 0;
   Duration period{};
@@ -24,7 +25,7 @@ struct QueuePair;
 struct SharedReceiveQueue;
 
 struct CompletionQueue {
-  /// Counts from `first`, which tests use for the wrap at 2^32.
+  /// Creates an empty CQ. It counts completions from `first`, which tests use for the wrap at 2^32.
   CompletionQueue(CqId i, ClientId c, uint64_t first = 0)
       : id(i), client(c), produced_(first), consumed_(static_cast<uint32_t>(first)) {}
 
@@ -46,38 +47,40 @@ struct CompletionQueue {
   uint32_t produced() const { return static_cast<uint32_t>(produced_); }
   Notify armed() const { return armed_; }
 
-  /// Counts another completion. `qualifies` for a solicited request: a receive completion of a
-  /// message with the Solicited Event bit, or any unsuccessful one. Returns whether an event is
-  /// due.
+  /// Counts another completion. `qualifies` is true if the completion answers a request for a
+  /// solicited completion: it is a receive of a message with the Solicited Event bit, or
+  /// unsuccessful. Returns whether an event is due.
   bool add(bool qualifies);
-  /// Returns whether only the moderation delays an event.
+  /// Returns whether an event waits because of the moderation only.
   bool event_waits() const { return moderated_ != 0; }
-  /// Notes that the waiting event has waited long enough.
+  /// Notes that the waiting event is sent now, because it has waited long enough.
   void disarm() { answer(produced_); }
   /// Changes the moderation. Returns whether this makes the waiting event due.
   bool moderate(const Moderation& by);
 
   bool full() const { return waiting() == capacity; }
 
-  /// Notes that the client has taken `count` completions in all. Returns false if that is
+  /// Notes that the client has taken `count` completions in all. Returns false if that number is
   /// impossible.
   bool consume(uint32_t count);
 
   /// Handles the client's request for an event for the first qualifying completion after the
-  /// `seen`-th. Such completions may have been added between its call and now; an event for one of
-  /// them may have answered the request already.
+  /// `seen`-th. Such completions may have been added between the client's call and now; an event
+  /// for one of them may have answered the request already.
   enum class ArmResult { kArmed, kAnswered, kEventDue, kImpossible };
   ArmResult arm(uint32_t seen, bool solicited_only);
 
  private:
-  /// Returns the number of completions for one event, unless the period ends first.
+  /// Returns the number of completions for which one event stands, unless the period ends earlier.
   uint32_t completions_per_event() const;
-  /// Returns how many of the latest `count` completions qualified for a solicited request. Those
-  /// before the latest 64 count as one in all.
+  /// Returns how many of the latest `count` completions qualified for a solicited request. All
+  /// qualifying completions before the latest 64 count as one.
   uint32_t solicited_among(uint32_t count) const;
-  /// Returns the `n`-th qualifying completion, as a value of produced_.
+  /// Returns the position of the `n`-th qualifying completion among the latest `count`, as a value
+  /// of produced_.
   uint64_t find_solicited(uint32_t count, uint32_t n) const;
-  /// The event for completion number `produced` answers all requests made before the client saw it.
+  /// Notes that an event for completion number `produced` answers all requests that the client made
+  /// before it saw that completion.
   void answer(uint64_t produced);
 
   uint64_t produced_;  // the client counts with its lower half

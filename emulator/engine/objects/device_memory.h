@@ -1,4 +1,4 @@
-// Device memory (ibv_alloc_dm(3)): the engine manages only its size; the bytes are the client's.
+// Device memory (ibv_alloc_dm(3)). The engine manages only its size; the bytes are in the client.
 #pragma once
 
 #include <cstdint>

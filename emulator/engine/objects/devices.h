@@ -39,7 +39,7 @@ class Devices {
   auto begin() const { return devices_.begin(); }
   auto end() const { return devices_.end(); }
 
-  /// Returns the device with the address in its GID table.
+  /// Returns the device that has the address in its GID table, if there is one.
   std::optional<DeviceIndex> with_address(const wire::IpAddress& address) const;
 
  private:

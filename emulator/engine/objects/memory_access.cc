@@ -6,8 +6,9 @@
 namespace rocemu::engine {
 namespace {
 
-/// Splits ranges and buffers, of the same total length, where either of them ends, and visits the
-/// pieces: `visit(index of the range, piece of the range, piece of the buffer)`.
+/// Splits ranges and buffers, which have the same total length, where either a range or a buffer
+/// ends, and calls `visit(index of the range, piece of the range, piece of the buffer)` for each
+/// piece.
 template <class Byte, class Visit>
 MemoryResult for_each_piece(std::span<const RemoteRange> ranges,
                             std::span<const std::span<Byte>> buffers, Visit visit) {

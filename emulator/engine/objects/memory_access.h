@@ -1,5 +1,5 @@
-// The application memory of a message: ranges in order, which can belong to one client or, in a
-// shared protection domain, to several, and to null regions.
+// The application memory of a message: ranges in order. They can belong to one client or, in a
+// shared protection domain, to several clients; some can be in null regions.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +17,18 @@ class MemoryList {
   MemoryList() {}  // not defaulted, as BoundedList's
   MemoryList(const Place& place, uint64_t length) { add(place, length); }
 
-  /// Adds a range. May be called at most kMaxSge times.
+  /// Adds a range. The list must have fewer than kMaxSge ranges.
   void add(const Place& place, uint64_t length);
 
-  /// Reads and writes like HostMemory, for each client in turn. A null region reads as zeros and
-  /// ignores writes.
+  /// Does the same as HostMemory::read(), for each client in turn. A null region reads as zeros.
   MemoryResult read(HostMemory& memory, std::span<const std::span<uint8_t>> to) const;
-  /// Reads like HostMemory, if all memory belongs to the posting client.
+  /// Does the same as HostMemory::read_posted() if all memory belongs to the posting client;
+  /// otherwise, the same as read().
   MemoryResult read_posted(HostMemory& memory, ClientId posting, uint32_t slot, uint64_t offset,
                            std::span<const std::span<uint8_t>> to) const;
   MemoryResult write(HostMemory& memory, std::span<const std::span<const uint8_t>> from) const;
-  /// Writes like HostMemory, if all memory belongs to the client that gets the completion.
+  /// Does the same as HostMemory::write_received() if all memory belongs to the client that gets
+  /// the completion and is not shared; otherwise, the same as write().
   MemoryResult write_received(HostMemory& memory, ClientId completing, QpNumber qp, bool is_first,
                               std::span<const std::span<const uint8_t>> from) const;
 
@@ -35,9 +36,9 @@ class MemoryList {
   BoundedList<RemoteRange, kMaxSge> ranges_;
   BoundedList<ClientId, kMaxSge> clients_;  // of each range
   uint32_t null_ = 0;                       // bit i: range i belongs to a null region
-  bool of_one_client_ = true;               // and none is null, so that one call is enough
+  bool of_one_client_ = true;               // and no range is null, so that one call is enough
   bool on_demand_ = false;                  // some pages may not exist
-  bool is_shared_ = false;                  // some ranges are
+  bool is_shared_ = false;                  // some ranges are shared
   static_assert(kMaxSge <= 32);
 };
 

@@ -13,14 +13,15 @@ constexpr uint32_t key_of(uint32_t number, uint32_t tag) {
   return number << 8 | (tag & 0xff);
 }
 
-/// Returns whether [address, address + length) is within [begin, begin + size), without overflow.
+/// Returns whether [address, address + length) is within [begin, begin + size). The sums may exceed
+/// 2^64.
 constexpr bool within(uint64_t address, uint64_t length, uint64_t begin, uint64_t size) {
   if (address < begin) return false;
   const uint64_t offset = address - begin;
   return offset <= size && length <= size - offset;
 }
 
-/// Returns the peer's address of the first byte of a window.
+/// Returns the address that the peer uses for the first byte of a window.
 constexpr uint64_t first_address(const MemoryWindow& window) {
   return (window.access & abi::kAccessZeroBased) != 0 ? 0 : window.address;
 }
@@ -90,34 +91,34 @@ bool MemoryTable::may_bind(const MemoryUser& user, const MemoryWindow& window,
                            const Bind& bind) const {
   constexpr uint32_t kNeedsLocalWrite = abi::kAccessRemoteWrite | abi::kAccessRemoteAtomic;
   constexpr uint32_t kFlush = abi::kAccessFlushGlobal | abi::kAccessFlushPersistent;
-  // ibv_bind_mw(3) does not list LOCAL_WRITE among its flags, but programs set it, and NICs ignore
-  // it.
+  // ibv_bind_mw(3) does not list LOCAL_WRITE among its flags, but programs set this flag, and NICs
+  // ignore it.
   constexpr uint32_t kKnown = kNeedsLocalWrite | kFlush | abi::kAccessRemoteRead |
                               abi::kAccessZeroBased | abi::kAccessLocalWrite;
   if (window.pd != user.pd) return false;
   if (window.type == abi::MwType::k2) {
-    // o10-37.2.30: only a free window can be bound. o10-37.2.40: a bind of length 0 does not free
-    // it, but an invalidate does.
+    // o10-37.2.30: only an unbound window can be bound. o10-37.2.40: a bind of length 0 does not
+    // unbind a type 2 window; only an invalidate does.
     if (window.region || bind.length == 0) return false;
   }
   if (bind.length == 0) return true;
   const MemoryRegion* region = find_by_lkey(bind.lkey);
-  // C10-72, C10-73: the region must have the same PD, and be registered for windows.
-  // ibv_alloc_null_mr(3): it must not be a null MR.
+  // C10-72, C10-73: the region must have the same PD as the QP, and be registered for windows.
+  // ibv_alloc_null_mr(3): the region must not be a null MR.
   if (region == nullptr || region->pd != user.pd || region->kind == abi::RegionKind::kNull ||
       (region->access & abi::kAccessMwBind) == 0) {
     return false;
   }
-  // Windows are bound by virtual address, which a zero-based region does not have.
+  // Windows are bound by virtual address; a zero-based region has no virtual addresses.
   if ((region->access & abi::kAccessZeroBased) != 0) return false;
-  // C10-74: "remote write or remote atomic require local write"; the region need not grant the
+  // C10-74: "remote write or remote atomic require local write". The region need not grant the
   // window's other rights, except for FLUSH.
   if ((bind.access & ~kKnown) != 0) return false;
   if ((bind.access & kNeedsLocalWrite) != 0 && (region->access & abi::kAccessLocalWrite) == 0) {
     return false;
   }
   if ((bind.access & kFlush & ~region->access) != 0) return false;
-  // C10-75.
+  // C10-75: the window must be within the region.
   return within(bind.address, bind.length, region->iova, region->length);
 }
 
@@ -125,8 +126,8 @@ bool MemoryTable::bind(const MemoryUser& user, const Bind& bind) {
   MemoryWindow* window = windows_.find(bind.window);
   if (window == nullptr || !may_bind(user, *window, bind)) return false;
   unbind(*window);
-  // The consumer owns the low 8 bits of the key of a type 2 window (10.6.7.2). NICs ignore the
-  // other bits in a bind, and so does rocemu.
+  // The consumer chooses the low 8 bits of the key of a type 2 window (10.6.7.2). NICs ignore the
+  // other bits of the key in a bind, and so does rocemu.
   window->rkey = key_of(window->id.value, bind.rkey);
   if (bind.length == 0) return true;
   MemoryRegion* region = regions_.find(MrId{number_of(bind.lkey)});

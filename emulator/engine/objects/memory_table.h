@@ -1,4 +1,4 @@
-// Memory regions and windows: resolves keys, and checks whether an access is allowed.
+// Memory regions and windows: finds them by their keys, and checks whether an access is allowed.
 #pragma once
 
 #include <array>
@@ -44,8 +44,8 @@ struct MemoryWindow {
   PdId pd;
   abi::MwType type;
   uint32_t rkey = 0;
-  /// The region of the latest bind, whose other values are in the next members. Nothing if the
-  /// window is not bound; then its R_Key permits no access.
+  /// The region to which the window is bound. The next members have the other values of the bind.
+  /// If the window is not bound, this is empty, and the window's R_Key permits no access.
   std::optional<MrId> region;
   uint64_t address = 0;  // as the region's bytes are addressed in work requests
   uint64_t length = 0;
@@ -54,7 +54,7 @@ struct MemoryWindow {
   Links<MemoryWindow> of_client;
 };
 
-/// The location of the bytes for a key and an address
+/// The location of the bytes to which a key and an address refer
 struct Place {
   ClientId client;
   uint64_t address = 0;
@@ -64,14 +64,14 @@ struct Place {
   bool is_relaxed = false;  // RemoteRange
 };
 
-/// The QP on whose behalf memory is used. Its PD determines the memory that it may use (IBTA vol 1,
-/// 10.2.3), and a type 2 window belongs to one QP.
+/// The QP that accesses memory. Its PD determines the memory that it may use (IBTA vol 1, 10.2.3),
+/// and a type 2 window belongs to one QP.
 struct MemoryUser {
   PdId pd;
   QpNumber qp;
 };
 
-/// A bind work request.
+/// The parameters of a bind work request.
 struct Bind {
   MwId window;
   uint32_t rkey;  // its low 8 bits become the window's
@@ -83,7 +83,7 @@ struct Bind {
 
 class MemoryTable {
  public:
-  /// `same_keys`: every region has equal keys.
+  /// Creates an empty table. If `same_keys` is true, the L_Key and R_Key of each region are equal.
   explicit MemoryTable(uint64_t seed, bool same_keys = false)
       : same_keys_(same_keys),
         regions_(1, kFirstWindow - 1, kMaxRegions),
@@ -92,29 +92,29 @@ class MemoryTable {
 
   static constexpr uint32_t kFirstWindow = 1u << 23;
 
-  /// Returns nullptr when the table is full. A key consists of the region's or window's number and
-  /// an 8-bit tag, so that keys of windows and regions never coincide. L_Key and R_Key of a region
-  /// get different tags, unless `has_equal_keys`, which exposes programs that confuse them; a null
-  /// region has no R_Key.
+  /// Creates a region. Returns nullptr if the table is full. A key consists of the number of its
+  /// region or window and an 8-bit tag, so keys of windows and regions never coincide. The L_Key
+  /// and R_Key of a region get different tags, which exposes programs that confuse the keys, unless
+  /// `has_equal_keys` is true. A null region has no R_Key.
   MemoryRegion* create(ClientId client, PdId pd, abi::RegionKind kind = abi::RegionKind::kMemory,
                        bool has_equal_keys = false);
   const OwnedTable<MrId, MemoryRegion>& regions() const { return regions_; }
   MemoryRegion* find(MrId id) const { return regions_.find(id); }
-  /// Destroys a region. Windows that were bound to it are no longer bound.
+  /// Destroys a region, and unbinds the windows that were bound to it.
   void destroy(MrId id);
   /// Makes the client the owner of the region.
   void give(MemoryRegion& region, ClientId client) { regions_.give(region, client); }
-  /// Gives a re-registered region new keys, so that using the old ones is an error.
+  /// Gives a re-registered region new keys, so that using the old keys is an error.
   void renew_keys(MemoryRegion& region);
-  /// Returns the region with exactly that L_Key, in any PD.
+  /// Returns the region with exactly that L_Key, whatever its PD; nullptr if there is none.
   const MemoryRegion* find_by_lkey(uint32_t lkey) const;
   template <class Visitor>
   void for_each(Visitor visit) const {
     regions_.for_each(visit);
   }
 
-  /// Returns nullptr when the table is full. The window is not bound; its R_Key permits no access
-  /// yet.
+  /// Creates a window that is not bound, so that its R_Key permits no access yet. Returns nullptr
+  /// if the table is full.
   MemoryWindow* create_window(ClientId client, PdId pd, abi::MwType type);
   const OwnedTable<MwId, MemoryWindow>& windows() const { return windows_; }
   void destroy_window(MwId id);
@@ -123,31 +123,33 @@ class MemoryTable {
     windows_.for_each(visit);
   }
 
-  /// Binds, rebinds or unbinds a window, or returns false without a change (IBTA vol 1, 10.6.7.2).
+  /// Binds, rebinds or unbinds a window (IBTA vol 1, 10.6.7.2). Returns false, and changes nothing,
+  /// if the bind is not allowed.
   bool bind(const MemoryUser& user, const Bind& bind);
-  /// Unbinds the type 2 window with that R_Key. Returns false if there is none for this user
+  /// Unbinds the type 2 window with that R_Key. Returns false if the user has no such window
   /// (o10-37.2.26).
   bool invalidate(const MemoryUser& user, uint32_t rkey);
-  /// Revokes the access of windows that were bound for a QP, which was destroyed.
+  /// Unbinds the windows that were bound for a QP, because the QP was destroyed.
   void unbind_windows_of(QpNumber qp);
 
   /// Returns the location of the bytes that a work request names, if the L_Key is valid in the PD,
   /// the range is within the region and the region grants `access` (IBTA vol 1, C10-72 to C10-77).
   std::optional<Place> resolve_local(PdId pd, uint32_t lkey, uint64_t address, uint64_t length,
                                      uint32_t access) const;
-  /// Returns the location for an address and the R_Key of a region or a window that the peer of
-  /// `user` sent.
+  /// Returns the location of the bytes to which an address and an R_Key from the peer of `user`
+  /// refer, if the region or window with that R_Key allows the access.
   std::optional<Place> resolve_remote(const MemoryUser& user, uint32_t rkey, uint64_t address,
                                       uint64_t length, uint32_t access) const;
-  /// The reason why resolve_remote() finds nothing, and the range of the key, if it has one.
+  /// The reason why resolve_remote() refuses an access, and the range of the key, if the key is
+  /// known.
   struct Refusal {
     AccessObstacle obstacle;
     uint64_t address = 0, length = 0;
     bool is_window = false;
   };
   Refusal why_refused(const MemoryUser& user, uint32_t rkey, uint32_t access) const;
-  /// Returns the length of the R_Key's range and the address of its first byte, for requests that
-  /// mean the whole range.
+  /// The range of an R_Key: the address of its first byte and its length. extent_of() returns it
+  /// for requests that mean the whole range.
   struct Extent {
     uint64_t address;
     uint64_t length;
@@ -168,7 +170,8 @@ class MemoryTable {
   std::set<std::pair<MrId, MwId>> bound_;            // windows, by region
   std::set<std::pair<QpNumber, MwId>> bound_type2_;  // those of type 2, by QP
   Random random_;
-  /// R_Keys that were valid recently; the latest can be anywhere in the array.
+  /// The number of former R_Keys that the table remembers, in an array in which the latest can be
+  /// anywhere.
   static constexpr size_t kFormerKeys = 256;
   std::array<uint32_t, kFormerKeys> former_keys_{};
   size_t former_keys_count_ = 0;

@@ -1,4 +1,4 @@
-// Multicast groups: the attached UD QPs of each device (IBTA vol 1, 10.5)
+// Multicast groups: the UD QPs of each device that are attached to them (IBTA vol 1, 10.5)
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,12 @@ class MulticastTable {
   Attached attach(DeviceIndex device, const wire::IpAddress& group, QpNumber qp);
   enum class Detached { kNotAttached, kOne, kLast };  // kLast: of the device
   Detached detach(DeviceIndex device, const wire::IpAddress& group, QpNumber qp);
-  /// Detaches the QP from all groups. Returns those in which it was the last QP of the device.
+  /// Detaches the QP from all groups. Returns the groups in which it was the device's last QP.
   std::vector<wire::IpAddress> remove(DeviceIndex device, QpNumber qp);
 
-  /// Returns the QPs in the order in which they were attached.
+  /// Returns the device's QPs in the group, in the order in which they were attached.
   std::span<const QpNumber> members(DeviceIndex device, const wire::IpAddress& group) const;
-  /// Visits each device that has a member.
+  /// Calls the visitor with each device that has a QP in the group.
   template <class Visitor>
   void for_each_device(const wire::IpAddress& group, Visitor visit) const {
     for (auto at = groups_.lower_bound({group, DeviceIndex{0}});

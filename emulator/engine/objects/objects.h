@@ -1,5 +1,5 @@
 // All objects of a fabric: devices, clients, and the clients' objects by number. This file has the
-// tables and counts references; the behavior of objects is elsewhere.
+// tables, and counts references; other files have the behavior of the objects.
 #pragma once
 
 #include "emulator/engine/base/ids.h"
@@ -38,12 +38,12 @@ struct Objects {
 
   Device& device_of(const QueuePair& qp) { return devices[qp.device]; }
   Device& device_of(ClientId client) { return devices[clients.device_of(client)]; }
-  /// Returns whether the client's device was removed. Then every command of the client fails, and
+  /// Returns whether the client's device was removed. If so, every command of the client fails, and
   /// its doorbells are ignored.
   bool has_lost_its_device(ClientId client) const;
 
-  /// Returns the client's object, or nullptr if it does not exist or belongs to another client. A
-  /// QP may have several owners (ibv_open_qp(3)).
+  /// Returns the QP if the client has a reference to it, or nullptr. Several clients may have
+  /// references to a QP (ibv_open_qp(3)).
   QueuePair* qp_of(ClientId client, QpNumber number) const;
   SharedReceiveQueue* srq_of(ClientId client, SrqId id) const;
 

@@ -2,8 +2,8 @@
 
 namespace rocemu::engine {
 
-// ibv_get_async_event(3): the events IBV_EVENT_PORT_ACTIVE and IBV_EVENT_PORT_ERR contain the port
-// number.
+// Raises IBV_EVENT_PORT_ACTIVE or IBV_EVENT_PORT_ERR, which contain the port number
+// (ibv_get_async_event(3)).
 void set_port(Objects& objects, AsyncEvents& events, DeviceIndex index, bool up) {
   Device& device = objects.devices[index];
   if (device.port_is_up() == up || device.removed) return;

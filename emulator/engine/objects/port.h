@@ -6,8 +6,8 @@
 
 namespace rocemu::engine {
 
-/// Sets the port, and notifies the device's clients. Does nothing if the port already has this
-/// state, or the device was removed.
+/// Sets the port up or down, and notifies the device's clients. Does nothing if the port already is
+/// in this state, or the device was removed.
 void set_port(Objects& objects, AsyncEvents& events, DeviceIndex index, bool up);
 
 }  // namespace rocemu::engine

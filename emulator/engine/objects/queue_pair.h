@@ -27,7 +27,7 @@
 
 namespace rocemu::engine {
 
-/// A resolved address vector: the header fields of every frame to the peer
+/// A resolved address vector: the header fields of all frames to the peer
 struct Path {
   QpNumber peer;
   wire::MacAddress src_mac, dst_mac;
@@ -44,29 +44,30 @@ struct LocalError {
   VendorError vendor;
 };
 
-/// The position of a send WQE in the stream of PSNs, known once its first packet was made.
+/// The position of a send WQE in the stream of PSNs. It is known when the WQE's first packet has
+/// been made.
 struct SendState {
   bool started = false;
-  bool rules_asked = false;         // whether it must fail
-  std::optional<LocalError> fault;  // their answer
+  bool rules_asked = false;         // the rules were asked whether it must fail
+  std::optional<LocalError> fault;  // the answer of the rules
   RequestKind kind = RequestKind::kSend;
   uint32_t length = 0;    // payload bytes of the whole message
-  wire::Psn first, last;  // for a local one `last` is before `first`
+  wire::Psn first, last;  // for a local WQE, `last` is before `first`
 };
 struct RecvState {};
 
-/// The number of packets that a requester has in flight to a remote peer
-/// (TransportContext::is_outside). Over a network the receiver's buffers are limited, and packets
-/// that do not fit are lost. The window is therefore small at first, doubles when its packets were
-/// acknowledged, and is small again after a loss. After a timeout it is one packet: perhaps nothing
-/// was lost but is waiting at a receiver that is short of processor time, and retransmitting many
-/// packets would leave it even less.
+/// The windows of a requester: the maximum numbers of packets in flight to a remote peer
+/// (TransportContext::is_outside). Over a network, the receiver's buffers are limited, and packets
+/// that do not fit are lost. The window is therefore small at first, doubles whenever its packets
+/// were acknowledged, and is small again after a loss. After a timeout the window is one packet.
+/// Perhaps no packet was lost, but the packets wait at a receiver that is short of processor time.
+/// Retransmitting many packets would leave that receiver even less time.
 inline constexpr int32_t kFirstWindow = 16;
 inline constexpr int32_t kWindowAfterTimeout = 1;
 inline constexpr int32_t kLargestWindow = 128;
 
-/// The sending half. WQEs [head, next) were sent and wait for acknowledgement; `next` is being or
-/// will be sent, starting with its packet `next_packet`; go-back-N moves (next, next_packet) back.
+/// The sending half. The WQEs [head, next) were sent and wait for acknowledgement. WQE `next` is
+/// sent next, starting with its packet `next_packet`. Go-back-N moves (next, next_packet) back.
 struct SendHalf {
   WorkRing<SendState> queue;
   uint32_t next = 0;
@@ -83,10 +84,10 @@ struct SendHalf {
   Duration rnr_timer{};
   Resend resend;  // the reason of the latest go-back
   bool waiting_for_rnr = false;
-  bool answer_unplaced = false;     // no memory for it, until completer::on_memory_ready
+  bool answer_unplaced = false;     // a response waits for memory: completer::on_memory_ready
   bool loss_noticed = false;        // a missing response was requested again
   bool drained_reported = false;    // IBV_EVENT_SQ_DRAINED was raised in this SQD
-  std::optional<LocalError> error;  // of WQE `next`, once all before it are complete
+  std::optional<LocalError> error;  // of WQE `next`, when all earlier ones are complete
 };
 
 /// A response that a responder has yet to send, in the order of the requests (IBTA vol 1, 9.7.5.1)
@@ -96,11 +97,11 @@ struct Response {
   wire::Psn psn;  // of the next packet
   uint32_t msn = 0;
   uint8_t syndrome = 0;    // kAcknowledge
-  uint32_t messages = 0;   // kAcknowledge: the number it covers
+  uint32_t messages = 0;   // kAcknowledge: the number of messages it covers
   Instant held_until{};    // kAcknowledge: earliest time, with `--adversarial=order`; else 0
   uint64_t value = 0;      // kAtomic: the previous value, in host byte order
   PdId pd{};               // kRead: of the request
-  uint64_t address = 0;    // kRead: of the rest, as in the request
+  uint64_t address = 0;    // kRead: where the rest begins, as in the request
   uint32_t rkey = 0;       // kRead
   uint32_t left = 0;       // kRead: bytes
   bool begun = false;      // kRead: its first packet was sent
@@ -123,16 +124,16 @@ struct RecvHalf {
   wire::Reth reth;                    // WRITE: of its first packet
   bool established_reported = false;  // IBV_EVENT_COMM_EST was raised
   std::deque<Response> responses;
-  /// Responses to the latest max_dest_rd_atomic atomics, for duplicates of their requests.
+  /// The responses to the latest max_dest_rd_atomic atomics, for duplicates of these requests.
   std::deque<Response> atomic_answers;
-  /// First PSNs of the latest max_dest_rd_atomic READs, atomics, ATOMIC WRITEs and FLUSHes, oldest
-  /// first. The requester has no more of them outstanding (IBTA vol 1, 9.7.4.1.5), so it has the
-  /// response to every earlier one.
+  /// The first PSNs of the latest max_dest_rd_atomic READs, atomics, ATOMIC WRITEs and FLUSHes,
+  /// oldest first. The requester has no more such requests outstanding (IBTA vol 1, 9.7.4.1.5), so
+  /// it has received the response to every earlier one.
   std::vector<wire::Psn> query_psns;
 };
 
-/// The QP as notification point and as reaction point of congestion control, on a simulated
-/// network.
+/// The state of congestion control on a simulated network, for the QP as notification point and as
+/// reaction point.
 struct CongestionState {
   CnpLimiter notifications;
   std::unique_ptr<RateController> rate;  // null before the first CNP
@@ -140,7 +141,7 @@ struct CongestionState {
 };
 
 struct QueuePair {
-  /// A reference of a client that opened an XRC target QP
+  /// A reference to an XRC target QP, held by a client that opened the QP
   struct Reference {
     ClientId client;
     uint64_t user_handle;
@@ -156,8 +157,8 @@ struct QueuePair {
   abi::QpState state = abi::QpState::kReset;
   PdId pd;
   CqId send_cq, recv_cq;
-  /// The source of receive WQEs. An XRC target QP has no fixed SRQ and PD: these are the ones that
-  /// the present request names.
+  /// The SRQ from which receive WQEs are taken, if there is one. An XRC target QP has no fixed SRQ
+  /// and PD; for such a QP, `srq` and `pd` are those that the present request names.
   std::optional<SrqId> srq;
   std::optional<XrcdId> xrcd;                 // XRC target
   std::vector<Reference> further_references;  // XRC target: the QP is destroyed with the last
@@ -168,7 +169,7 @@ struct QueuePair {
   abi::QpAttr attr{};             // qp_state, cur_qp_state and sq_draining are filled on query
   Path path;                      // UD: of the datagram that is being sent
   uint32_t multicast_groups = 0;  // to which it is attached
-  // Values of the device's profile:
+  // Values from the device's profile:
   uint32_t late_failures = 0;  // opcodes that complete with LOC_QP_OP_ERR
   uint32_t late_vendor_err = 0;
   uint32_t max_message = static_cast<uint32_t>(kMaxMessage);  // bytes
@@ -192,7 +193,7 @@ struct QueuePair {
            state == abi::QpState::kSqd || state == abi::QpState::kSqe;
   }
 
-  /// Resets everything except what was set at creation.
+  /// Resets the QP, except for the values that were set at its creation.
   void reset();
 };
 

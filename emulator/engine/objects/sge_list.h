@@ -1,4 +1,4 @@
-// Scatter/gather lists: the application's bytes for a part of a message
+// Scatter/gather lists: the locations of the application's bytes for a part of a message
 #pragma once
 
 #include <algorithm>
@@ -21,16 +21,17 @@ inline uint64_t total(const SgeList& list) {
   return bytes;
 }
 
-/// Returns the list after a WQE's header; `count` is at most kMaxSge and must fit into the WQE.
+/// Returns the list that follows a WQE's header. `count` is at most kMaxSge, and the entries must
+/// fit into the WQE.
 inline SgeList read_sges(std::span<const std::byte> behind_header, uint32_t count) {
   SgeList list;
   list.assign(behind_header.first(count * sizeof(abi::Sge)));
   return list;
 }
 
-/// Returns the locations of bytes [offset, offset + length) of the list; nothing if a key or a
-/// range is not allowed for a QP in that PD. Entries of length 0 are ignored (IBTA vol 1,
-/// 10.7.2.2). A range longer than the list is truncated.
+/// Returns the locations of the bytes [offset, offset + length) of the list; nothing if a QP in
+/// that PD may not use one of the keys or ranges. Entries of length 0 are ignored (IBTA vol 1,
+/// 10.7.2.2). If the list is shorter, the range is truncated.
 inline std::optional<MemoryList> resolve(const MemoryTable& memory, PdId pd, const SgeList& list,
                                          uint64_t offset, uint64_t length, uint32_t access) {
   std::optional<MemoryList> out(std::in_place);

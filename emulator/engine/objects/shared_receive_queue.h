@@ -15,10 +15,10 @@ namespace rocemu::engine {
 class AsyncEvents;
 struct Objects;
 
-/// A receive WQE that a message fills. It was removed from its queue when the message took it.
+/// A receive WQE that a message fills. The WQE was removed from its queue when the message took it.
 struct ReceiveWqe {
   uint64_t wr_id = 0;
-  uint32_t wqe_count = 0;    // abi::Cqe's
+  uint32_t wqe_count = 0;    // see abi::Cqe::wqe_count
   std::optional<SrqId> srq;  // its SRQ, if it is not from the QP's own queue
   PdId pd;                   // for its L_Keys: the SRQ's own, whatever the QP's (10.2.9.1)
   CqId cq;                   // the CQ of its completion
@@ -59,10 +59,10 @@ ReceiveWqe oldest(const SharedReceiveQueue& srq);
 void take(AsyncEvents& events, SharedReceiveQueue& srq);
 /// Notes that the WQE is complete.
 void finish(Objects& objects, const ReceiveWqe& wqe);
-/// Makes the WQE the next one again, because its QP was destroyed before using it.
+/// Puts the WQE back at the front of its SRQ, because its QP was destroyed before using the WQE.
 void put_back(Objects& objects, const ReceiveWqe& wqe);
-/// IBTA vol 1, 10.2.9.2: raises the event once, when fewer WQEs than the limit are left, and at
-/// once if that is so when the limit is set.
+/// Raises the limit event once, when fewer WQEs than the limit are left, or at once if that is
+/// already true when the limit is set (IBTA vol 1, 10.2.9.2).
 void check_limit(AsyncEvents& events, SharedReceiveQueue& srq);
 
 }  // namespace shared_receive_queue

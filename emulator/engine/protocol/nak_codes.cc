@@ -9,12 +9,13 @@ using wire::NakCode;
 ResponderAction action_for(Verdict verdict) {
   switch (verdict) {
     case Verdict::kInvalidRequest:
-      // Class C. IBTA vol 1, 11.6.3.2: "invalid request local work queue error".
+      // This error is of class C: IBTA vol 1, 11.6.3.2, "invalid request local work queue error".
       return {NakCode::kInvalidRequest, WcStatus::kLocQpOpErr, VendorError::kInvalidRequest,
               EventType::kQpReqErr};
     case Verdict::kReceiveTooSmall:
-      // IBTA vol 1, 9.7.5.2.4: "length of message exceeds the receive buffer" is NAK-invalid
-      // request; the receiver completes with a local length error. (Linux rxe: 0x63 instead.)
+      // IBTA vol 1, 9.7.5.2.4: "length of message exceeds the receive buffer" is a NAK "invalid
+      // request", and the receiver completes with a local length error. (Linux rxe sends 0x63
+      // instead.)
       return {NakCode::kInvalidRequest, WcStatus::kLocLenErr, VendorError::kReceiveTooSmall,
               EventType::kQpReqErr};
     case Verdict::kBadReceiveLKey:
@@ -28,7 +29,8 @@ ResponderAction action_for(Verdict verdict) {
       return {NakCode::kRemoteOperationalError, WcStatus::kLocQpOpErr, VendorError::kBadWqe,
               EventType::kQpReqErr};
     case Verdict::kRemoteAccess:
-      // Class C. IBTA vol 1, 9.7.5.2.5 and 11.6.3.2: "local access violation work queue error".
+      // This error is of class C: IBTA vol 1, 9.7.5.2.5 and 11.6.3.2, "local access violation work
+      // queue error".
       return {NakCode::kRemoteAccessError, WcStatus::kLocAccessErr, VendorError::kNone,
               EventType::kQpAccessErr};
     case Verdict::kRemoteMemoryUnreachable:

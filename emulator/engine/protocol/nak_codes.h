@@ -1,6 +1,6 @@
-// The meaning of each error for each side: a responder's verdict becomes a NAK for the requester,
-// and a completion status or an async event for itself (IBTA vol 1, 9.9.3 and table "Responder
-// error behavior"); a NAK becomes a completion status for the requester.
+// The meaning of each error for each side (IBTA vol 1, 9.9.3 and table "Responder error behavior").
+// A responder's verdict becomes a NAK for the requester, and a completion status or an async event
+// at the responder. A NAK becomes a completion status at the requester.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@
 
 namespace rocemu::engine {
 
-/// ibv_wc.vendor_err: distinguishes the causes of a status. The numbers are stable, for users.
+/// The values of ibv_wc.vendor_err, which distinguish the causes of a status. The numbers never
+/// change, so users may rely on them.
 enum class VendorError : uint32_t {
   kNone = 0,
   kBadSendLKey = 1,           // L_Key unknown, of another PD, or the range leaves its region
@@ -39,8 +40,8 @@ enum class VendorError : uint32_t {
   kLKeyAsRKey = 22,                // as kNakRemoteAccess, and the key is the L_Key of a region
 };
 
-/// The reason why a responder finally refuses a request. (A PSN out of sequence and a receiver that
-/// is not ready are not verdicts: the requester may try again.)
+/// The reasons for which a responder finally refuses a request. (A PSN out of sequence and a
+/// receiver that is not ready are not verdicts, since the requester may try again.)
 enum class Verdict : uint8_t {
   kInvalidRequest,  // opcode sequence, lengths, an operation the QP does not allow
   kReceiveTooSmall,
@@ -55,8 +56,8 @@ enum class Verdict : uint8_t {
   kMemoryNotReady,           // not final: the requester must try again
 };
 
-/// Returns the verdict for an access that the keys allow: nothing if it was done, `fault` if the
-/// memory does not exist.
+/// Returns the verdict for an access that the keys allow: nothing if the access was carried out,
+/// `fault` if the memory does not exist.
 std::optional<Verdict> verdict_of(MemoryResult result, Verdict fault);
 
 struct ResponderAction {
@@ -73,7 +74,8 @@ struct RequesterAction {
   VendorError vendor;
 };
 
-/// Returns nothing for codes that request a retry or are reserved.
+/// Returns the requester's action for a NAK; nothing for codes that request a retry or are
+/// reserved.
 std::optional<RequesterAction> action_for(wire::NakCode code);
 
 }  // namespace rocemu::engine

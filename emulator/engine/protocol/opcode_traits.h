@@ -1,5 +1,5 @@
-// The protocol of each send opcode: its request, its packets, and the response. There are two
-// tables, of send opcodes and of kinds of requests.
+// The protocol of each send opcode: its request, its packets, and its response. There are two
+// tables: one of send opcodes, and one of kinds of requests.
 #pragma once
 
 #include <algorithm>
@@ -25,8 +25,8 @@ enum class RequestKind : uint8_t {
   kLocal,        // only on this device: no packet and no PSN
 };
 
-/// The response that a requester waits for. All except acknowledgements, which may cover several
-/// requests, use responder resources.
+/// The response for which a requester waits. All except acknowledgements use responder resources;
+/// an acknowledgement may cover several requests.
 enum class AnsweredBy : uint8_t {
   kNobody,
   kAcknowledge,
@@ -48,7 +48,7 @@ inline constexpr KindTraits kKindTraits[] = {
     {RequestKind::kRead, AnsweredBy::kReadResponse, abi::kAccessRemoteRead, 0},
     {RequestKind::kAtomic, AnsweredBy::kAtomicAcknowledge, abi::kAccessRemoteAtomic, 8},
     {RequestKind::kAtomicWrite, AnsweredBy::kEmptyReadResponse, abi::kAccessRemoteWrite, 8},
-    // The access flags of a FLUSH are checked with its header.
+    // The access flags of a FLUSH are checked together with its header.
     {RequestKind::kFlush, AnsweredBy::kEmptyReadResponse, 0, 0},
     {RequestKind::kLocal, AnsweredBy::kNobody, 0, 0},
 };
@@ -60,7 +60,7 @@ constexpr const KindTraits& traits_of(RequestKind kind) {
 struct SendTraits {
   abi::WrOpcode opcode;
   RequestKind kind;
-  // The packets of its messages, with the names of RC (in_transport()).
+  // The opcodes of the request's packets, under their names for RC; in_transport() converts them.
   wire::Opcode only{};
   wire::Opcode first{};
   wire::Opcode middle{};
@@ -90,14 +90,14 @@ inline constexpr SendTraits kSendTraits[] = {
 // clang-format on
 static_assert(std::size(kSendTraits) == std::size(abi::kSendOpcodes));
 
-/// The traits by opcode; nullptr for opcodes that cannot be posted.
+/// The traits of each opcode; nullptr for opcodes that cannot be posted.
 inline constexpr auto kByOpcode = [] {
   std::array<const SendTraits*, 32> by_opcode{};
   for (const SendTraits& row : kSendTraits) by_opcode[static_cast<size_t>(row.opcode)] = &row;
   return by_opcode;
 }();
 
-/// The traits by the operation of the packets.
+/// The traits of each operation that a request packet can have.
 inline constexpr auto kByOperation = [] {
   std::array<const KindTraits*, 32> by_operation{};
   for (const SendTraits& row : kSendTraits) {
@@ -117,60 +117,62 @@ static_assert([] {
 
 }  // namespace opcode_traits
 
-/// Returns nullptr for opcodes that cannot be posted; `opcode` can be any number.
+/// Returns the traits of the opcode, or nullptr for opcodes that cannot be posted; `opcode` can be
+/// any number.
 constexpr const SendTraits* find_send_traits(abi::WrOpcode opcode) {
   const auto number = static_cast<size_t>(opcode);
   return number < opcode_traits::kByOpcode.size() ? opcode_traits::kByOpcode[number] : nullptr;
 }
 
-/// Returns the traits of a request packet; nullptr for responses and packets that are not messages
-/// of a QP.
+/// Returns the traits of a request packet; nullptr for responses, and for packets that are not
+/// messages of a QP.
 constexpr const KindTraits* find_request_traits(wire::Operation operation) {
   return opcode_traits::kByOperation[static_cast<size_t>(operation)];
 }
 
-/// Returns nothing for opcodes that cannot be posted.
+/// Returns the kind of request of the opcode; nothing for opcodes that cannot be posted.
 constexpr std::optional<RequestKind> request_kind(abi::WrOpcode opcode) {
   const SendTraits* traits = find_send_traits(opcode);
   if (traits == nullptr) return std::nullopt;
   return traits->kind;
 }
 
-/// Returns the opcode of a packet of the message; a packet that is the whole message is both first
-/// and last.
+/// Returns the opcode of one packet of the message. A packet that is the whole message is both
+/// first and last.
 constexpr wire::Opcode request_opcode(abi::WrOpcode opcode, bool first, bool last) {
   const SendTraits& traits = *find_send_traits(opcode);
   if (!last) return first ? traits.first : traits.middle;
   return first ? traits.only : traits.last;
 }
 
-/// Returns the opcode of the requester's completion. The result has no meaning for an opcode that
-/// could not be executed.
+/// Returns the opcode of the requester's completion. For an opcode that could not be executed, the
+/// result has no meaning.
 constexpr abi::WcOpcode completion_opcode(abi::WrOpcode opcode) {
   const abi::SendOpcode* row = abi::find_send_opcode(opcode);
   return row == nullptr ? abi::WcOpcode::kSend : row->completion;
 }
 
-/// ibv_post_send(3), IBV_SEND_SOLICITED: "Valid only for Send and RDMA Write with immediate", which
-/// use a receive. IBTA vol 1, 9.2.3: no other request has the SE bit.
+/// Returns whether a request can have the SE bit. ibv_post_send(3), IBV_SEND_SOLICITED: "Valid only
+/// for Send and RDMA Write with immediate", which use a receive. IBTA vol 1, 9.2.3: no other
+/// request has the SE bit.
 constexpr bool can_be_solicited(RequestKind kind, abi::WrOpcode opcode) {
   return kind == RequestKind::kSend || opcode == abi::WrOpcode::kRdmaWriteWithImm;
 }
 
-/// Returns whether a request is complete only when its response has arrived. The responder has
-/// resources for max_rd_atomic such requests at a time, and a fence waits for them.
+/// Returns whether such a request is complete only when its response has arrived. The responder has
+/// resources for max_rd_atomic such requests at a time, and a fence waits for their responses.
 constexpr bool wants_response(RequestKind kind) {
   const AnsweredBy answer = traits_of(kind).answer;
   return answer != AnsweredBy::kNobody && answer != AnsweredBy::kAcknowledge;
 }
 
-/// Returns whether its response has data, which is stored in the WQE's SGEs.
+/// Returns whether the response to such a request has data, which is stored in the WQE's SGEs.
 constexpr bool places_response(RequestKind kind) {
   const AnsweredBy answer = traits_of(kind).answer;
   return answer == AnsweredBy::kReadResponse || answer == AnsweredBy::kAtomicAcknowledge;
 }
 
-/// Returns the number of PSNs of a message of that length: at least one.
+/// Returns the number of PSNs that a message of that length takes: at least one.
 constexpr uint32_t psn_count(uint32_t length, uint32_t mtu) {
   return std::max<uint32_t>(1, (length + mtu - 1) / mtu);
 }

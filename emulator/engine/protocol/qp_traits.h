@@ -1,4 +1,4 @@
-// The packets of each QP type on the wire
+// The transport of each QP type on the wire
 #pragma once
 
 #include "emulator/abi/verbs_values.h"
@@ -8,10 +8,11 @@ namespace rocemu::engine {
 
 wire::Transport transport_of(abi::QpType type);
 
-/// Returns whether requests are acknowledged and repeated: RC and XRC.
+/// Returns whether requests of this QP type (RC or XRC) are acknowledged and retransmitted.
 bool is_reliable(abi::QpType type);
 
-/// Returns the opcode for the operation of an RC opcode in another transport that has it.
+/// Returns the opcode of another transport for the operation of an RC opcode. The transport must
+/// have the operation.
 constexpr wire::Opcode in_transport(wire::Transport transport, wire::Opcode rc) {
   return static_cast<wire::Opcode>(static_cast<uint8_t>(rc) | static_cast<uint8_t>(transport));
 }

@@ -1,4 +1,4 @@
-// The bytes of librdmacm's commands: parses structs of abi/ucma.h and writes responses.
+// The bytes of librdmacm's commands: parses the structs of abi/ucma.h, and writes responses.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ std::optional<Struct> parse(const CmCommand& command, size_t least = sizeof(Stru
   return value;
 }
 
-/// Answers with the struct, or with the part for which the program has space.
+/// Answers with the struct. If the program has less space, answers with the part that fits.
 template <class Struct>
 void respond(const CmCommand& command, const Struct& value, std::vector<std::byte>& response) {
   const auto bytes = std::as_bytes(std::span(&value, 1));

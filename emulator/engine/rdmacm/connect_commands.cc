@@ -24,7 +24,8 @@ std::span<const uint8_t> data_of(const ConnParam& param) {
   return {param.private_data, param.private_data_len};
 }
 
-/// Returns the header of annex A11, if the family has one, followed by the program's data.
+/// Returns the private data of a request: the header of annex A11, except for AF_IB, followed by
+/// the program's data.
 std::vector<uint8_t> request_data(const RdmaId& id, const ConnParam& param) {
   std::vector<uint8_t> data;
   if (id.source.family != Family::kIb) {
@@ -151,7 +152,7 @@ int accept(const IdTable& ids, ConnectionManager& connections, const CmCommand& 
   if (error == 0) {
     if (has_param) id->uid = in->uid;
   } else if (id->connection) {
-    // As in Linux's rdma_accept(), a side that cannot accept has refused the connection.
+    // A side that cannot accept refuses the connection, as in Linux's rdma_accept().
     if (id->is_datagram()) {
       answer_datagram(connections, *id, wire::SidrStatus::kRejectedByProvider, {});
     } else {
@@ -194,8 +195,8 @@ int disconnect(const IdTable& ids, ConnectionManager& connections, const CmComma
   RdmaId* id;
   if (const int error = ids.find_with_device(command.channel, in->id, id)) return error;
   if (!id->was_known_to_manager) return EINVAL;
-  // The program need not know whether there is anything to release, so the result is 0 in every
-  // state.
+  // The result is 0 in every state, because the program need not know whether there is anything to
+  // release.
   if (id->connection && !id->is_datagram() && connections.disconnect(*id->connection) != 0) {
     connections.answer_disconnect(*id->connection);
   }

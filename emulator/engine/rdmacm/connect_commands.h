@@ -1,5 +1,5 @@
-// rdma_connect and the following commands, which become calls of the connection manager. States and
-// errors are those of Linux's rdma_cm.
+// The commands rdma_connect, rdma_accept and so on, which become calls of the connection manager.
+// States and errors are those of Linux's rdma_cm.
 #pragma once
 
 #include "emulator/engine/cm/connection_manager.h"
@@ -9,7 +9,7 @@
 
 namespace rocemu::engine::cm::commands {
 
-// All functions return 0 or an errno value.
+// All of these functions return 0 or an errno value.
 int connect(const IdTable& ids, ConnectionManager& connections, const Environment& environment,
             const CmCommand& command);
 int accept(const IdTable& ids, ConnectionManager& connections, const CmCommand& command);

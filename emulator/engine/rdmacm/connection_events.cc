@@ -10,7 +10,7 @@ namespace {
 using abi::ucma::EventType;
 using Param = abi::ucma::EventResponse::Param;
 
-/// Clears a connection that has ended, since another connection can get its number.
+/// Clears the id's connection if it has ended, since another connection can get its number.
 void forget_if_gone(RdmaId& id, const ConnectionManager& connections) {
   if (!connections.exists(*id.connection)) id.connection.reset();
 }

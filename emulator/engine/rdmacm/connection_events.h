@@ -1,4 +1,5 @@
-// Converts events of the connection manager for a connection to events of its rdma_cm id.
+// Converts the connection manager's events for a connection to events of the connection's rdma_cm
+// id.
 #pragma once
 
 #include "emulator/engine/cm/cm_events.h"
@@ -8,7 +9,8 @@
 
 namespace rocemu::engine::cm {
 
-/// Handles an event of the id's connection or resolution. IncomingRequests handles requests.
+/// Handles an event of the id's connection or resolution. (IncomingRequests handles the events of
+/// requests.)
 void handle_connection_event(RdmaId& id, const ConnectionManager& connections, EventOutput& output,
                              const Event& event);
 

@@ -14,7 +14,7 @@ using faults::Flow;
 using faults::Where;
 
 /// Returns the status (rdma_get_cm_event(3)) of an event that a rule raises in addition to another
-/// one. Linux reports -ETIMEDOUT for an unreachable peer (cma_netevent_work_handler), and 0 for
+/// event. Linux reports -ETIMEDOUT for an unreachable peer (cma_netevent_work_handler), and 0 for
 /// other events.
 int32_t status_of(abi::ucma::EventType type) {
   return type == abi::ucma::EventType::kUnreachable ? -ETIMEDOUT : 0;
@@ -50,7 +50,7 @@ void EventOutput::deliver(CmChannelId channel, const Event& event) {
   if (faults_.watches(Where::kVerb)) [[unlikely]] {
     const CmCommand get{channel, abi::ucma::Command::kGetEvent, {}, 0};
     if (const int error = faults::verb_fault(faults_, get)) {
-      Event failure = event;  // of the same id, and removed with the event
+      Event failure = event;  // has the id of the event, and is removed with it
       failure.event = abi::ucma::EventType::kGetEventFailed;
       failure.status = static_cast<uint32_t>(error);
       outputs_->list.emplace_back(CmEvent{channel, std::make_shared<const Event>(failure)});
@@ -60,7 +60,8 @@ void EventOutput::deliver(CmChannelId channel, const Event& event) {
 }
 
 void EventOutput::apply_rules(CmChannelId channel, Event event) {
-  // A connection request belongs to the id that it creates, and a join has its own number.
+  // The id in a connection request is the one that the request creates. For a join, it is the
+  // number of the join, and `reserved` is the id.
   const bool is_join = event.event == abi::ucma::EventType::kMulticastJoin;
   const RdmaId* id = ids_.find(RdmaIdNumber{is_join ? event.reserved : event.id});
   std::optional<DeviceIndex> device;
@@ -81,7 +82,7 @@ void EventOutput::apply_rules(CmChannelId channel, Event event) {
     drop |= effects.drop;
     if (effects.cm_event) event.event = *effects.cm_event;
     if (effects.cm_status) event.status = static_cast<uint32_t>(*effects.cm_status);
-    // A program gets no events of an id that is not accepted yet: see RdmaId::uid.
+    // A program gets no events for an id that it has not accepted yet: see RdmaId::uid.
     if (effects.raise_cm && id != nullptr && id->uid != 0)
       made_up.push_back(event_of(*id, *effects.raise_cm, status_of(*effects.raise_cm)));
   }

@@ -1,5 +1,5 @@
-// Sends events of rdma_cm ids to the event channels, and applies rules that change, drop or inject
-// events.
+// Sends the events of rdma_cm ids to the event channels, and applies rules that change, drop or
+// inject events.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class EventOutput {
   /// Both arguments must outlive this object.
   EventOutput(faults::FaultInjector& injector, const IdTable& ids) : faults_(injector), ids_(ids) {}
 
-  /// Sets the destination of events until the next step.
+  /// Sets the outputs to which events are added until the next step.
   void begin_step(Outputs& outputs) { outputs_ = &outputs; }
 
   /// Sends an event of the id, unless the program has not accepted the id yet (RdmaId::uid).
@@ -27,13 +27,14 @@ class EventOutput {
             const Event::Param& param = {});
   void emit(CmChannelId channel, const Event& event);
 
-  /// Sends an event by a rule to every id that is bound to the device, or to any device.
+  /// Sends an event that a rule raises: to all ids bound to the device or, without a device, to all
+  /// ids.
   void raise(abi::ucma::EventType type, int32_t status, std::optional<DeviceIndex> device);
 
  private:
   void apply_rules(CmChannelId channel, Event event);
-  /// Adds the event to the outputs; if a rule requires it, after another one that makes
-  /// rdma_get_cm_event() fail.
+  /// Adds the event to the outputs. If a rule requires it, an event that makes rdma_get_cm_event()
+  /// fail is added first.
   void deliver(CmChannelId channel, const Event& event);
 
   faults::FaultInjector& faults_;

@@ -1,4 +1,4 @@
-// The parameters of an rdma_cm event, from a message of the connection manager
+// Derives the parameters of an rdma_cm event from a message of the connection manager
 #pragma once
 
 #include <algorithm>
@@ -9,15 +9,17 @@
 
 namespace rocemu::engine::cm {
 
-/// Copies private data as in an event: always the whole field of the message.
+/// Copies private data into an event. As in Linux, the event always contains the whole field of the
+/// message.
 template <class Parameters>
 void put_data(std::span<const uint8_t> data, Parameters& out) {
   std::copy(data.begin(), data.end(), out.private_data);
   out.private_data_len = static_cast<uint8_t>(data.size());
 }
 
-/// Returns the parameters from a REQ or REP. rdma_get_cm_event(3): the responder resources of an
-/// event are "requested of the recipient", that is the sender's initiator depth, and vice versa.
+/// Returns the event's parameters for a REQ or REP. rdma_get_cm_event(3): the responder resources
+/// of an event are "requested of the recipient". They are thus the initiator depth of the sender,
+/// and vice versa.
 template <class Message>
 abi::ucma::ConnParam connection_parameters(const Message& message) {
   abi::ucma::ConnParam param{};

@@ -33,7 +33,8 @@ int set_id_option(RdmaId& id, IdOption option, std::span<const std::byte> value)
     }
     case IdOption::kReuseAddress: {
       const std::optional<bool> reuse = flag_in(value);
-      // A listening id rejects both values, and only an idle id can clear the option.
+      // A listening id rejects both values. Other ids can set the option in every state, but clear
+      // it only while they are idle.
       if (!reuse || (*reuse && id.state == IdState::kListening)) return EINVAL;
       if (!*reuse && id.state != IdState::kIdle) return EINVAL;
       id.reuse_address = *reuse;
@@ -57,8 +58,8 @@ int set_id_option(RdmaId& id, IdOption option, std::span<const std::byte> value)
   return ENOSYS;
 }
 
-/// Takes the path from the program instead of from route resolution. On RoCE there is one path
-/// between two addresses, so its contents are not needed.
+/// Sets the path that route resolution would otherwise find. On RoCE there is one path between two
+/// addresses, so the contents of the path are not needed.
 int set_path(EventOutput& events, RdmaId& id, std::span<const std::byte> value) {
   using namespace abi::ucma;
   constexpr uint32_t kUsable = kPathGmp | kPathPrimary | kPathBidirectional;

@@ -7,7 +7,7 @@
 
 namespace rocemu::engine::cm::commands {
 
-/// Returns 0 or an errno value.
+/// Sets an option of an id. Returns 0 or an errno value.
 int set_option(const IdTable& ids, EventOutput& events, const CmCommand& command);
 
 }  // namespace rocemu::engine::cm::commands

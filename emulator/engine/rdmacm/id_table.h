@@ -1,4 +1,4 @@
-// All rdma_cm ids, by number
+// The table of all rdma_cm ids, by number
 #pragma once
 
 #include <cstddef>
@@ -14,21 +14,22 @@ class IdTable {
  public:
   static constexpr uint32_t kMaxIds = 1 << 18;
 
-  /// Starting PSNs are derived from `seed`.
+  /// Creates an empty table. `seed` determines the starting PSNs of the ids.
   explicit IdTable(uint64_t seed) : random_(seed ^ kSeedMix) {}
 
-  /// Returns nullptr if there are too many.
+  /// Creates an id on the channel. Returns nullptr if there are too many ids.
   RdmaId* create(CmChannelId channel);
   void destroy(const RdmaId& id) { ids_.destroy(id.number); }
 
   RdmaId* find(RdmaIdNumber number) const { return ids_.find(number); }
-  /// Finds the id that a command names. Returns ENOENT if there is none, EINVAL if it is on another
-  /// channel, and ENXIO if its device was removed (`id` is set nevertheless).
+  /// Finds the id that a command names. Returns ENOENT if there is none, EINVAL if the id is on
+  /// another channel, and ENXIO if its device was removed; in the last case, `id` is set as well.
   int find(CmChannelId channel, uint32_t number, RdmaId*& id) const;
-  /// Does the same, and returns EINVAL if the id has no device yet.
+  /// Does the same as find(), and returns EINVAL if the id has no device yet.
   int find_with_device(CmChannelId channel, uint32_t number, RdmaId*& id) const;
 
-  /// Visits the ids in the order of their numbers. The visitor may destroy the id it is given.
+  /// Calls the visitor with each id, in the order of their numbers. The visitor may destroy that
+  /// id.
   template <class Visitor>
   void for_each(Visitor visit) const {
     ids_.for_each(visit);

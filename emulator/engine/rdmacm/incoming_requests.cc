@@ -41,12 +41,12 @@ abi::QpType qp_type_of(const wire::CmReq& request) {
   return abi::QpType::kRc;
 }
 
-/// Returns the number of bytes in front of the program's private data.
+/// Returns the number of bytes before the program's private data.
 size_t header_size(const RdmaId& listener) {
   return listener.source.family == Family::kIb ? 0 : wire::IpCmHeader::kSize;
 }
 
-/// Sets both addresses of an id that is not AF_IB, from the request's header.
+/// Sets both addresses of an id that is not AF_IB to those in the request's header.
 void set_addresses(RdmaId& id, const RdmaId& listener, const wire::IpCmHeader& header) {
   id.source = any_address(listener.source.family);
   id.destination = id.source;
@@ -58,7 +58,7 @@ void set_addresses(RdmaId& id, const RdmaId& listener, const wire::IpCmHeader& h
   id.destination.port = header.source_port;
 }
 
-/// Sets both addresses of an AF_IB id: the GIDs of the request's route.
+/// Sets both addresses of an AF_IB id to the GIDs of the request's route.
 void set_gids(RdmaId& id, const RdmaId& listener, const wire::IpAddress& own,
               const wire::IpAddress& remote) {
   id.source = listener.source;
@@ -91,14 +91,15 @@ void IncomingRequests::handle(const Event& event) {
   RdmaId* listener = header ? listening_.find(request->service_id, header) : nullptr;
   if (listener == nullptr) listener = listening_.find(request->service_id, std::nullopt);
   if (listener == nullptr) {
-    // A request with an unknown header is refused like in Linux's rdma_cm: by the consumer.
+    // A request with an unknown header is rejected with the reason "consumer", as in Linux's
+    // rdma_cm.
     const bool is_served = listening_.has_listener(request->service_id);
     if (is_served && !header) return connections_.destroy(event.connection);
     return refuse(event);
   }
   // rdma_listen(3): "backlog: backlog of incoming connection requests". As in Linux's rdma_ucm, a
-  // request counts until its event is read; further requests are refused by the consumer (REJ 28,
-  // SIDR_REP 2).
+  // request counts until the program has read its event. Further requests are rejected with the
+  // reason "consumer" (REJ 28, SIDR_REP 2).
   const bool is_full = listener->unread_requests >= listener->backlog;
   RdmaId* id = is_full ? nullptr : ids_.create(listener->channel);
   if (id == nullptr) return connections_.destroy(event.connection);

@@ -1,5 +1,5 @@
-// Requests from the connection manager: each becomes a new id on the channel of the id that listens
-// for it, or is refused.
+// Handles requests from the connection manager. Each request becomes a new id on the channel of the
+// id that listens for it, or is refused.
 #pragma once
 
 #include "emulator/engine/cm/cm_events.h"
@@ -21,7 +21,7 @@ class IncomingRequests {
         environment_(environment),
         output_(output) {}
 
-  /// Handles an event of kind kRequest or kResolveRequest.
+  /// Handles a kRequest or kResolveRequest event.
   void handle(const Event& event);
 
  private:

@@ -58,7 +58,8 @@ int init_qp_attr(const IdTable& ids, const ConnectionManager& connections, const
     const auto known = connections.qp_attributes(*id->connection, to);
     if (!known) return known.error();
     attributes = *known;
-    // The starting PSN that REQ or REP announces to the peer, whether sent already or not.
+    // This is the starting PSN that REQ or REP announces to the peer, whether or not the message
+    // was sent already.
     if (to == abi::QpState::kRtr) attributes.attr.rq_psn = id->starting_psn.value();
     if ((attributes.mask & abi::kAttrTimeout) != 0 && id->ack_timeout) {
       attributes.attr.timeout = *id->ack_timeout;

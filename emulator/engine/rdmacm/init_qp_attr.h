@@ -10,7 +10,8 @@
 
 namespace rocemu::engine::cm::commands {
 
-/// Returns 0 or an errno value.
+/// Writes the attributes that the id's QP needs for a transition to `response`. Returns 0 or an
+/// errno value.
 int init_qp_attr(const IdTable& ids, const ConnectionManager& connections, const CmCommand& command,
                  std::vector<std::byte>& response);
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint32_t kMaxBacklog = 1024;
 
-/// Returns whether a request to the header's destination is for the listener.
+/// Returns whether the listener accepts requests to the destination in the header.
 bool hears(const RdmaId& listener, const wire::IpCmHeader& header) {
   const bool v4 = header.destination.is_v4();
   if (listener.source.family == Family::kIb) return false;
@@ -94,7 +94,8 @@ RdmaId* Listening::find(uint64_t service, const std::optional<wire::IpCmHeader>&
   for (const RdmaIdNumber number : found->second.ids) {
     RdmaId* id = ids_.find(number);
     const bool fits = header ? hears(*id, *header) : id->source.family == Family::kIb;
-    // An address takes precedence over the wildcard.
+    // An id that listens on the address itself takes precedence over one that listens on the
+    // wildcard.
     if (fits && (best == nullptr || best->is_wildcard)) best = id;
   }
   return best;

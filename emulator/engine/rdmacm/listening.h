@@ -1,4 +1,5 @@
-// The listening ids, with their service IDs and the number of requests that wait at each
+// The listening ids, with their service IDs, and the number of requests to each of them whose
+// events the program has not read yet
 #pragma once
 
 #include <cstdint>
@@ -19,22 +20,22 @@ class Listening {
   Listening(const IdTable& ids, Binding& binding, ConnectionManager& connections)
       : ids_(ids), binding_(binding), connections_(connections) {}
 
-  // ---- Commands: 0 or an errno value ----
+  // ---- Commands, each of which returns 0 or an errno value ----
   int listen(const CmCommand& command);
-  /// Notes that the program has read the event of a request.
+  /// Removes a request from the backlog, because the program has read the event of the request.
   int request_was_read(const CmCommand& command);
 
-  /// Returns the id for a request at this service ID: with a header, the id that listens on its
-  /// destination; without one, an AF_IB id.
+  /// Returns the id that gets a request for this service ID. If the request has a header, this is
+  /// an id that listens on the header's destination; otherwise it is an AF_IB id.
   RdmaId* find(uint64_t service_id, const std::optional<wire::IpCmHeader>& header) const;
   bool has_listener(uint64_t service_id) const { return services_.contains(service_id); }
   void stop(RdmaId& id);
-  /// Removes a request from its listener's backlog, because the program has read its event or never
-  /// will.
+  /// Removes a request from its listener's backlog, because the program has read the event of the
+  /// request or will never read it.
   void leave_backlog(RdmaId& requested);
 
  private:
-  /// One listener of the connection manager for all ids that listen on a service ID
+  /// The connection manager's listener that serves all ids with the same service ID
   struct Service {
     ListenerId listener;
     std::vector<RdmaIdNumber> ids;

@@ -27,7 +27,7 @@ int MulticastJoins::join(const CmCommand& command, std::vector<std::byte>& respo
   if (!in) return EINVAL;
   const auto address = address_in(in->address, in->address_size);
   if (!address) return EINVAL;
-  // Send-only and full members differ only for a subnet manager.
+  // The difference between send-only and full members matters only to a subnet manager.
   if (in->flags != JoinFlags::kFullMember && in->flags != JoinFlags::kSendOnlyFullMember) {
     return EINVAL;
   }

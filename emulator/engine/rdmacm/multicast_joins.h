@@ -1,5 +1,5 @@
 // The multicast groups that ids have joined. RoCE has no subnet manager: every node that knows the
-// address may join, and the GID is the address.
+// group's address may join, and the GID is that address.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ class MulticastJoins {
 
   MulticastJoins(const IdTable& ids, EventOutput& events) : ids_(ids), events_(events) {}
 
-  // ---- Commands: 0 or an errno value ----
+  // ---- Commands, each of which returns 0 or an errno value ----
   int join_ip(const CmCommand& command, std::vector<std::byte>& response);
   int join(const CmCommand& command, std::vector<std::byte>& response);
   int leave(const CmCommand& command, std::vector<std::byte>& response);

@@ -49,7 +49,7 @@ abi::ucma::UserPathRecord user_path(const RdmaId& id, const Route& route, abi::M
   return path;
 }
 
-/// IBTA vol 1, 15.2.5.16.
+/// A path record of the subnet administrator (IBTA vol 1, 15.2.5.16).
 struct SaPathRecord {
   uint64_t service_id;
   uint8_t dgid[16];

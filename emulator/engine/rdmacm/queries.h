@@ -1,4 +1,4 @@
-// Queries of an id's addresses and path
+// Queries for an id's addresses and path
 #pragma once
 
 #include <cstddef>

@@ -59,8 +59,8 @@ int migrate_id(const IdTable& ids, const CmCommand& command, std::vector<std::by
   return 0;
 }
 
-/// rdma_resolve_addrinfo(3) with RAI_SA queries a subnet manager, which RoCE does not have: Linux
-/// returns EOPNOTSUPP for a port without one.
+/// Refuses rdma_resolve_addrinfo(3) with RAI_SA. It queries a subnet manager, which RoCE does not
+/// have: Linux returns EOPNOTSUPP for a port without a subnet manager.
 int resolve_ib_service(const IdTable& ids, const CmCommand& command) {
   const auto in = parse<abi::ucma::ResolveIbService>(command);
   if (!in) return EINVAL;
@@ -69,8 +69,9 @@ int resolve_ib_service(const IdTable& ids, const CmCommand& command) {
   return id->local && id->state == IdState::kBound ? EOPNOTSUPP : EINVAL;
 }
 
-/// rdma_write_cm_event(3). librdmacm itself writes kInternal when it has resolved a name in a
-/// thread (rdma_resolve_addrinfo(3)), and replaces it by the event that the program sees.
+/// Implements rdma_write_cm_event(3). librdmacm also uses it: when it has resolved a name in a
+/// thread (rdma_resolve_addrinfo(3)), it writes kInternal, and replaces this event by the one that
+/// the program sees.
 int write_event(const IdTable& ids, EventOutput& events, const CmCommand& command) {
   const auto in = parse<abi::ucma::WriteCmEvent>(command);
   if (!in) return EINVAL;
@@ -84,7 +85,7 @@ int write_event(const IdTable& ids, EventOutput& events, const CmCommand& comman
   return 0;
 }
 
-/// Returns whether each row is at the index that is its command's number.
+/// Returns whether the index of each row is the number of its command.
 template <class Rows>
 constexpr bool in_order(const Rows& rows) {
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -213,9 +214,10 @@ void RdmaCm::close(CmChannelId channel) {
   });
 }
 
-// rdma_get_cm_event(3): "RDMA_CM_EVENT_DEVICE_REMOVAL The local RDMA device associated with the
-// rdma_cm_id has been removed. Upon receiving this event, the user must destroy the related
-// rdma_cm_id." Ids that listen on the wildcard belong to no device and continue.
+// Notifies the ids of a removed device. rdma_get_cm_event(3): "RDMA_CM_EVENT_DEVICE_REMOVAL The
+// local RDMA device associated with the rdma_cm_id has been removed. Upon receiving this event, the
+// user must destroy the related rdma_cm_id." Ids that listen on the wildcard belong to no device
+// and continue.
 void RdmaCm::remove_device(DeviceIndex device) {
   ids_.for_each([&](RdmaId& id) {
     if (id.state == IdState::kRemoved || !id.local || id.local->device != device) return;

@@ -1,8 +1,8 @@
-// librdmacm's side of the connection manager, equivalent to Linux's rdma_ucm and rdma_cm: event
-// channels, rdma_cm ids, and the commands of abi/ucma.h. The connection manager of the fabric, one
-// layer below, exchanges the messages.
+// The kernel's side of librdmacm, equivalent to Linux's rdma_ucm and rdma_cm: event channels,
+// rdma_cm ids, and the commands of abi/ucma.h. The connection manager of the fabric, one layer
+// below, exchanges the messages.
 //
-// This class owns the parts and passes each command to the part that executes it (the table in
+// This class owns the parts, and passes each command to the part that executes it (the table in
 // rdma_cm.cc).
 #pragma once
 
@@ -33,23 +33,24 @@ class RdmaCm {
   RdmaCm(const RdmaCm&) = delete;
   RdmaCm& operator=(const RdmaCm&) = delete;
 
-  /// Sets the destination of events until the next step, and sends those of ids whose resolution
-  /// took too long.
+  /// Sets the outputs to which events are added until the next step. Sends the events of ids whose
+  /// resolution took too long.
   void begin_step(Outputs& outputs);
   /// Handles the events of the connection manager. Returns true if there were any.
   bool handle_events();
   std::optional<Instant> next_deadline() const { return resolution_.next_deadline(); }
-  /// These functions return lists that are sorted by the number of the id.
+  /// These functions return lists that are sorted by the numbers of the ids.
   std::vector<ListenerSnapshot> listeners() const;
   std::vector<RdmaIdSnapshot> ids() const;
 
-  /// Notifies all ids of the device.
+  /// Notifies all ids of a device that was removed.
   void remove_device(DeviceIndex device);
   /// Destroys all ids of the channel.
   void close(CmChannelId channel);
   CmReply execute(const CmCommand& command);
 
-  /// Raises an event by a rule at every id that is bound to the device, or to any device.
+  /// Sends an event that a rule raises: to all ids bound to the device or, without a device, to all
+  /// ids.
   void raise(abi::ucma::EventType type, int32_t status, std::optional<DeviceIndex> device) {
     events_.raise(type, status, device);
   }
@@ -57,11 +58,11 @@ class RdmaCm {
  private:
   using Response = std::vector<std::byte>;
 
-  /// Returns 0 or a positive errno value.
+  /// Executes a command. Returns 0 or a positive errno value.
   int dispatch(const CmCommand& command, Response& response);
   int destroy_id(const CmCommand& command, Response& response);
   void destroy(RdmaId& id);
-  /// Releases everything that the other parts keep for the id.
+  /// Releases everything that the parts of this class keep for the id.
   void release(RdmaId& id);
 
   Environment& environment_;

@@ -12,9 +12,10 @@ wire::IpAddress gid_of(const abi::AhAttr& attr) {
   return address;
 }
 
-// One UDP source port per flow, for ECMP, in IANA's dynamic range (IBTA annex A17.4.1). It is
-// derived from the flow label, which rdma_cm sets, or else from both QPs, and is the same for both
-// directions. The hash is Linux's, so that captures can be compared.
+// Returns the UDP source port of a flow, which is in IANA's dynamic range and serves ECMP (IBTA vol
+// 1, annex A17.4.1). The port is derived from the flow label, which rdma_cm sets, or without a flow
+// label from the numbers of both QPs. It is the same for both directions. The hash is Linux's, so
+// that captures can be compared.
 uint16_t udp_source_port(uint32_t flow_label, QpNumber own, QpNumber peer) {
   if (flow_label == 0) {
     uint64_t v = uint64_t{own.value} * peer.value;
@@ -26,21 +27,22 @@ uint16_t udp_source_port(uint32_t flow_label, QpNumber own, QpNumber peer) {
   return static_cast<uint16_t>(0xc000 | ((flow_label & 0x3fff) ^ (flow_label >> 14)));
 }
 
-/// Returns the port that the device uses for that flow.
+/// Returns the port that the device uses for a flow that should have `port`.
 uint16_t available_port(const DeviceConfig& config, uint16_t port) {
   return config.source_ports.empty() ? port
                                      : config.source_ports[port % config.source_ports.size()];
 }
 
-/// RFC 1112, 6.4 and RFC 2464, 7: the group is in the last 23 or 32 bits.
+/// Returns the group's MAC address, which ends with the last 23 bits (RFC 1112, 6.4) or 32 bits
+/// (RFC 2464, 7) of the group.
 wire::MacAddress multicast_mac(const wire::IpAddress& group) {
   const auto& b = group.bytes;
   if (group.is_v4()) return {{0x01, 0x00, 0x5e, static_cast<uint8_t>(b[13] & 0x7f), b[14], b[15]}};
   return {{0x33, 0x33, b[12], b[13], b[14], b[15]}};
 }
 
-/// Returns whether a host with that address reaches the destination without a router. A fabric has
-/// no prefix lengths, so this assumes the usual ones.
+/// Returns whether a host with the address `own` reaches the destination without a router. A fabric
+/// has no prefix lengths, so the function assumes /24 for IPv4 (/8 for loopback) and /64 for IPv6.
 bool is_on_link(const wire::IpAddress& own, const wire::IpAddress& destination) {
   const auto have_in_common = [&](size_t bytes) {
     return std::equal(own.bytes.begin(), own.bytes.begin() + bytes, destination.bytes.begin());
@@ -50,9 +52,9 @@ bool is_on_link(const wire::IpAddress& own, const wire::IpAddress& destination) 
   return have_in_common(loopback ? 13 : 15);
 }
 
-/// Returns the source of frames to the destination: the address with that index or, for a group of
-/// the other family, the device's first address that is permitted as the source of such a packet
-/// (RFC 6890, 2.2.3).
+/// Returns the source address of frames to the destination: the address with that index. If the
+/// destination is a group of the other family, returns the device's first address that is permitted
+/// as the source of such a packet (RFC 6890, 2.2.3).
 const wire::IpAddress& source_for(const DeviceConfig& config, uint8_t sgid_index,
                                   const wire::IpAddress& destination) {
   const wire::IpAddress& wanted = config.addresses[sgid_index];
@@ -76,8 +78,8 @@ int check_address_vector(const Devices& devices, DeviceIndex device, const abi::
   if (attr.sgid_index >= config.addresses.size()) return EINVAL;
   const wire::IpAddress& source = config.addresses[attr.sgid_index];
   const wire::IpAddress destination = gid_of(attr);
-  // A group's MAC address is derived from its GID: Linux resolves nothing, and does not compare
-  // families.
+  // The MAC address of a group is derived from its GID. Linux resolves nothing, and does not
+  // compare the families.
   if (destination.is_multicast()) return 0;
   // An IPv4 source cannot reach an IPv6 destination.
   if (source.is_v4() != destination.is_v4()) return EINVAL;
@@ -101,8 +103,8 @@ Path resolve_path(const Objects& objects, DeviceIndex device, const abi::AhAttr&
     if (path.dst_ip.is_multicast()) path.dst_mac = multicast_mac(path.dst_ip);
     path.traffic_class = attr.traffic_class;
     path.flow_label = attr.flow_label;
-    // Hop limits of 0 and 1 come from programs that assume InfiniBand's "same subnet". The Linux
-    // core, too, replaces them by the route's hop limit.
+    // Hop limits of 0 and 1 come from programs that assume InfiniBand's "same subnet". Like the
+    // Linux core, rocemu replaces them by the route's hop limit.
     if (attr.hop_limit > 1) path.hop_limit = attr.hop_limit;
   } else {
     const QueuePair* there = objects.qps.find(peer);

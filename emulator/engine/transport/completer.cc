@@ -22,12 +22,13 @@ using send_queue::may_send;
 using send_queue::reset_retries;
 using wire::Psn;
 
-/// rnr_retry and retry_cnt are 3 bits; 7 means "forever" for RNR only (ibv_modify_qp(3)).
+/// rnr_retry and retry_cnt have 3 bits. 7 means "forever" only for rnr_retry (ibv_modify_qp(3)).
 constexpr uint8_t kInfiniteRnrRetry = 7;
 
-/// IBTA vol 1, 9.7.6.1.3: T = 4.096 us * 2^timeout, and a timeout is detected between T and 4 T.
-/// For a remote peer the second attempt has 2 T and later ones 4 T: a receiver that is short of
-/// processor time is not dead.
+/// Returns the time after which the ACK timer expires. IBTA vol 1, 9.7.6.1.3: T = 4.096 us *
+/// 2^timeout, and a timeout is detected between T and 4 T. For a remote peer the timer takes 2 T in
+/// the second attempt and 4 T in later ones, since a receiver that is short of processor time is
+/// not dead.
 Duration ack_timeout(const TransportContext& context, const QueuePair& qp) {
   const int attempts = qp.attr.retry_cnt - qp.send.retries_left;
   const int backoff = context.is_outside(qp) ? std::min(attempts, 2) : 0;
@@ -47,8 +48,8 @@ void go_back(TransportContext& context, QueuePair& qp, Resent why, Duration wait
   context.scheduler().schedule(qp);
 }
 
-/// Returns how far an acknowledgement of everything before `psn` reaches: not beyond a READ or an
-/// atomic whose response has not arrived.
+/// Returns the PSN up to which an acknowledgement of everything before `psn` reaches. It does not
+/// reach beyond a READ or an atomic whose response has not arrived.
 Psn acknowledgeable(const QueuePair& qp, Psn psn) {
   const SendHalf& send = qp.send;
   for (uint32_t i = send.queue.head(); i != send.queue.tail(); ++i) {
@@ -62,11 +63,11 @@ Psn acknowledgeable(const QueuePair& qp, Psn psn) {
 }
 
 struct Acknowledged {
-  bool progress;  // something was newly acknowledged
-  bool all;       // and nothing before `psn` is missing
+  bool progress;  // a PSN was newly acknowledged
+  bool all;       // nothing before `psn` is missing
 };
 
-/// Acknowledges everything before `psn`, and completes the requests that this finishes.
+/// Acknowledges everything before `psn`, and completes the requests that are then finished.
 Acknowledged acknowledge_before(TransportContext& context, QueuePair& qp, Psn psn) {
   SendHalf& send = qp.send;
   const Psn reached = acknowledgeable(qp, psn);
@@ -88,8 +89,8 @@ Acknowledged acknowledge_before(TransportContext& context, QueuePair& qp, Psn ps
   return {true, all};
 }
 
-/// Retransmits `window` packets, and more when they are acknowledged; inside the fabric all of them
-/// at once.
+/// Retransmits up to `window` packets, and more when these are acknowledged. Inside the fabric,
+/// retransmits all of them at once. Returns false if no retries are left.
 bool retry(TransportContext& context, QueuePair& qp, VendorError exhausted, int32_t window,
            Resent why, Duration waited = {}) {
   if (qp.send.retries_left == 0) {
@@ -104,8 +105,8 @@ bool retry(TransportContext& context, QueuePair& qp, VendorError exhausted, int3
   return true;
 }
 
-/// 9.7.5.1.2, implied NAK: the response to an earlier READ or atomic was lost. All later responses
-/// show the same loss, but one loss causes one retry.
+/// Handles an implied NAK (IBTA vol 1, 9.7.5.1.2): the response to an earlier READ or atomic was
+/// lost. All later responses show the same loss, but one loss causes only one retry.
 void on_implied_nak(TransportContext& context, QueuePair& qp) {
   if (qp.send.waiting_for_rnr || qp.send.loss_noticed) return;
   qp.send.loss_noticed = true;
@@ -129,16 +130,16 @@ void on_rnr_nak(TransportContext& context, QueuePair& qp, uint8_t timer_code) {
   context.scheduler().set_timer(qp, TimerKind::kRnr, context.now() + send.rnr_timer);
 }
 
-/// Syndromes without a meaning for reliable connections: they prove nothing, not even that earlier
-/// requests were received (IBTA vol 1, 9.7.5.2.8).
+/// Returns whether the syndrome has no meaning for reliable connections. Such a syndrome proves
+/// nothing, not even that earlier requests were received (IBTA vol 1, 9.7.5.2.8).
 bool is_reserved(wire::AethKind kind, uint8_t detail) {
   if (kind != wire::AethKind::kNak) return kind == wire::AethKind::kReserved;
   const auto code = static_cast<wire::NakCode>(detail);
   return code != wire::NakCode::kPsnSequenceError && !action_for(code);
 }
 
-/// Returns whether the key in the oldest WQE is no R_Key, but the L_Key of a region of this fabric.
-/// On most NICs the key would have been the R_Key as well.
+/// Returns whether the key in the oldest WQE is not an R_Key, but the L_Key of a region of this
+/// fabric. On most NICs, the region's R_Key would have been equal to this key.
 bool names_an_lkey(const TransportContext& context, const QueuePair& qp) {
   if (!qp.path.inside) return false;
   const uint32_t key = qp.send.queue.header<abi::SendWqe>(qp.send.queue.head()).rkey;
@@ -151,7 +152,7 @@ void on_nak(TransportContext& context, QueuePair& qp, uint8_t code) {
   Counters& counters = context.counters_of(qp);
   if (nak == wire::NakCode::kPsnSequenceError) {
     counters.add(Counter::kSequenceNaksReceived);
-    // While the receiver is known not to be ready, a retransmission must wait for the RNR timer.
+    // While the receiver is not ready, a retransmission must wait for the RNR timer.
     if (!qp.send.waiting_for_rnr) {
       retry(context, qp, VendorError::kSequenceRetries, kFirstWindow, Resent::kSequenceNak);
     }
@@ -169,13 +170,14 @@ void on_acknowledge(TransportContext& context, QueuePair& qp, const wire::Packet
   const wire::AethKind kind = wire::aeth_kind(packet.aeth.syndrome);
   const uint8_t detail = wire::aeth_detail(packet.aeth.syndrome);
   if (is_reserved(kind, detail)) return;
-  // 9.7.5.1.1 to 9.7.5.1.3: an ACK covers all PSNs up to its own, a NAK those before it.
+  // IBTA vol 1, 9.7.5.1.1 to 9.7.5.1.3: an ACK covers all PSNs up to its own; a NAK covers those
+  // before its own.
   const Psn psn = packet.bth.psn;
   const Psn acknowledged = kind == wire::AethKind::kAck ? psn + 1 : psn;
   const Acknowledged result = acknowledge_before(context, qp, acknowledged);
   if (qp.state == QpState::kErr) return;
   if (!result.all) {
-    // If answer_unplaced is set, nothing was lost: the response before it arrived, and waits for
+    // If answer_unplaced is set, nothing was lost: the preceding response arrived, and waits for
     // memory.
     if (!qp.send.answer_unplaced) on_implied_nak(context, qp);
     return;
@@ -194,8 +196,9 @@ void on_acknowledge(TransportContext& context, QueuePair& qp, const wire::Packet
   if (qp.state != QpState::kErr && result.progress) restart_timer(context, qp);
 }
 
-/// Stores a part of the response in the WQE's buffers. `bytes` is in host byte order. The L_Key is
-/// checked now and not earlier, as NICs do: the request itself does not access local memory.
+/// Stores a part of the response in the WQE's buffers. `bytes` is in host byte order. Like a NIC,
+/// the function checks the L_Key now and not earlier, since the request itself does not access
+/// local memory.
 std::optional<LocalError> place_response(TransportContext& context, QueuePair& qp, uint64_t offset,
                                          std::span<const uint8_t> bytes) {
   PacketRun& run = context.run_at_hand();
@@ -231,8 +234,7 @@ void repeat_unanswered(TransportContext& context, QueuePair& qp, Resent why, Dur
     context.scheduler().schedule(qp);  // newly posted requests, with nothing to repeat
 }
 
-/// Handles a READ response or atomic acknowledgement: the response with PSN `psn` to the oldest
-/// WQE.
+/// Handles a READ response or an atomic acknowledgement, which belongs to the oldest WQE.
 std::optional<LocalError> take_answer(TransportContext& context, QueuePair& qp,
                                       const wire::Packet& packet, const wire::OpcodeInfo& info) {
   const SendState& state = qp.send.queue.state(qp.send.queue.head());
@@ -250,8 +252,9 @@ std::optional<LocalError> take_answer(TransportContext& context, QueuePair& qp,
   if (expected != AnsweredBy::kReadResponse) return bad;
   const uint64_t offset =
       static_cast<uint64_t>(wire::psn_distance(state.first, packet.bth.psn)) * qp.mtu();
-  // 9.7.5.2.7: a response with the wrong length or position in the message is a bad response. A
-  // last response may come early if the READ was requested in parts.
+  // IBTA vol 1, 9.7.5.2.7: a response with the wrong length or position in the message is a bad
+  // response. If the READ was requested in parts, a "last" response may arrive before the end of
+  // the message.
   const bool in_parts = context.is_outside(qp);
   if (packet.payload.size() != std::min<uint64_t>(qp.mtu(), state.length - offset) ||
       (packet.bth.psn == state.last ? !info.is_last : info.is_last && !in_parts)) {
@@ -263,7 +266,7 @@ std::optional<LocalError> take_answer(TransportContext& context, QueuePair& qp,
 void on_answer(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
                const wire::OpcodeInfo& info) {
   SendHalf& send = qp.send;
-  // The response also acknowledges everything before it.
+  // The response also acknowledges everything before its PSN.
   const Acknowledged result = acknowledge_before(context, qp, packet.bth.psn);
   if (qp.state == QpState::kErr) return;
   if (!result.all || send.unacked != packet.bth.psn) {
@@ -301,7 +304,7 @@ void on_response(TransportContext& context, QueuePair& qp, const wire::Packet& p
   }
   const Psn psn = packet.bth.psn;
   if (wire::psn_before(psn, send.unacked)) return counters.add(Counter::kStaleAcks);
-  // 9.7.5.1: an acknowledgement of PSNs that were never sent ("ghost") is ignored.
+  // IBTA vol 1, 9.7.5.1: an acknowledgement of a PSN that was never sent (a "ghost") is ignored.
   if (!wire::psn_before(psn, send.sent_limit)) return counters.add(Counter::kGhostAcks);
 
   if (info.operation == wire::Operation::kAck) {

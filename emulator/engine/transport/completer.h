@@ -1,6 +1,6 @@
 // The completer of a connected QP: handles acknowledgements, NAKs, responses to READs and atomics,
-// and the timers for missing ones (IBTA vol 1, 9.7.5.1, 9.7.5.2, 9.7.6). Go-back-N from the oldest
-// unacknowledged PSN.
+// and the timers for missing ones (IBTA vol 1, 9.7.5.1, 9.7.5.2, 9.7.6). It retransmits by
+// go-back-N, from the oldest unacknowledged PSN.
 #pragma once
 
 #include "emulator/engine/transport/context.h"
@@ -11,12 +11,12 @@ void on_response(TransportContext& context, QueuePair& qp, const wire::Packet& p
                  const wire::OpcodeInfo& info);
 void on_timer(TransportContext& context, QueuePair& qp, TimerKind kind);
 
-/// Requests a response again for which there was no memory.
+/// Repeats the request for a response that arrived while its memory was not available.
 void on_memory_ready(TransportContext& context, QueuePair& qp);
 
-/// The timer runs while a request that asked for an acknowledgement waits for one. Progress and
-/// going back restart it; sending more does not, since a busy sender would never detect a dead
-/// peer.
+/// Restarts the ACK timer, which runs while a request that asked for an acknowledgement waits for
+/// one. Progress and going back restart the timer. Sending more does not, since otherwise a busy
+/// sender would never detect a dead peer.
 void restart_timer(TransportContext& context, QueuePair& qp);
 
 }  // namespace rocemu::engine::completer

@@ -3,7 +3,7 @@
 namespace rocemu::engine::congestion {
 namespace {
 
-/// RFC 3168, 5: both bits of the field are 1, "congestion experienced".
+/// Both bits of the ECN field are 1: "congestion experienced" (RFC 3168, 5).
 constexpr uint8_t kMark = 0x3;
 
 void send_notification(TransportContext& context, QueuePair& qp) {
@@ -19,7 +19,8 @@ CongestionState& state_of(QueuePair& qp) {
   return *qp.congestion;
 }
 
-/// On a simulated network packets without a mark matter, too: they show that an interval is over.
+/// Returns whether to send a CNP. On a simulated network, packets without a mark matter, too, since
+/// they show that an interval is over.
 bool should_notify(TransportContext& context, QueuePair& qp, bool is_marked) {
   if (const NetworkPlan* plan = context.config().network.get()) {
     const auto notification = plan->notification();

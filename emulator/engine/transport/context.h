@@ -40,40 +40,43 @@ class TransportContext {
   const FabricConfig& config() const { return config_; }
   Objects& objects() const { return objects_; }
   HostMemory& memory() const { return memory_; }
-  /// Turns, timers, and waits for memory
+  /// Returns the scheduler of QPs, which keeps their turns, their timers, and their waits for
+  /// memory.
   QpScheduler& scheduler() const { return scheduler_; }
-  /// Sends frames.
+  /// Returns the transmitter, which sends frames.
   Transmitter& transmitter() const { return transmitter_; }
   faults::FaultInjector& faults() const { return faults_; }
-  /// The simulated network, if there is one.
+  /// Returns the object that takes frames through the simulated network, if there is one.
   NetworkCrossing& crossing() const { return crossing_; }
 
   Counters& counters_of(const QueuePair& qp) const { return objects_.device_of(qp).counters; }
   Device& device_of(const QueuePair& qp) const { return objects_.device_of(qp); }
-  /// Returns whether the QP's packets leave the fabric: a network loses some and delays others.
+  /// Returns whether the QP's packets leave the fabric. The network outside loses some packets and
+  /// delays others.
   bool is_outside(const QueuePair& qp) const {
     return !qp.path.inside && objects_.device_of(qp).config.outside;
   }
 
-  /// Completes a work request of the QP: see CompletionFaults::complete.
+  /// Completes a work request of the QP, as CompletionFaults::complete does.
   bool complete(const QueuePair& qp, CqId cq, const abi::Cqe& cqe, bool solicits,
                 bool wanted = true) const {
     return faults_.completions.complete(qp, cq, cqe, solicits, wanted);
   }
   /// Reports a program's mistake to the sanitizer.
   void note(const Misuse& misuse) const { step_.note(misuse); }
-  /// Raises an async event for all that have a reference to the QP.
+  /// Raises an async event for all clients that have a reference to the QP.
   void raise(const QueuePair& qp, abi::EventType type) const { faults_.events.raise(qp, type); }
 
   /// Returns whether an acknowledgement for `messages` messages must wait, because another packet
-  /// follows immediately: in the same burst from outside, or inside the fabric.
+  /// follows immediately, either in the same burst from outside or inside the fabric.
   bool delays_acknowledgement(uint32_t messages) const {
     return messages < config_.ack_coalescing && (!arrivals_.empty() || link_.has_arrived(now())) &&
            !link_.paused();
   }
-  /// The present packet, with the later packets of its message that have already arrived.
+  /// Returns the run that begins with the present packet: it also has the later packets of the same
+  /// message that have already arrived.
   PacketRun& run_at_hand() const { return run_; }
-  /// Null unless a class of `--adversarial` is enabled.
+  /// Returns the adversary, or null unless a class of `--adversarial` is enabled.
   adversarial::Adversary* adversary() const { return adversary_; }
 
  private:

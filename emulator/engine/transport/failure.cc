@@ -16,7 +16,7 @@ void enter_error(TransportContext& context, QueuePair& qp) {
   send_queue::flush(context, qp);
   receive_queue::flush(context, qp);
   // IBTA vol 1, 11.6.3.2: no more WQEs of the SRQ will complete for this QP. An XRC target QP uses
-  // many SRQs, and all processes with a reference to it may wait for this event.
+  // many SRQs, and every process with a reference to the QP may wait for this event.
   if (qp.srq || qp.xrcd) context.raise(qp, abi::EventType::kQpLastWqeReached);
 }
 
@@ -36,7 +36,7 @@ void fail_users(TransportContext& context, const CompletionQueue& cq) {
     context.raise(qp, abi::EventType::kQpFatal);
     enter_error(context, qp);
   }
-  // For an XRC SRQ, the SRQ itself fails: its QPs are not bound to one CQ.
+  // The CQ of an XRC SRQ fails the SRQ itself, since the SRQ's QPs are not bound to one CQ.
   std::vector<SrqId> failed;
   for (const SharedReceiveQueue* srq = cq.srqs; srq != nullptr; srq = srq->of_cq.next) {
     failed.push_back(srq->id);

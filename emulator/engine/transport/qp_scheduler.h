@@ -19,7 +19,7 @@ class QpScheduler {
 
   explicit QpScheduler(QueuePairs& qps) : qps_(qps) {}
 
-  /// Gives the QP a turn to transmit, after all QPs that have one.
+  /// Gives the QP a turn to transmit, after all QPs that already have a turn.
   void schedule(QueuePair& qp) {
     if (qp.scheduled) return;
     qp.scheduled = true;
@@ -27,13 +27,14 @@ class QpScheduler {
     ++scheduled_;
   }
   bool has_turns() const { return !turns_.empty(); }
-  /// Takes the next turn, which must exist. Returns nullptr if the QP was destroyed or silenced.
+  /// Removes and returns the QP with the next turn, which must exist. Returns nullptr if the QP was
+  /// destroyed or silenced.
   QueuePair* take_turn();
   /// Returns the number of turns that were ever scheduled.
   uint64_t turns_scheduled() const { return scheduled_; }
   uint64_t turns_taken() const { return taken_; }
 
-  /// Lets the QP continue when memory that was MemoryResult::kNotYet may have been provided.
+  /// Notes that the QP continues when memory that was MemoryResult::kNotYet may have been provided.
   void wait_for_memory(const QueuePair& qp);
   std::vector<QpNumber> take_waiting_for_memory();
 

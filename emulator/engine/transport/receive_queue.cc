@@ -30,7 +30,7 @@ bool report(TransportContext& context, QueuePair& qp, abi::Cqe cqe, WcStatus sta
   return context.complete(qp, cq, cqe, solicited || status != WcStatus::kSuccess);
 }
 
-/// Returns the WQE in use, or the next one, which must exist.
+/// Returns the WQE in use or, if there is none, the next WQE, which must exist.
 ReceiveWqe next(const TransportContext& context, const QueuePair& qp) {
   const RecvHalf& recv = qp.recv;
   if (recv.wqe) return *recv.wqe;
@@ -58,9 +58,9 @@ abi::Cqe receive_cqe() {
   return cqe;
 }
 
-/// Returns the type of a RoCE packet. Like mlx5, rocemu puts it into the low bits of a datagram's
-/// service level. UCX before 1.19 reads it there on every NIC, to find the position of the GID that
-/// it compares.
+/// Returns the type of a RoCE packet. Like mlx5, rocemu stores it in the low bits of a datagram's
+/// service level. UCX before 1.19 reads the type there on every NIC, to find the position of the
+/// GID that it compares.
 uint8_t roce_packet_type(const wire::Packet& packet) {
   constexpr uint8_t kIpv6 = 1, kIpv4 = 2;  // 0 is RoCE v1
   return packet.src_ip.is_v4() ? kIpv4 : kIpv6;

@@ -33,17 +33,18 @@ std::optional<Verdict> write(TransportContext& context, QueuePair& qp, const wir
   if (info.is_first) {
     recv.reth = packet.reth;
     if (reth.dma_length > kMaxMessage) return Verdict::kInvalidRequest;
-    // C9-88: a WRITE of no bytes names no memory.
+    // C9-88: a WRITE of 0 bytes accesses no memory, so its R_Key is not checked.
     if (reth.dma_length != 0 && !place(0, reth.dma_length)) return refusal();
   }
-  // 9.7.4.1.6: the payloads of the message add up to the length in the RETH.
+  // IBTA vol 1, 9.7.4.1.6: the payloads of the message add up to the length in the RETH.
   const uint64_t after = recv.received + packet.payload.size();
   if (info.is_last ? after != reth.dma_length : after >= reth.dma_length) {
     return Verdict::kInvalidRequest;
   }
   PacketRun& run = context.run_at_hand();
   if (packet.payload.empty() || run.is_written()) return std::nullopt;
-  // Looked up again for each packet: the region may have been destroyed since the message began.
+  // The R_Key is checked again for each packet, since the region may have been destroyed since the
+  // message began.
   const auto place_of = [&](uint64_t bytes) {
     const auto found = place(recv.received, bytes);
     return found ? std::optional(MemoryList(*found, bytes)) : std::nullopt;
@@ -80,7 +81,7 @@ std::optional<Verdict> begin_read(TransportContext& context, QueuePair& qp,
 
 namespace {
 
-/// ATOMIC WRITE of 8 bytes (annex A19).
+/// Executes an ATOMIC WRITE of 8 bytes (annex A19).
 std::optional<Verdict> atomic_write(TransportContext& context, QueuePair& qp,
                                     const wire::Packet& packet) {
   constexpr uint64_t kSize = sizeof(uint64_t);
@@ -98,8 +99,8 @@ std::optional<Verdict> atomic_write(TransportContext& context, QueuePair& qp,
                     Verdict::kRemoteMemoryUnreachable);
 }
 
-/// FLUSH (annex A19). Earlier writes are already visible to every processor, so only the response
-/// is needed. (Persistence across a power failure cannot be guaranteed here.)
+/// Checks a FLUSH (annex A19). Earlier writes are already visible to every processor, so only the
+/// response is needed. (rocemu cannot guarantee persistence across a power failure.)
 std::optional<Verdict> flush(TransportContext& context, QueuePair& qp, const wire::Packet& packet) {
   const uint32_t placement = packet.feth.placement;
   constexpr uint32_t kGlobal = wire::Feth::kGlobalVisibility,
@@ -133,7 +134,7 @@ std::optional<Verdict> flush(TransportContext& context, QueuePair& qp, const wir
   return refuse(context, qp, qp.memory_user(), reth.rkey, extent, access);
 }
 
-/// CMP_SWAP and FETCH_ADD on 8 bytes, in host byte order (IBTA vol 1, 9.4.5).
+/// Executes a CMP_SWAP or FETCH_ADD on 8 bytes in host byte order (IBTA vol 1, 9.4.5).
 std::optional<Verdict> execute_atomic(TransportContext& context, QueuePair& qp,
                                       const wire::Packet& packet, const wire::OpcodeInfo& info,
                                       uint64_t& original) {
@@ -160,8 +161,8 @@ std::optional<Verdict> execute_atomic(TransportContext& context, QueuePair& qp,
                                                         : packet.atomic.swap_add);
   const std::array<std::span<const uint8_t>, 1> source{bytes};
   const MemoryResult written = word.write(context.memory(), source);
-  // The word was read just now, so the write is in progress and no one else sees the word before it
-  // is written. Executing the atomic a second time would be wrong.
+  // The word was read just now, so the write is in progress, and the NIC does not access the word
+  // before it is written. Executing the atomic a second time would be wrong.
   if (written == MemoryResult::kNotYet) return std::nullopt;
   return verdict_of(written, Verdict::kRemoteMemoryUnreachable);
 }

@@ -26,7 +26,8 @@ using send_queue::stop_at_next;
 using wire::Opcode;
 using wire::Psn;
 
-/// The maximum number of packets in one turn: one read of payload, then the next QP.
+/// The maximum number of packets in one turn: their payload is read at once, and then the next QP
+/// has its turn.
 constexpr uint32_t kBurst = 16;
 /// The maximum number of packets in flight; IBTA vol 1, 9.7.2 allows 2^23 - 1.
 constexpr int32_t kWindow = 1 << 20;
@@ -34,7 +35,7 @@ int32_t window_of(const TransportContext& context, const QueuePair& qp) {
   return context.is_outside(qp) ? qp.send.window : kWindow;
 }
 
-/// Returns the error of the WQE itself, before any of it is sent.
+/// Returns the error that the WQE itself has, before any part of it is sent.
 std::optional<LocalError> check_wqe(const TransportContext& context, const QueuePair& qp,
                                     const SendWqe& wqe, uint64_t length) {
   const auto kind = request_kind(static_cast<WrOpcode>(wqe.opcode));
@@ -56,7 +57,8 @@ std::optional<LocalError> check_wqe(const TransportContext& context, const Queue
   if (qp.type == abi::QpType::kUd) return ud::check(context, qp, wqe, length);
   if (!wants_response(*kind)) return std::nullopt;
 
-  // ibv_modify_qp(3), max_rd_atomic: if no request may be outstanding, none can be sent.
+  // ibv_modify_qp(3), max_rd_atomic: if this is 0, no such request may be outstanding, so none can
+  // be sent.
   if (qp.attr.max_rd_atomic == 0) return LocalError{WcStatus::kLocQpOpErr, VendorError::kBadWqe};
   if (const uint32_t only = traits_of(*kind).length; only != 0 && length != only) {
     return LocalError{WcStatus::kLocLenErr, VendorError::kBadWqe};
@@ -73,11 +75,11 @@ Opcode opcode_of(const QueuePair& qp, const SendWqe& wqe, bool first, bool last)
                       request_opcode(static_cast<WrOpcode>(wqe.opcode), first, last));
 }
 
-/// BIND_MW and LOCAL_INV concern only this device.
+/// Executes a BIND_MW or LOCAL_INV, which concern only this device.
 std::optional<LocalError> execute_local(TransportContext& context, const QueuePair& qp,
                                         const SendWqe& wqe) {
-  // IBTA vol 1, 11.6.2: both fail with a "memory management operation error", which verbs call
-  // IBV_WC_MW_BIND_ERR.
+  // IBTA vol 1, 11.6.2: both fail with a "memory management operation error", which is called
+  // IBV_WC_MW_BIND_ERR in libibverbs.
   if (static_cast<WrOpcode>(wqe.opcode) == WrOpcode::kLocalInv) {
     if (context.objects().mrs.invalidate(qp.memory_user(), wqe.imm_data)) return std::nullopt;
     return LocalError{WcStatus::kMwBindErr, VendorError::kBadInvalidate};
@@ -92,7 +94,8 @@ std::optional<LocalError> execute_local(TransportContext& context, const QueuePa
   return LocalError{WcStatus::kMwBindErr, VendorError::kBadBind};
 }
 
-/// Sends one request packet, whose responses end before `limit`, and updates the counts.
+/// Sends one request packet, and updates the counts. `limit` is the PSN after the last PSN that the
+/// request and its responses use.
 void send_request(TransportContext& context, QueuePair& qp, wire::Packet& packet, Psn limit,
                   size_t payload, Frame frame) {
   SendHalf& send = qp.send;
@@ -103,12 +106,13 @@ void send_request(TransportContext& context, QueuePair& qp, wire::Packet& packet
     resend = send.resend;
     send.resend.begins = false;
   }
-  // The rest of a READ can be requested in different parts than before.
+  // The rest of a READ may be requested in other parts than before, so `limit` may be lower.
   if (wire::psn_before(send.sent_limit, limit)) send.sent_limit = limit;
   context.transmitter().send(qp, packet, payload, std::move(frame), resend);
 }
 
-/// Fills one frame with packet `number` of the message; the payload, if any, is in place.
+/// Sends packet `number` of the message in the frame, which contains the payload already, if there
+/// is any.
 void send_packet(TransportContext& context, QueuePair& qp, const SendWqe& wqe,
                  const SendState& state, uint32_t number, uint32_t packets, size_t payload,
                  Frame frame) {
@@ -122,8 +126,8 @@ void send_packet(TransportContext& context, QueuePair& qp, const SendWqe& wqe,
   packet.ieth.rkey = wqe.imm_data;
   packet.reth = {.va = wqe.remote_address, .rkey = wqe.rkey, .dma_length = state.length};
   // The last packet for which the window has space also requests an acknowledgement, since
-  // otherwise nothing would ever open the window again. For a remote peer other packets do so too,
-  // so that the window moves in time.
+  // otherwise nothing would ever open the window again. For a remote peer, other packets request
+  // one, too, so that the window moves in time.
   packet.bth.ack_req =
       is_reliable(qp.type) &&
       (last || wire::psn_distance(qp.send.unacked, packet.bth.psn) == window_of(context, qp) - 1 ||
@@ -133,7 +137,7 @@ void send_packet(TransportContext& context, QueuePair& qp, const SendWqe& wqe,
   send_request(context, qp, packet, packet.bth.psn + 1, payload, std::move(frame));
 }
 
-/// Assigns PSNs to WQE `next`. Returns false if it cannot be sent.
+/// Assigns PSNs to WQE `next`. Returns false if the WQE cannot be sent.
 bool begin_wqe(TransportContext& context, QueuePair& qp, const SendWqe& wqe) {
   SendHalf& send = qp.send;
   const uint64_t length = message_length(qp, send.next, wqe);
@@ -166,8 +170,8 @@ bool begin_wqe(TransportContext& context, QueuePair& qp, const SendWqe& wqe) {
   return true;
 }
 
-/// Returns whether the message is in the WQE. The size that the client states is not trusted: a
-/// stride has space for kMaxCarried bytes after the longest list (abi::send_stride).
+/// Returns whether the WQE contains the message. The size that the client states is not trusted: a
+/// stride has space for kMaxCarried bytes after the longest list of SGEs (abi::send_stride).
 bool carries_message(const SendWqe& wqe, uint32_t length) {
   return wqe.inline_size == length && length <= abi::kMaxCarried;
 }
@@ -184,7 +188,7 @@ void stop_at(TransportContext& context, QueuePair& qp, const Obstacle& obstacle)
   stop_at_next(context, qp, obstacle.error);
 }
 
-/// Reads the payload of packets [number, number + frames.size()) into their frames.
+/// Reads the payload of the packets [number, number + frames.size()) into their frames.
 std::optional<Obstacle> fill_payload(TransportContext& context, const QueuePair& qp, uint32_t index,
                                      const SendWqe& wqe, uint32_t number, uint32_t packets,
                                      std::span<Frame> frames) {
@@ -231,22 +235,23 @@ std::optional<Obstacle> fill_payload(TransportContext& context, const QueuePair&
   return std::nullopt;
 }
 
-/// Returns the number of packets of the READ response that one request asks for: all that are
-/// missing, but for a remote peer no more than the window, since nothing else prevents the
-/// responder from sending them all at once.
+/// Returns the number of packets of the READ response that one request asks for. These are all
+/// missing packets, but for a remote peer no more than the window, since nothing else prevents the
+/// responder from sending all of them at once.
 uint32_t response_packets(const TransportContext& context, const QueuePair& qp,
                           const SendState& state) {
   const uint32_t missing = psn_count(state.length, qp.mtu()) - qp.send.next_packet;
   if (state.kind != RequestKind::kRead || !context.is_outside(qp)) return missing;
   const uint32_t part = std::min(missing, static_cast<uint32_t>(qp.send.window));
-  // A repeated request (a "duplicate READ") stays within the earlier request; otherwise the
-  // responder and the requester would no longer agree on the next PSN.
+  // A repeated request (a "duplicate READ") does not ask for more than the earlier request did;
+  // otherwise the responder and the requester would no longer agree on the next PSN.
   const int32_t asked_before =
       wire::psn_distance(state.first + qp.send.next_packet, qp.send.sent_limit);
   return asked_before > 0 ? std::min(part, static_cast<uint32_t>(asked_before)) : part;
 }
 
-/// A request that needs a response: one packet, for the missing part of the response.
+/// Sends a request that needs a response: one packet, which requests the missing part of the
+/// response.
 std::optional<Obstacle> send_query(TransportContext& context, QueuePair& qp, const SendWqe& wqe,
                                    const SendState& state, uint32_t packets) {
   const auto opcode = static_cast<WrOpcode>(wqe.opcode);
@@ -281,8 +286,8 @@ std::optional<Obstacle> send_query(TransportContext& context, QueuePair& qp, con
   return std::nullopt;
 }
 
-/// Returns whether a WQE that has not begun must wait for responses to earlier ones: because of a
-/// fence (IBTA vol 1, 10.8.3.3), or because the responder has no resources for another READ or
+/// Returns whether a WQE that has not begun must wait for the responses to earlier WQEs, because of
+/// a fence (IBTA vol 1, 10.8.3.3) or because the responder has no resources for another READ or
 /// atomic.
 bool waits_for_responses(const QueuePair& qp, const SendWqe& wqe) {
   const SendHalf& send = qp.send;
@@ -292,7 +297,8 @@ bool waits_for_responses(const QueuePair& qp, const SendWqe& wqe) {
   return kind && wants_response(*kind) && send.responses_outstanding >= qp.attr.max_rd_atomic;
 }
 
-/// A sent request is complete: IBTA vol 1, 9.8.2 and 9.8.3 have no acknowledgements.
+/// Completes requests that were sent, since unreliable QPs have no acknowledgements (IBTA vol 1,
+/// 9.8.2 and 9.8.3).
 void sent_unreliably(TransportContext& context, QueuePair& qp) {
   SendHalf& send = qp.send;
   send.unacked = send.ack_limit = send.sent_limit;
@@ -300,8 +306,8 @@ void sent_unreliably(TransportContext& context, QueuePair& qp) {
   send_queue::check_drained(context, qp);
 }
 
-/// Sends up to `budget` packets of WQE `next`. Returns 0 if the WQE failed, or waits for something
-/// that then schedules the QP.
+/// Sends up to `budget` packets of WQE `next`. Returns 0 if the WQE failed, or waits for an event
+/// that will schedule the QP again.
 uint32_t send_next(TransportContext& context, QueuePair& qp, uint32_t budget) {
   SendHalf& send = qp.send;
   const uint32_t index = send.next;
@@ -322,8 +328,8 @@ uint32_t send_next(TransportContext& context, QueuePair& qp, uint32_t budget) {
   const int32_t window = window_of(context, qp) - in_flight;
   if (window <= 0) return 0;
   if (wants_response(state.kind)) {
-    // The rest of a READ is requested when the previous part has arrived: the responder counts them
-    // as one outstanding request.
+    // The rest of a READ is requested when the previous part has arrived, since the responder
+    // counts all parts as one outstanding request.
     if (send.next_packet > 0 && in_flight > 0) return 0;
     const uint32_t packets = response_packets(context, qp, state);
     if (const auto obstacle = send_query(context, qp, wqe, state, packets)) {
@@ -377,7 +383,8 @@ uint32_t send_next(TransportContext& context, QueuePair& qp, uint32_t budget) {
 
 uint32_t transmit(TransportContext& context, QueuePair& qp) {
   uint32_t sent = 0;
-  // Consecutive short messages are sent in one turn: one acknowledgement can cover all of them.
+  // Consecutive short messages are sent in one turn, so that one acknowledgement can cover all of
+  // them.
   const uint32_t burst = congestion::packets_of_turn(context, kBurst);
   while (sent < burst && may_send(qp)) {
     const uint32_t count = send_next(context, qp, burst - sent);

@@ -21,15 +21,16 @@ using wire::Operation;
 using wire::Psn;
 
 void not_ready(TransportContext& context, QueuePair& qp, Psn psn) {
-  // 9.7.5.2.8: the requester must send this PSN again after min_rnr_timer. Packets that it has sent
-  // after this one cause no further NAK.
+  // IBTA vol 1, 9.7.5.2.8: the requester must send this PSN again after min_rnr_timer. The packets
+  // that it has already sent after this PSN cause no further NAK.
   qp.recv.nak_outstanding = true;
   context.counters_of(qp).add(Counter::kRnrNaksSent);
   answer(context, qp, psn, wire::rnr_nak_syndrome(qp.attr.min_rnr_timer));
 }
 
-/// Memory that the program has yet to provide makes the receiver not ready, like a page that a NIC
-/// with on-demand paging must request: 9.7.5.2.8, "temporarily unable". All other errors are final.
+/// Answers a request that could not be executed. Memory that the program has yet to provide makes
+/// the receiver not ready ("temporarily unable", IBTA vol 1, 9.7.5.2.8), like a page that a NIC
+/// with on-demand paging must request. All other errors are final.
 void turn_away(TransportContext& context, QueuePair& qp, Psn psn, Verdict verdict) {
   if (verdict == Verdict::kMemoryNotReady) return not_ready(context, qp, psn);
   refuse(context, qp, psn, verdict);
@@ -55,7 +56,8 @@ void count_request(Counters& counters, Operation operation) {
 void repeat(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
             const wire::OpcodeInfo& info);
 
-/// 9.7.1: checks whether the packet is the expected one. If not, nothing else happens to it.
+/// Returns whether the packet is the expected one (IBTA vol 1, 9.7.1). A duplicate is answered, and
+/// a gap causes a NAK; nothing else happens to these packets.
 bool check_psn(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
                const wire::OpcodeInfo& info) {
   RecvHalf& recv = qp.recv;
@@ -68,7 +70,7 @@ bool check_psn(TransportContext& context, QueuePair& qp, const wire::Packet& pac
     return false;
   }
   counters.add(Counter::kOutOfSequence);
-  // C9-114: one NAK, then silence until the expected request arrives.
+  // C9-114: the responder sends one NAK, and then nothing until the expected request arrives.
   if (!recv.nak_outstanding) {
     recv.nak_outstanding = true;
     counters.add(Counter::kSequenceNaksSent);
@@ -77,7 +79,8 @@ bool check_psn(TransportContext& context, QueuePair& qp, const wire::Packet& pac
   return false;
 }
 
-/// 9.7.4.1.2: First and Only begin a message, Middle and Last continue one of the same kind.
+/// Returns whether the packet may follow the previous one (IBTA vol 1, 9.7.4.1.2): First and Only
+/// begin a message, Middle and Last continue a message of the same kind.
 bool opcode_in_sequence(const RecvHalf& recv, const wire::OpcodeInfo& info) {
   if (recv.in_message != info.is_first) {
     return !recv.in_message || recv.operation == info.operation;
@@ -87,9 +90,9 @@ bool opcode_in_sequence(const RecvHalf& recv, const wire::OpcodeInfo& info) {
 
 // ---- Execution ----
 
-/// 9.7.5.1.4 and C9-105: a duplicate SEND or WRITE is acknowledged again, not executed; a READ is
-/// executed again; an atomic is answered with the stored result, and an ATOMIC WRITE or a FLUSH has
-/// a response without contents.
+/// Answers a duplicate request (IBTA vol 1, 9.7.5.1.4 and C9-105). A SEND or WRITE is acknowledged
+/// again, but not executed. A READ is executed again. An atomic is answered with the stored result,
+/// and an ATOMIC WRITE or a FLUSH with a response without contents.
 void repeat(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
             const wire::OpcodeInfo& info) {
   RecvHalf& recv = qp.recv;
@@ -97,7 +100,8 @@ void repeat(TransportContext& context, QueuePair& qp, const wire::Packet& packet
   switch (request == nullptr ? AnsweredBy::kAcknowledge : request->answer) {
     case AnsweredBy::kReadResponse: {
       Response response;
-      // The region or operation has changed since, so the requester's retries will be exhausted.
+      // The region or the allowed operations have changed since the first request. No answer is
+      // sent, so the requester runs out of retries.
       if (!operation_allowed(qp, info) ||
           remote_access::begin_read(context, qp, packet, response)) {
         return;
@@ -129,9 +133,10 @@ void count_message(RecvHalf& recv) {
   recv.msn = (recv.msn + 1) & wire::kPsnMask;
 }
 
-/// 9.9.3, class G: the message is complete, but its CQ overran, so that no program received it. It
-/// is not acknowledged; its QP will fail with the CQ and sends no more. An XRC target continues
-/// unless it is stopped: only the SRQ is bound to the CQ.
+/// Handles a message that is complete, but whose CQ overran, so that no program received it (IBTA
+/// vol 1, 9.9.3, class G). The message is not acknowledged. Its QP will fail with the CQ, and sends
+/// nothing more. An XRC target QP would continue, since only the SRQ is bound to the CQ, so it is
+/// stopped here.
 void lose_message(TransportContext& context, QueuePair& qp, Psn psn) {
   if (qp.type == abi::QpType::kXrcRecv) refuse(context, qp, psn, Verdict::kReceiveQueueFailed);
 }
@@ -142,8 +147,8 @@ void on_message_packet(TransportContext& context, QueuePair& qp, const wire::Pac
   RecvHalf& recv = qp.recv;
   const Psn psn = packet.bth.psn;
   const bool is_send = info.operation == Operation::kSend;
-  // A SEND needs its receive WQE from the first packet on, a WRITE with immediate at the last
-  // packet.
+  // A SEND needs its receive WQE from the first packet on; a WRITE with immediate needs one for the
+  // last packet.
   const bool takes_wqe = is_send ? info.is_first : info.has(wire::ExtendedHeader::kImmDt);
   if ((is_send || takes_wqe) && receive_queue::failed(context, qp)) {
     return refuse(context, qp, psn, Verdict::kReceiveQueueFailed);
@@ -156,8 +161,8 @@ void on_message_packet(TransportContext& context, QueuePair& qp, const wire::Pac
   if (info.is_first) recv.operation = info.operation;
   const bool was_in_message = recv.in_message;
   recv.in_message = true;
-  // This comes before anything can fail: the WQE is where the application gets the error (9.9.3,
-  // class C).
+  // The WQE is taken before anything can fail, because its completion reports the error to the
+  // application (IBTA vol 1, 9.9.3, class C).
   if (takes_wqe) receive_queue::take(context, qp);
   auto verdict =
       is_send ? receive_queue::scatter(context, qp, packet.payload, receive_queue::extent_of(info))
@@ -185,7 +190,7 @@ void on_message_packet(TransportContext& context, QueuePair& qp, const wire::Pac
   if (packet.bth.ack_req) answer(context, qp, psn, wire::ack_syndrome());
 }
 
-/// Handles a READ, atomic or FLUSH.
+/// Handles a READ, atomic, ATOMIC WRITE or FLUSH.
 void on_query(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
               const wire::OpcodeInfo& info) {
   RecvHalf& recv = qp.recv;
@@ -210,7 +215,7 @@ void on_query(TransportContext& context, QueuePair& qp, const wire::Packet& pack
   response_queue::queue(context, qp, response);
 }
 
-/// Returns the verdict for that NAK, if it is final.
+/// Returns the verdict that corresponds to the NAK, if the NAK is final.
 std::optional<Verdict> verdict_for(uint8_t syndrome) {
   if (wire::aeth_kind(syndrome) != wire::AethKind::kNak) return std::nullopt;
   switch (static_cast<wire::NakCode>(wire::aeth_detail(syndrome))) {
@@ -227,22 +232,24 @@ std::optional<Verdict> verdict_for(uint8_t syndrome) {
   return std::nullopt;
 }
 
-/// A rule prevents the execution of the request.
+/// Answers a request whose execution a rule prevents.
 void refuse_by_rule(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
                     const faults::RequestFault& fault) {
   if (!fault.syndrome) return;
   if (const auto verdict = verdict_for(*fault.syndrome)) {
     return refuse(context, qp, packet.bth.psn, *verdict);
   }
-  // 9.7.5.2.8 and C9-114: then silence until the expected request arrives again.
+  // IBTA vol 1, 9.7.5.2.8 and C9-114: nothing more is sent until the expected request arrives
+  // again.
   const bool is_rnr = wire::aeth_kind(*fault.syndrome) == wire::AethKind::kRnrNak;
   qp.recv.nak_outstanding = true;
   context.counters_of(qp).add(is_rnr ? Counter::kRnrNaksSent : Counter::kSequenceNaksSent);
   answer(context, qp, packet.bth.psn, *fault.syndrome);
 }
 
-/// Annex A14: each request names the XRC SRQ whose WQEs, PD and CQ it uses. The SRQ must belong to
-/// the QP's domain, and one message uses one SRQ.
+/// Selects the XRC SRQ of a request (annex A14): each request names the SRQ whose WQEs, PD and CQ
+/// it uses. Returns false if the SRQ does not belong to the QP's domain, or differs from that of
+/// the earlier packets of the message.
 bool select_srq(const TransportContext& context, QueuePair& qp, const wire::Packet& packet,
                 const wire::OpcodeInfo& info) {
   const SharedReceiveQueue* srq = context.objects().srqs.find(SrqId{packet.xrceth.srqn});
@@ -256,8 +263,8 @@ bool select_srq(const TransportContext& context, QueuePair& qp, const wire::Pack
 }  // namespace
 
 Psn psn_for_duplicate(const RecvHalf& recv, uint32_t max_queries, Psn psn) {
-  // Ordered by their distance to the expected PSN: a query may be so old that its PSN seems to be
-  // ahead.
+  // Requests are ordered by their distance to the expected PSN, since a query may be so old that
+  // its PSN seems to be in the future.
   const int32_t age = wire::psn_distance(psn, recv.expected);
   const auto next = std::ranges::find_if(recv.query_psns, [&](Psn query) {
     const int32_t query_age = wire::psn_distance(query, recv.expected);
@@ -282,7 +289,8 @@ bool operation_allowed(const QueuePair& qp, const wire::OpcodeInfo& info) {
 }
 
 void report_established(TransportContext& context, QueuePair& qp) {
-  // ibv_get_async_event(3), IBV_EVENT_COMM_EST: the first message on a QP still in RTR.
+  // ibv_get_async_event(3), IBV_EVENT_COMM_EST: the event is raised for the first message on a QP
+  // that is still in RTR.
   if (qp.state != QpState::kRtr || qp.recv.established_reported) return;
   qp.recv.established_reported = true;
   context.raise(qp, abi::EventType::kCommEst);

@@ -18,12 +18,12 @@ namespace {
 using wire::Opcode;
 using wire::Psn;
 
-/// The maximum number of packets in one turn, as for the requester.
+/// The maximum number of packets in one turn, which is the same for the requester.
 constexpr uint32_t kBurst = 16;
 
-/// Returns whether the acknowledgement or response with that PSN repeats an earlier one, and
-/// records it. Responses are sent in the order of PSNs, except those to duplicate requests (IBTA
-/// vol 1, 9.7.5.1).
+/// Records that the acknowledgement or response with that PSN is sent, and returns whether it
+/// repeats an earlier one. Responses are sent in the order of PSNs, except those to duplicate
+/// requests (IBTA vol 1, 9.7.5.1).
 Resend mark_answer(RecvHalf& recv, Psn psn) {
   if (wire::psn_before(psn, recv.answered)) return {.why = Resent::kDuplicate, .begins = true};
   recv.answered = psn + 1;
@@ -55,25 +55,27 @@ bool takes_resources(const Response& response) {
   return response.kind == Response::Kind::kRead || response.kind == Response::Kind::kAtomic;
 }
 
-/// Returns whether the first response is an acknowledgement that `--adversarial=order` holds back.
+/// Returns whether the only waiting response is an acknowledgement that `--adversarial=order` holds
+/// back.
 bool is_held(const TransportContext& context, const RecvHalf& recv) {
   return recv.responses.size() == 1 && recv.responses.front().held_until > context.now();
 }
 
-/// Returns whether an acknowledgement is dropped because the following response covers it.
+/// Returns whether the first response is an acknowledgement that is dropped, because the following
+/// response covers it.
 bool is_dropped(const TransportContext& context, const RecvHalf& recv) {
   if (recv.responses.size() == 1 || recv.responses[0].held_until == Instant{}) return false;
   return wire::psn_before(recv.responses[0].psn, recv.responses[1].psn) &&
          context.adversary()->drops_acknowledgement();
 }
 
-/// Returns the PSN of the last packet of the response that has yet to be sent.
+/// Returns the PSN of the last packet of the part of the response that has yet to be sent.
 Psn last_psn(const QueuePair& qp, const Response& response) {
   return response.psn + psn_count(response.left, qp.mtu()) - 1;
 }
 
-/// The QP fails: sends the NAK, reports the error through the receive WQE in use or an event, and
-/// flushes.
+/// Fails the QP: sends the NAK, reports the error through the receive WQE in use or through an
+/// event, and flushes the QP.
 void execute_refusal(TransportContext& context, QueuePair& qp, Psn psn, Verdict verdict) {
   const ResponderAction action = action_for(verdict);
   context.counters_of(qp).add(Counter::kErrorNaksSent);
@@ -86,7 +88,7 @@ void execute_refusal(TransportContext& context, QueuePair& qp, Psn psn, Verdict 
   enter_error(context, qp);
 }
 
-/// Reads the next `length` bytes of a READ. Its R_Key is checked again for each burst, since the
+/// Reads the next `length` bytes of a READ. The R_Key is checked again for each burst, since the
 /// region may have been destroyed in the meantime.
 std::optional<Verdict> read_for(TransportContext& context, QueuePair& qp, const Response& response,
                                 uint32_t length, std::span<const std::span<uint8_t>> targets) {
@@ -100,8 +102,9 @@ std::optional<Verdict> read_for(TransportContext& context, QueuePair& qp, const 
                     Verdict::kRemoteMemoryUnreachable);
 }
 
-/// Sends up to `budget` packets of a READ's data. When all is sent, response.left is 0 and begun is
-/// set. Returns nothing if the data must be read later, and the QP is scheduled then.
+/// Sends up to `budget` packets of a READ's data. When all data has been sent, response.left is 0
+/// and response.begun is true. Returns nothing if the data must be read later; the QP is then
+/// scheduled for that time.
 std::optional<uint32_t> send_read_data(TransportContext& context, QueuePair& qp, Response& response,
                                        uint32_t budget) {
   adversarial::Adversary* adversary = context.adversary();
@@ -207,12 +210,12 @@ void answer(TransportContext& context, QueuePair& qp, Psn psn, uint8_t syndrome)
                     .msn = qp.recv.msn,
                     .syndrome = syndrome,
                     .messages = 1};
-  // 9.7.5.1.2: an acknowledgement covers all earlier ones as well.
+  // IBTA vol 1, 9.7.5.1.2: an acknowledgement covers all earlier ones as well.
   const bool joins = !responses.empty() && responses.back().kind == Response::Kind::kAcknowledge;
   if (joins) {
     const Response& waiting = responses.back();
     response.messages += waiting.messages;
-    if (wire::psn_before(psn, waiting.psn)) {  // a duplicate's: the newer one covers it
+    if (wire::psn_before(psn, waiting.psn)) {  // that of a duplicate: the newer one covers it
       response.psn = waiting.psn;
       response.syndrome = waiting.syndrome;
     }
@@ -247,7 +250,7 @@ void settle(TransportContext& context, QueuePair& qp) {
 }
 
 void refuse(TransportContext& context, QueuePair& qp, Psn psn, Verdict verdict) {
-  // The daemon is about to detach the client; until then its NIC is as dead as the process.
+  // The daemon is about to detach the client. Until then, its NIC is as dead as the process.
   if (verdict == Verdict::kReceiverGone) return;
   if (qp.recv.responses.empty()) return execute_refusal(context, qp, psn, verdict);
   qp.recv.refusing = true;

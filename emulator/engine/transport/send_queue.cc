@@ -13,7 +13,7 @@ using abi::WcStatus;
 using abi::WrOpcode;
 using wire::Psn;
 
-/// Spoils the buffer of a READ or atomic that began and failed.
+/// Fills the buffer of a READ or atomic with a pattern, because the request began and failed.
 void spoil_answer(TransportContext& context, const QueuePair& qp, uint32_t index,
                   const SendWqe& wqe) {
   const SendState& state = qp.send.queue.state(index);
@@ -25,7 +25,7 @@ void spoil_answer(TransportContext& context, const QueuePair& qp, uint32_t index
   context.adversary()->spoil(qp.pd, buffer, state.length);
 }
 
-/// Returns false if a rule turned the completion into a failure.
+/// Reports the completion of a WQE. Returns false if a rule turned the completion into a failure.
 bool report(TransportContext& context, const QueuePair& qp, uint32_t index, WcStatus status,
             VendorError vendor) {
   const auto wqe = qp.send.queue.header<SendWqe>(index);
@@ -44,19 +44,19 @@ bool report(TransportContext& context, const QueuePair& qp, uint32_t index, WcSt
   cqe.wqe_count = index + 1;
   cqe.qp_generation = qp.generation;
   cqe.queue = abi::WorkQueue::kSend;
-  // ibv_req_notify_cq(3): a successful send is unsolicited, any failure counts as solicited.
+  // ibv_req_notify_cq(3): a successful send is unsolicited; a failure always counts as solicited.
   return context.complete(qp, qp.send_cq, cqe, status != WcStatus::kSuccess, wanted);
 }
 
-/// Applies the effect on the QP when its oldest WQE fails.
+/// Moves the QP to the state that it enters when its oldest WQE fails.
 void fail_queue(TransportContext& context, QueuePair& qp) {
   if (is_reliable(qp.type)) return enter_error(context, qp);
-  // 10.3.1.6: only the send queue of an unreliable QP stops; later posts are flushed.
+  // IBTA vol 1, 10.3.1.6: only the send queue of an unreliable QP stops; later posts are flushed.
   qp.state = QpState::kSqe;
   flush(context, qp);
 }
 
-/// Completes the oldest WQE.
+/// Completes the oldest WQE successfully, unless a rule prevents this.
 void complete_oldest(TransportContext& context, QueuePair& qp) {
   SendHalf& send = qp.send;
   const bool was_next = send.next == send.queue.head();
@@ -79,7 +79,8 @@ void post(TransportContext& context, QueuePair& qp, std::span<const std::byte> w
     case QpState::kReset:
     case QpState::kInit:
     case QpState::kRtr:
-      // The provider refuses these posts, unless another thread changes the state in the meantime.
+      // The provider refuses to post in this state, so another thread has changed the state in the
+      // meantime.
       send.queue.clear();
       send.queue.skip();
       send.next = send.queue.tail();
@@ -118,7 +119,8 @@ bool may_send(const QueuePair& qp) {
   const SendHalf& send = qp.send;
   if (send.waiting_for_rnr || send.error || send.next == send.queue.tail()) return false;
   if (qp.state == QpState::kRts) return true;
-  // IBTA vol 1, 10.3.1.4: a draining queue finishes requests that have begun and begins none.
+  // IBTA vol 1, 10.3.1.4: a queue that is draining finishes requests that have begun, but begins no
+  // further ones.
   return qp.state == QpState::kSqd && send.queue.state(send.next).started;
 }
 

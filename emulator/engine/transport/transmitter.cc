@@ -5,9 +5,9 @@
 namespace rocemu::engine {
 namespace {
 
-/// RFC 3168, 5: capable of being marked.
+/// The value of the ECN field for packets that can be marked (RFC 3168, 5).
 constexpr uint8_t kEct0 = 2, kEcnMask = 3;
-/// FCS, preamble and gap.
+/// The bytes of FCS, preamble and gap.
 constexpr size_t kFramingBytes = 24;
 
 /// Returns whether congestion control applies to the packet: a request, or the response to a READ.
@@ -57,7 +57,8 @@ void Transmitter::send(DeviceIndex from, std::optional<DeviceIndex> inside,
                        const wire::Packet& packet, size_t payload_size, Frame frame,
                        const Resend& resend, const QueuePair* qp) {
   const bool disturbed = way_out_.watches();
-  // Addresses of different families give a frame with other contents (wire/packet.cc).
+  // set_packet() is not used if the addresses have different families, since the frame then has
+  // other contents than the packet (wire/packet.cc).
   if (inside && !disturbed && packet.src_ip.is_v4() == packet.dst_ip.is_v4()) {
     frame.set_packet(packet, payload_size);
   } else {

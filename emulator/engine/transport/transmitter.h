@@ -1,5 +1,5 @@
-// The send path of a device: completes the packet's headers, makes a frame of it, counts it, and
-// passes it to the switch through the rules for frames.
+// The send path of a device: completes the packet's headers, makes a frame of the packet, counts
+// the frame, and passes it to the switch by way of the rules for frames.
 #pragma once
 
 #include <cstddef>
@@ -20,13 +20,13 @@ class Transmitter {
               faults::FrameFaults& way_out, const Step& step)
       : config_(config), objects_(objects), frames_(frames), way_out_(way_out), step_(step) {}
 
-  /// Returns an empty frame, for payload.
+  /// Returns an empty frame with space for payload.
   Frame allocate() { return frames_.allocate(); }
-  /// Sends `frame`, whose payload of that size is in place, on the QP's path.
+  /// Sends `frame`, whose payload of `payload_size` bytes is in place, on the QP's path.
   void send(QueuePair& qp, wire::Packet& packet, size_t payload_size, Frame frame,
             const Resend& resend = {});
-  /// Sends a packet that contains its own source and destination. `inside` is the destination
-  /// device of the fabric, if there is one.
+  /// Sends a packet that already contains its source and destination. `inside` is the destination
+  /// device, if it is in the fabric.
   void send(DeviceIndex from, std::optional<DeviceIndex> inside, const wire::Packet& packet,
             size_t payload_size, Frame frame, const Resend& resend) {
     send(from, inside, packet, payload_size, std::move(frame), resend, nullptr);
@@ -35,9 +35,11 @@ class Transmitter {
  private:
   void send(DeviceIndex from, std::optional<DeviceIndex> inside, const wire::Packet& packet,
             size_t payload_size, Frame frame, const Resend& resend, const QueuePair* qp);
-  /// Returns the traffic class of the QP's packet: the path's, with what congestion control adds.
+  /// Returns the traffic class of a QP's packet: that of the path, with the changes that congestion
+  /// control requires.
   uint8_t traffic_class_of(const QueuePair& qp, const wire::Packet& packet) const;
-  /// Sends a copy to each device of the fabric that has a member.
+  /// Sends a copy of the packet to each device of the fabric that has a QP in the group, and to the
+  /// network outside.
   void send_to_group(const Departure& departure, const wire::Packet& packet, const QueuePair* qp);
 
   const FabricConfig& config_;

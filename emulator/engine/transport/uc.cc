@@ -10,7 +10,8 @@ namespace {
 
 using wire::Operation;
 
-/// Abandons the message in progress: the next message uses its receive WQE (9.8.2.2.4).
+/// Abandons the message in progress. The next message uses the receive WQE of this one (IBTA vol 1,
+/// 9.8.2.2.4).
 void abandon(TransportContext& context, QueuePair& qp) {
   RecvHalf& recv = qp.recv;
   recv.in_message = false;
@@ -18,8 +19,9 @@ void abandon(TransportContext& context, QueuePair& qp) {
   if (recv.wqe && recv.wqe->srq) receive_queue::give_back(context, qp);
 }
 
-/// An error in the peer's message, including its length, drops the message; an error of the
-/// receiver's WQE fails the QP (IBTA vol 1, 9.9.3, classes D and A).
+/// Returns whether the error is in the peer's message, its length included. Such an error drops the
+/// message, whereas an error of the receiver's WQE fails the QP (IBTA vol 1, 9.9.3, classes D and
+/// A).
 bool is_peers_mistake(Verdict verdict) {
   return verdict != Verdict::kBadReceiveLKey && verdict != Verdict::kReceiveMemoryUnwritable &&
          verdict != Verdict::kBadReceiveWqe;
@@ -35,7 +37,8 @@ void on_request(TransportContext& context, QueuePair& qp, const wire::Packet& pa
     counters.add(why);
     abandon(context, qp);
   };
-  // 9.8.2.2.1: a gap ends the message in progress; the next First or Only is in sequence again.
+  // IBTA vol 1, 9.8.2.2.1: a gap ends the message in progress; the next First or Only is in
+  // sequence again.
   if (packet.bth.psn != recv.expected) {
     counters.add(Counter::kOutOfSequence);
     abandon(context, qp);

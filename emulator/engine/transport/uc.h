@@ -1,4 +1,4 @@
-// The receiving half of a UC QP: messages arrive whole or not at all, and nothing is answered
+// The receiving half of a UC QP. Messages arrive whole or not at all, and the QP sends no answers
 // (IBTA vol 1, 9.8.2).
 #pragma once
 

@@ -14,8 +14,9 @@ namespace {
 using abi::SendWqe;
 using abi::WcStatus;
 
-/// IBTA annex A17.4.5.2: an IPv4 header is in the last 20 of the 40 bytes, and the bytes before it
-/// are undefined. They are zeros, as in Linux, except with `--adversarial=undefined`.
+/// Returns the 40 bytes that precede a datagram in its receive buffer (IBTA vol 1, annex
+/// A17.4.5.2). An IPv4 header is in the last 20 bytes, and the bytes before it are undefined. They
+/// are zeros, as in Linux, except with `--adversarial=undefined`.
 std::array<uint8_t, kGrhSize> route_header(std::span<const uint8_t> frame, bool is_v4,
                                            const adversarial::Adversary* adversary) {
   std::array<uint8_t, kGrhSize> grh{};
@@ -49,7 +50,7 @@ std::optional<LocalError> check(const TransportContext& context, const QueuePair
   if (ah == nullptr || ah->pd != qp.pd) {
     return LocalError{WcStatus::kLocQpOpErr, VendorError::kBadAddressHandle};
   }
-  // 9.8.3: a message is one packet.
+  // IBTA vol 1, 9.8.3: a message is one packet.
   if (length > qp.mtu()) return LocalError{WcStatus::kLocLenErr, VendorError::kMessageTooLong};
   return std::nullopt;
 }
@@ -65,7 +66,7 @@ Path path_of(const TransportContext& context, const QueuePair& qp, const SendWqe
 void on_packet(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
                const wire::OpcodeInfo& info, std::span<const uint8_t> frame) {
   Counters& counters = context.counters_of(qp);
-  // 9.6.1.4.1: the Q_Key of the packet must be the QP's.
+  // IBTA vol 1, 9.6.1.4.1: the packet must have the QP's Q_Key.
   if (packet.deth.qkey != qp.attr.qkey) return counters.add(Counter::kDroppedWrongQkey);
   if (packet.payload.size() > qp.mtu()) return counters.add(Counter::kDroppedInvalidRequest);
   const QpNumber from{packet.deth.src_qpn};
@@ -74,8 +75,8 @@ void on_packet(TransportContext& context, QueuePair& qp, const wire::Packet& pac
                                 /*is_repeated=*/false});
     return counters.add(Counter::kDroppedNoReceive);
   }
-  // IBTA vol 1, 9.9.3, class D: a message that is too long for the receive is dropped, and the WQE
-  // is used for the next.
+  // IBTA vol 1, 9.9.3, class D: a message that is too long for the receive WQE is dropped, and the
+  // next message uses the WQE.
   if (!receive_queue::has_room(context, qp, kGrhSize + packet.payload.size())) {
     if (receive_queue::has_room(context, qp, packet.payload.size()))
       context.note(GrhMissing{qp.client, qp.device, qp.number, from, packet.payload.size()});

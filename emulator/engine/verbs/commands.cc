@@ -93,7 +93,7 @@ int dispatch(CommandContext& context, ClientId client, const Request& request, R
       return create_ah(context, client, in, out.object.handle);
     case Op::kDestroyAh:
       return destroy_ah(context, client, in.object.handle);
-    case Op::kHello:  // handled by the daemon, like the next ones; here only for rules
+    case Op::kHello:  // the daemon carries out these two; only rules apply here
     case Op::kCreateChannel:
       return 0;
     default:
@@ -101,8 +101,8 @@ int dispatch(CommandContext& context, ClientId client, const Request& request, R
   }
 }
 
-/// Returns how much of the resource that the request needs is in use by all clients of the device
-/// (refusal_of()).
+/// Returns the number of objects in use, by all clients of the device, of the kind that the request
+/// creates; refusal_of() describes the units.
 uint64_t in_use(const Objects& objects, DeviceIndex device, const Request& request) {
   const auto count = [&](const auto& table) {
     uint64_t total = 0;
@@ -137,7 +137,7 @@ uint64_t in_use(const Objects& objects, DeviceIndex device, const Request& reque
   }
 }
 
-/// The same as dispatch(), on a device that has the limits of another NIC.
+/// Does the same as dispatch(), for a device that has the limits of another NIC.
 int dispatch_by_profile(CommandContext& context, ClientId client, const Request& request,
                         Reply::Body& out) {
   const DeviceIndex device = context.objects.clients.device_of(client);
@@ -154,7 +154,7 @@ int dispatch_by_profile(CommandContext& context, ClientId client, const Request&
 Reply execute(CommandContext& context, ClientId client, const Request& request) {
   Reply reply{};
   reply.magic = abi::kMagic;
-  reply.version = request.version;  // the daemon's own, but in a replay the recorded one
+  reply.version = request.version;  // the daemon's version; in a replay, the recorded one
   reply.op = request.op;
   reply.sequence = request.sequence;
   if (context.objects.has_lost_its_device(client) && !abi::may_be_asked_for(request.op)) {

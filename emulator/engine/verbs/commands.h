@@ -1,5 +1,5 @@
-// Control requests: creating, modifying and destroying objects. An invalid request is the
-// application's mistake and is answered with the errno that the man page names.
+// The control requests: they create, modify, query and destroy objects. An invalid request is the
+// application's mistake, and is answered with the errno that the man page names.
 #pragma once
 
 #include "emulator/engine/verbs/command_context.h"

@@ -5,12 +5,12 @@
 
 namespace rocemu::engine {
 
-// Each function fills in the reply's body and returns 0, or the errno value that its man page
-// names.
+// Each of these functions fills in the reply's body. It returns 0, or the errno value that its man
+// page names.
 
 int create_cq(CommandContext& context, ClientId client, const abi::Request::Body& in,
               abi::Reply::Body& out);
-/// Changes only the capacity: the daemon moves the waiting completions.
+/// Changes only the capacity of the CQ. The daemon moves the waiting completions.
 int resize_cq(CommandContext& context, ClientId client, const abi::Request::Body& in,
               abi::Reply::Body& out);
 int modify_cq(CommandContext& context, ClientId client, const abi::Request::Body& in);

@@ -21,7 +21,8 @@ int query_port(const Device& device, uint32_t port, abi::PortAttr& attr) {
   attr.state = static_cast<uint32_t>(state);
   attr.phys_state = state == abi::PortState::kActive ? kLinkUp : kDisabled;
   if (port != 1) return 0;
-  // IBTA vol 1, 14.2.5.6: violation counters have 16 bits and stay at their maximum.
+  // IBTA vol 1, 14.2.5.6: violation counters have 16 bits, and stay at their maximum when they
+  // reach it.
   const auto violations = [&](Counter counter) {
     return static_cast<uint32_t>(std::min<uint64_t>(device.counters.get(counter), 0xffff));
   };

@@ -7,7 +7,7 @@
 namespace rocemu::engine {
 namespace {
 
-/// The maximum number of objects that one step destroys, which takes a millisecond or two.
+/// The maximum number of objects that one step destroys. Destroying them takes 1 to 2 ms.
 constexpr uint32_t kReleasedPerStep = 1024;
 
 }  // namespace
@@ -19,7 +19,7 @@ void LeavingClients::detach(ClientId client) {
     found->detached = true;
     return;
   }
-  // This client is released before clients with more objects, which may take long.
+  // This client is released before clients with more objects, whose release may take long.
   leaving_.push_front({.client = client, .detached = true});
   release();
   if (objects_.clients.contains(client)) silence(client);
@@ -62,7 +62,7 @@ bool LeavingClients::release_objects(Leaving& leaving, uint32_t& budget) {
     }
     return true;
   };
-  // Objects are released before the objects that they use.
+  // The following code releases objects before the objects that they use.
   if (!release_all(objects_.qps, [&](QueuePair& qp) {
         if (!qp.further_references.empty()) drop_further_references(qp, client);
         release_qp(context_, qp, client, qp.user_handle);
@@ -73,7 +73,7 @@ bool LeavingClients::release_objects(Leaving& leaving, uint32_t& budget) {
     return false;
   if (!leaving.has_left_xrcds) leave_xrcds(client);
   leaving.has_left_xrcds = true;
-  // A PD stays for the contexts that imported it, like the kernel's object.
+  // A PD stays for the contexts that imported it, like the PD in the kernel.
   const std::optional<ClientId> heir = objects_.clients.heir_of(client);
   return release_all(objects_.cqs, [&](CompletionQueue& cq) { objects_.cqs.destroy(cq.id); }) &&
          release_all(objects_.mrs.windows(), [&](MemoryWindow& mw) { objects_.destroy(mw); }) &&
@@ -97,7 +97,8 @@ void LeavingClients::drop_further_references(QueuePair& qp, ClientId client) {
   }
 }
 
-/// The remaining objects are now references to other clients' target QPs.
+/// Releases the client's XRC domains. The client's remaining objects in them are references to
+/// other clients' target QPs.
 void LeavingClients::leave_xrcds(ClientId client) {
   bool has_references = false;
   objects_.xrcds.for_each([&](const XrcDomain& domain) {
@@ -121,7 +122,8 @@ void LeavingClients::finish(const Leaving& leaving) {
     objects_.clients.remove(leaving.client);
   }
   if (!objects_.devices[index].removed) return;
-  // Releases PDs that one client after another inherited.
+  // When the last client is released, the PDs that one client after another inherited are released,
+  // too.
   const bool others_depart = std::ranges::any_of(leaving_, [&](const Leaving& other) {
     return objects_.clients.device_of(other.client) == index;
   });

@@ -1,5 +1,5 @@
 // Clients that have ended, and clients whose device was removed. Such a client may have had a
-// million objects, and other clients must not wait until all of them are destroyed, so they are
+// million objects. Other clients must not wait until all of them are destroyed, so they are
 // destroyed in parts.
 #pragma once
 
@@ -18,7 +18,7 @@ class LeavingClients {
 
   /// Notes that the client has ended.
   void detach(ClientId client);
-  /// Notes that the device was removed: its clients stay, but without objects.
+  /// Notes that the device was removed. Its clients stay, but lose all their objects.
   void remove_device(DeviceIndex index);
   /// Destroys the next part of the remaining objects.
   void release();
@@ -27,14 +27,15 @@ class LeavingClients {
  private:
   struct Leaving {
     ClientId client;
-    bool detached;                // otherwise only its device was removed
-    bool has_left_xrcds = false;  // and released its references to them
+    bool detached;                // if false, only its device was removed
+    bool has_left_xrcds = false;  // its XRC domains and references were released
   };
 
-  /// Silences the client's QPs: they neither send nor receive, as if they were destroyed.
+  /// Silences the client's QPs: they neither send nor receive from now on, as if they were
+  /// destroyed.
   void silence(ClientId client);
-  /// Destroys the client's objects, but at most `budget` of them; objects that others still need
-  /// are given to them. Returns whether that was all.
+  /// Destroys the client's objects, but at most `budget` of them. Objects that another client still
+  /// needs are given to that client. Returns whether no objects are left.
   bool release_objects(Leaving& leaving, uint32_t& budget);
   void drop_further_references(QueuePair& qp, ClientId client);
   void leave_xrcds(ClientId client);

@@ -15,7 +15,8 @@ wire::IpAddress group_of(const abi::Request::Body& in) {
   return group;
 }
 
-/// Returns 0 and the QP, or the reason why it cannot be a member of a multicast group.
+/// Finds the QP. Returns 0, or the errno value that says why it cannot be a member of a multicast
+/// group.
 int find_datagram_qp(CommandContext& context, ClientId client, const abi::Request::Body& in,
                      QueuePair*& qp) {
   qp = owned(context.objects.qps, in.mcast.qpn, client);

@@ -5,10 +5,10 @@
 
 namespace rocemu::engine {
 
-// Each function returns 0, or the errno value that its man page names.
+// attach_mcast() and detach_mcast() return 0, or the errno value that their man page names.
 
 /// Notifies the network outside the device, if there is one, that the device's first QP has joined
-/// the group or its last one has left it.
+/// the group or its last QP has left the group.
 void report_membership(CommandContext& context, DeviceIndex device, const wire::IpAddress& group,
                        bool member);
 

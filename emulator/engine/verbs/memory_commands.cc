@@ -23,14 +23,14 @@ bool readable(CommandContext& context, ClientId client, std::span<const uint64_t
     for (size_t i = 0; i < count; ++i) ranges[i] = {addresses[i], 1};
     const std::array<std::span<uint8_t>, 1> target{std::span(bytes).first(count)};
     const auto result = context.memory.read(client, {ranges.data(), count}, target);
-    // Memory that the program has yet to provide (userfaultfd) exists.
+    // Memory that the program has yet to provide (userfaultfd(2)) counts as existing.
     if (result != MemoryResult::kDone && result != MemoryResult::kNotYet) return false;
     addresses = addresses.subspan(count);
   }
   return true;
 }
 
-/// The parameters of a registration
+/// The parameters of a memory registration
 struct Registration {
   uint32_t access;
   uint64_t address;
@@ -39,8 +39,8 @@ struct Registration {
   bool is_shared;
 
   bool on_demand() const { return (access & abi::kAccessOnDemand) != 0; }
-  /// ibv_reg_mr(3): "To create an implicit ODP MR, IBV_ACCESS_ON_DEMAND should be set, addr should
-  /// be 0 and length should be SIZE_MAX."
+  /// Returns whether the region is an implicit ODP region. ibv_reg_mr(3): "To create an implicit
+  /// ODP MR, IBV_ACCESS_ON_DEMAND should be set, addr should be 0 and length should be SIZE_MAX."
   bool implicit() const { return on_demand() && address == 0 && length == kWholeAddressSpace; }
 };
 
@@ -64,13 +64,13 @@ int check(CommandContext& context, ClientId client, const Registration& wanted) 
     return EINVAL;
   }
   if (wanted.implicit()) {
-    // "IBV_ACCESS_HUGETLB [...] in explicit mode only"; and a region of all memory uses the
-    // memory's own addresses.
+    // ibv_reg_mr(3): "IBV_ACCESS_HUGETLB [...] in explicit mode only". A region of the whole
+    // address space uses the addresses of the program, so iova must be 0.
     return (wanted.access & abi::kAccessHugetlb) != 0 || wanted.iova != 0 ? EINVAL : 0;
   }
   if (wanted.on_demand() || wanted.length == 0) return 0;
-  // A NIC notices missing pages when it pins them; here only the first and the last are checked,
-  // and the others when they are used.
+  // A NIC notices missing pages when it pins the region. Here only the first and the last page are
+  // checked; other pages are checked when they are used.
   const std::array<uint64_t, 2> ends{wanted.address, wanted.address + wanted.length - 1};
   return readable(context, client, ends) ? 0 : EFAULT;
 }
@@ -189,8 +189,8 @@ int rereg_mr(CommandContext& context, ClientId client, const abi::Request::Body&
   region->pd = pd->id;
   context.objects.mrs.give(*region, owner);
   apply(wanted, *region);
-  // A peer with the old key must not reach other memory with it, but it may continue to use it for
-  // the same memory if only the rights changed.
+  // If the translation changed, a peer with the old key must not reach the new memory with it. If
+  // only the rights changed, the peer may continue to use the old key.
   if (changes(abi::kReregTranslation)) context.objects.mrs.renew_keys(*region);
   describe(*region, out);
   return 0;
@@ -232,7 +232,7 @@ int advise_mr(CommandContext& context, ClientId client, const abi::Request::Body
     for (uint32_t i = 0; i < arguments.num_sge; ++i) bytes += arguments.sges[i].length;
     if (bytes > abi::kMaxFlushedBytes) return EINVAL;
   }
-  // The errors are those of ibv_advise_mr(3); an unknown L_Key is ENOENT, as with mlx5.
+  // The errors are those of ibv_advise_mr(3). An unknown L_Key is ENOENT, as with mlx5.
   for (const abi::Sge& sge : std::span(arguments.sges).first(arguments.num_sge)) {
     const MemoryRegion* region = context.objects.mrs.find_by_lkey(sge.lkey);
     if (region == nullptr) return ENOENT;
@@ -244,7 +244,8 @@ int advise_mr(CommandContext& context, ClientId client, const abi::Request::Body
     const auto place =
         context.objects.mrs.resolve_local(pd->id, sge.lkey, sge.address, sge.length, 0);
     if (!place) return EFAULT;
-    // "Otherwise the driver can choose to postpone": in this case nothing needs to be done.
+    // ibv_advise_mr(3): "Otherwise the driver can choose to postpone". In this case rocemu does
+    // nothing.
     if ((arguments.flags & kFlush) == 0 || arguments.advice == kPrefetchNoFault) continue;
     std::array<uint64_t, 256> pages;
     size_t count = 0;

@@ -10,8 +10,8 @@ using abi::Op;
 using abi::QpType;
 
 constexpr uint32_t kXrcFlag = 1u << 20;  // IBV_DEVICE_XRC
-/// abi::PostRules::no_inline_room for a profile whose QPs have this room: the provider does not
-/// request it.
+/// The value of abi::PostRules::no_inline_room for a profile whose QPs have this room: the engine
+/// grants it, and the provider does not ask for it.
 constexpr uint32_t kRoomInEngine = 1;
 constexpr uint32_t kOptionalAccess = 0x3ff00000;  // IBV_ACCESS_OPTIONAL_RANGE
 
@@ -20,7 +20,7 @@ std::string above(uint64_t asked, std::string_view what, uint64_t limit) {
          std::to_string(limit);
 }
 
-/// Finds the first limit that a request exceeds.
+/// Keeps the first limit that a request exceeds.
 class Checker {
  public:
   void require(bool allowed, int error, std::string what) {
@@ -81,7 +81,7 @@ void check_create_qp(Checker& check, const DeviceProfile& profile,
 void check_access(Checker& check, const DeviceProfile& profile, uint32_t access) {
   check.require((access & ~(profile.mr_access | kOptionalAccess)) == 0, profile.mr_access_error,
                 "the device's memory regions do not have all of the access flags");
-  // Equivalent to Linux's ib_check_mr_access() (include/rdma/ib_verbs.h).
+  // This check is equivalent to Linux's ib_check_mr_access() (include/rdma/ib_verbs.h).
   check.require((access & abi::kAccessOnDemand) == 0 || profile.attr.odp_general_caps != 0,
                 EOPNOTSUPP, "the device has no on-demand paging");
 }
@@ -153,7 +153,7 @@ std::optional<Refusal> refusal_of(const DeviceProfile& profile, const abi::Reque
         check.at_most(in.rereg_mr.length, attr.max_mr_size, "bytes in a memory region", EINVAL);
       break;
     case Op::kAllocMw:
-      // Some drivers have the verb and report 0.
+      // Some drivers support memory windows although they report a maximum of 0.
       if (attr.max_mw != 0) check.one_more(in_use, attr.max_mw, "memory windows", ENOMEM);
       break;
     case Op::kAllocPd:
@@ -187,7 +187,7 @@ abi::Request as_granted(const DeviceProfile& profile, const abi::Request& reques
   uint32_t& bytes = cap.max_inline_data;
   if (profile.qp.inline_above == InlineAbove::kCap)
     bytes = std::min(bytes, profile.attr.max_inline_data);
-  // Inline data uses the space of the SGEs.
+  // Inline data can use the space of the SGEs in a WQE.
   if (profile.posts.no_inline_room == kRoomInEngine) {
     const uint64_t room = uint64_t{cap.max_send_sge} * sizeof(abi::Sge);
     const uint64_t most = profile.attr.max_inline_data;

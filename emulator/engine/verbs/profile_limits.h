@@ -1,5 +1,5 @@
-// The requests that the device's profile forbids: verbs that the driver lacks, and limits below the
-// engine's own. `generic` refuses nothing here.
+// The requests that the device's profile forbids: verbs that the driver lacks, and requests that
+// exceed limits below the engine's. The profile `generic` forbids nothing.
 #pragma once
 
 #include <optional>
@@ -17,12 +17,12 @@ struct Refusal {
 };
 
 /// Returns why the profile refuses the request, or nullopt. `in_use` is the number of objects of
-/// the requested kind that the device has already; it is bytes for device memory, and members of
-/// the group for attach_mcast.
+/// the requested kind that the device already has. For device memory it is a number of bytes, and
+/// for attach_mcast the number of QPs in the group.
 std::optional<Refusal> refusal_of(const DeviceProfile& profile, const abi::Request& request,
                                   uint64_t in_use);
 
-/// Returns the request as the driver executes it: with the inline data that it grants.
+/// Returns the request with the amount of inline data that the driver grants.
 abi::Request as_granted(const DeviceProfile& profile, const abi::Request& request);
 
 }  // namespace rocemu::engine

@@ -17,7 +17,7 @@ namespace {
 
 using abi::QpState;
 
-/// Carries out the consequences of a change that was checked and made.
+/// Carries out the consequences of a state change, which was checked and made already.
 void enter_state(CommandContext& context, QueuePair& qp, QpState from, QpState to, uint32_t mask) {
   switch (to) {
     case QpState::kReset:
@@ -32,7 +32,7 @@ void enter_state(CommandContext& context, QueuePair& qp, QpState from, QpState t
       if (from == QpState::kInit) {
         qp.recv.expected = qp.recv.answered = wire::Psn(qp.attr.rq_psn);
         qp.recv.msn = 0;
-        // A datagram can go to any destination, so only the port limits it.
+        // A datagram can go to any destination, so only the port limits its size.
         if (qp.type == abi::QpType::kUd) {
           qp.attr.path_mtu = static_cast<uint32_t>(context.objects.device_of(qp).config.active_mtu);
         }
@@ -50,7 +50,8 @@ void enter_state(CommandContext& context, QueuePair& qp, QpState from, QpState t
     case QpState::kSqd:
       if (from == QpState::kRts) {
         qp.send.drained_reported = false;
-        // "Enable SQD.drained async notification" belongs to this transition, not to the QP.
+        // "Enable SQD.drained async notification" belongs to this transition; it is not a property
+        // of the QP.
         if ((mask & abi::kAttrEnSqdAsyncNotify) == 0) qp.attr.en_sqd_async_notify = 0;
       }
       qp.state = to;
@@ -63,7 +64,7 @@ void enter_state(CommandContext& context, QueuePair& qp, QpState from, QpState t
   qp.state = to;
 }
 
-/// The parts of a QP of each type
+/// The objects that a QP uses, which depend on its type
 struct Parts {
   ProtectionDomain* pd = nullptr;
   CompletionQueue* send_cq = nullptr;
@@ -191,8 +192,9 @@ int query_qp(CommandContext& context, ClientId client, uint32_t handle, abi::Rep
   const QueuePair* qp = context.objects.qp_of(client, QpNumber{handle});
   if (qp == nullptr) return ENOENT;
   out.query_qp.attr = qp->attr;
-  // The PSNs of the next new request, to send and to receive, as Linux's drivers return them (rxe:
-  // rxe_qp_to_attr(); mlx5: next_send_psn, next_rcv_psn). Before RTS and RTR they are 0.
+  // These are the PSNs of the next new request to send and to receive, as Linux's drivers return
+  // them (rxe: rxe_qp_to_attr(); mlx5: next_send_psn, next_rcv_psn). Before RTS and RTR,
+  // respectively, they are 0.
   out.query_qp.attr.sq_psn = qp->send.sent_limit.value();
   out.query_qp.attr.rq_psn = qp->recv.expected.value();
   out.query_qp.attr.qp_state = out.query_qp.attr.cur_qp_state = static_cast<uint32_t>(qp->state);

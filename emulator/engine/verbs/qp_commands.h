@@ -5,8 +5,8 @@
 
 namespace rocemu::engine {
 
-// Each function fills in the reply's body and returns 0, or the errno value that its man page
-// names.
+// Each of these functions fills in the reply's body. It returns 0, or the errno value that its man
+// page names.
 
 int create_qp(CommandContext& context, ClientId client, const abi::Request::Body& in,
               abi::Reply::Body& out);

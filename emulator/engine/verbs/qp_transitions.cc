@@ -112,7 +112,7 @@ std::optional<AttributeRule> ud_rule(QpState from, QpState to) {
   return std::nullopt;
 }
 
-/// Returns the rule for an XRC QP, which is one half of an RC QP (annex A14).
+/// Returns the rule for an XRC QP, which has only one half of an RC QP (annex A14).
 std::optional<AttributeRule> half_rule(QpType type, QpState from, QpState to) {
   auto rule = rc_rule(from, to);
   if (rule) {
@@ -152,7 +152,7 @@ uint32_t relevant_attributes(QpType type, uint32_t mask) {
 }
 
 std::optional<AttributeRule> transition_rule(QpType type, QpState from, QpState to) {
-  // IBTA vol 1, 10.3.1: every state can be left for Reset or Error, with no other attribute.
+  // IBTA vol 1, 10.3.1: every state can be left for Reset or Error. No other attribute may be set.
   if (to == QpState::kReset || to == QpState::kErr) return AttributeRule{0, 0};
   return rule_within_type(type, from, to);
 }
@@ -169,7 +169,7 @@ int check_attributes(QpType type, QpState from, const QpAttr& attr, uint32_t mas
   if ((given & ~(rule->required | rule->optional)) != 0) return EINVAL;
 
   const auto has = [given](QpAttrMask bit) { return (given & bit) != 0; };
-  // The state that the caller names must be the QP's present state.
+  // The current state that the caller names must be the state of the QP.
   if (has(kAttrCurState) && attr.cur_qp_state != static_cast<uint32_t>(from)) return EINVAL;
   if (has(kAttrPort) && attr.port_num != 1) return EINVAL;
   if (has(kAttrPkeyIndex) && attr.pkey_index >= kPkeyTableLength) return EINVAL;
@@ -184,7 +184,7 @@ int check_attributes(QpType type, QpState from, const QpAttr& attr, uint32_t mas
   if (has(kAttrMinRnrTimer) && attr.min_rnr_timer > 31) return EINVAL;
   if (has(kAttrMaxQpRdAtomic) && attr.max_rd_atomic > kMaxRdAtomic) return EINVAL;
   if (has(kAttrMaxDestRdAtomic) && attr.max_dest_rd_atomic > kMaxRdAtomic) return EINVAL;
-  // RoCE has no alternate paths: no subnet manager assigns them.
+  // RoCE has no alternate paths, because no subnet manager assigns them.
   if (has(kAttrAltPath)) return EINVAL;
   return 0;
 }
@@ -201,7 +201,8 @@ void apply_attributes(const QpAttr& from, uint32_t mask, QpAttr& to) {
   if (has(kAttrTimeout)) to.timeout = from.timeout;
   if (has(kAttrRetryCnt)) to.retry_cnt = from.retry_cnt;
   if (has(kAttrRnrRetry)) to.rnr_retry = from.rnr_retry;
-  // Programs pass results of lrand48() here. The wire has 24 bits, and query_qp returns 24 bits.
+  // Some programs pass results of lrand48() here. The PSN on the wire has 24 bits, and query_qp
+  // returns 24 bits.
   if (has(kAttrRqPsn)) to.rq_psn = from.rq_psn & 0xffffff;
   if (has(kAttrSqPsn)) to.sq_psn = from.sq_psn & 0xffffff;
   if (has(kAttrMaxQpRdAtomic)) to.max_rd_atomic = from.max_rd_atomic;

@@ -14,18 +14,18 @@ struct AttributeRule {
   uint32_t optional;
 };
 
-/// Returns nothing if the QP type has no such transition. kAttrState is always allowed and in
-/// neither mask.
+/// Returns the required and the optional attributes of the transition; nothing if the QP type has
+/// no such transition. kAttrState is always allowed, and is in neither mask.
 std::optional<AttributeRule> transition_rule(abi::QpType type, abi::QpState from, abi::QpState to);
 
-/// Returns the attributes that have a meaning for the type. Attributes of the half that an XRC QP
-/// does not have are ignored, as in Linux (core/uverbs_cmd.c, modify_qp_mask), since programs set
-/// both halves alike.
+/// Returns the attributes in the mask that have a meaning for the type. Attributes of the half that
+/// an XRC QP does not have are ignored, as in Linux (core/uverbs_cmd.c, modify_qp_mask), since
+/// programs set the same attributes for both halves.
 uint32_t relevant_attributes(abi::QpType type, uint32_t mask);
 
-/// Returns 0 or EINVAL. Checks that all required attributes are set, and none that is not allowed,
-/// and that the values that concern no other object (port, P_Key index, MTU, PSNs, timers, counts)
-/// are in range.
+/// Returns 0 or EINVAL. Checks that all required attributes are set, and no attribute that is not
+/// allowed. Also checks the ranges of the values that concern no other object (port, P_Key index,
+/// MTU, PSNs, timers, counts).
 int check_attributes(abi::QpType type, abi::QpState from, const abi::QpAttr& attr, uint32_t mask,
                      abi::Mtu active_mtu);
 

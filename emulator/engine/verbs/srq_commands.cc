@@ -54,7 +54,7 @@ int modify_srq(CommandContext& context, ClientId client, const abi::Request::Bod
   SharedReceiveQueue* srq = owned(context.objects.srqs, arguments.handle, client);
   if (srq == nullptr) return ENOENT;
   if ((arguments.mask & ~uint32_t{abi::kSrqMaxWr | abi::kSrqLimit}) != 0) return EINVAL;
-  // ibv_modify_srq(3): "Not all devices support resizing SRQs"; this one has no
+  // ibv_modify_srq(3): "Not all devices support resizing SRQs". This device does not: it has no
   // IBV_DEVICE_SRQ_RESIZE. "If any of the modify attributes is invalid, none ... will be modified."
   if ((arguments.mask & abi::kSrqMaxWr) != 0) return EOPNOTSUPP;
   if ((arguments.mask & abi::kSrqLimit) != 0) {

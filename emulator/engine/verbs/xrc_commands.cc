@@ -31,7 +31,8 @@ int open_xrcd(CommandContext& context, ClientId client, const abi::Request::Body
     if (domain != nullptr && create && arguments.exclusive != 0) return EEXIST;
     if (domain == nullptr && !create) return ENOENT;
   } else if (!create) {
-    // "If fd equals -1 ... To indicate that XRCD should be created, use oflag = O_CREAT."
+    // ibv_open_xrcd(3): "If fd equals -1 ... To indicate that XRCD should be created, use oflag =
+    // O_CREAT."
     return EINVAL;
   }
   if (domain == nullptr) {
@@ -55,7 +56,7 @@ int close_xrcd(CommandContext& context, ClientId client, uint32_t handle) {
   if (opener->second.times == 1 && opener->second.objects != 0) return EBUSY;
   if (--opener->second.times != 0) return 0;
   domain->openers.erase(opener);
-  // "If this is the last reference, the XRCD will be destroyed."
+  // ibv_close_xrcd(3): "If this is the last reference, the XRCD will be destroyed."
   if (domain->openers.empty()) context.objects.xrcds.destroy(domain->id);
   return 0;
 }
@@ -65,7 +66,7 @@ int open_qp(CommandContext& context, ClientId client, const abi::Request::Body& 
   const auto& arguments = in.open_qp;
   XrcDomain* domain = context.objects.xrcds.find(XrcdId{arguments.xrcd});
   if (domain == nullptr || !domain->opened_by(client)) return ENOENT;
-  // ibv_open_qp(3): fails for a QP "that does not exist within the xrcd".
+  // ibv_open_qp(3) fails for a QP "that does not exist within the xrcd".
   QueuePair* qp = context.objects.qps.find(QpNumber{arguments.qpn});
   if (qp == nullptr || qp->type != abi::QpType::kXrcRecv || qp->xrcd != domain->id) return EINVAL;
   qp->further_references.push_back({client, arguments.user_handle});

@@ -1,12 +1,12 @@
-// Control requests about XRC domains and the target QPs in them.
+// Control requests about XRC domains and about the target QPs in these domains.
 #pragma once
 
 #include "emulator/engine/verbs/command_context.h"
 
 namespace rocemu::engine {
 
-// Each function fills in the reply's body and returns 0, or the errno value that its man page
-// names.
+// Each of these functions fills in the reply's body. It returns 0, or the errno value that its man
+// page names.
 
 int open_xrcd(CommandContext& context, ClientId client, const abi::Request::Body& in,
               uint32_t& handle);

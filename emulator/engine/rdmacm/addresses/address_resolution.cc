@@ -13,8 +13,8 @@ namespace {
 
 using abi::ucma::EventType;
 
-/// Returns whether an interface with that number can exist: a device is on it, or the fabric has no
-/// interfaces. 0 means any interface.
+/// Returns whether an interface with that number can exist, which is true if a device is on the
+/// interface or the fabric has no interfaces. The number 0 means any interface.
 bool is_interface(const Environment& environment, uint32_t scope) {
   bool known = false;
   for (uint32_t i = 0; i < environment.device_count(); ++i) {
@@ -57,7 +57,8 @@ int AddressResolution::resolve(RdmaId& id, const std::optional<SocketAddress>& s
     SocketAddress from = source.value_or(any_address(destination.family));
     if (!source) {
       from.scope = destination.scope;
-      // Linux binds to that interface, and no route starts at an interface that does not exist.
+      // Linux binds to the interface of the destination's scope, and no route starts at an
+      // interface that does not exist.
       if (is_link_local(destination) && !is_interface(environment_, destination.scope)) {
         return ENETUNREACH;
       }
@@ -67,7 +68,7 @@ int AddressResolution::resolve(RdmaId& id, const std::optional<SocketAddress>& s
   if (id.state != IdState::kBound || id.source.family != destination.family) return EINVAL;
   id.destination = destination;
   id.state = IdState::kResolvingAddress;
-  // Without a host that answers, ARP or neighbor discovery tries until the timeout.
+  // If no host answers, ARP or neighbor discovery repeats its requests until the timeout.
   const Duration time = is_reachable(id) ? 2 * environment_.link_latency()
                                          : Duration(std::chrono::milliseconds(timeout_ms));
   if (time == Duration(0) && is_reachable(id)) {

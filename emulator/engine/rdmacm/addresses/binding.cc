@@ -8,9 +8,9 @@
 namespace rocemu::engine::cm {
 namespace {
 
-/// Returns whether the address's scope is the interface of the device's GID. (In Linux
-/// rdma_translate_ip() fails if no interface has the number, and cma_validate_port() if another
-/// interface has it.)
+/// Returns whether the scope of the address is the interface of the device's GID. (In Linux,
+/// rdma_translate_ip() fails if no interface has the number, and cma_validate_port() fails if
+/// another interface has it.)
 bool has_scope_of(const SocketAddress& address, const DeviceConfig& device, uint8_t gid_index) {
   if (gid_index >= device.interfaces.size()) return true;  // not known
   return device.interfaces[gid_index] == address.scope;

@@ -1,4 +1,4 @@
-// Binding ids to local addresses and ports. Errors and states are those of Linux's rdma_cm.
+// Binds ids to local addresses and ports. Errors and states are those of Linux's rdma_cm.
 #pragma once
 
 #include "emulator/engine/cm/environment.h"
@@ -13,7 +13,7 @@ class Binding {
   Binding(const IdTable& ids, const Environment& environment)
       : ids_(ids), environment_(environment) {}
 
-  // ---- Commands: 0 or an errno value ----
+  // ---- Commands, each of which returns 0 or an errno value ----
   int bind_ip(const CmCommand& command);
   int bind(const CmCommand& command);
 

@@ -9,10 +9,11 @@ namespace {
 
 using abi::ucma::PortSpace;
 
-// Linux's default net.ipv4.ip_local_port_range.
+// The range of Linux's default net.ipv4.ip_local_port_range.
 constexpr uint16_t kFirstDynamic = 32768, kLastDynamic = 60999;
 
-// An AF_IB address contains its port space in the service ID, as far as the mask covers it.
+// Returns the port space of the id. An AF_IB address contains its port space in the service ID, as
+// far as the mask covers it.
 std::optional<PortSpace> space_of(const RdmaId& id) {
   if (id.source.family != Family::kIb) return id.port_space;
   const uint64_t mask = id.source.service_mask;
@@ -69,7 +70,8 @@ int PortSpaces::check(const RdmaId& id, const std::vector<const RdmaId*>& owners
   return 0;
 }
 
-// Linux chooses randomly; choosing in turn is as good, and the same in every run.
+// Gives the id an unused port. Linux chooses randomly; choosing ports in turn is as good, and gives
+// the same ports in every run.
 int PortSpaces::choose_port(RdmaId& id, PortSpace space) {
   uint16_t& last = last_chosen_.try_emplace(space, kLastDynamic).first->second;
   for (uint32_t tried = 0; tried <= kLastDynamic - kFirstDynamic; ++tried) {

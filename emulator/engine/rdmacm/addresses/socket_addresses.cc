@@ -11,9 +11,9 @@ constexpr size_t kSizeIpv4 = 16, kSizeIpv6 = 28, kSizeIb = 48;
 constexpr uint64_t kPortMask = 0xffff;
 constexpr wire::IpAddress kIpv6Loopback = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}};
 
-// Reads a field. Offsets: family 0 (host byte order); IPv4: port 2, address 4; IPv6: port 2, flow
-// information 4, address 8, scope 24 (host byte order); IB: P_Key 2, flow information 4, GID 8,
-// service ID 24, its mask 32, scope 40 (host byte order).
+// Reads a field. The fields have these offsets: family 0 (host byte order); IPv4: port 2, address
+// 4; IPv6: port 2, flow information 4, address 8, scope 24 (host byte order); IB: P_Key 2, flow
+// information 4, GID 8, service ID 24, its mask 32, scope 40 (host byte order).
 template <class T>
 T host_order(std::span<const uint8_t> bytes, size_t offset) {
   T value;
@@ -108,7 +108,7 @@ std::optional<SocketAddress> parse_socket_address(std::span<const uint8_t> bytes
       parsed.service_mask = big_endian(bytes, 32, 8);
       const uint64_t service = big_endian(bytes, 24, 8);
       parsed.service = service & ~kPortMask;
-      // A masked port means any port.
+      // If the mask omits the port, the port is 0, which means any port.
       parsed.port = static_cast<uint16_t>(service & parsed.service_mask & kPortMask);
       parsed.ib_scope = host_order<uint64_t>(bytes, 40);
       break;

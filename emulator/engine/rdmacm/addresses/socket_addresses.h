@@ -1,5 +1,5 @@
-// Socket addresses in librdmacm's formats (sockaddr_in, sockaddr_in6 and sockaddr_ib): conversion
-// of bytes to values and back
+// Socket addresses in librdmacm's formats (sockaddr_in, sockaddr_in6 and sockaddr_ib), with
+// conversions from bytes to values and back
 #pragma once
 
 #include <cstddef>
@@ -20,14 +20,14 @@ struct SocketAddress {
   uint32_t flow_info = 0;     // kIpv6 and kIb, as received
   uint32_t scope = 0;         // kIpv6
 
-  // Members of kIb only
+  // Members that only kIb uses
   uint64_t service = 0;  // service ID, without its low 16 bits
   uint64_t service_mask = 0;
   uint64_t ib_scope = 0;  // as received
   uint16_t pkey = 0;
 
   bool is_any() const;  // the unspecified address
-  /// Returns the size of its sockaddr; 0 without a family.
+  /// Returns the size of the sockaddr in bytes; 0 without a family.
   size_t size() const;
 
   friend bool operator==(const SocketAddress&, const SocketAddress&) = default;
@@ -38,16 +38,18 @@ SocketAddress any_address(Family family);
 
 /// Returns whether the address is a sockaddr_ib with the GID ::1.
 bool is_loopback_gid(const SocketAddress& address);
-/// Returns whether the IP address refers to the machine itself: one of 127.0.0.0/8, or ::1.
+/// Returns whether the IP address refers to the machine itself, because it is in 127.0.0.0/8 or is
+/// ::1.
 bool is_loopback(const SocketAddress& address);
-/// Returns whether the address is in fe80::/10: it is valid on one interface only, its scope.
+/// Returns whether the address is in fe80::/10. Such an address is valid on one interface only,
+/// which is its scope.
 bool is_link_local(const SocketAddress& address);
 
-/// Returns nothing for any other family, or if there are too few bytes. An address without a family
-/// (all zeros, for example) gives nothing too.
+/// Returns the socket address in the bytes. Returns nothing if the family is not IPv4, IPv6 or IB
+/// (in zeros, for example, there is no family), or if there are too few bytes.
 std::optional<SocketAddress> parse_socket_address(std::span<const uint8_t> bytes);
 
-/// Writes size() bytes, or as many as fit.
+/// Writes the sockaddr, which has size() bytes. If `bytes` is shorter, the rest is omitted.
 void emit(const SocketAddress& address, std::span<uint8_t> bytes);
 
 }  // namespace rocemu::engine::cm
