@@ -82,7 +82,8 @@ bool PcapWriter::write(engine::Instant at, std::span<const uint8_t> frame) {
   return unwritten_.size() < kHandOver || flush();
 }
 
-// Adds the UDP checksum. Like ICRCs, UDP checksums are left out of frames that no program reads.
+// Adds the UDP checksum if the frame lacks it. Frames that no program reads have neither UDP
+// checksums nor ICRCs.
 void PcapWriter::complete(std::span<const uint8_t> frame, size_t kept) {
   const auto checksum = wire::missing_udp_checksum(frame);
   if (!checksum || kept < wire::kIpv6UdpChecksumAt + 2) return;

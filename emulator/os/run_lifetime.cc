@@ -10,8 +10,8 @@
 namespace rocemu {
 
 void RunLifetime::end() {
-  // Another process waits for the follower and notices its end, so no SIGPIPE and no error is
-  // needed.
+  // The process that waits for the follower notices if it has ended, so a failed send() needs
+  // neither SIGPIPE nor an error.
   while (fd_ && send(fd_.get(), "", 1, MSG_NOSIGNAL) < 0 && errno == EINTR) {
   }
   fd_.reset();
