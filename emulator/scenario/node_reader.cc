@@ -25,7 +25,7 @@ struct Quantity {
   std::string_view unit;
 };
 
-/// A number that is not negative, and the text after it
+/// Reads a number that is not negative, and returns it with the text after it.
 std::optional<Quantity> parse_quantity(std::string_view text) {
   Quantity quantity{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), quantity.value,
@@ -99,8 +99,7 @@ std::string NodeReader::found(const Node& node) {
   return "nothing";
 }
 
-// Parses a number. Numbers that begin with 0 are octal in YAML 1.1 but not in 1.2, so they are not
-// accepted.
+// Numbers that begin with 0 are octal in YAML 1.1 but not in 1.2, so they are not accepted.
 std::optional<uint64_t> NodeReader::parse_number(std::string_view text) {
   int base = 10;
   if (text.starts_with("0x") || text.starts_with("0X")) {
