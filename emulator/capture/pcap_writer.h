@@ -42,7 +42,7 @@ class PcapWriter {
   bool write(engine::Instant at, std::span<const uint8_t> frame);
   bool flush();
   /// Waits until everything is in the file. Returns false if writing fails. Does not wait for a
-  /// stream's reader that has stopped reading, if it may miss frames.
+  /// reader that may miss frames and has stopped reading.
   bool finish();
 
   /// Returns the number of frames that were omitted because the reader was too slow

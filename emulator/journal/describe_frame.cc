@@ -96,7 +96,7 @@ bool add_cm_message(const wire::Packet& packet, Event& event) {
 }  // namespace
 
 void describe_frame(const RecordedFrame& frame, Frames wanted, Event& event) {
-  // A longer frame cannot be a MAD.
+  // A frame that is longer than kWholeFrame cannot be a MAD.
   if (wanted == Frames::kConnectionManager && frame.size > kWholeFrame) return;
   const std::vector<uint8_t> bytes = restored(frame);
   const auto packet = wire::parse_frame(bytes);

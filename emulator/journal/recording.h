@@ -42,7 +42,7 @@ class Recording {
 
   /// Ends the recording in order: the journal is complete.
   void end();
-  /// Passes everything to the files.
+  /// Passes all data to the files, and does not wait until it is written.
   void flush();
   /// Passes all data to the files, and waits until it is written.
   void sync();

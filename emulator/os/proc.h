@@ -14,11 +14,10 @@ namespace rocemu::proc {
 /// Returns the contents of the file; empty if it cannot be read, because the thread has ended or
 /// may not be examined.
 std::string contents_of(const std::string& path);
+/// Returns the names in a directory that are numbers, in numeric order.
+std::vector<pid_t> numbers_in(const std::string& directory);
 /// Sorts the ids of processes or threads from the oldest to the newest. `first` is the id of the
 /// oldest. After the largest id, the kernel continues with small ones.
-std::vector<pid_t> numbers_in(const std::string& directory);
-/// Sorts numbers of processes or threads by their age. `first` is the number of the oldest. After
-/// the largest number, the kernel continues with small ones.
 void sort_by_age(std::vector<pid_t>& numbers, pid_t first);
 /// Returns whether the process ids in /proc are those of our PID namespace.
 bool is_of_this_namespace();

@@ -206,7 +206,7 @@ bool is_name(std::string_view text) {
          std::ranges::all_of(text, allowed);
 }
 
-/// Returns whether the text is a valid name in which a number is replaced by "%d".
+/// Returns whether the text is a valid name after its "%d" has been replaced by a number.
 bool is_pattern(const std::string& text) {
   const size_t at = text.find("%d");
   return at != std::string::npos && is_name(text.substr(0, at) + "0" + text.substr(at + 2));

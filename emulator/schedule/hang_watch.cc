@@ -10,15 +10,15 @@ using namespace std::chrono_literals;
 
 /// The interval of reports, in real time
 constexpr Duration kReportInterval = 100ms;
-/// The real time in which `rocemu` decides whether the run hangs. It is longer than detecting that
-/// programs wait, or poll for nothing, takes (emulator/command/hangs/hang.cc).
+/// The time limit, in real time, for `rocemu` to decide whether the run hangs. Detecting that
+/// programs wait, or poll for nothing, takes less time (emulator/command/hangs/hang.cc).
 constexpr Duration kUntilVerdict = 15s;
-/// After kManyJumps moves of time, plus kManyJumpsOfEach for each QP and CM id, without progress of
-/// a QP, all limited retries have ended: 7 of each kind for a QP (IBTA vol 1, 9.7.5.2.8 and
-/// 9.7.6.1.3), and 15 for the messages of a connection.
+/// After kManyJumps advances of the clock, plus kManyJumpsOfEach for each QP and CM id, without
+/// progress of any QP, all limited retries have ended: 7 of each kind for a QP (IBTA vol 1,
+/// 9.7.5.2.8 and 9.7.6.1.3), and 15 for the messages of a connection.
 constexpr uint64_t kManyJumps = 1000, kManyJumpsOfEach = 64;
-/// The number of moves of time that count as one if frames cross a simulated network. Each packet
-/// of a retransmission is a move of time there.
+/// The number of advances of the clock that count as one if frames cross a simulated network, where
+/// the clock advances for each packet of a retransmission.
 constexpr uint64_t kJumpsOfFrames = 1000;
 
 }  // namespace

@@ -62,7 +62,7 @@ PollGrant grant_polls(const Idleness& idleness, const Polling& polling) {
   const uint64_t streak = std::min(polling.streak, static_cast<uint64_t>(in_vain / kIs.poll));
   if (waits_for_time && streak >= exact) {
     grant.polls = turn;
-    // The last poll may end up to 1 us after the next due event.
+    // The last poll may end later than the next due event, but by 1 us at most.
     const Duration step = std::min(step_after(in_vain, polling), left);
     grant.each = std::clamp(step / turn + Duration(1), kIs.poll, kIs.max_poll);
   } else if (idleness.is_alone) {

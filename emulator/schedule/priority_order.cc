@@ -123,9 +123,9 @@ bool PriorityOrder::is_behind_nic(const Thread& thread) const {
   return threads_.at(thread.serial).priority < nic_;
 }
 
-/// A thread with a lower priority than the NIC, or than a polling thread, lets the NIC or that
-/// thread act first. A stopped thread also lets all other threads act. Events that are due too late
-/// for `patience` are not waited for.
+/// Holds a thread back if it has a lower priority than the NIC or than a polling thread, so that
+/// the NIC or that thread acts first. Holds a stopped thread back until all other threads have
+/// acted, too. Ignores events that are due too late for `patience`.
 Instant PriorityOrder::held_until(const Thread& thread, const Due& due) const {
   const auto found = threads_.find(thread.serial);
   if (found == threads_.end()) return Instant::min();
@@ -155,9 +155,9 @@ bool PriorityOrder::could_another_run(const Thread& thread, std::span<const Thre
   });
 }
 
-/// A thread with a lower priority than another thread or the NIC returns its turn after each call,
-/// since the call may be what the other one waits for. In a schedule with stops, a thread runs
-/// until it waits.
+/// Makes a thread return its turn after each call if another thread or the NIC has a higher
+/// priority, since that one may wait for the call. In a schedule with stops, a thread runs until it
+/// waits or reaches its next stop.
 uint32_t PriorityOrder::calls_for(const Thread& thread, std::span<const Thread> threads,
                                   bool is_quiet) const {
   const Place& place = threads_.at(thread.serial);

@@ -148,7 +148,8 @@ class Scheduler {
   Step serve_control(const Facts& facts);
   Step when_idle(const Facts& facts);
   Step move_time(const Facts& facts);
-  /// Returns whether threads act endlessly at this instant.
+  /// Returns whether threads have had kBusyTurns turns with progress at this instant, so that the
+  /// clock must advance.
   bool is_busy(const Facts& facts) const;
   Step move_time_of_busy(const Facts& facts);
   Step after_move(const Facts& facts);

@@ -12,7 +12,8 @@
 
 namespace rocemu::daemon {
 
-/// All arguments must outlive the commands. With `held`, virtual time does not advance by itself.
+/// Returns the commands. All arguments must outlive them. While `held` is true, virtual time
+/// advances only by the command "advance".
 ControlServer::Commands time_commands(EngineHost& host, SessionTable& sessions, Clock& clock,
                                       bool& held);
 

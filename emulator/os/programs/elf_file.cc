@@ -20,7 +20,7 @@ constexpr unsigned char kOwnClass = sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32
 constexpr unsigned char kOwnData =
     std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
 
-// Limits against invalid values in a damaged file.
+// Limits that protect against invalid values in a damaged file.
 constexpr uint64_t kMaxString = 4096;
 constexpr uint64_t kMaxDynamicEntries = 4096;
 

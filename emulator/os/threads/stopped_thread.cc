@@ -65,9 +65,8 @@ unsigned long instruction_pointer(const user_regs_struct& registers) {
 #endif
 }
 
-/// Returns whether the thread cannot be run by one instruction here: the next instruction enters
-/// the kernel or, on arm64, belongs to a load-store pair that always fails if it is interrupted in
-/// between.
+/// Returns whether the next instruction cannot be run alone, because it enters the kernel or, on
+/// arm64, is an exclusive load or store, which always fails if the pair of them is interrupted.
 bool leads_elsewhere(pid_t thread, const user_regs_struct& registers) {
   errno = 0;
   const auto word = static_cast<uint64_t>(ptrace(
