@@ -12,7 +12,8 @@ namespace {
 
 constexpr size_t kHandOver = 1 << 20;
 
-// pcap-savefile(5): numbers have the byte order of the machine that writes the file.
+// In a pcap file, numbers have the byte order of the machine that writes the file
+// (pcap-savefile(5)).
 struct FileHeader {
   uint32_t magic = 0xa1b23c4d;  // times in nanoseconds
   uint16_t major_version = 2, minor_version = 4;

@@ -1,4 +1,4 @@
-// Reads all events of a journal. Frames are included, which events.jsonl omits.
+// Reads all events of a journal, including frames, which events.jsonl omits.
 #pragma once
 
 #include <functional>

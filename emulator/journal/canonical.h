@@ -18,8 +18,8 @@ namespace rocemu::journal {
 
 class Canonical {
  public:
-  /// If `with_times` is true, lines contain the time. That is only useful in lockstep, since other
-  /// times depend on the machine.
+  /// If `with_times` is true, lines contain the time. This is useful only in lockstep, since times
+  /// depend on the machine otherwise.
   explicit Canonical(bool with_times) : with_times_(with_times) {}
 
   /// Returns the event as a line of text; an empty text if no part of the event is the same in

@@ -41,8 +41,7 @@ class JournalWriter {
   void flush() { file_.write(buffer_); }
   void sync() { file_.sync(); }
 
-  /// Returns "cannot write FILE: why" if the file cannot be written, but only in the first call;
-  /// otherwise an empty text.
+  /// Returns "cannot write FILE: why" once if the file cannot be written; otherwise an empty text.
   std::string take_error();
 
  private:

@@ -43,7 +43,7 @@ class RecordingMemory : public engine::HostMemory {
 
   engine::MemoryResult read(engine::ClientId client, std::span<const engine::RemoteRange> from,
                             std::span<const std::span<uint8_t>> to) override;
-  /// Reads from posted memory; recorded in the same way as read().
+  /// Reads the data of a posted message, and records this in the same way as read().
   engine::MemoryResult read_posted(engine::ClientId client, uint32_t slot, uint64_t offset,
                                    std::span<const engine::RemoteRange> from,
                                    std::span<const std::span<uint8_t>> to) override;

@@ -102,8 +102,8 @@ constexpr DumpLine kLines[] = {
 };
 // clang-format on
 
-/// Lines that are specific to one machine, and lines about features that rocemu does not emulate.
-/// The indented lines below them are skipped, too.
+/// The lines of a dump that are ignored, with the indented lines below them: those that are
+/// specific to one machine, and those about features that rocemu does not emulate.
 constexpr std::string_view kLeftOut[] = {"node_guid",
                                          "sys_image_guid",
                                          "max_ee_rd_atom",

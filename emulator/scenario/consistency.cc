@@ -153,8 +153,8 @@ void check_cm_event(Reading in, const Node& node) {
 }
 
 // Warns if the verb never fails with this errno. Most verbs may fail with any errno, because their
-// man pages list none. That of ibv_advise_mr(3) does. For ibv_start_poll(3) and ibv_next_poll(3),
-// ENOENT is not a failure.
+// man pages list none; only that of ibv_advise_mr(3) lists them. For ibv_start_poll(3) and
+// ibv_next_poll(3), ENOENT is not a failure.
 void check_errno(Reading in, const Node& node) {
   constexpr int kOfAdviseMr[] = {EOPNOTSUPP, EINVAL, EFAULT, ENOENT, ENOMEM, ENOSYS, EPERM};
   const int error = in.rule.effects.error;

@@ -57,9 +57,9 @@ size_t character_size(std::string_view text) {
   return size;
 }
 
-/// Finds a character that YAML does not allow. The only control characters that it allows are tabs
-/// and line ends (YAML 1.2, 5.1). yaml-cpp takes some others for the end of the text, and changes
-/// others.
+/// Finds a character that YAML does not allow. The only control characters that YAML allows are
+/// tabs and line ends (YAML 1.2, 5.1). yaml-cpp takes some control characters for the end of the
+/// text, and changes others.
 std::optional<Problem> find_foreign_character(std::string_view text) {
   text = without_byte_order_mark(text);
   Place place{1, 1};

@@ -99,7 +99,8 @@ std::string NodeReader::found(const Node& node) {
   return "nothing";
 }
 
-// Numbers that begin with 0 are octal in YAML 1.1 but not in 1.2, so they are not accepted.
+// Parses a number. Numbers that begin with 0 are octal in YAML 1.1 but not in 1.2, so they are not
+// accepted.
 std::optional<uint64_t> NodeReader::parse_number(std::string_view text) {
   int base = 10;
   if (text.starts_with("0x") || text.starts_with("0X")) {

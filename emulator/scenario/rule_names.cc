@@ -158,8 +158,8 @@ std::vector<Name> make_errno_names() {
 
 using engine::faults::OtherVerb;
 using CmCommand = abi::ucma::Command;
-/// Functions of libibverbs and librdmacm that send the same request as another function, but that
-/// rules can name separately.
+/// Functions of libibverbs that send the same request as another function, but that rules can name
+/// separately.
 constexpr Name kOtherVerbs[] = {
     {"import_device", number(OtherVerb::kImportDevice)},
     {"reg_dm_mr", number(OtherVerb::kRegDmMr)},

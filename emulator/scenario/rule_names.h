@@ -60,7 +60,7 @@ std::optional<uint8_t> find_opcode(std::string_view text);
 /// Returns the text in upper case, with '-' and ' ' replaced by '_'.
 std::string normalized(std::string_view text);
 
-/// Returns the candidate that `text` was probably meant to be, or nothing.
+/// Returns the candidate that `text` was probably meant to be; an empty text if none is similar.
 std::string_view nearest(std::string_view text, std::span<const std::string_view> candidates);
 
 }  // namespace rocemu::scenario

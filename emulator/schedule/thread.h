@@ -47,7 +47,7 @@ struct Turn {
   bool is_preempted = false;    // it would continue, but its calls were used up
   uint32_t calls = 0;           // number of its calls; only counted if Step::calls is not 0
 
-  /// Adds the actions of another thread in the same round.
+  /// Adds the result of another thread's turn in the same round.
   Turn& operator|=(const Turn& other) {
     progressed |= other.progressed;
     polls |= other.polls;

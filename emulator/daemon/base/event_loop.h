@@ -38,7 +38,7 @@ class EventLoop {
     uint64_t token_ = 0;
   };
 
-  /// Throws StartError if the system has no free epoll instance.
+  /// Creates an epoll instance. Throws StartError if the system has none left.
   EventLoop();
 
   /// Starts to watch the file descriptor. Returns an empty Watch if that is not possible; errno has

@@ -30,7 +30,7 @@ std::vector<uint64_t> ClientEvents::channel_inodes() const {
 }
 
 ClientEvents::NewChannel ClientEvents::open_channel() {
-  // The callback needs the inode, which is known only after create(). It does not run before then.
+  // The callback, which runs later, needs the inode, which is known only after create().
   const auto inode = std::make_shared<uint64_t>(0);
   EventSocket::Created channel = EventSocket::create(loop_, sizeof(abi::CompletionEventRecord),
                                                      [this, inode] { channels_.erase(*inode); });

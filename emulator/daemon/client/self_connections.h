@@ -13,8 +13,8 @@ namespace rocemu::daemon {
 
 class SelfConnections {
  public:
-  /// Notes a successful kModifyQp. Returns whether it completes a connection of the QP to itself
-  /// that was meant for a peer.
+  /// Notes a successful kModifyQp. Returns whether this connected the QP to itself although the
+  /// program meant a peer.
   bool has_met_itself(const abi::Request& request) {
     const auto& modify = request.body.modify_qp;
     constexpr uint32_t kPeer = abi::kAttrDestQpn | abi::kAttrAv | abi::kAttrRqPsn;

@@ -1,7 +1,7 @@
 // The commands of the control socket for time:
-//   {"command":"clock"}                  the kind of clock, the time, the next deadline
-//   {"command":"clock","held":true}      virtual time stops, except for "advance"
-//   {"command":"advance","ns":N}         virtual time advances, and all due events happen
+//   {"command":"clock"}                  reports the kind of clock, the time, and the next deadline
+//   {"command":"clock","held":true}      stops virtual time, except for "advance"
+//   {"command":"advance","ns":N}         advances virtual time, and handles all due events
 // docs/control.md describes them completely.
 #pragma once
 

@@ -111,8 +111,8 @@ void CmSession::receive() {
     return;
   }
   if (message.fds_lost) {
-    // If the descriptor of the reply's socket was lost, the client gets no error message; but its
-    // other end of that socket reports that ours was closed.
+    // If the descriptor of the reply's socket was lost, no reply can be sent. The client notices at
+    // its own end of that socket that ours was closed.
     tell_of_shortage();
     if (!message.fds.empty()) send_reply(message.fds[0].get(), {ENFILE, {}});
     return;

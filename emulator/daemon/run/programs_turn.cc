@@ -87,8 +87,8 @@ bool ProgramsTurn::is_over() {
 }
 
 /// Wakes the threads that sleep after an empty poll. Returns whether each of them has now polled
-/// all its CQs: such a thread also sleeps if a completion arrives in another one of its CQs, so it
-/// must be woken as many times as there are CQs.
+/// all its CQs. A thread continues to sleep if a completion arrives in another one of its CQs, so
+/// it must be woken as many times as it has CQs.
 bool ProgramsTurn::pollers_have_looked() {
   const size_t cqs = worker_.sessions().wake_pollers();
   return cqs == 0 || ++wakes_of_pollers_ > cqs;

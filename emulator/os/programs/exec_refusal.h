@@ -1,5 +1,6 @@
-// Explains why execve(2) refuses a program that exists. Its error number alone misleads: ENOENT
-// ("No such file or directory") is also the error of a script whose interpreter is missing.
+// Explains why execve(2) refuses a program that exists. The error number of execve(2) alone
+// misleads: ENOENT ("No such file or directory") is also the error of a script whose interpreter is
+// missing.
 #pragma once
 
 #include <optional>

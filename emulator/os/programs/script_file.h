@@ -12,8 +12,8 @@ struct Script {
   /// The program that runs the script: the interpreter, or, if that is env, the program that env
   /// runs. Empty if env has no argument.
   std::string program;
-  /// If true, env searches `program` in the unchanged PATH, because it has no option or variable
-  /// that could change the search.
+  /// If true, env searches `program` in the unchanged PATH, because the line has no option or
+  /// variable that could change the search.
   bool is_found_by_env = false;
 };
 
