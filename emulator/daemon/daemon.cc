@@ -28,8 +28,8 @@
 namespace rocemu::daemon {
 namespace {
 
-/// The processor time that a program may use without sleeping before it posts something: after its
-/// start, and after it sees the effects of a frame. These are for the real clock.
+/// The processor time, on the real clock, that a program may use without sleeping before it posts
+/// something: after its start (kStartTime), and after it sees the effects of a frame (kAnswerTime).
 constexpr std::chrono::milliseconds kStartTime{300}, kAnswerTime{50};
 
 /// Returns the rest of the file's contents. Throws StartError.

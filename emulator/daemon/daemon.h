@@ -37,7 +37,7 @@ class Daemon {
   void stop() { stopping_ = true; }
 
   /// Sends SIGTERM to the programs that used the devices. Must be called after run() has returned
-  /// if `rocemu run` was killed, since it can then no longer end them itself.
+  /// if `rocemu run` was killed, because `rocemu run` can then no longer end these programs.
   void end_programs();
 
   /// Returns the loop for events that end the daemon: signals, and the end of its parent.

@@ -18,8 +18,8 @@ using PortCaptures = std::vector<std::unique_ptr<capture::PcapWriter>>;
 
 class RunFiles {
  public:
-  /// Opens the captures that the options request. Throws StartError. The run ends when `stop` is
-  /// called.
+  /// Opens the captures that the options request. Throws StartError. `stop` is called to end the
+  /// run.
   RunFiles(const Options& options, const Clock& clock, std::function<void()> stop);
 
   /// Returns the capture, or null if there is none.

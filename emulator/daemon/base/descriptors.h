@@ -15,9 +15,9 @@ size_t descriptor_limit();
 /// other numbers are in use.
 bool is_reserved(int fd);
 
-/// Returns whether the number of the descriptor is so high that few numbers are left. Those are for
-/// new clients, and for the minimum that each client needs; a client with more than the minimum is
-/// refused.
+/// Returns whether the number of the descriptor is so high that few numbers are left. The last
+/// numbers are for new clients, and for the minimum that each client needs; a client with more than
+/// the minimum is refused.
 bool leaves_few(int fd);
 
 /// Returns whether `error`, an errno value, means that the process or the system has no more

@@ -30,7 +30,7 @@ constexpr std::chrono::milliseconds kMaxExamination{20};
 /// The maximum number of threads, since a malicious client can block each of them forever.
 constexpr unsigned kMaxThreads = 16;
 
-/// Runs work that can block in separate threads. A thread ends when no work is left.
+/// Runs work that can block, in separate threads. A thread ends when no work is left.
 class Elsewhere {
  public:
   /// Starts the work, or queues it if all threads are busy. If `at_once` is true, does not queue
@@ -123,7 +123,7 @@ void close_elsewhere(UniqueFd fd) {
 
 void set_foreign_aside(std::vector<UniqueFd>& fds, bool memory) {
   for (UniqueFd& fd : fds) {
-    // At most one descriptor of a message is examined in a way for which the daemon waits.
+    // The daemon waits for the examination of at most one descriptor of a message.
     if (answers_at_once(fd.get()) ||
         (std::exchange(memory, false) && is_of_another_procfs(fd.get()))) {
       continue;

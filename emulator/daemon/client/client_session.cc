@@ -242,8 +242,9 @@ void ClientSession::hello(const abi::Request& request, HelloFds fds) {
   }
   // This is the first piece of a new file, so it contains zeros.
   queues_.doorbell_memory = std::move(*memory);
-  // In lockstep, messages do not use the payload: if no thread polls them, they would be written
-  // after 1 to 2 ms of real time, which lockstep does not have.
+  // If memory must be exact, as in lockstep, messages are written to memory at once. Payload beside
+  // completions would be written only after 1 to 2 ms of real time if no thread polls it, and
+  // lockstep has no real time.
   abi::Payload* payload = queues_.payload();
   if (payload != nullptr) services_.memory.watch_mappings(id(), payload->mappings);
   if (payload != nullptr && !services_.has_exact_memory) {

@@ -88,11 +88,11 @@ class ProcessMemory {
   /// or from the program's buffers. In the latter case, a program that modifies a message before
   /// its completion sees the effect, as with a NIC.
   void use_send_slots(bool use) { uses_send_slots_ = use; }
-  /// Writes the payload of completions that the client has not polled to memory. Must be called
+  /// Writes to memory the payload of completions that the client has not polled. Must be called
   /// when the client is about to deregister the memory, or to lose the completions.
   void withdraw_payload(engine::ClientId client);
-  /// Writes payload to memory whose completions have not been polled since before the previous
-  /// call. The program may read the memory without polling.
+  /// Writes payload to memory if its completion has not been polled since before the previous call,
+  /// because the program may read the memory without polling.
   void write_untaken();
   /// Returns whether write_untaken() might have payload to write.
   bool is_any_untaken() const { return !untaken_.empty(); }

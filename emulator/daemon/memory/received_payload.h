@@ -148,8 +148,8 @@ class ReceivedPayload {
   void publish(const Message& message, engine::CqId cq, uint32_t index);
   /// Withdraws the payload of a slot. Returns false if the client has begun to take it.
   bool try_to_withdraw(uint8_t number);
-  /// Withdraws the payload of a slot. Returns false if the client takes it; in this case waits
-  /// until the client has finished.
+  /// Withdraws the payload of a slot. If the client is taking the payload, waits until it has
+  /// finished, and returns false.
   bool begin_to_withdraw(uint8_t number);
   void end_withdrawing(uint8_t number);
   template <class Writer>

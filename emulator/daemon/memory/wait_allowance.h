@@ -12,8 +12,8 @@ class WaitAllowance {
   using Clock = std::chrono::steady_clock;
   using Duration = Clock::duration;
 
-  /// The maximum limit for one call. A program in which another thread provides the page takes
-  /// about 10 us, and one or two time slices on a busy machine.
+  /// The maximum limit for one call. If another thread of the program provides the page, that takes
+  /// about 10 us, or one or two time slices on a busy machine.
   static constexpr Duration kMost = std::chrono::milliseconds(20);
   /// The maximum of the budget, which is shared by consecutive calls.
   static constexpr Duration kBudget = std::chrono::milliseconds(100);

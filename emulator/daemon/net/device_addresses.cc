@@ -16,7 +16,7 @@ bool has(const engine::DeviceConfig& device, const wire::IpAddress& address) {
   return std::ranges::find(device.addresses, address) != device.addresses.end();
 }
 
-/// Gives the first device those of the addresses that no device has, as far as its GID table has
+/// Adds to the first device the addresses that no device has yet, as far as its GID table has
 /// space.
 void add_to_first(std::vector<engine::DeviceConfig>& devices,
                   const std::vector<wire::IpAddress>& addresses) {

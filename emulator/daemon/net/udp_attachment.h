@@ -9,8 +9,8 @@
 
 namespace rocemu::daemon {
 
-/// The interface of a device on UDP. If it is empty, the device's addresses determine it; else the
-/// device gets all its addresses.
+/// The interface of a device on UDP. If it is empty, the device's addresses determine the
+/// interface; else the device gets all addresses of the interface.
 struct UdpPlace {
   std::string interface;
 };

@@ -302,9 +302,9 @@ void Participants::on_hang_up(Process& process) {
   unsettled_ = true;
   if (process.pidfd && has_ended(process.pidfd.get())) return on_death(process.pid);
   // If this process has the turn, no other thread continues until the process has ended completely
-  // or has joined again; at this point it may have closed only some of its descriptors. When a
-  // process executes a program, only the thread that called execve(2) is left, and it gets the
-  // thread id of the first thread.
+  // or has joined again: so far, it may have closed only some of its descriptors. When a process
+  // executes a program, only the thread that called execve(2) is left, and it gets the thread id of
+  // the first thread.
   const bool executes = holder_ != nullptr && holder_->pid.load() == process.pid;
   for (ThreadSlot& slot : used_slots(table_)) {
     const uint32_t state = slot.state.load();

@@ -27,8 +27,8 @@ class ProgramsTurn {
   /// StartError.
   ProgramsTurn(Worker& worker, std::optional<pid_t> ancestor, std::function<void()> on_over);
 
-  /// Begins a turn, unless one is in progress. A thread that has run for `long_poll` without
-  /// sleeping counts as polling in vain.
+  /// Begins a turn, unless one is in progress. A running thread that has used `long_poll` of
+  /// processor time in the turn counts as polling in vain.
   void begin(std::chrono::nanoseconds long_poll);
 
  private:

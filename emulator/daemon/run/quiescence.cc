@@ -149,10 +149,10 @@ void Quiescence::begin_wait() {
   waiting_since_ = std::chrono::steady_clock::now();
 }
 
-/// Returns whether the thread spins, and is held for this. A held thread is checked again while all
-/// other threads sleep: if it still spins then, it has seen everything that they wrote to memory.
-/// If it does not, it continues before other held threads are checked, so only one continues at a
-/// time.
+/// Returns whether the thread spins, and holds it if it does. A held thread is checked again while
+/// all other threads sleep: if it still spins then, it has seen everything that they wrote to
+/// memory. If it has left its loop, it continues before other held threads are checked, so only one
+/// continues at a time.
 bool Quiescence::spins(pid_t process, pid_t thread, Proof proof) {
   if (spinning_ == nullptr || ignored_.contains(thread)) return false;
   if (spinning_->holds(thread))

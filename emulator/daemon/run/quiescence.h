@@ -27,8 +27,9 @@ class Quiescence {
  public:
   /// If there is an ancestor, all its descendants except the daemon are also checked. If
   /// `parents_wait` is true, the parent of a process that has ended is expected to wake up soon,
-  /// and the check waits for it. With `spinning`, threads that spin are held and count as asleep.
-  /// It must be null on the real clock, where a thread that polls can look like one that spins.
+  /// and the check waits for it. If `spinning` is not null, it holds threads that spin, which then
+  /// count as asleep. `spinning` must be null on the real clock, where a thread that polls can look
+  /// like one that spins.
   explicit Quiescence(std::optional<pid_t> ancestor, bool parents_wait = true,
                       SpinningThreads* spinning = nullptr);
 

@@ -25,8 +25,8 @@ inline constexpr std::string_view kNoStackTool =
 
 /// Returns whether the program of the tool is in $PATH.
 bool is_installed(StackTool tool);
-/// Returns the preferred tool if it is installed, else the other program's; nothing if neither is
-/// installed.
+/// Returns the preferred tool if it is installed, else a tool of the other program; nothing if
+/// neither program is installed.
 std::optional<StackTool> find_stack_tool(StackTool preferred);
 
 /// Returns the stacks as text: for each thread, a line with its number, and one or two lines for
