@@ -16,7 +16,7 @@
 
 namespace rocemu::capture {
 
-/// What happens when the reader of a stream is too slow: the writer waits for it, or omits frames.
+/// The behavior when the reader of a stream is too slow: the writer waits for it, or omits frames.
 enum class SlowReader { kIsWaitedFor, kMissesFrames };
 
 /// The limits on what is kept of the frames.

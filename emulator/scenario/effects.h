@@ -10,8 +10,8 @@
 
 namespace rocemu::scenario {
 
-/// What an effect does to its object, such as a frame or a completion. This determines which
-/// effects exclude each other (consistency.cc).
+/// The kind of change that an effect makes to its object, such as a frame or a completion. This
+/// determines which effects exclude each other (consistency.cc).
 enum class Manner : uint8_t {
   kBeside,   // excludes nothing
   kDrops,    // the object never arrives

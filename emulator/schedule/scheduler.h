@@ -43,8 +43,8 @@ struct Facts {
   Instant device = kNever;  // the next event of the NIC
   bool is_paused = false;   // the NIC, so that programs see each frame before the next
   bool is_held = false;     // time
-  /// True if the event at `device` is the time of a scenario's rule, and nothing else in the NIC is
-  /// due.
+  /// If true, the event at `device` is the time of a scenario's rule, and nothing else in the NIC
+  /// is due.
   bool is_only_rule_due = false;
   uint32_t inputs = 0;        // of the NIC, ever
   bool memory_waits = false;  // the NIC waits for memory of a program

@@ -10,7 +10,7 @@ namespace rocemu::daemon {
 
 struct IdleConstants {
   /// The idle time after which the daemon sleeps. It is longer than the pause of a program between
-  /// two messages, and so short that it costs a machine with other work little.
+  /// two messages, but short enough to cost a machine with other work little.
   engine::Duration awake = std::chrono::microseconds(50);
   /// The time within which a peer on another processor replies to a message from a client on the
   /// daemon's processor.
@@ -75,8 +75,8 @@ class IdlePolicy {
   Way next(engine::Instant now, const Clients& clients) const;
 
  private:
-  /// Returns whether the latest long yields are too old to matter: since the time of sleeping
-  /// ended, the same time has passed again.
+  /// Returns whether the latest long yields are too old to matter: the time for which the daemon
+  /// slept instead of yielding has ended, and as much time has passed since then.
   bool is_forgotten(engine::Instant now) const {
     return crowd_ != engine::Duration(0) && now - crowded_until_ > crowd_;
   }

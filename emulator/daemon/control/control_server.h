@@ -21,7 +21,7 @@ class ControlServer {
  public:
   static constexpr size_t kMaxLine = 2 << 20;
 
-  /// Thrown by a command that is refused, with the reason.
+  /// Is thrown by a command that is refused, with the reason.
   class Refusal : public std::runtime_error {
    public:
     using std::runtime_error::runtime_error;

@@ -1,8 +1,7 @@
 // The commands of the control socket for fault rules:
 //   {"command":"inject","rule":YAML}       adds a rule, which is active when the reply arrives
 //   {"command":"inject","scenario":YAML}   adds all rules of a scenario
-//   {"command":"rules"}                    lists the rules, and how often each has matched and
-//   acted
+//   {"command":"rules"}                    lists the rules, and how often each matched and acted
 //   {"command":"clear"}, {...,"name":NAME} removes all rules, or one
 //   {"command":"pause"}, {"command":"resume"}
 #pragma once

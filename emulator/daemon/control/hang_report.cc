@@ -16,8 +16,8 @@
 namespace rocemu::daemon {
 namespace {
 
-/// The maximum number of lines of each kind. A program may have a million objects, and nobody reads
-/// that many lines.
+/// The maximum number of lines of each kind, since a program may have a million objects, and a
+/// report with that many lines is useless.
 constexpr size_t kMostLines = 64;
 
 class Lines {

@@ -101,7 +101,7 @@ struct Datagram {
   void fill(std::span<engine::Frame> frames, uint32_t interface, msghdr& header) {
     for (size_t i = 0; i < frames.size(); ++i) {
       const std::span<uint8_t> bytes = frames[i].bytes();
-      // The system numbers the packets of a datagram that it splits from 0.
+      // When the system splits a datagram, it numbers the packets from 0.
       wire::change_identification(bytes, static_cast<uint16_t>(i));
       const size_t at = Outline(bytes).payload_at();
       parts[i] = {bytes.data() + at, bytes.size() - at};

@@ -39,7 +39,7 @@ class UdpSender {
   /// caches. Returns the same values as flush().
   int flush_full();
 
-  /// Returns whether so many frames wait that no more should be added for now.
+  /// Returns whether too many frames wait, so that no more should be added for now.
   bool is_congested() const;
   bool is_empty() const { return next_ == queue_.size(); }
   /// Drops all frames. Must be called before the engine, which owns the frames, is destroyed.

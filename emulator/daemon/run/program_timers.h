@@ -17,7 +17,7 @@ class ProgramTimers {
   /// The maximum number of timers of one process
   static constexpr size_t kMaxOfProcess = 1024;
 
-  /// What a timer does when it expires
+  /// The effect of an expired timer
   struct Effect {
     UniqueFd fd;     // an eventfd to increment; without one a signal is sent
     int signal = 0;  // 0: no effect

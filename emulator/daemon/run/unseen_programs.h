@@ -1,5 +1,5 @@
-// Reports, once each, programs that take no turns, because no library can be loaded into them or
-// because they call the kernel without the C library.
+// Reports programs that take no turns, because no library can be loaded into them or because they
+// call the kernel without the C library. Each program is reported only once.
 #pragma once
 
 #include <sys/types.h>
