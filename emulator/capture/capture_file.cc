@@ -16,12 +16,12 @@
 namespace rocemu::capture {
 namespace {
 
-/// The time in which a reader that is already starting opens the FIFO. After it, the user gets a
-/// message.
+/// The time after which the user gets a message that the FIFO has no reader. A reader that is
+/// already starting opens the FIFO earlier.
 constexpr std::chrono::seconds kAtOnce{2};
 constexpr std::chrono::milliseconds kReaderPoll{10};
 
-/// Returns the descriptor that the name means: N for /dev/fd/N, and those of the other names.
+/// Returns the file descriptor for a name such as "-" or /dev/fd/N; nothing for other names.
 std::optional<int> named_descriptor(std::string_view name) {
   if (name == "-" || name == "/dev/stdout") return STDOUT_FILENO;
   if (name == "/dev/stderr") return STDERR_FILENO;

@@ -39,7 +39,7 @@ Libpcap load_functions() {
 #else
 namespace {
 
-/// Returns the functions. A static libpcap is linked into this program and needs no other library.
+/// Returns the addresses of the functions in a libpcap that is linked statically into this program.
 Libpcap load_functions() {
   return {.open_offline = pcap_open_offline_with_tstamp_precision,
           .close = pcap_close,

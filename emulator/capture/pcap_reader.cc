@@ -10,7 +10,7 @@
 namespace rocemu::capture {
 namespace {
 
-/// Returns the IP packet in the frame, after the headers of the link.
+/// Returns the IP packet in the frame, without the headers of the link layer.
 std::span<const uint8_t> ip_of(int link_type, std::span<const uint8_t> bytes) {
   const auto skip = [&](size_t count) {
     return count < bytes.size() ? bytes.subspan(count) : std::span<const uint8_t>();

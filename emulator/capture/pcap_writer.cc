@@ -12,7 +12,8 @@ namespace {
 
 constexpr size_t kHandOver = 1 << 20;
 
-// pcap-savefile(5): numbers have the byte order of the machine that writes the file.
+// In a pcap file, numbers have the byte order of the machine that writes the file
+// (pcap-savefile(5)).
 struct FileHeader {
   uint32_t magic = 0xa1b23c4d;  // times in nanoseconds
   uint16_t major_version = 2, minor_version = 4;
@@ -82,7 +83,8 @@ bool PcapWriter::write(engine::Instant at, std::span<const uint8_t> frame) {
   return unwritten_.size() < kHandOver || flush();
 }
 
-// Adds the UDP checksum. Like ICRCs, UDP checksums are left out of frames that no program reads.
+// Adds the UDP checksum if the frame lacks it. Frames that no program reads have neither UDP
+// checksums nor ICRCs.
 void PcapWriter::complete(std::span<const uint8_t> frame, size_t kept) {
   const auto checksum = wire::missing_udp_checksum(frame);
   if (!checksum || kept < wire::kIpv6UdpChecksumAt + 2) return;

@@ -1,5 +1,5 @@
-// Writes frames to a pcap file for Wireshark: Ethernet, nanosecond timestamps. This does not need
-// libpcap, which is only loaded to read captures (libpcap.h).
+// Writes frames to a pcap file for Wireshark, as Ethernet frames with nanosecond timestamps. This
+// file does not need libpcap, which is only loaded to read captures (libpcap.h).
 #pragma once
 
 #include <chrono>
@@ -16,10 +16,10 @@
 
 namespace rocemu::capture {
 
-/// The treatment of frames for which a stream has no room because its reader is slow.
+/// The behavior when the reader of a stream is too slow: the writer waits for it, or omits frames.
 enum class SlowReader { kIsWaitedFor, kMissesFrames };
 
-/// The limits on the frames that are kept.
+/// The limits on what is kept of the frames.
 struct CaptureLimits {
   size_t snap_length = 65535;  // the first bytes of each frame that are kept
   uint64_t last_frames = 0;    // the number of latest frames to keep, written at the end; 0: all
@@ -27,8 +27,8 @@ struct CaptureLimits {
 
 class PcapWriter {
  public:
-  /// `start` is the wall-clock time of Instant 0. If the file is not open or cannot be written,
-  /// is_open() is false, and error() has its name and the reason.
+  /// Writes the header of the file. `start` is the wall-clock time of Instant 0. If the file is not
+  /// open or cannot be written, is_open() is false, and error() returns its name and the reason.
   PcapWriter(CaptureFile file, std::chrono::system_clock::time_point start,
              SlowReader slow_reader = SlowReader::kIsWaitedFor, CaptureLimits limits = {});
   PcapWriter(const std::string& path, std::chrono::system_clock::time_point start)
@@ -37,25 +37,26 @@ class PcapWriter {
   PcapWriter(const PcapWriter&) = delete;
   PcapWriter& operator=(const PcapWriter&) = delete;
 
-  /// Writes a frame. Returns false if writing fails. After a failure, nothing more is written,
-  /// is_open() is false, and write() and finish() do nothing and return false.
+  /// Writes a frame. Returns false if this fails. After a failure is_open() is false, and further
+  /// calls write nothing and return true.
   bool write(engine::Instant at, std::span<const uint8_t> frame);
   bool flush();
-  /// Waits until everything is in the file; returns false like write(). Does not wait for a reader
-  /// that may miss frames and has stopped reading.
+  /// Waits until everything is in the file. Returns false if writing fails. Does not wait for a
+  /// reader that may miss frames and has stopped reading.
   bool finish();
 
-  /// Returns the number of frames that are missing because the reader was too slow (kMissesFrames).
+  /// Returns the number of frames that were omitted because the reader was too slow
+  /// (kMissesFrames).
   uint64_t lost_frames() const { return lost_frames_; }
 
   bool is_open() const { return is_open_; }
-  /// Returns the reason after a call returned false.
+  /// Returns the reason of the failure after a call has returned false.
   const std::string& error() const { return error_; }
 
  private:
-  /// Gives the frame that was just written the UDP checksum that it lacks.
+  /// Adds the UDP checksum to the latest frame in `unwritten_` if the frame lacks it.
   void complete(std::span<const uint8_t> frame, size_t kept);
-  /// Writes the latest frames, if only those are wanted.
+  /// Writes the frames of the ring, if only the latest frames are kept.
   bool write_ring();
   bool fail(int error);
 

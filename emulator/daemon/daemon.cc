@@ -28,11 +28,11 @@
 namespace rocemu::daemon {
 namespace {
 
-/// On the real clock: the processor time that a program may take without sleeping until it posts
-/// something, after it was started and after it sees a frame's effects.
+/// The processor time, on the real clock, that a program may use without sleeping before it posts
+/// something: after its start (kStartTime), and after it sees the effects of a frame (kAnswerTime).
 constexpr std::chrono::milliseconds kStartTime{300}, kAnswerTime{50};
 
-/// Returns the contents of the file. Throws StartError.
+/// Returns the rest of the file's contents. Throws StartError.
 std::string read_to_end(const UniqueFd& file) {
   std::string text;
   char buffer[65536];
@@ -46,13 +46,14 @@ std::string read_to_end(const UniqueFd& file) {
 
 engine::FabricConfig fabric_of(const Options& options) {
   engine::FabricConfig fabric = options.fabric;
-  // Keeps frames for a report. On the real clock this would cost speed.
+  // The report of a hang shows the latest frames. On the real clock, keeping them would cost too
+  // much time.
   if (options.tell_stuck && options.clock == Clock::Kind::kVirtual) fabric.trace_frames = true;
   return fabric;
 }
 
-/// Opens the devices' sockets, and completes their configuration with the machine's properties and
-/// Linux's behavior.
+/// Opens the sockets of the devices, and completes the devices' configuration with properties of
+/// the machine and policies of Linux.
 std::vector<UdpSockets> attach_devices(Options& options) {
   std::vector<UdpSockets> sockets;
   const std::vector<NetworkInterface> interfaces = list_network_interfaces();
@@ -71,7 +72,8 @@ std::vector<UdpSockets> attach_devices(Options& options) {
   return sockets;
 }
 
-/// Returns the machine's devices. Throws StartError if one has the name of a device of the NIC.
+/// Returns the machine's own RDMA devices. Throws StartError if an emulated device has the name of
+/// one of them.
 RealDevices real_devices_beside(const Options& options) {
   RealDevices real = find_real_devices();
   for (const engine::DeviceConfig& device : options.fabric.devices) {
@@ -145,7 +147,8 @@ Daemon::Daemon(Options options)
   if (!end_watch_) fail_start("cannot watch for signals", errno);
   if (clock_.is_virtual()) make_turns();
   if (options_.keep_real_devices) {
-    // Without netlink libibverbs reads sysfs, which has the devices of both.
+    // Netlink is not emulated here, so libibverbs reads sysfs, which has both the real and the
+    // emulated devices.
     directory_.show_nodes(real_devices_.nodes);
   } else {
     directory_.hide_real_devices();
@@ -316,7 +319,8 @@ void Daemon::run_on_virtual_clock() {
   for (bool done = false; !done;) {
     try {
       time.run(stopping_);
-      // The run can end before the daemon must stop. Until then, clients can still query it.
+      // The run can end before the daemon must stop. Until it must, clients can still query the
+      // daemon.
       while (!stopping_) {
         pollfd ready[] = {{end_loop_.fd(), POLLIN, 0}, {control_loop_.fd(), POLLIN, 0}};
         poll(ready, 2, -1);
@@ -354,8 +358,8 @@ bool Daemon::run() {
     main_.run(stopping_, options_.busy_poll);
   }
   files_.finish();
-  // The directory is removed before the sockets close, so that a client whose connection ends finds
-  // no directory.
+  // The directory is removed before the sockets close. A client whose connection ends therefore
+  // finds no directory.
   directory_.remove();
   return !files_.has_failed();
 }

@@ -1,4 +1,4 @@
-// The complete daemon: connects its parts, and has all control commands.
+// The complete daemon, which connects its parts and implements all control commands
 #pragma once
 
 #include <memory>
@@ -27,20 +27,20 @@ namespace rocemu::daemon {
 
 class Daemon {
  public:
-  /// Starts serving: when the constructor returns, all sockets are served. Throws StartError and
-  /// UsageError, and then leaves nothing behind.
+  /// Starts to serve all sockets. Throws StartError or UsageError, and leaves nothing behind in
+  /// that case.
   explicit Daemon(Options options);
 
-  /// Runs until stop(). Returns when the runtime directory has been removed. Returns false if the
-  /// daemon ended by itself because the run could no longer be recorded.
+  /// Runs until stop() is called, and removes the runtime directory. Returns false if the daemon
+  /// ended by itself because the run could no longer be recorded.
   bool run();
   void stop() { stopping_ = true; }
 
-  /// Ends the programs that used the devices, by SIGTERM. Called after run() has returned, if
-  /// `rocemu run` was killed and can no longer end them itself.
+  /// Sends SIGTERM to the programs that used the devices. Must be called after run() has returned
+  /// if `rocemu run` was killed, because `rocemu run` can then no longer end these programs.
   void end_programs();
 
-  /// The loop for events that end the daemon: signals, the end of its parent
+  /// Returns the loop for events that end the daemon: signals, and the end of its parent.
   EventLoop& loop() { return end_loop_; }
 
  private:
@@ -48,16 +48,17 @@ class Daemon {
   void on_connect_to_cm(UniqueFd socket, PeerCredentials peer);
   ControlServer::Commands control_commands();
   ControlServer::SlowCommands slow_control_commands();
-  /// Returns the process from which all programs descend, if there is one.
+  /// Returns the process from which all programs descend; nothing if there is none.
   std::optional<pid_t> ancestor() const;
-  /// Returns whether nothing is in flight, and no client waits for a reply. Polls the rings first.
+  /// Handles the doorbells that have been rung. Returns whether there were none, no frame is in
+  /// flight, and no client waits for a reply.
   bool is_idle();
   void load_scenario();
   void make_turns();
-  /// Runs the loop on a virtual clock (see VirtualTime).
+  /// Runs the daemon's loop on a virtual clock (VirtualTime).
   void run_on_virtual_clock();
-  /// Sends SIGURG with the serial to the parent, which checks whether the programs hang and sends
-  /// {"command":"hang"}.
+  /// Sends SIGURG with `serial` to the process of `rocemu run`, which then checks whether the
+  /// programs hang and sends {"command":"hang"}.
   void tell_stuck(uint32_t serial) const;
   Json hang(const Json& request);
 

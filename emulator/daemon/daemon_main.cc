@@ -33,7 +33,7 @@ void set_up_logging(spdlog::level::level_enum level) {
   spdlog::set_default_logger(std::move(logger));
 }
 
-/// Returns the user's umask.
+/// Prepares the daemon's process: signals, limits and umask. Returns the user's umask.
 mode_t set_up_process() {
   const mode_t users = umask(077);
   std::signal(SIGPIPE, SIG_IGN);
@@ -48,8 +48,8 @@ mode_t set_up_process() {
   return users;
 }
 
-/// Returns a file descriptor for the signals that request an orderly end. If a parent holds the
-/// lifetime-fd, the ^C of a terminal is for the program under test.
+/// Blocks the signals that request an orderly end, and returns a file descriptor for them. If
+/// `has_parent` is true, SIGINT is ignored, since ^C at a terminal is for the program under test.
 UniqueFd take_signals(bool has_parent) {
   sigset_t ending;
   sigemptyset(&ending);
@@ -65,8 +65,8 @@ UniqueFd take_signals(bool has_parent) {
   return fd;
 }
 
-/// SIGCHLD reports that a traced thread has stopped. Blocked, it stays pending until StoppedThread
-/// takes it (os/threads/stopped_thread.h).
+/// Blocks SIGCHLD, which reports that a traced thread has stopped. It then stays pending until
+/// StoppedThread takes it (os/threads/stopped_thread.h).
 void hold_back_sigchld() {
   sigset_t child;
   sigemptyset(&child);
@@ -74,11 +74,11 @@ void hold_back_sigchld() {
   if (sigprocmask(SIG_BLOCK, &child, nullptr) != 0) fail_start("sigprocmask", errno);
 }
 
-/// Reports once whether the daemon could start, to the process that waits for it.
+/// Reports once, to the process that waits for the daemon, whether it could start.
 class ReadySignal {
  public:
   explicit ReadySignal(int fd) : fd_(fd) {}
-  /// Sends the line. Returns whether a process received it.
+  /// Sends the line. Returns whether the waiting process received it.
   bool say(const std::string& line) {
     if (!fd_) return false;
     const ssize_t size = write(fd_.get(), line.data(), line.size());
@@ -90,7 +90,7 @@ class ReadySignal {
   UniqueFd fd_;
 };
 
-/// Serves until the end, and returns the exit status.
+/// Runs the daemon until it must end, and returns its exit status.
 int serve(Options options, ReadySignal& ready) {
   RunFollower run{UniqueFd(options.lifetime_fd)};
   set_own_directory(options.dir);
@@ -122,8 +122,8 @@ int serve(Options options, ReadySignal& ready) {
 }
 
 int fail(ReadySignal& ready, const std::exception& error, int status) {
-  // The error is reported once: to the process that started the daemon and waits for it, else to
-  // the terminal.
+  // The error is reported only once: to the process that waits for the daemon or, if there is none,
+  // to the terminal.
   const std::string line = std::string("error: ") + error.what() + "\n";
   if (!ready.say(line)) std::fprintf(stderr, "rocemud: %s", line.c_str());
   return status;

@@ -21,7 +21,8 @@ namespace {
 
 namespace po = boost::program_options;
 
-/// The latency of a frame on a virtual clock, about that of a link of 100 Gbit/s with a switch.
+/// The latency of each frame on a virtual clock. It is about that of a 100 Gbit/s link with a
+/// switch.
 constexpr engine::Duration kVirtualLinkLatency = std::chrono::microseconds(1);
 
 constexpr char kUsage[] =
@@ -67,13 +68,13 @@ uint64_t random_seed() {
   return seed;
 }
 
-/// Converts the options of the fabric to those of the daemon.
+/// Converts the checked options of the command line to those of the daemon.
 Options options_of(options::FabricOptions checked) {
   Options options;
   engine::FabricConfig& fabric = options.fabric;
   fabric.devices = std::move(checked.devices);
-  // Connection numbers are derived from the seed, and peers may remember connections for longer
-  // than a daemon lives.
+  // With UDP the seed is random, since connection numbers are derived from it: peers may remember
+  // connections for longer than a daemon lives.
   fabric.seed = checked.seed.value_or(checked.udp ? random_seed() : 0);
   fabric.trace_frames = !checked.capture.empty() || !checked.record.empty();
   fabric.ack_coalescing = checked.ack_coalescing;
@@ -127,8 +128,8 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
   const po::options_description description = options::options_of(options::Command::kDaemon);
   po::variables_map given;
   try {
-    // Abbreviations are not accepted: an abbreviation in a script would break when an option is
-    // added.
+    // Abbreviated options are not accepted, because a script with an abbreviation would fail once a
+    // similar option is added.
     const auto style =
         po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
     const po::positional_options_description no_positionals;

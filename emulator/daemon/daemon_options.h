@@ -1,4 +1,4 @@
-// The command line of rocemud.
+// The command line of rocemud
 #pragma once
 
 #include <spdlog/common.h>
@@ -23,7 +23,8 @@ struct Options {
   engine::FabricConfig fabric;
   std::vector<UdpPlace> udp;  // one for each device; empty: no device is attached to UDP
   AddressSource addresses;    // of devices that are not attached to UDP
-  /// If true, frames from UDP are checked with the IP headers that they arrived with.
+  /// If true, the ICRC of each frame from UDP is checked with the IP header with which the frame
+  /// arrived.
   bool strict_icrc = false;
   options::Topology topology;
   std::string capture;  // empty for none
@@ -37,7 +38,7 @@ struct Options {
   bool stop_without_record = false;
   std::vector<std::string> scenarios;  // files
   int scenario_fd = -1;  // if their text was read already, and `scenarios` has their names
-  /// kVirtual in lockstep.
+  /// The daemon's clock, which is kVirtual in lockstep.
   Clock::Kind clock = Clock::Kind::kReal;
   schedule::ScheduleChoice schedule = {};
   /// If true, the daemon never sleeps or yields.
@@ -45,25 +46,25 @@ struct Options {
   bool exact_memory = false;
   bool keep_real_devices = false;
   bool sleep_between_turns = false;
-  /// If true, the process of the run is notified when nothing can happen any more
+  /// If true, the daemon notifies the process of `rocemu run` when nothing can happen any more
   /// (Daemon::tell_stuck).
   bool tell_stuck = false;
   bool tell_exits = false;  // Turns::Options::tells_exits
   std::string sanitizer;    // the directory of abi/sanitizer_log.h; empty for none
   int ready_fd = -1;        // -1 for none
   int lifetime_fd = -1;     // -1 for none
-  /// The process of `rocemu run`, whose descendants are the programs; 0 for none. When it dies, the
-  /// daemon gets another parent process.
+  /// The process of `rocemu run`, from which all programs descend; 0 if there is none. The parent
+  /// process of the daemon is not sufficient, since it changes when `rocemu run` dies.
   pid_t run_pid = 0;
   spdlog::level::level_enum log_level = spdlog::level::warn;
 };
 
-/// Returns nothing if the command line asked only for a text (--help, --version), which was
-/// printed. Throws UsageError.
+/// Parses the command line. Returns nothing if it only requests a text (--help or --version), which
+/// has been printed. Throws UsageError.
 std::optional<Options> parse_options(int argc, const char* const* argv);
 
-/// Returns the value of --ready-fd even from a command line that is otherwise wrong, so that the
-/// error can be reported there; -1 for none.
+/// Returns the value of --ready-fd, even if the rest of the command line is wrong, so that the
+/// error can be reported to that descriptor; -1 if there is none.
 int find_ready_fd(int argc, const char* const* argv);
 
 }  // namespace rocemu::daemon

@@ -1,4 +1,4 @@
-// The `rocemud` executable: see daemon_main.cc.
+// The executable `rocemud`. daemon_main.cc has its code.
 #include "emulator/daemon/daemon_main.h"
 
 int main(int argc, char** argv) {

@@ -13,8 +13,8 @@
 namespace rocemu::daemon {
 namespace {
 
-/// The NIC's internal files are private to the user. The permissions of captures and recordings
-/// depend on the user's umask.
+/// Sets the user's umask while files for the user are created: captures and recordings. The
+/// daemon's other files are private to the user.
 class UsersUmask {
  public:
   explicit UsersUmask(mode_t mask) : own_(umask(mask)) {}

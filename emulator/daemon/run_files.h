@@ -1,5 +1,5 @@
-// The files that a run writes: the capture and the recording. A write error is reported once; an
-// option decides whether the run ends with its recording.
+// The files that a run writes: captures and the recording. A write error is reported only once. An
+// option determines whether the run ends when its recording ends.
 #pragma once
 
 #include <functional>
@@ -18,25 +18,27 @@ using PortCaptures = std::vector<std::unique_ptr<capture::PcapWriter>>;
 
 class RunFiles {
  public:
-  /// Opens the capture, if there is one. Throws StartError. `stop` ends the run.
+  /// Opens the captures that the options request. Throws StartError. `stop` is called to end the
+  /// run.
   RunFiles(const Options& options, const Clock& clock, std::function<void()> stop);
 
   /// Returns the capture, or null if there is none.
   capture::PcapWriter* capture() { return capture_.get(); }
   /// Returns the captures of ports of a simulated network.
   PortCaptures& port_captures() { return port_captures_; }
-  /// Starts the recording, and returns it to its owner; null if there is none. Throws StartError.
+  /// Starts the recording and returns it; null if the options request none. Throws StartError.
   std::unique_ptr<journal::Recording> make_recording(engine::HostMemory& memory);
 
   void flush();
-  /// Reports errors of the recording.
+  /// Reports an error of the recording, and calls `stop` if the run must end then.
   void check();
-  /// Writes all buffered data, and reports frames that are missing from the captures.
+  /// Writes all buffered data, and reports how many frames the captures lack.
   void finish();
-  /// Makes all past events readable in the recording. Returns false if there is no recording.
+  /// Writes everything up to now to the files of the recording. Returns false if there is no
+  /// recording.
   bool sync_recording();
 
-  /// Returns whether the run must count as failed because it could not be recorded.
+  /// Returns whether the run has failed because it could not be recorded.
   bool has_failed() const { return recording_failed_ && options_.stop_without_record; }
 
  private:

@@ -91,8 +91,8 @@ void ServedDevices::remove(engine::DeviceIndex index) {
   worker_.engine_host().submit(engine::RemoveDevice{index});
 }
 
-// The listener is not removed, since it may be the caller. A client that connects still gets a
-// device, on which everything fails.
+// The listener is kept, since it may be calling this function. A client that still connects gets a
+// device on which everything fails.
 void ServedDevices::hide(engine::DeviceIndex index) {
   if (!removed_.insert(index).second) return;
   directory_.remove_device_socket(index.value);

@@ -1,6 +1,6 @@
-// The devices as programs and the machine see them: their sockets, their entries in sysfs, and
-// their description in the kernel's interface. A change of a port or a device is visible in all
-// these places before a program can act on it.
+// The devices as programs and tools see them: their sockets, their files in sysfs, and their
+// description over netlink. A change of a port or a device is visible in all these places before a
+// program can act on it.
 #pragma once
 
 #include <functional>
@@ -21,8 +21,7 @@ namespace rocemu::daemon {
 
 class ServedDevices : public NldevSource {
  public:
-  /// Writes the entries in sysfs. All arguments must outlive this object; `devices` is kept up to
-  /// date.
+  /// Writes the files in sysfs. All arguments must outlive this object, which updates `devices`.
   ServedDevices(std::vector<engine::DeviceConfig>& devices, Worker& worker, const SysfsTree& tree,
                 RuntimeDirectory& directory);
 
@@ -34,16 +33,17 @@ class ServedDevices : public NldevSource {
   void serve(const OnConnect& on_connect);
 
   std::vector<std::string> names() const;
-  /// Returns the device of that name; throws ControlServer::Refusal if there is none.
+  /// Returns the device with this name. Throws ControlServer::Refusal if there is none.
   engine::DeviceIndex named(const std::string& name) const;
 
-  /// `port` is "up" or "down". Throws ControlServer::Refusal.
+  /// Sets the port `up` or `down`, as the user requested. Throws ControlServer::Refusal.
   void set_port(engine::DeviceIndex index, const std::string& port);
-  /// A port is up if the user has not set it down and its interface is up.
+  /// Updates the state of the port, which is up if the user has not set it down and its interface
+  /// is up.
   void update_port(engine::DeviceIndex index);
   void remove(engine::DeviceIndex index);
-  /// Must be called when the port or the GID table of the device changed by itself, or the device
-  /// was removed.
+  /// Updates what programs see. Must be called when the port or the GID table of the device has
+  /// changed by itself, or when the device was removed.
   void on_changed(engine::DeviceIndex index);
 
   size_t device_count() const override { return devices_.size(); }
@@ -54,7 +54,7 @@ class ServedDevices : public NldevSource {
   std::optional<pid_t> pid_of(engine::CmChannelId channel) const override;
 
  private:
-  /// Hides the device, so that no program finds or opens it any more.
+  /// Hides the device, so that programs can no longer find or open it.
   void hide(engine::DeviceIndex index);
 
   std::vector<engine::DeviceConfig>& devices_;

@@ -1,4 +1,4 @@
-// The events of a journal, including its frames, in the words of events.jsonl and describe_frame
+// Reads all events of a journal, including frames, which events.jsonl omits.
 #pragma once
 
 #include <functional>
@@ -8,8 +8,8 @@
 
 namespace rocemu::journal {
 
-/// Calls `take` for each event. If the journal is truncated or still being written, ends at that
-/// point. Throws JournalError for a damaged journal.
+/// Calls `take` for each event, up to the end of the journal or the point where it is truncated or
+/// still being written. Throws JournalError for a damaged journal.
 void for_each_event(const std::string& path, const std::function<void(const Event&)>& take);
 
 }  // namespace rocemu::journal

@@ -1,4 +1,5 @@
-// Fields of a journal's records: little-endian, one after the other, without padding
+// Writes and reads the fields of a journal's records, which are little-endian and follow each other
+// without padding.
 #pragma once
 
 #include <bit>
@@ -19,7 +20,7 @@ using Bytes = std::span<const std::byte>;
 template <class T>
 concept Plain = std::is_trivially_copyable_v<T> && !std::is_pointer_v<T>;
 
-/// Appends to a buffer.
+/// Appends fields to a buffer.
 class Appender {
  public:
   explicit Appender(std::vector<std::byte>& buffer) : buffer_(buffer) {}
@@ -32,7 +33,7 @@ class Appender {
       raw({reinterpret_cast<const std::byte*>(&value), sizeof value});
     }
   }
-  /// Appends the bytes with their length in front.
+  /// Appends the number of bytes as a u32, and then the bytes.
   void bytes(Bytes bytes) {
     put(static_cast<uint32_t>(bytes.size()));
     raw(bytes);
@@ -42,7 +43,7 @@ class Appender {
   void raw(Bytes bytes) { buffer_.insert(buffer_.end(), bytes.begin(), bytes.end()); }
 
   size_t position() const { return buffer_.size(); }
-  /// Overwrites the value at a position.
+  /// Overwrites the value at this position in the buffer.
   void patch(size_t position, uint32_t value) {
     std::memcpy(buffer_.data() + position, &value, sizeof value);
   }
@@ -51,8 +52,9 @@ class Appender {
   std::vector<std::byte>& buffer_;
 };
 
-/// Takes fields from untrusted bytes. Once something is missing or wrong all further fields are
-/// zero or empty: check failed() at the end, and before believing a count.
+/// Reads fields from untrusted bytes. After a field that is missing or invalid, all further fields
+/// are zero or empty. The caller must check failed() at the end, and before it uses a number as a
+/// count.
 class Taker {
  public:
   explicit Taker(Bytes bytes) : all_(bytes) {}
@@ -64,7 +66,7 @@ class Taker {
     if (!failed_) std::memcpy(&value, field.data(), sizeof value);
     return value;
   }
-  /// Takes an enumerator that is not above `last`.
+  /// Reads an enumerator, and fails if it is greater than `last`.
   template <class Enum>
   Enum take_enum(Enum last) {
     const auto value = take<Enum>();

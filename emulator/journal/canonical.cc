@@ -45,7 +45,8 @@ std::string_view kind_name(FieldKind kind) {
   return "";
 }
 
-/// Numbers below the first assigned one have a special meaning: no CQ, the management QP.
+/// Returns whether the number is the same in every run. The smallest numbers have a special
+/// meaning: 0 for no CQ, 1 for the QP of the connection manager.
 bool is_fixed(const Field& field) {
   return field.number == 0 || (field.kind == FieldKind::kQp && field.number == 1);
 }
@@ -119,7 +120,8 @@ const std::string& Canonical::name(const Object& object, std::string_view kind) 
   return found->second;
 }
 
-/// Counts from the value that ibv_modify_qp(3) set, or from the first PSN that was seen.
+/// Returns the PSN relative to the value that ibv_modify_qp(3) set, or, without such a value, to
+/// the first PSN of the journal.
 std::string Canonical::relative_psn(const Event& event, const Field& field) {
   const std::pair side{field.kind, field.of};
   if (event.what == "verb") starts_[side] = field.number;

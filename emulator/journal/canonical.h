@@ -1,6 +1,6 @@
-// Recordings in a form that is the same for two runs of the same program: objects and clients have
-// names in order of creation, PSNs count from their QP's start, and addresses and other values that
-// the system or a program chose are omitted.
+// Converts recordings to a form that is the same for two runs of the same program. Objects and
+// clients have names in order of creation, and PSNs are relative to their QP's first one. Addresses
+// and other values that the system or a program chose are omitted.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,12 @@ namespace rocemu::journal {
 
 class Canonical {
  public:
-  /// `with_times` includes times in the form, which is only possible in lockstep: elsewhere they
-  /// depend on the machine.
+  /// If `with_times` is true, lines contain the time. This is useful only in lockstep, since times
+  /// depend on the machine otherwise.
   explicit Canonical(bool with_times) : with_times_(with_times) {}
 
-  /// Returns an empty text if nothing of the event is the same in every run.
+  /// Returns the event as a line of text; an empty text if no part of the event is the same in
+  /// every run.
   std::string line(const Event& event);
 
  private:
@@ -38,14 +39,14 @@ class Canonical {
   std::map<std::pair<FieldKind, uint32_t>, uint64_t> starts_;  // PSNs, by side and QP
 };
 
-/// The lines of a journal, one by one.
+/// Reads a journal as lines in canonical form.
 class CanonicalReader {
  public:
-  /// Opens the journal. Throws JournalError, as next() does.
+  /// Opens the journal. The constructor and next() throw JournalError.
   CanonicalReader(const std::string& path, bool with_times);
   std::optional<std::string> next();
   const Header& header() const { return journal_.header(); }
-  /// Must be called at the end; see JournalReader.
+  /// Throws TruncatedJournal if the journal is truncated. Must be called at the end.
   void require_whole() const { journal_.require_whole(); }
 
  private:
@@ -56,15 +57,16 @@ class CanonicalReader {
   std::deque<std::string> lines_;
 };
 
-/// The first difference of two recordings: the lines before it, and one line of each, or nothing at
-/// its end.
+/// The first difference between two recordings a and b: the line of each, or nothing for a
+/// recording that ends there, and the lines before it.
 struct Deviation {
   uint64_t line = 0;  // of the canonical form, from 1
   std::deque<std::string> before;
   std::optional<std::string> a, b;
 };
-/// Returns nothing if the recordings are equal; `lines` is then their number of lines. Throws
-/// TruncatedJournal if they are equal up to where one of them is truncated.
+/// Returns the first difference. Returns nothing if the recordings are equal, and sets `lines` to
+/// their number of lines. Throws TruncatedJournal if one of them is truncated and they are equal up
+/// to that point.
 std::optional<Deviation> compare_recordings(const std::string& a, const std::string& b,
                                             uint64_t* lines);
 

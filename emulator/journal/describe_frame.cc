@@ -13,7 +13,7 @@
 namespace rocemu::journal {
 namespace {
 
-/// Returns the frame, with zeros for payload that was not kept.
+/// Returns the bytes of the frame, with zeros for the payload that the journal does not have.
 std::vector<uint8_t> restored(const RecordedFrame& frame) {
   std::vector<uint8_t> bytes(frame.size);
   const size_t known = std::min(frame.head.size(), bytes.size());
@@ -21,8 +21,8 @@ std::vector<uint8_t> restored(const RecordedFrame& frame) {
   return bytes;
 }
 
-/// Adds the PSN, and the QP to whose numbers it belongs: for a response the requester, which
-/// receives it; for a datagram its sender.
+/// Adds the PSN and its QP. The PSN of a response belongs to the requester, which receives it, and
+/// that of a datagram to the sender.
 void add_psn(const wire::Packet& packet, const wire::OpcodeInfo& info, Event& event) {
   const uint32_t psn = packet.bth.psn.value();
   if (info.transport == wire::Transport::kUd) {
@@ -58,7 +58,7 @@ uint64_t nanoseconds(engine::Duration duration) {
   return static_cast<uint64_t>(duration.count());
 }
 
-/// Adds what the engine knew about the frame beyond its bytes.
+/// Adds what the engine knew about the frame besides its bytes.
 void add_marks(const engine::FrameMarks& marks, Event& event) {
   event.add("number", FieldKind::kName, marks.number);
   if (marks.made_up_with != 0) event.add("made_up_with", FieldKind::kName, marks.made_up_with);
@@ -96,7 +96,7 @@ bool add_cm_message(const wire::Packet& packet, Event& event) {
 }  // namespace
 
 void describe_frame(const RecordedFrame& frame, Frames wanted, Event& event) {
-  // A MAD is short, and kept whole.
+  // A frame that is longer than kWholeFrame cannot be a MAD.
   if (wanted == Frames::kConnectionManager && frame.size > kWholeFrame) return;
   const std::vector<uint8_t> bytes = restored(frame);
   const auto packet = wire::parse_frame(bytes);

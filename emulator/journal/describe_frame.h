@@ -1,15 +1,15 @@
-// A recorded frame as an event: "cm_message" if the connection manager sent it, else "frame", if
-// such events are wanted.
+// Describes a recorded frame as an event: "cm_message" if the connection manager sent it, otherwise
+// "frame".
 #pragma once
 
 #include "emulator/journal/event.h"
 
 namespace rocemu::journal {
 
-/// Describes the frame. Leaves the event without a name if frames of that kind are not wanted.
+/// Describes the frame. The event has no name afterwards if frames of this kind are not wanted.
 void describe_frame(const RecordedFrame& frame, Frames wanted, Event& event);
 
-/// Adds the frame on which a rule acted, and the effect.
+/// Adds the number of the frame on which a rule acted, and what the rule did to it.
 void describe_fault(const engine::FrameFault& fault, Event& event);
 
 }  // namespace rocemu::journal

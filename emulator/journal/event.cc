@@ -17,7 +17,8 @@ namespace {
 
 using abi::name_of;
 
-/// Returns the struct at the beginning of the bytes, filled with zeros if they are too short.
+/// Returns the struct at the beginning of the bytes. If there are too few bytes, the rest of the
+/// struct is zero.
 template <class Struct>
 Struct copied(Bytes bytes) {
   Struct value{};
@@ -102,7 +103,7 @@ void add_attributes(Event& event, uint32_t qp, uint32_t mask, const abi::QpAttr&
   if ((mask & abi::kAttrMinRnrTimer) != 0) event.add("min_rnr_timer", attr.min_rnr_timer);
 }
 
-/// Adds the objects and values of a verb, from the request and the reply.
+/// Adds the objects and values of a verb, which are in the request and the reply.
 void add_verb(Event& event, const abi::Request& request, const abi::Reply& reply) {
   const abi::OperationInfo* info = abi::find_operation(request.op);
   if (info == nullptr) return;
@@ -117,7 +118,8 @@ void add_verb(Event& event, const abi::Request& request, const abi::Reply& reply
   }
 }
 
-/// Returns the id that a command names first; for commands that create one it is in the reply.
+/// Returns the rdma_cm id on which a command acts. For commands that create an id, it is in the
+/// reply.
 uint64_t id_of(const engine::CmCommand& command, const RecordedCmReply& reply) {
   using abi::ucma::Command;
   switch (command.command) {
@@ -161,7 +163,7 @@ uint64_t id_of(const engine::CmCommand& command, const RecordedCmReply& reply) {
 
 // ---- Inputs ---------------------------------------------------------------------------------
 
-/// The replies of the step, which belong to its input
+/// The replies among the outputs of a step. They are described together with the step's input.
 struct Answers {
   abi::Reply reply{};
   RecordedCmReply cm_reply{};
@@ -340,8 +342,8 @@ struct DescribeOutput {
   void operator()(const RecordedCmReply&) const {}
 };
 
-/// Appends the text in quotes. Names of processes can contain any character; most text has nothing
-/// to escape.
+/// Appends the text in quotes, with escape sequences if needed. Most texts have nothing to escape,
+/// but names of processes can contain any character.
 void append_text(const std::string& text, std::string& line) {
   const bool plain = std::ranges::all_of(
       text, [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });
@@ -414,7 +416,8 @@ void name_devices(const engine::FabricConfig& fabric, std::vector<Event>& events
   for (Event& event : events) name_devices(fabric, event);
 }
 
-// A few lines for each recorded message are assembled by hand, which is faster.
+// The lines are assembled without a JSON library, which is faster: there are a few lines for each
+// recorded message.
 std::string to_json(const Event& event) {
   std::string line;
   line.reserve(256);

@@ -1,5 +1,5 @@
-// Events for people and scripts: a step of a journal as events with named fields. A line of
-// events.jsonl is one event; `replay` shows events, `diff` compares them.
+// Describes a step of a journal as events with named fields, for people and scripts. A line of
+// events.jsonl is one event. `rocemu replay` shows events, and `rocemu diff` compares them.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,8 @@ struct Field {
 
 struct Event {
   engine::Instant at{};
-  /// "verb", "post_send", "post_recv", "completion", "async_event", "cm_message", "frame" ...
+  /// The name of the event, such as "verb", "post_send", "post_recv", "completion", "async_event",
+  /// "cm_message" or "frame".
   std::string_view what;
   std::vector<Field> fields;
 
@@ -67,28 +68,28 @@ struct Event {
   const Field* find(std::string_view key) const;
 };
 
-/// The frames that are events. Frames are in the capture; an event log has only those that are
-/// messages of the connection manager.
+/// Selects the frames that become events: only messages of the connection manager, as in
+/// events.jsonl, or all frames.
 enum class Frames : uint8_t { kConnectionManager, kAll };
 
-/// The first of the client numbers that belong to the daemon itself, which queries devices. No
-/// other reader needs their events.
+/// The first of the client numbers for the daemon itself, which queries devices. Events of these
+/// clients are omitted.
 inline constexpr uint32_t kFirstOwnClient = 0x8000'0000;
 
-/// Appends the events of the step.
+/// Appends the events of a step, or of a client's process, to `events`.
 void describe(const Step& step, Frames frames, std::vector<Event>& events);
 void describe(engine::Instant now, const ClientName& client, std::vector<Event>& events);
 
-/// Returns the event of the step's input; without a name if there is nothing to report.
+/// Returns the event for the step's input; an event without a name if there is nothing to report.
 Event describe_input(const Step& step);
-/// Returns the event of an output; without a name for a reply.
+/// Returns the event for an output; an event without a name for a reply.
 Event describe(engine::Instant now, const RecordedOutput& output);
 
-/// Adds the name of its device to each event.
+/// Adds the names of the devices to the fields that contain a device's number.
 void name_devices(const engine::FabricConfig& fabric, std::vector<Event>& events);
 void name_devices(const engine::FabricConfig& fabric, Event& event);
 
-/// Returns one line of JSON without its end.
+/// Returns the event as a line of JSON, without the newline.
 std::string to_json(const Event& event);
 
 }  // namespace rocemu::journal

@@ -14,7 +14,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kMaxDevices = 250;
-/// A profile may list each address once for each type of GID.
+/// The maximum number of a device's addresses. A profile may list each address once for each of the
+/// two types of GID.
 constexpr size_t kMaxGids = size_t{engine::kGidTableLength} * 2;
 
 Json to_json(const engine::DeviceConfig& device) {
@@ -84,7 +85,7 @@ engine::DeviceConfig parse_device(const Json& json) {
       throw std::runtime_error(std::string("its header has an invalid profile: ") + error.what());
     }
   }
-  // Older recordings have neither.
+  // Recordings of older versions have neither "interfaces" nor "resolve_neighbors".
   if (json.contains("interfaces")) {
     device.interfaces = field<std::vector<uint32_t>>(json, "interfaces");
   }

@@ -10,7 +10,7 @@
 namespace rocemu::journal {
 namespace {
 
-/// Returns whether these are the last bytes of a journal that was recorded to its end.
+/// Returns whether the bytes end with the mark of a journal that was recorded to its end.
 bool ends_with_end(Bytes bytes) {
   RecordFrame frame{};
   if (bytes.size() < sizeof frame) return false;
@@ -31,7 +31,7 @@ JournalReader::JournalReader(const std::string& path)
 
 JournalReader::JournalReader(std::string name, Bytes contents)
     : name_(std::move(name)), file_(nullptr, std::fclose) {
-  // An empty buffer cannot be opened.
+  // fmemopen(3) cannot open an empty buffer.
   file_.reset(contents.empty()
                   ? std::fopen("/dev/null", "rbe")
                   : fmemopen(const_cast<std::byte*>(contents.data()), contents.size(), "rb"));

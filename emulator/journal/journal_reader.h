@@ -1,5 +1,5 @@
-// Reads a journal record by record. The file is untrusted: for any bytes the result is records, an
-// end, or an error that names the place.
+// Reads a journal record by record. The file is untrusted: whatever its bytes are, the result is
+// records, an end, or an error that names the position.
 #pragma once
 
 #include <cstdio>
@@ -14,13 +14,14 @@
 
 namespace rocemu::journal {
 
-/// "FILE: byte 1234: what is wrong".
+/// Any error in a journal. what() is "FILE: byte 1234: what is wrong".
 class JournalError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// "FILE: cut off at byte 1234 ...": the part before that byte is valid.
+/// The error for a truncated journal: "FILE: cut off at byte 1234 ...". The part before that byte
+/// is valid.
 class TruncatedJournal : public JournalError {
  public:
   using JournalError::JournalError;
@@ -28,26 +29,27 @@ class TruncatedJournal : public JournalError {
 
 class JournalReader {
  public:
-  /// Throws JournalError if the file cannot be opened, is not a journal or has another format, and
-  /// TruncatedJournal if it ends before its first record.
+  /// Opens the journal and reads its header. Throws JournalError if the file cannot be opened, is
+  /// not a journal or has another format, and TruncatedJournal if it ends within the header.
   explicit JournalReader(const std::string& path);
-  /// Reads a journal in memory in the same way.
+  /// Reads a journal that is in memory. `name` is the file name in errors.
   JournalReader(std::string name, Bytes contents);
 
   const Header& header() const { return header_; }
 
-  /// Returns the next record's body, valid until the next call; nothing at the end. A journal that
-  /// is truncated, within a record or after one, ends there, and torn() is true: its writer was
-  /// killed or ran out of space. A damaged record throws JournalError.
+  /// Returns the body of the next record, which is valid until the next call; nothing at the end.
+  /// If the writer was killed or ran out of space, the journal is truncated within a record or
+  /// after one: next() returns nothing there, and torn() is true. Throws JournalError for a damaged
+  /// record.
   std::optional<Bytes> next();
   bool torn() const { return torn_; }
-  /// Throws TruncatedJournal if the journal is torn. Called at the end.
+  /// Throws TruncatedJournal if the journal is truncated. Must be called after the last record.
   void require_whole() const;
 
-  /// Returns the position in the file of the record that next() returned.
+  /// Returns the file offset of the record that next() returned.
   uint64_t offset() const { return record_offset_; }
 
-  /// Throws JournalError for a record whose body is invalid.
+  /// Throws JournalError for the body of the record that next() returned.
   [[noreturn]] void fail(const std::string& what) const;
 
  private:

@@ -1,5 +1,5 @@
-// Appends records to a journal, each with its length and a checksum in front, so that a reader
-// knows how much of a torn file it can trust.
+// Appends records to a journal. Each begins with its length and a checksum, so that a reader knows
+// which part of a truncated file it can trust.
 #pragma once
 
 #include <string>
@@ -11,37 +11,37 @@
 
 namespace rocemu::journal {
 
-/// Precedes each record's body. The checksum is CRC-32 over the length and the body.
+/// The bytes before the body of each record. The checksum is the CRC-32 of the length and the body.
 struct RecordFrame {
   uint32_t length;
   uint32_t crc;
 };
 inline constexpr uint32_t kMaxRecord = 64u << 20;
-/// A value instead of a length. It means that no record follows, since the run was recorded to its
-/// end.
+/// The value that replaces the length after the last record, if the run was recorded to its end.
 inline constexpr uint32_t kEndOfJournal = 0xffff'ffff;
 
 uint32_t record_crc(uint32_t length, Bytes body);
 
 class JournalWriter {
  public:
-  /// Creates the file. error() shows whether this succeeded.
+  /// Creates the file and writes the header. take_error() reports a failure.
   JournalWriter(const std::string& path, const Header& header);
-  /// Writes the rest.
+  /// Writes the remaining records.
   ~JournalWriter() { flush(); }
 
-  /// Returns the buffer. A record consists of the bytes that are appended to it between these two
-  /// calls.
+  /// Returns the buffer. The bytes that the caller appends to it between begin_record() and
+  /// end_record() are a record.
   std::vector<std::byte>& buffer() { return buffer_; }
   void begin_record();
   void end_record();
-  /// Writes the mark that nothing is missing. Without it a reader considers the journal truncated.
+  /// Appends the mark that the journal is complete. Without it, a reader considers the journal
+  /// truncated.
   void finish();
-  /// Writes to the file, as far as possible without waiting.
+  /// Passes the buffer to the file. Waits for the disk only if too much data is waiting already.
   void flush() { file_.write(buffer_); }
   void sync() { file_.sync(); }
 
-  /// Returns an empty text, or "cannot write FILE: why", once.
+  /// Returns "cannot write FILE: why" once if the file cannot be written; otherwise an empty text.
   std::string take_error();
 
  private:

@@ -3,7 +3,7 @@
 namespace rocemu::journal {
 namespace {
 
-/// The optional parts that follow
+/// The optional parts of the marks. Their bits are in the first byte.
 enum MarkParts : uint8_t {
   kMadeUp = 1 << 0,
   kCopy = 1 << 1,

@@ -1,4 +1,5 @@
-// The marks of a frame in a journal. Most frames have few: a bit set shows which of them follow.
+// Writes and reads the marks of a frame in a journal. Most frames have few marks: a byte of flags
+// shows which ones follow.
 #pragma once
 
 #include "emulator/engine/base/frame_marks.h"

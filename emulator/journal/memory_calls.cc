@@ -33,8 +33,9 @@ void append_question(Appender& to, CallKind kind, ClientId client,
   }
 }
 
-/// Computes the checksum of a longer piece over its ends only: the piece comes from a frame, whose
-/// ICRC is in the journal, so that only the choice of its bytes must be checked.
+/// Computes a checksum of the pieces. For a longer piece it covers only both ends: the piece comes
+/// from a frame, whose ICRC is in the journal, so it suffices to check that the engine wrote the
+/// same part of the frame.
 uint32_t checksum(std::span<const std::span<const uint8_t>> parts) {
   constexpr size_t kEnd = 64;
   uint32_t crc = 0;
@@ -49,8 +50,8 @@ uint32_t checksum(std::span<const std::span<const uint8_t>> parts) {
   return crc;
 }
 
-/// The bytes of a write are not stored, since they come from frames; a checksum shows whether they
-/// are equal.
+/// Appends a write with a checksum of its bytes. The bytes are not stored, since they come from
+/// frames.
 void append_write(Appender& to, ClientId client, std::span<const RemoteRange> ranges,
                   std::span<const std::span<const uint8_t>> from) {
   append_question(to, CallKind::kWrite, client, ranges);
@@ -187,8 +188,8 @@ std::string ReplayedMemory::difference() const {
   return "the engine makes fewer accesses to the clients' memory than were recorded";
 }
 
-/// Returns whether the engine makes the recorded call. After the first different call, the recorded
-/// results no longer apply.
+/// Returns whether the engine makes the recorded call. After the first call that differs, it
+/// returns false, since the recorded results no longer apply.
 bool ReplayedMemory::expect(Bytes asked, const std::string& what) {
   if (!difference_.empty() || failed_) return false;
   if (calls_.at_end()) {

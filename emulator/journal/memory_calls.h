@@ -1,8 +1,9 @@
-// The engine's calls of HostMemory during a step, in order, with their results. Besides the inputs
-// these results are all that an engine can know.
+// Records and replays the calls of HostMemory that the engine makes during a step, in order, with
+// their results. Besides the inputs, an engine learns nothing but these results.
 //
-// Payload that a client sends repeatedly from the same place is stored in the journal once:
-// recorder and replay keep the last bytes of each place, and a record says "the same as last time".
+// If a client sends the same payload repeatedly from the same place, the journal contains it once.
+// The recorder and the replay both keep the last payload of each place, and a record says that it
+// is the same as last time.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,8 @@
 
 namespace rocemu::journal {
 
-/// The last payload of some places, which are the same in recorder and replay
+/// The last payloads of some places in the clients' memory. The recorder and the replay have the
+/// same ones.
 class RecentPayloads {
  public:
   struct Slot {
@@ -22,7 +24,8 @@ class RecentPayloads {
     uint64_t address = 0;
     std::vector<uint8_t> bytes;
   };
-  /// Returns where the payload of a read is kept, or null if it is not.
+  /// Returns the entry for the payload of a read, or null if such a payload is not kept. The entry
+  /// may still have other bytes.
   Slot* slot_for(engine::ClientId client, std::span<const engine::RemoteRange> ranges,
                  uint64_t length);
 
@@ -32,7 +35,7 @@ class RecentPayloads {
   std::vector<Slot> slots_{kSlots};
 };
 
-/// Passes calls on and appends them to the record of the step in progress.
+/// Passes calls to the real memory, and appends them to the record of the current step.
 class RecordingMemory : public engine::HostMemory {
  public:
   RecordingMemory(engine::HostMemory& memory, std::vector<std::byte>& record)
@@ -40,7 +43,7 @@ class RecordingMemory : public engine::HostMemory {
 
   engine::MemoryResult read(engine::ClientId client, std::span<const engine::RemoteRange> from,
                             std::span<const std::span<uint8_t>> to) override;
-  /// Is recorded as read().
+  /// Reads the data of a posted message, and records this in the same way as read().
   engine::MemoryResult read_posted(engine::ClientId client, uint32_t slot, uint64_t offset,
                                    std::span<const engine::RemoteRange> from,
                                    std::span<const std::span<uint8_t>> to) override;
@@ -53,7 +56,7 @@ class RecordingMemory : public engine::HostMemory {
                                       std::span<const std::span<const uint8_t>> from) override;
   uint32_t completions_taken(engine::ClientId client, engine::CqId cq) override;
 
-  /// Between steps nothing is recorded.
+  /// Starts or stops recording. Calls between two steps are not recorded.
   void set_recording(bool recording) { recording_ = recording; }
 
  private:
@@ -68,15 +71,15 @@ class RecordingMemory : public engine::HostMemory {
   bool recording_ = false;
 };
 
-/// Returns the recorded results, and detects calls that differ from the recorded ones.
+/// Returns the recorded results of calls, and detects calls that differ from the recorded ones.
 class ReplayedMemory : public engine::HostMemory {
  public:
-  /// Sets the calls of the next step.
+  /// Sets the recorded calls of the next step.
   void begin_step(Bytes calls);
-  /// Returns the call of this step that differs from the recorded one, or that is missing or
-  /// superfluous; empty if there is none.
+  /// Describes the first difference between the calls of this step and the recorded calls: a call
+  /// that differs, is missing or is additional. Returns an empty text if there is none.
   std::string difference() const;
-  /// Returns whether the record itself is invalid.
+  /// Returns whether the record of the calls is invalid.
   bool failed() const { return failed_; }
 
   engine::MemoryResult read(engine::ClientId client, std::span<const engine::RemoteRange> from,

@@ -1,7 +1,7 @@
 // `rocemu run --record DIR`: writes DIR/journal and DIR/events.jsonl while the engine runs. The
-// engine's owner passes memory() to it, and calls this class at the beginning and end of each step.
-// (DIR/trace.pcap is made from the journal after the run.) With `--adversarial` DIR/choices has a
-// line for each choice of the adversary: its class, its number, and its effect.
+// owner of the engine gives it memory(), and calls this class at the beginning and end of each
+// step. DIR/trace.pcap is made from the journal after the run. With `--adversarial`, DIR/choices
+// has a line for each choice of the adversary: its class, its number, and its effect.
 #pragma once
 
 #include <memory>
@@ -24,8 +24,8 @@ inline constexpr char kCaptureFile[] = "/trace.pcap";
 
 class Recording {
  public:
-  /// `dir` must exist. take_error() shows whether this succeeded. The recording ends when its
-  /// journal has `most_bytes`; 0 means no limit.
+  /// Creates the files in `dir`, which must exist. take_error() reports a failure. The recording
+  /// ends when its journal has `most_bytes` bytes; 0 means no limit.
   Recording(const std::string& dir, const Header& header, engine::HostMemory& memory,
             uint64_t most_bytes = 0);
   ~Recording();
@@ -33,21 +33,21 @@ class Recording {
   engine::HostMemory& memory() { return memory_; }
 
   void begin_step(engine::Instant now, const engine::Input& input);
-  /// Ends the step. The first `before` outputs belong to earlier steps.
+  /// Ends the step. The first `before` elements of `outputs` belong to earlier steps.
   void end_step(const engine::Outputs& outputs, size_t before = 0);
-  /// Adds the choices of the adversary in the step.
+  /// Adds the choices that the adversary made in the step.
   void add_choices(const std::vector<engine::AdversarialChoice>& choices);
-  /// Adds the process of a client, once it is attached.
+  /// Adds the process of a client that has been attached.
   void name(const ClientName& client);
 
-  /// Ends the recording.
+  /// Ends the recording in order: the journal is complete.
   void end();
-  /// Passes everything to the files.
+  /// Passes all data to the files, and does not wait until it is written.
   void flush();
-  /// Waits until everything that was recorded is in the files.
+  /// Passes all data to the files, and waits until it is written.
   void sync();
-  /// Returns, once, the reason why the recording ended, after which nothing is recorded; otherwise
-  /// an empty text.
+  /// Returns, once, the reason why the recording ends early, such as a full disk; nothing is
+  /// recorded from then on. Otherwise returns an empty text.
   std::string take_error();
 
  private:

@@ -50,8 +50,8 @@ void Replay::require(bool holds, const char* what) {
   if (!holds) journal_.fail(what);
 }
 
-/// Checks what the daemon guarantees. A modified journal must not give an engine inputs that it was
-/// never meant to survive.
+/// Throws JournalError if the step contradicts what the daemon guarantees. A modified journal must
+/// not give the engine inputs that it is not designed for.
 void Replay::check(const Step& step) {
   const auto& devices = journal_.header().fabric.devices;
   const auto check_device = [&](engine::DeviceIndex device) {

@@ -1,5 +1,5 @@
-// Runs a new engine on a journal, without the application, and compares everything it does with the
-// recording.
+// Runs a new engine with the inputs of a journal, without the application, and compares all its
+// outputs and memory accesses with the recording.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@
 
 namespace rocemu::journal {
 
-/// The point at which to stop: after the frame of that number in trace.pcap, or after that line of
-/// events.jsonl. Both count from 1.
+/// The point at which the replay stops: after a frame of trace.pcap, or after a line of
+/// events.jsonl. Both numbers count from 1.
 struct Until {
   std::optional<uint64_t> frame;
   std::optional<uint64_t> event;
@@ -37,25 +37,27 @@ class Replay {
  public:
   explicit Replay(JournalReader& journal);
 
+  /// Replays the journal, and returns the first difference from the recording, if there is one.
   /// Throws JournalError for a journal that is damaged or that no daemon can have recorded.
   std::optional<Difference> run(const Until& until = {});
 
-  /// Called for each frame of the trace that equals the recorded one, in order.
+  /// Is called for each frame of trace.pcap, in order, if it is equal to the recorded frame.
   using OnFrame = std::function<void(engine::Instant at, std::span<const uint8_t> frame)>;
   void on_frame(OnFrame callback) { on_frame_ = std::move(callback); }
 
-  /// Called for each step that equals the recorded one, with the engine's outputs.
+  /// Is called with the engine's outputs for each step that is equal to the recorded one.
   using OnStep = std::function<void(const Step& step, const engine::Outputs& outputs)>;
   void on_step(OnStep callback) { on_step_ = std::move(callback); }
-  /// Makes the engine detect races of WRITEs (engine::WritesUnordered), for on_step().
+  /// Makes the engine report WRITEs that race with each other, as outputs for on_step()
+  /// (engine::WritesUnordered).
   void watch_write_races() { engine_.watch_write_races(); }
 
-  /// Returns the engine, for observers: it changes only in run().
+  /// Returns the engine, so that observers can read its state, which changes only in run().
   engine::Engine& engine() { return engine_; }
 
   uint64_t steps() const { return steps_; }
   uint64_t frames() const { return frames_; }
-  /// Returns the number of events, which are counted only with Until::event.
+  /// Returns the number of events so far. They are counted only if Until::event is set.
   uint64_t events() const { return events_; }
   engine::FabricSnapshot snapshot() const { return engine_.snapshot(); }
 
@@ -79,8 +81,8 @@ class Replay {
   uint64_t steps_ = 0, frames_ = 0, events_ = 0;
 };
 
-/// Returns the last `count` events and frames of a journal before the record at `offset`, and not
-/// after `until`, as lines of JSON.
+/// Returns the last `count` events and frames, as lines of JSON, that precede the record at
+/// `offset` in the journal and are not after `until`.
 std::vector<std::string> last_lines(const std::string& path, uint64_t offset, size_t count,
                                     const Until& until = {});
 

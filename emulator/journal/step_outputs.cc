@@ -1,4 +1,4 @@
-// Writing and reading of the outputs of a step
+// Writes and reads the outputs of a step.
 #include <cstddef>
 #include <utility>
 
@@ -13,7 +13,7 @@ namespace {
 
 using engine::ClientId;
 
-/// The codes of the outputs in the journal
+/// The codes in the journal for the kinds of outputs
 enum class OutputKind : uint8_t {
   kCompletion = 1,
   kCqFailed,
@@ -143,7 +143,7 @@ struct AppendOutput {
   }
 };
 
-/// Returns false if the kind is unknown.
+/// Reads an output. Returns false if its kind is unknown.
 bool take_output(Taker& from, RecordedOutput& output) {
   const auto client = [&] { return from.take<ClientId>(); };
   const auto cq = [&] { return from.take<engine::CqId>(); };

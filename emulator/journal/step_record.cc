@@ -12,7 +12,7 @@ namespace {
 
 using engine::ClientId;
 
-/// The codes of the inputs in the journal
+/// The codes in the journal for the kinds of inputs
 enum class InputKind : uint8_t {
   kAttachClient = 1,
   kDetachClient,
@@ -97,7 +97,7 @@ struct AppendInput {
     to.put(InputKind::kRemoveDevice);
     to.put(input.device);
   }
-  // The text of the rules is enough.
+  // Only the text of the rules is recorded: the replay parses it again.
   void operator()(const engine::AddRules& input) const {
     to.put(InputKind::kAddRules);
     to.text(input.rules->text);

@@ -1,5 +1,5 @@
-// One record of a journal: a step of the engine with its input, its accesses to the clients'
-// memory, and its outputs.
+// One record of a journal: a step of the engine with its input, its accesses to the memory of
+// clients, and its outputs. A record can also name the process of a client.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,7 @@ enum class RecordKind : uint8_t {
   kClient,  // the process of a client: for people, and to compare recordings
 };
 
-/// A client's process.
+/// The process of a client
 struct ClientName {
   engine::ClientId client;
   uint32_t pid = 0;
@@ -26,18 +26,18 @@ struct ClientName {
 };
 
 void append(Appender& to, const ClientName& client);
-/// Returns false if the bytes are invalid.
+/// Reads the record of a client's process. Returns false if the bytes are not such a record.
 [[nodiscard]] bool parse(Bytes body, ClientName& client);
 
 // ---- Steps ----------------------------------------------------------------------------------
 
-/// A step in parts, in the order of its record: first the input, then each call of HostMemory when
+/// Appends a part of a step. A record contains first the input, then each call of HostMemory when
 /// it returns, and at the end the outputs.
 void append_input(Appender& to, engine::Instant now, const engine::Input& input);
 void append_outputs(Appender& to, const engine::Outputs& outputs, size_t before = 0);
 
-/// Views into the record's bytes. `input` may refer to `request` and `frames`, so a Step must not
-/// be moved.
+/// A step as views into the record's bytes. `input` may refer to `request` and `frames`, so a Step
+/// must not be moved.
 struct Step {
   Step() = default;
   Step(const Step&) = delete;
@@ -54,8 +54,9 @@ struct Step {
 
 // ---- Outputs --------------------------------------------------------------------------------
 
-/// A frame of up to this size is recorded whole; for a longer one its headers and its ICRC, which
-/// represents the payload. The capture beside the journal has all frames completely.
+/// The size up to which frames are recorded completely. Of a longer frame, the record has only the
+/// headers and the ICRC, which represents the payload. The capture beside the journal has all
+/// frames completely.
 inline constexpr size_t kWholeFrame = 384;
 inline constexpr size_t kFrameHeaders = 128;
 
@@ -98,10 +99,11 @@ using RecordedOutput =
 class OutputReader {
  public:
   explicit OutputReader(Bytes outputs) : taker_(outputs) {}
-  /// Returns nothing at the end, and if the bytes are invalid: then failed() is true.
+  /// Returns the next output; nothing at the end, or if the bytes are invalid. In the latter case
+  /// failed() is true.
   std::optional<RecordedOutput> next();
   bool failed() const { return taker_.failed(); }
-  /// Returns the position of the next output.
+  /// Returns the position of the next output in the bytes.
   size_t position() const { return taker_.position(); }
 
  private:

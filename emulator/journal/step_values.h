@@ -1,4 +1,4 @@
-// Values that occur in both inputs and outputs of a step
+// Writes and reads values that occur in both the inputs and the outputs of a step.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace rocemu::journal {
 
-/// Takes a bool. Any value except 0 and 1 in it would be undefined.
+/// Reads a bool. Fails for any byte except 0 and 1, since the bool's value would be undefined.
 inline bool take_bool(Taker& from) {
   const auto value = from.take<uint8_t>();
   if (value > 1) from.fail();

@@ -20,7 +20,8 @@ constexpr size_t kLittle = size_t{64} << 10;
 constexpr size_t kMaxWaiting = 64 << 20;
 constexpr size_t kSpares = 8;
 
-/// The limits, at the end, for the reader of a stream: for a pause in its reading, and in total.
+/// The time limits of sync() for the reader of a stream: for one pause in its reading, and in
+/// total.
 constexpr std::chrono::seconds kPatience{2};
 constexpr std::chrono::seconds kMaxPatience{20};
 
@@ -127,8 +128,8 @@ void BackgroundFile::work() {
   }
 }
 
-/// Writes the bytes. Called by the thread, or by the caller while the thread has nothing to do.
-/// Returns errno or 0.
+/// Writes the bytes and returns 0 or errno. The background thread calls this, and write() does
+/// while the thread is idle.
 int BackgroundFile::write_now(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const size_t size = is_stream_ ? wait_for_reader(bytes.size()) : bytes.size();
@@ -144,8 +145,9 @@ int BackgroundFile::write_now(std::span<const std::byte> bytes) {
   return 0;
 }
 
-/// Waits until a part of `size` bytes can be written without waiting, and returns its size; 0 at
-/// the end. The file may be the parent's standard output, which must not be made non-blocking.
+/// Waits for room in the stream, and returns how many of the `size` bytes can be written without
+/// waiting; 0 if the file is being closed. The stream may be the parent's standard output, which
+/// must not be made non-blocking.
 size_t BackgroundFile::wait_for_reader(size_t size) const {
   pollfd entries[] = {{fd_.get(), POLLOUT, 0}, {ended_.get(), POLLIN, 0}};
   while (poll(entries, 2, -1) < 0) {

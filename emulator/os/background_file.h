@@ -1,6 +1,6 @@
-// A file that a separate thread writes when there is much to write, so that its user does not wait
-// for the disk. Also a stream (a pipe, a FIFO, a socket), whose reader may be slow or never read,
-// so that its user need not wait at all.
+// Writes a file in a background thread when there is much data, so that the caller does not wait
+// for the disk. The destination can also be a stream (a pipe, a FIFO, a socket). Its reader may be
+// slow or never read, and the caller need not wait for it.
 #pragma once
 
 #include <atomic>
@@ -24,26 +24,27 @@ class BackgroundFile {
   explicit BackgroundFile(const std::string& path);
   /// Writes to a descriptor that is already open.
   explicit BackgroundFile(UniqueFd fd);
-  /// Writes the rest to a file. Data that the reader of a stream has not taken is lost; see sync().
+  /// Writes the remaining data if the destination is a file. Data that the reader of a stream has
+  /// not read yet is lost; call sync() before.
   ~BackgroundFile();
   BackgroundFile(const BackgroundFile&) = delete;
   BackgroundFile& operator=(const BackgroundFile&) = delete;
 
-  /// Appends the bytes and leaves `bytes` empty, with capacity. A small amount is written at once;
-  /// a large amount, or data behind waiting data, is written later. Waits if too much is waiting
-  /// already. Returns false once anything could not be written; after that nothing is written.
+  /// Appends the bytes, and leaves `bytes` empty with its capacity. A small amount is written
+  /// immediately; a large amount, or data behind data that still waits, is written by the thread.
+  /// Waits if 64 MiB are waiting already. Returns false after the first failure; nothing is written
+  /// from then on.
   bool write(std::vector<std::byte>& bytes);
 
-  /// Returns false while write() would have to wait, because the reader of a stream is too far
-  /// behind.
+  /// Returns whether write() would accept data without waiting for the reader of a stream.
   bool has_room();
 
-  /// The time for which sync() waits for the reader of a stream: as long as it reads something from
-  /// time to time, or forever.
+  /// How long sync() waits for the reader of a stream: until the reader has paused for 2 s, but at
+  /// most 20 s in total; or without a limit.
   enum class Patience { kLimited, kEndless };
 
-  /// Waits until everything is written. Returns false as write() does. If the patience ends, the
-  /// error is ETIMEDOUT.
+  /// Waits until everything is written. Returns false after a failure, like write(). If the reader
+  /// of a stream exceeds the limits, error() is ETIMEDOUT.
   bool sync(Patience patience = Patience::kEndless);
 
   /// Returns the errno of the first failure, or 0.

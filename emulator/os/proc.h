@@ -1,4 +1,4 @@
-// Reading /proc (proc(5)).
+// Reads /proc (proc(5)).
 #pragma once
 
 #include <sys/types.h>
@@ -16,10 +16,10 @@ namespace rocemu::proc {
 std::string contents_of(const std::string& path);
 /// Returns the names in a directory that are numbers, in numeric order.
 std::vector<pid_t> numbers_in(const std::string& directory);
-/// Sorts numbers of processes or threads by their age. `first` is the number of the oldest. After
-/// the largest number, the kernel continues with small ones.
+/// Sorts the ids of processes or threads from the oldest to the newest. `first` is the id of the
+/// oldest. After the largest id, the kernel continues with small ones.
 void sort_by_age(std::vector<pid_t>& numbers, pid_t first);
-/// Returns whether the numbers in /proc are those of our PID namespace.
+/// Returns whether the process ids in /proc are those of our PID namespace.
 bool is_of_this_namespace();
 /// Returns "/proc/12".
 std::string directory_of(pid_t process);
@@ -27,17 +27,18 @@ std::string directory_of(pid_t process);
 std::string descriptor_path(pid_t process, int descriptor);
 /// Returns the target of a symbolic link; empty if it cannot be read.
 std::string link_at(const std::string& path);
-/// Returns the parent; 0 if the process has ended.
+/// Returns the id of the parent process; 0 if the process has ended.
 pid_t parent_of(pid_t process);
-/// Returns the kernel's name of the process's program, truncated to 15 bytes; "?" if the process
+/// Returns the kernel's name for the process, which it truncates to 15 bytes; "?" if the process
 /// has ended.
 std::string name_of(pid_t process);
 /// Returns the value of "Name:\tvalue" in a file such as status.
 std::string field_of(const std::string& text, std::string_view name);
-/// Returns the number in "socket:[123]" or "pipe:[123]"; nothing if the link is of another kind.
+/// Returns the number in the link "socket:[123]" or "pipe:[123]"; nothing if the link is not of the
+/// given kind.
 std::optional<uint64_t> inode_in(const std::string& link, std::string_view kind);
 
-/// Returns whether the signal is one that ends a program because of the program's mistake.
+/// Returns whether the signal is one that kills a program because of the program's own error.
 bool is_crash(int signal);
 
 }  // namespace rocemu::proc

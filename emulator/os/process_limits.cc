@@ -3,13 +3,13 @@
 namespace rocemu {
 namespace {
 
-/// The daemon raises its soft limit of descriptors to the hard limit. With two devices it uses
-/// about 30 itself, and a dozen for each program; `rocemu` uses about a dozen, under the soft
-/// limit.
+/// The daemon raises its soft limit of descriptors to the hard limit. It uses about 30 descriptors
+/// with two devices, and a dozen more for each program. `rocemu` uses about a dozen and keeps the
+/// soft limit.
 constexpr rlim_t kMinHardFiles = 64, kMinSoftFiles = 24;
-/// The smallest stack. rocemu does not start with less.
+/// The smallest stack with which rocemu starts.
 constexpr rlim_t kMinStack = rlim_t{32} << 10;
-/// The smallest limit of file sizes. 64 KiB would be too small to open a context.
+/// The smallest limit on file sizes with which a program can open a context; 64 KiB is too small.
 constexpr rlim_t kMinFileSize = rlim_t{96} << 10;
 
 std::string text_of(rlim_t limit) {

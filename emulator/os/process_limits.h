@@ -13,11 +13,11 @@ struct ProcessLimits {
 
 ProcessLimits own_limits();
 
-/// Returns a message if the stack is too small, with the command that raises the limit; otherwise
-/// an empty string. main() must call it first: later code crashes with a small stack.
+/// Returns a message with the command that raises the limit if the stack is too small; otherwise an
+/// empty string. main() must call this first, because later code crashes with a small stack.
 std::string too_small_stack(const ProcessLimits& limits = own_limits());
-/// Returns which limit is too small for a NIC, and the command that raises it; empty if all
-/// suffice.
+/// Returns a message with the first limit that is too small for a NIC, and with the command that
+/// raises it; an empty string if all limits suffice.
 std::string too_small_limit(const ProcessLimits& limits = own_limits());
 
 }  // namespace rocemu

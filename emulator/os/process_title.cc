@@ -15,8 +15,8 @@
 namespace rocemu {
 namespace {
 
-/// Returns the addresses that the kernel has noted about this process, with no auxiliary vector and
-/// no file: those stay.
+/// Returns the addresses that the kernel has noted about this process. The result has no auxiliary
+/// vector and no executable file, so prctl(2) leaves these two unchanged.
 std::optional<prctl_mm_map> own_memory_map() {
   constexpr int kStateField = 3, kLastField = 51;  // proc(5), "stat"
   const std::string stat = proc::contents_of("/proc/self/stat");
@@ -52,7 +52,7 @@ bool set_process_title(const std::vector<std::string>& arguments) {
   if (!map) return false;
   std::string joined;
   for (const std::string& argument : arguments) joined.append(argument).push_back('\0');
-  // This is static because the kernel reads it as long as the process lives.
+  // The string is static because the kernel reads it for as long as the process lives.
   static std::string shown;
   std::string before = std::exchange(shown, std::move(joined));
   map->arg_start = reinterpret_cast<uintptr_t>(shown.data());

@@ -6,9 +6,9 @@
 
 namespace rocemu {
 
-/// Changes the name and the command line. The name is that of the first argument's file, as after
-/// execve(2). Returns false, and changes nothing, if the kernel does not support that: it then
-/// lacks CONFIG_CHECKPOINT_RESTORE, or a seccomp filter refuses prctl(2).
+/// Changes the name and the command line of this process. The name is the base name of the first
+/// argument, as after execve(2). Returns false and changes nothing if the kernel does not support
+/// this, because CONFIG_CHECKPOINT_RESTORE is off or a seccomp filter refuses prctl(2).
 bool set_process_title(const std::vector<std::string>& arguments);
 
 }  // namespace rocemu

@@ -6,7 +6,8 @@
 
 namespace rocemu {
 
-/// Returns the processors in order. Empty if the machine has more than a cpu_set_t can hold.
+/// Returns the numbers of the processors in ascending order; nothing if the machine has more than a
+/// cpu_set_t can hold.
 std::vector<int> allowed_processors();
 
 /// Returns the list in the format of taskset(1): "0-3,8".

@@ -10,8 +10,8 @@
 namespace rocemu {
 
 void RunLifetime::end() {
-  // Another process waits for the follower and notices its end, so no SIGPIPE and no error is
-  // needed.
+  // If the follower has already ended, the process that waits for it notices. So a failed send()
+  // needs neither SIGPIPE nor an error.
   while (fd_ && send(fd_.get(), "", 1, MSG_NOSIGNAL) < 0 && errno == EINTR) {
   }
   fd_.reset();

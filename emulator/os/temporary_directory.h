@@ -1,4 +1,4 @@
-// A directory that is removed with its owner, with all its contents
+// A temporary directory that is removed, with all its contents, when its owner is destroyed
 #pragma once
 
 #include <filesystem>

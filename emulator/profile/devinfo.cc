@@ -102,8 +102,8 @@ constexpr DumpLine kLines[] = {
 };
 // clang-format on
 
-/// Lines that are specific to one machine, and lines about features that rocemu does not emulate.
-/// The indented lines below them are skipped, too.
+/// The lines of a dump that are ignored, with the indented lines below them: those that are
+/// specific to one machine, and those about features that rocemu does not emulate.
 constexpr std::string_view kLeftOut[] = {"node_guid",
                                          "sys_image_guid",
                                          "max_ee_rd_atom",
@@ -148,7 +148,8 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-/// Returns the indentation in tabs. Web pages convert tabs to spaces.
+/// Returns the indentation in tabs. Eight spaces count as one tab, since web pages convert tabs to
+/// spaces.
 size_t indent_of(std::string_view line) {
   constexpr size_t kTab = 8;
   const std::string_view blanks = line.substr(0, line.find_first_not_of(" \t"));
@@ -177,7 +178,7 @@ std::string flags_yaml(uint64_t bits, std::span<const FieldName> names) {
   return fmt::format("[{}]", fmt::join(words, ", "));
 }
 
-/// Returns the pattern for a name, such as "mlx5_%d" for "mlx5_0".
+/// Returns the name pattern of a device, such as "mlx5_%d" for "mlx5_0".
 std::string pattern_of(std::string_view name) {
   size_t end = name.size();
   while (end > 0 && std::isdigit(static_cast<unsigned char>(name[end - 1]))) --end;
@@ -210,7 +211,7 @@ class Recorder {
       }
     }
     if (!value_of("device", "phys_port_cnt").empty()) add("identity", "board_id", "null", kNoLine);
-    // ibv_devinfo omits these lines if they are 0.
+    // ibv_devinfo omits the lines of these values if the values are 0.
     if (!value_of("device", "device_cap_flags_ex").empty() && values_.contains("port")) {
       for (const char* key : {"max_cq_count", "max_cq_period", "max_dm_size"})
         add("device", key, "0", kNoLine);
@@ -271,7 +272,7 @@ class Recorder {
         {std::string(key), std::move(value), std::move(source)});
   }
 
-  /// Reads the names on the following indented lines.
+  /// Reads the names on the following lines that are indented more than `indent`.
   std::vector<std::string> take_names(size_t indent) {
     std::vector<std::string> names;
     while (!at_end_ && indent_of(line_) > indent && !trimmed(line_).empty()) {
@@ -342,8 +343,8 @@ class Recorder {
       return next();
     }
     next();
-    // The number contains the flags of the names. The lines of ports have one more tab than the
-    // device's.
+    // The number already has the flags, so their names are skipped. The lines of a port are
+    // indented by one tab more than those of the device.
     if (row.form == Form::kFlagBits) take_names(indent);
     if (row.form == Form::kNumberAndNames) take_names(indent + 2);
     if (row.form == Form::kFlagNames) read = named_flags(row, take_names(indent));

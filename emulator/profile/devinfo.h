@@ -16,11 +16,13 @@ struct RecordedProfile {
   std::vector<std::string> left_out;  // names of lines about features that rocemu does not emulate
 };
 
-/// Returns further values for the device with that name. The values of the dump take precedence.
+/// Returns further values for the device with this name. If the dump has the same value, that of
+/// the dump is used.
 using FurtherValues = std::function<std::vector<FoundValue>(const std::string& device)>;
 
-/// Reads the first device of a dump, which may be truncated anywhere. Throws std::runtime_error if
-/// it has no device. `source` is for the comment at the beginning.
+/// Creates a profile from the first device of a dump, which may be truncated anywhere. Throws
+/// std::runtime_error if the dump has no device. `source` is named in the comment at the beginning
+/// of the profile.
 RecordedProfile record_profile(std::string_view dump, const std::string& source,
                                const FurtherValues& further = {});
 

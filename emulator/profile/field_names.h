@@ -1,4 +1,5 @@
-// The names of bits and values in a profile, as in <infiniband/verbs.h> without the prefix
+// The names of flags and enumerators in a profile, which are those of <infiniband/verbs.h> without
+// the prefix
 #pragma once
 
 #include <array>
@@ -47,7 +48,7 @@ inline constexpr FieldName kLinkLayers[] = {{"Unspecified", 0}, {"InfiniBand", 1
 inline constexpr FieldName kMtus[] = {
     {"256", 1}, {"512", 2}, {"1024", 3}, {"2048", 4}, {"4096", 5}};
 
-/// Values of ibv_port_attr::active_width and active_speed.
+/// The names for ibv_port_attr::active_width (kWidths) and active_speed (kSpeeds).
 inline constexpr FieldName kWidths[] = {{"1X", 1}, {"4X", 2}, {"8X", 4}, {"12X", 8}, {"2X", 16}};
 inline constexpr FieldName kSpeeds[] = {{"SDR", 1},  {"DDR", 2},  {"QDR", 4},  {"FDR10", 8},
                                         {"FDR", 16}, {"EDR", 32}, {"HDR", 64}, {"NDR", 128}};
@@ -56,7 +57,8 @@ inline constexpr FieldName kGidTypes[] = {{"RoCE v1", 0}, {"RoCE v2", 1}};
 
 inline constexpr FieldName kInlineAbove[] = {{"refuse", 0}, {"cap", 1}};
 
-/// Values of abi::PostRules::no_inline_room: with a profile the engine adds the room.
+/// The names for abi::PostRules::no_inline_room. With a profile, the provider never adds the room
+/// of the SGEs to the inline data of a QP; for `true`, the engine adds it.
 inline constexpr FieldName kInlineRoom[] = {{"true", 1}, {"false", 2}};
 
 inline constexpr FieldName kBooleans[] = {{"false", 0}, {"true", 1}};

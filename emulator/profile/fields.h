@@ -1,5 +1,6 @@
-// Every key of a profile: its section, its name, its valid values, and the member of DeviceProfile
-// for it. Reading, writing, comparing and the schema are visitors of this list.
+// The list of all keys of a profile: for each key its section, its name, its valid values, and the
+// member of DeviceProfile for it. Reading, writing, comparing and the schema are visitors of this
+// list.
 //
 // A visitor has number(section, key, member), text(...), name(..., names), bits(..., names),
 // names(..., names) for a list whose order matters, error(..., word for 0) and verbs(section, map).
@@ -10,7 +11,7 @@
 
 namespace rocemu::profile {
 
-/// `Profile` is DeviceProfile or const DeviceProfile.
+/// Calls the visitor for each key. `Profile` is DeviceProfile or const DeviceProfile.
 template <class Profile, class Visitor>
 void visit_fields(Profile& p, Visitor& v) {
   v.text("", "summary", p.summary);

@@ -10,10 +10,11 @@
 
 namespace rocemu::profile {
 
-/// Returns the names of all installed profiles: `generic` first, then in order.
+/// Returns the names of all installed profiles: first `generic`, then the others in alphabetical
+/// order.
 std::vector<std::string> profile_names();
 
-/// Returns the profile of that name, or of that file. Throws ProfileError.
+/// Returns the installed profile with this name, or the profile in this file. Throws ProfileError.
 std::shared_ptr<const engine::DeviceProfile> load_profile(const std::string& name_or_file);
 
 /// Returns whether load_profile() treats the text as a file: it contains a '/', or ends with

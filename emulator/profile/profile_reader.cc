@@ -30,7 +30,7 @@ std::vector<std::string_view> texts_of(Names names) {
   return texts;
 }
 
-/// Reads each field from the document, if the document has it.
+/// Reads each key of a profile from the document, if the document has it.
 class Reader {
  public:
   Reader(const NodeReader& reader, const Node& root) : reader_(reader), root_(root) {}
@@ -100,7 +100,7 @@ class Reader {
     }
   }
 
-  /// Reports keys that no field has read.
+  /// Reports each key of the document that does not exist in profiles.
   void check_keys() const {
     std::vector<std::string_view> sections;
     for (const auto& [section, keys] : known_) {
@@ -128,7 +128,8 @@ class Reader {
     }
   }
 
-  /// Returns the node of a key, for errors that involve two keys.
+  /// Returns the value of a key, as the place of an error that involves two keys; the whole
+  /// document if it lacks the key.
   const Node& node_of(std::string_view section, std::string_view key) const {
     const Node* const mapping = section_node(section);
     const Node* const node = mapping != nullptr ? mapping->find(key) : nullptr;
@@ -191,8 +192,8 @@ class Reader {
 constexpr uint32_t kAtomics = abi::opcodes_where(&abi::SendOpcode::is_atomic);
 constexpr uint32_t kXrcFlag = 1u << 20;
 constexpr size_t kMaxPattern = 40;
-/// The maximum sizes. Each entry of a table and each port is a file in sysfs, and no known NIC has
-/// more.
+/// The maximum numbers of GID table entries and ports. Each of them has files in sysfs, and no
+/// known NIC has more.
 constexpr uint32_t kMaxGidTable = 1024, kMaxPorts = 4;
 
 /// Returns whether the text can be the name of a file in sysfs: letters, digits, '_', '-' and '.',
@@ -205,13 +206,13 @@ bool is_name(std::string_view text) {
          std::ranges::all_of(text, allowed);
 }
 
-/// Returns whether the text is a name that contains "%d".
+/// Returns whether the text is a valid name after its "%d" has been replaced by a number.
 bool is_pattern(const std::string& text) {
   const size_t at = text.find("%d");
   return at != std::string::npos && is_name(text.substr(0, at) + "0" + text.substr(at + 2));
 }
 
-/// Checks for values that contradict each other, and for limits of rocemu.
+/// Reports values that contradict each other, or that exceed rocemu's limits.
 void check_profile(const NodeReader& reader, const Reader& fields, const DeviceProfile& p) {
   const auto require = [&](bool right, std::string_view section, std::string_view key,
                            const std::string& message) {
@@ -271,7 +272,7 @@ void check_profile(const NodeReader& reader, const Reader& fields, const DeviceP
   }
 }
 
-/// Sets the members that are derived from other fields.
+/// Sets the members of the profile that follow from other members.
 void derive(const Reader& fields, DeviceProfile& p) {
   if (p.attr.atomic_cap == 0) p.sends.opcodes &= ~kAtomics;
   if ((p.attr.device_cap_flags & kXrcFlag) == 0) {
@@ -280,7 +281,7 @@ void derive(const Reader& fields, DeviceProfile& p) {
   }
   if (!fields.has("device", "device_cap_flags_ex"))
     p.attr.device_cap_flags_ex = p.attr.device_cap_flags;
-  // These flags are the only sign of support for ATOMIC WRITE and FLUSH.
+  // A device supports ATOMIC WRITE and FLUSH only if these capability flags say so.
   for (const abi::SendOpcode& row : abi::kSendOpcodes) {
     if (row.capabilities != 0 && (p.attr.device_cap_flags_ex & row.capabilities) == 0)
       p.sends.opcodes &= ~abi::opcode_bit(row.opcode);

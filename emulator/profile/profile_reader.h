@@ -12,21 +12,21 @@
 
 namespace rocemu::profile {
 
-/// All errors of a profile. For each error there is "FILE:LINE:COLUMN: what was found, and what is
-/// allowed", and the line with a caret.
+/// All errors in a profile. what() has for each error "FILE:LINE:COLUMN: what was found, and what
+/// is allowed", and the line with a caret.
 class ProfileError : public std::runtime_error {
  public:
   explicit ProfileError(const std::string& text, std::vector<scenario::Problem> problems = {})
       : std::runtime_error(text), problems_(std::move(problems)) {}
-  /// Returns the problems; none if the file could not be read at all.
+  /// Returns the errors; none if the file could not be read at all.
   const std::vector<scenario::Problem>& problems() const { return problems_; }
 
  private:
   std::vector<scenario::Problem> problems_;
 };
 
-/// Reads a profile with that name; missing keys have the values of `generic`. `file` is for
-/// messages. Throws ProfileError.
+/// Creates the profile called `name` from YAML. Missing keys have the values of `generic`. `file`
+/// is the file name in error messages. Throws ProfileError.
 std::shared_ptr<const engine::DeviceProfile> parse_profile(std::string_view yaml,
                                                            const std::string& name,
                                                            const std::string& file);

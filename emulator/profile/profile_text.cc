@@ -72,7 +72,8 @@ class Writer {
       list += (list.empty() ? "" : ", ") + std::string(name.text);
       rest &= ~name.value;
     }
-    // Opcodes and types that rocemu does not support cannot be disabled.
+    // In sections other than `device`, bits without a name stand for opcodes and types that rocemu
+    // does not support.
     const bool may_have_more = std::string_view(section) == "device";
     if (rest != 0 && may_have_more && !is_all)
       list += fmt::format("{}{:#x}", list.empty() ? "" : ", ", rest);

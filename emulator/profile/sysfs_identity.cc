@@ -14,7 +14,7 @@ namespace rocemu::profile {
 namespace fs = std::filesystem;
 namespace {
 
-/// Returns the first line.
+/// Returns the first line of the file, without trailing spaces.
 std::optional<std::string> line_of(const fs::path& file) {
   std::ifstream stream(file);
   std::string line;
@@ -78,8 +78,8 @@ class SysfsReader {
     if (line && is_hexadecimal_number(*line)) found_.push_back({"pci", key, *line, file});
   }
 
-  /// Each address has an entry of each type, so the order of the first entries of each type is
-  /// enough.
+  /// Reads the order of the GID types. Each address has one entry for each type, so the order in
+  /// which the types first occur in the table is sufficient.
   void take_gid_types() {
     const fs::path types = device_ / "ports" / "1" / "gid_attrs" / "types";
     std::vector<std::string> names;

@@ -1,5 +1,5 @@
-// Reads the values of a profile that sysfs has for a NIC, because `ibv_devinfo -v` prints neither
-// the driver nor the PCI function.
+// Reads values of a profile from a NIC's directory in sysfs, because `ibv_devinfo -v` prints
+// neither the driver nor the PCI function.
 #pragma once
 
 #include <filesystem>
@@ -14,8 +14,8 @@ struct FoundValue {
   std::string source;  // the file or link, below the device's directory
 };
 
-/// Reads the directory of one device, such as /sys/class/infiniband/mlx5_0. A value that every NIC
-/// has is omitted if it is missing; a file that some drivers lack is then `null`.
+/// Reads the directory of one device, such as /sys/class/infiniband/mlx5_0. A missing file is
+/// omitted in the result or, if some drivers do not create it, has the value `null`.
 std::vector<FoundValue> read_sysfs(const std::filesystem::path& device);
 
 }  // namespace rocemu::profile

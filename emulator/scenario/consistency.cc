@@ -1,4 +1,4 @@
-// Checks for rules whose parts are valid, but not in combination.
+// Checks rules for parts that are valid alone, but not in combination.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ bool is_within(const Kinds& kinds, const Kinds& others) {
   return kinds.any() && (kinds & ~others).none();
 }
 
-/// Effects of one manner that exclude those of another
+/// Two manners whose effects exclude each other, and the reason
 struct Exclusion {
   Manner one, other;
   std::string_view reason;
@@ -83,7 +83,8 @@ void check_selection(Reading in, const Node& node) {
   }
 }
 
-// Checks that the completions can have the status (IBTA vol 1, 11.6.2).
+// Warns if the selected completions never have the status that the rule gives them (IBTA vol 1,
+// 11.6.2).
 void check_wc_status(Reading in, const Node& node) {
   if (!in.rule.effects.status) return;
   const auto& which = in.rule.which;
@@ -140,8 +141,8 @@ void check_cm_status(Reading in, const Node& node) {
                                    *effects.cm_status));
 }
 
-// Checks a CM event. librdmacm uses the contents of these two events: it would follow the pointer
-// in one, and query the services that the other one names.
+// Refuses the CM events INTERNAL and ADDRINFO_RESOLVED. librdmacm would use their contents: it
+// would follow the pointer in the former, and query the services that the latter names.
 void check_cm_event(Reading in, const Node& node) {
   using abi::ucma::EventType;
   const Effects& effects = in.rule.effects;
@@ -151,9 +152,9 @@ void check_cm_event(Reading in, const Node& node) {
                    fmt::format("librdmacm makes {} itself: a rule cannot", abi::name_of(*event)));
 }
 
-// Checks an errno. A verb whose errno is not documented may fail with any errno. It is documented
-// for ibv_advise_mr(3). ibv_start_poll(3) and ibv_next_poll(3) have one errno that is not a
-// failure.
+// Warns if the verb never fails with this errno. Most verbs may fail with any errno, because their
+// man pages list none; only that of ibv_advise_mr(3) lists them. For ibv_start_poll(3) and
+// ibv_next_poll(3), ENOENT is not a failure.
 void check_errno(Reading in, const Node& node) {
   constexpr int kOfAdviseMr[] = {EOPNOTSUPP, EINVAL, EFAULT, ENOENT, ENOMEM, ENOSYS, EPERM};
   const int error = in.rule.effects.error;
@@ -171,9 +172,8 @@ void check_errno(Reading in, const Node& node) {
   }
 }
 
-// Checks an event. With an event, libibverbs gives the program a pointer to the QP, CQ or SRQ of
-// the event, or a port. So a rule must not change an event into one about another kind of object
-// (ibv_get_async_event(3)).
+// Refuses to change an event into one about another kind of object. With an event, libibverbs gives
+// the program a pointer to the QP, CQ or SRQ, or the number of the port (ibv_get_async_event(3)).
 void check_event(Reading in, const Node& node) {
   using abi::EventType;
   if (!in.rule.effects.event) return;

@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kDeepest = 16;  // a rule in a file has 7 levels at most
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
-/// Thrown to end the parsing of the text.
+/// Is thrown to stop parsing the text.
 struct Stop {};
 
 bool continues_character(char c) {
@@ -27,7 +27,7 @@ std::string_view without_byte_order_mark(std::string_view text) {
   return text;
 }
 
-/// Returns a line without its end, also for files with Windows line ends. `number` counts from 1.
+/// Returns a line without its line end, which may be that of Windows. `number` counts from 1.
 std::string_view line_of(std::string_view text, int number) {
   text = without_byte_order_mark(text);
   for (int line = 1; line < number; ++line) {
@@ -40,8 +40,8 @@ std::string_view line_of(std::string_view text, int number) {
   return text;
 }
 
-/// Returns the number of bytes of the UTF-8 character at the beginning of the text; 0 if there is
-/// none.
+/// Returns the number of bytes of the UTF-8 character at the beginning of the text; 0 if the text
+/// does not begin with a valid character.
 size_t character_size(std::string_view text) {
   const auto first = static_cast<unsigned char>(text[0]);
   const size_t size = first < 0x80   ? 1
@@ -57,8 +57,9 @@ size_t character_size(std::string_view text) {
   return size;
 }
 
-/// Finds a character that YAML does not allow: the only control characters are tabs and line ends
-/// (YAML 1.2, 5.1). yaml-cpp takes some of them for the end of the text and changes others.
+/// Finds a character that YAML does not allow. The only control characters that YAML allows are
+/// tabs and line ends (YAML 1.2, 5.1). yaml-cpp takes some control characters for the end of the
+/// text, and changes others.
 std::optional<Problem> find_foreign_character(std::string_view text) {
   text = without_byte_order_mark(text);
   Place place{1, 1};
@@ -86,8 +87,8 @@ class TreeBuilder : public YAML::EventHandler {
 
   Node take_root() { return std::move(root_); }
   Place place_of(const YAML::Mark& mark) {
-    // yaml-cpp counts bytes. The marks are in ascending order, so that no line is searched for
-    // twice.
+    // yaml-cpp gives columns in bytes, and Place has them in characters. The marks arrive in
+    // ascending order, so the search continues from the line of the previous mark.
     if (mark.line < line_) line_ = 0, rest_ = without_byte_order_mark(text_);
     for (; line_ < mark.line; ++line_) {
       rest_.remove_prefix(std::min(rest_.size(), rest_.find('\n') + 1));
@@ -216,7 +217,7 @@ std::optional<Problem> find_tab(std::string_view text, int line) {
   return std::nullopt;
 }
 
-/// Returns the text with escape sequences, as in C, for invisible characters.
+/// Returns the text with tabs and line ends replaced by the escape sequences of C.
 std::string visible(std::string_view text) {
   std::string result;
   for (const char c : text) {
@@ -276,8 +277,8 @@ std::string describe(const Problem& problem, std::string_view file, std::string_
   if (problem.place.line == 0) return fmt::format("{}: {}{}", file, kind, message);
   std::string result =
       fmt::format("{}:{}:{}: {}{}", file, problem.place.line, problem.place.column, kind, message);
-  // The length of the part of a long line before and after the column. A character's bytes are not
-  // split.
+  // The numbers of characters of a long line that are shown before and after the column. No
+  // character is split.
   constexpr int kBefore = 60, kAfter = 40;
   std::string source, marker;
   int column = 0;

@@ -1,6 +1,6 @@
-// Reads a YAML text as a tree in which every node has its place. Only the part of YAML is allowed
-// whose meaning is obvious to the readers of scenarios: no anchors, aliases, tags, merge keys,
-// second documents, or repeated keys.
+// Reads a YAML text as a tree whose nodes have their places in the text. Only the part of YAML is
+// allowed that all readers of scenarios understand: no anchors, aliases, tags, merge keys, second
+// documents, or repeated keys.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace rocemu::scenario {
 
-/// A place in a text: line and column, counted from 1, the column in characters. Line 0 means no
-/// particular place.
+/// A place in a text. The line and the column count from 1, and the column counts characters. Line
+/// 0 means no particular place.
 struct Place {
   int line = 0;
   int column = 0;
@@ -48,19 +48,19 @@ struct Entry {
   Node value;
 };
 
-/// A mistake, or (`is_warning`) something that is probably not intended.
+/// An error or, if `is_warning` is true, something that is probably not intended
 struct Problem {
   Place place;
   std::string message;
   bool is_warning = false;
 };
 
-/// The number of problems after which a file is not read further. A longer list would not help its
-/// author.
+/// The number of problems after which reading of a file stops, since a longer list would not help
+/// its author.
 inline constexpr size_t kMaxProblems = 100;
 
-/// Parses the only document of the text. Problems are added to `problems`; the tree then has only
-/// the readable parts. Never throws, whatever the text is.
+/// Parses the only YAML document of the text. Adds problems to `problems`; the tree then has only
+/// the valid parts. Never throws, whatever the text is.
 Node parse_document(std::string_view text, std::vector<Problem>& problems);
 
 /// Returns "FILE:LINE:COLUMN: message", and below it the line of the text with a caret under the

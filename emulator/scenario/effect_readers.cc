@@ -24,7 +24,7 @@ bool is_known_errno(uint64_t number) {
                              [&](const Name& name) { return name.value == number; });
 }
 
-/// Reads an AETH syndrome: "ack", "rnr 12", the name of a NAK, or a number.
+/// Reads an AETH syndrome: "ack", the name of a NAK, or a number.
 uint8_t read_syndrome(Reading in, const Node& value) {
   const std::string word = in.reader.text(value, "a syndrome");
   if (normalized(word) == "ACK") return wire::ack_syndrome();
@@ -39,7 +39,7 @@ uint8_t read_syndrome(Reading in, const Node& value) {
                                     NodeReader::suggestion(word, known)));
 }
 
-/// Returns the largest value that fits the field.
+/// Returns the largest value of the header field.
 uint64_t most_in(FieldChange::Field field) {
   using Field = FieldChange::Field;
   switch (field) {
@@ -141,8 +141,8 @@ MadeUpFrame read_frame(Reading in, const Node& node) {
   return frame;
 }
 
-/// Reads "status": 0, a negative errno, or for REJECTED the reason of the REJ
-/// (rdma_get_cm_event(3)). For UNREACHABLE it may be the status of the peer's SIDR_REP.
+/// Reads "status": 0 or a negative errno. For REJECTED it is the reason of the REJ
+/// (rdma_get_cm_event(3)), and for UNREACHABLE it may be the status of the peer's SIDR_REP.
 void read_cm_status(Reading in, const Node& value) {
   const std::string word = in.reader.text(value, "a status");
   const bool negative = word.starts_with('-');

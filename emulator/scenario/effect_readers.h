@@ -1,4 +1,4 @@
-// Reads the values of effects that are not just a number, a time or a name.
+// Reads the values of effects that need more than reading a number, a time or a name.
 #pragma once
 
 #include "emulator/scenario/rule_keys.h"
@@ -17,7 +17,7 @@ void read_errno(Reading reading, const Node& value);
 void read_port(Reading reading, const Node& value);
 void read_gid(Reading reading, const Node& value);
 
-/// The largest number of `times` of `flap`.
+/// The maximum of `times` in the effect `flap`.
 inline constexpr uint32_t kMostFlaps = 1'000'000;
 
 void read_bandwidth(Reading reading, const Node& value);

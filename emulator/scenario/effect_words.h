@@ -1,4 +1,4 @@
-// Describes the effects of a rule for a log.
+// Describes the effects of a rule in words, for logs.
 #pragma once
 
 #include <string>
@@ -7,10 +7,11 @@
 
 namespace rocemu::scenario {
 
-/// Returns, for example, "drops" or "delays by 1.5 ms, raises PORT_ERR". The subject is the rule.
+/// Returns a predicate for the subject "the rule", such as "drops" or "delays by 1.5 ms, raises
+/// PORT_ERR".
 std::string in_words(const engine::faults::Effects& effects);
 
-/// Returns, for example, "12 ns", "1.5 ms" or "3 s".
+/// Returns the time in a suitable unit, such as "12 ns", "1.5 ms" or "3 s".
 std::string in_words(engine::Duration time);
 
 }  // namespace rocemu::scenario

@@ -31,7 +31,7 @@ constexpr Places kFrame = kOnFrames, kRequest = at(Where::kRequest), kLink = at(
                  kNetwork = at(Where::kNetwork);
 constexpr bool kAlone = true, kWithValue = false;
 
-/// Reads `drop: true`, or only `drop`; `drop: false` is not valid.
+/// Reads a flag: `drop: true`, or `drop` without a value. Refuses `drop: false`.
 template <bool Effects::*kFlag>
 void read_flag_of(Reading in, const Node& value) {
   if (!in.reader.boolean(value)) in.reader.fail(value, "leave it out instead");
@@ -43,7 +43,7 @@ void read_number_of(Reading in, const Node& value) {
   in.rule.effects.*kNumber = static_cast<uint32_t>(in.reader.number(value, kLeast, kMost));
 }
 
-/// Reads a number, or `true` for 1.
+/// Reads a number, or `true`, which means 1.
 template <uint32_t Effects::*kNumber, uint32_t kMost>
 void read_count_of(Reading in, const Node& value) {
   if (value.is_scalar() && value.text == "true") {
@@ -58,7 +58,7 @@ void read_time_of(Reading in, const Node& value) {
   in.rule.effects.*kTime = read_time(in, value);
 }
 
-/// Returns whether the rule's effects include that member.
+/// Returns whether this member of the rule's effects is set.
 template <auto kMember>
 bool has(const Effects& effects) {
   return effects.*kMember != std::remove_cvref_t<decltype(effects.*kMember)>{};
@@ -149,8 +149,8 @@ Json ecn_value(Where) {
                                                   {"kmin", "kmax"})});
 }
 
-// Each row has the key with its places and reader, the manner, whether a rule has it, the words,
-// and the schema of the value.
+// Each row has: the key, its places and its reader; the manner; whether a rule has the effect; its
+// words in a log; whether the key may have no value; and the schema of its value.
 constexpr Effect kEffects[] = {
     {{"drop", kOnWire | kCompletion | kEvent | kCmEvent, read_flag_of<&Effects::drop>},
      Manner::kDrops,

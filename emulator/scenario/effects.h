@@ -1,4 +1,4 @@
-// The effects of rules, with a row for each key of `do`
+// The table of the effects of rules, with a row for each key of `do`
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace rocemu::scenario {
 
-/// The kind of an effect on its object. It determines which effects exclude each other
-/// (consistency.cc).
+/// The kind of change that an effect makes to its object, such as a frame or a completion. This
+/// determines which effects exclude each other (consistency.cc).
 enum class Manner : uint8_t {
   kBeside,   // excludes nothing
   kDrops,    // the object never arrives
@@ -26,7 +26,8 @@ struct Effect {
   Key key;
   Manner manner;
   bool (*is_in)(const engine::faults::Effects& effects);
-  /// Returns the log's description of the effect. The pointer is null if another row describes it.
+  /// Returns the words for the effect in a log. The pointer is null if another row's words describe
+  /// the effect.
   std::string (*words)(const engine::faults::Effects& effects);
   bool may_stand_alone;  // as in `do: drop`
   /// Returns the JSON schema of the effect's value.

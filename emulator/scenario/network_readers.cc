@@ -1,4 +1,4 @@
-// Reads the effects of rules for a simulated network, and checks them.
+// Reads and checks the effects of rules for a simulated network.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ struct Member {
   void (*read)(const NodeReader& reader, const Node& value, NetworkChange& change);
 };
 
-/// Reads a mapping with these keys. `shape` describes it for messages.
+/// Reads a mapping whose keys must be in `fields`. `shape` describes the mapping in messages.
 void read_members(Reading in, const Node& value, std::string_view shape,
                   std::span<const Member> fields) {
   if (!value.is_mapping()) {
@@ -77,7 +77,7 @@ constexpr Member kEcnMembers[] = {
      }},
 };
 
-/// Fails if the rule has the effect and names another kind of place than those.
+/// Fails if the rule has the effect, but its place in the network is not of one of these kinds.
 void check_kind(Reading in, const Node& node, bool has_effect, std::string_view effect,
                 std::initializer_list<NetworkPlace::Kind> kinds, std::string_view example) {
   if (!has_effect || std::ranges::find(kinds, in.rule.which.network->kind) != kinds.end()) return;

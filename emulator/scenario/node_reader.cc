@@ -25,7 +25,7 @@ struct Quantity {
   std::string_view unit;
 };
 
-/// A number that is not negative, and the text after it
+/// Reads a number that is not negative, and returns it with the text after it.
 std::optional<Quantity> parse_quantity(std::string_view text) {
   Quantity quantity{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), quantity.value,

@@ -1,4 +1,5 @@
-// Reads values from nodes. Collects errors, so that all errors of a file are reported at once.
+// Reads values from the nodes of a document. Collects errors, so that all errors of a file are
+// reported together.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +18,12 @@ namespace rocemu::scenario {
 
 class NodeReader {
  public:
-  /// Thrown for a mistake, and caught by the nearest attempt().
+  /// Is thrown for an error in the document, and caught by the nearest attempt().
   struct Mistake {
     Problem problem;
   };
   struct TooManyProblems {};
-  /// Thrown for a node whose error was already reported.
+  /// Is thrown for a node whose error was already reported.
   struct AlreadyTold {};
 
   explicit NodeReader(std::vector<Problem>& problems) : problems_(problems) {}
@@ -33,8 +34,8 @@ class NodeReader {
   void complain(const Node& node, const std::string& message) const;
   void warn(const Node& node, const std::string& message) const;
 
-  /// Reads a part on which the rest does not depend. If it has a mistake, adds that to the problems
-  /// and returns false.
+  /// Calls `read` for a part of the document on which other parts do not depend. If `read` fails,
+  /// adds the error to the problems and returns false.
   template <class Read>
   bool attempt(Read read) const {
     try {
@@ -47,16 +48,16 @@ class NodeReader {
     return false;
   }
 
-  /// Describes the node for messages: "'abc'", "a list", "nothing".
+  /// Describes the node in messages: "'abc'", "a list", "nothing".
   static std::string found(const Node& node);
 
-  /// Reads a text of one word or line. An error contains `what` as the expected value.
+  /// Reads a text. If the node is not a text, the error says that `what` was expected.
   std::string text(const Node& node, std::string_view what) const;
   bool boolean(const Node& node) const;
-  /// Reads a decimal number, or a hexadecimal one with 0x.
+  /// Reads a decimal number, or a hexadecimal number that begins with 0x.
   static std::optional<uint64_t> parse_number(std::string_view text);
   uint64_t number(const Node& node, uint64_t least, uint64_t most) const;
-  /// Reads "5", "3-7", "10-", or a list of these, all in [least, most].
+  /// Reads "5", "3-7", "10-", or a list of these. All numbers must be from `least` to `most`.
   engine::faults::Ranges ranges(const Node& node, uint64_t least, uint64_t most) const;
   /// Reads "1.5ms": a number and ns, us, ms, s or min.
   engine::Duration duration(const Node& node) const;
@@ -64,18 +65,20 @@ class NodeReader {
   double probability(const Node& node) const;
   /// Reads "10Gbit/s": a number and bit/s, kbit/s, Mbit/s or Gbit/s.
   uint64_t bandwidth(const Node& node) const;
-  /// Reads "100KiB": a number and B, KB, MB, GB, KiB, MiB or GiB; of bytes without a unit.
+  /// Reads "100KiB": a number and B, KB, MB, GB, KiB, MiB or GiB. A number without a unit is in
+  /// bytes.
   uint64_t size(const Node& node) const;
-  /// Reads one of the names.
+  /// Reads one of the names, and returns its value.
   uint32_t name(const Node& node, const Names& names) const;
-  /// Reads one or a list of the names, or numbers below `limit`.
+  /// Reads one of the names or a list of them, and returns the values.
   std::vector<uint32_t> name_list(const Node& node, const Names& names) const;
-  /// Returns the node itself; if it is a list, its items.
+  /// Returns the items of a list, or the node itself if it is not a list.
   std::span<const Node> items(const Node& node, std::string_view what) const;
-  /// Reads a text, or "0x" and pairs of hexadecimal digits.
+  /// Reads up to `most` bytes: a text, or "0x" and pairs of hexadecimal digits.
   std::vector<uint8_t> bytes(const Node& node, size_t most) const;
 
-  /// Returns "; did you mean 'drop'?", or "" if no option is similar.
+  /// Returns "; did you mean 'drop'?" with the name in `known` that is similar to the text; "" if
+  /// there is none.
   static std::string suggestion(std::string_view text, std::span<const std::string_view> known);
 
  private:

@@ -15,7 +15,7 @@ std::vector<std::string_view> names_at(std::span<const Key> keys, Places place) 
   return names;
 }
 
-/// Returns the key with that name, which must be a key of the rule's place.
+/// Returns the key with this name. Fails if the rule's place does not have the key.
 const Key& find_key(Reading in, const Node& name, std::span<const Key> keys,
                     std::span<const std::string_view> others) {
   const std::string word = in.reader.text(name, "a key");

@@ -27,7 +27,7 @@ constexpr uint32_t number(Enum value) {
   return static_cast<uint32_t>(value);
 }
 
-/// Returns all names of a table except those that rules must not use.
+/// Returns all names of the table except those of the values `without`, which rules must not use.
 template <class Value, size_t kCount, class... Without>
 constexpr auto names_in(const std::array<abi::Named<Value>, kCount>& table, Without... without) {
   std::array<Name, kCount - sizeof...(without)> names{};
@@ -158,8 +158,8 @@ std::vector<Name> make_errno_names() {
 
 using engine::faults::OtherVerb;
 using CmCommand = abi::ucma::Command;
-/// Functions of libibverbs that send the same request as others, but that rules distinguish from
-/// them.
+/// Functions of libibverbs that send the same request as another function, but that rules can name
+/// separately.
 constexpr Name kOtherVerbs[] = {
     {"import_device", number(OtherVerb::kImportDevice)},
     {"reg_dm_mr", number(OtherVerb::kRegDmMr)},
@@ -191,8 +191,8 @@ constexpr Name kCmVerbs[] = {
     {"rdma_write_cm_event", verb_kind(CmCommand::kWriteCmEvent)},
 };
 
-/// Returns the verbs' names. Functions that request the same from the NIC are one verb, which has
-/// all of their names.
+/// Returns the names of all verbs. Functions that send the same request to the NIC are one verb
+/// with several names.
 std::vector<Name> make_verb_names() {
   std::vector<Name> names;
   for (const abi::OperationInfo& operation : abi::kOperations) {
@@ -208,7 +208,8 @@ std::vector<Name> make_verb_names() {
 
 using wire::Operation;
 
-/// Returns the names of operations, and of their groups. Each group is before its first operation.
+/// Returns the names of all operations and of their groups. Each group precedes its first
+/// operation.
 std::vector<std::string> operation_names() {
   std::vector<std::string> names;
   for (const wire::OperationName& operation : wire::kOperationNames) {
@@ -235,7 +236,8 @@ Kinds opcodes_where(Predicate predicate) {
   return kinds;
 }
 
-/// Returns "RC_SEND_FIRST". The next function returns "SEND_FIRST", without the transport.
+/// Returns the name with the transport, such as "RC_SEND_FIRST". bare_name() returns it without the
+/// transport: "SEND_FIRST".
 std::string opcode_name(const wire::OpcodeInfo& info) {
   return normalized(info.name);
 }
@@ -245,8 +247,8 @@ std::string bare_name(const wire::OpcodeInfo& info) {
   return gap == std::string::npos ? name : name.substr(gap + 1);
 }
 
-/// Returns the number of changes of one character, and of swaps of two neighbors, that make `b`
-/// from `a`.
+/// Returns the edit distance: the smallest number of changes of one character, or swaps of two
+/// adjacent characters, that turn `a` into `b`.
 size_t distance(std::string_view a, std::string_view b) {
   std::vector<size_t> before, row(b.size() + 1), next(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;

@@ -1,5 +1,5 @@
-// The names that a scenario may use for numbers. They may be in upper or lower case, and with or
-// without prefixes such as IBV_WC_.
+// The names that a scenario may use instead of numbers. Upper or lower case does not matter, and
+// prefixes such as IBV_WC_ may be omitted.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct Name {
   uint32_t value;
 };
 
-/// A set of names for values of one kind
+/// The names of all values of one kind
 struct Names {
   std::string_view what;    // "completion status"
   std::string_view prefix;  // "IBV_WC_", which may be left out
@@ -44,22 +44,23 @@ extern const Names kFieldNames;
 const Names& errno_names();
 const Names& verb_names();
 
-/// A BTH opcode ("RC_SEND_FIRST", or "SEND_FIRST" for every transport) or a group of them ("SEND")
+/// The opcodes that a name selects: a BTH opcode ("RC_SEND_FIRST", or "SEND_FIRST" for every
+/// transport), or a group of opcodes ("SEND")
 struct Opcodes {
   engine::faults::Kinds kinds;
   std::bitset<4> answers;
 };
 std::optional<Opcodes> find_opcodes(std::string_view text);
-/// Returns the opcodes of one transport: "RC", "UC", "UD", "XRC".
+/// Returns the opcodes of the transport "RC", "UC", "UD" or "XRC".
 std::optional<engine::faults::Kinds> find_transport(std::string_view text);
 std::vector<std::string> opcode_names();
-/// Returns the opcode with that name, if the name means exactly one.
+/// Returns the opcode with this name; nothing if the name selects none or several.
 std::optional<uint8_t> find_opcode(std::string_view text);
 
-/// Returns the text in upper case, with '_' for '-' and ' '.
+/// Returns the text in upper case, with '-' and ' ' replaced by '_'.
 std::string normalized(std::string_view text);
 
-/// Returns the candidate that `text` was probably meant to be, or nothing.
+/// Returns the candidate that `text` was probably meant to be; an empty text if none is similar.
 std::string_view nearest(std::string_view text, std::span<const std::string_view> candidates);
 
 }  // namespace rocemu::scenario

@@ -25,16 +25,16 @@ using engine::faults::Where;
 constexpr size_t kMaxText = 1 << 20;
 constexpr size_t kMaxRules = 10000;
 constexpr size_t kMaxName = 200;
-/// The first line of RuleSet::text for several files; then each file follows with "LENGTH LABEL\n"
-/// and its text.
+/// The first line of RuleSet::text if the rules come from several files. Then, for each file, a
+/// line "LENGTH LABEL\n" and the text of the file follow.
 constexpr std::string_view kSeveral = "#!rocemu several scenarios\n";
 
 constexpr std::array<std::string_view, 3> kRuleKeys = {"on", "name", "do"};
 constexpr std::array<std::string_view, 4> kFileKeys = {"name", "description", "group", "rules"};
 
-/// Excludes flushed completions from a rule that makes completions fail. Such a rule puts the QP
-/// into the error state, and the flushed completions are only the consequence (IBTA vol 1,
-/// 10.3.1.5). A rule applies to them only if it names WR_FLUSH_ERR.
+/// Excludes flushed completions from a rule that makes completions fail, unless the rule selects a
+/// status, such as WR_FLUSH_ERR. Such a rule puts the QP into the error state, and the flushed
+/// completions are only a consequence (IBTA vol 1, 10.3.1.5).
 void leave_out_flushes(Rule& rule) {
   const bool fails =
       rule.effects.status || (rule.effects.raise && engine::faults::fails_qp(*rule.effects.raise));
@@ -61,13 +61,15 @@ void read_effects(Reading in, const Node* node, const Node& rule_node) {
   for (const Node& item : node->items) in.reader.attempt([&] { read(item); });
 }
 
-/// Returns whether the text is one line that can be printed and given to `rocemu inject --clear`.
+/// Returns whether the text can be a rule's name: one line, which can be printed and given to
+/// `rocemu inject --clear`.
 bool is_name(std::string_view text) {
   return !text.empty() && text.size() <= kMaxName &&
          text.find_first_of("\n\t") == std::string_view::npos;
 }
 
-/// Returns a name made from a rule's text, which may have several lines. No character is split.
+/// Returns a name that is made from a rule's text. Long texts are shortened between two characters,
+/// and line ends become spaces.
 std::string name_from(std::string_view text) {
   size_t size = std::min(text.size(), kMaxName);
   while (size > 0 && size < text.size() &&
@@ -178,7 +180,8 @@ bool is_all_warnings(const std::vector<Problem>& problems) {
   return std::ranges::all_of(problems, &Problem::is_warning);
 }
 
-/// Reads the text's document with `read(reader, problems, root, scenario, rules)`.
+/// Parses the text as a YAML document, and calls `read(reader, problems, root, scenario, rules)` to
+/// read it.
 template <class Read>
 Scenario parse(std::string_view text, std::string_view file, Read read) {
   Scenario scenario;
@@ -218,7 +221,7 @@ Scenario parse(std::string_view text, std::string_view file, Read read) {
   return scenario;
 }
 
-/// A text and its origin, for messages and the names of rules
+/// The text of a scenario, its file for messages, and its label for the names of rules
 struct Source {
   std::string file;
   std::string label;
@@ -264,7 +267,7 @@ Scenario combine(std::span<const Source> sources) {
   return all;
 }
 
-/// Parses the text that combine() made.
+/// Parses the rules from the text that combine() created.
 std::shared_ptr<const RuleSet> parse_several(std::string_view text) {
   std::vector<Source> sources;
   for (std::string_view rest = text.substr(kSeveral.size()); !rest.empty();) {

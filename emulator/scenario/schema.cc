@@ -66,7 +66,7 @@ Json changes() {
   return properties;
 }
 
-/// Returns the schema of a frame of `inject`.
+/// Returns the schema of a frame in the effect `inject`.
 Json frame() {
   Json properties = changes();
   properties["to"] = {{"enum", {"sender", "receiver"}}};
@@ -102,7 +102,7 @@ Json effects_at(Where where) {
   return json_schema::one_or_list(json_schema::any_of(forms));
 }
 
-/// Returns the schema of a rule at that place.
+/// Returns the schema of a rule whose `on` is this place.
 Json rule_at(Where where, std::string_view place) {
   Json properties{{"on", {{"const", place}}}, {"name", json_schema::text()}};
   for (const Key& key : selection_keys()) {

@@ -1,4 +1,4 @@
-// The keys that select occurrences and say when a rule acts: all keys besides `do`.
+// The keys that select occurrences and determine when a rule acts: all keys except those of `do`
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -69,7 +69,7 @@ void read_transport(Reading in, const Node& value) {
   which.mads = true;  // only with UD; other transports have no opcode that a MAD uses
 }
 
-/// Reads QP numbers. Rules for frames also select MADs if they name QP 1.
+/// Reads QP numbers. If they include QP 1, a rule for frames also selects MADs.
 void read_qp_number(Reading in, const Node& value, engine::faults::Ranges& ranges) {
   constexpr uint64_t kGeneralServices = 1;
   ranges = in.reader.ranges(value, 0, kMax24);
@@ -94,7 +94,8 @@ void read_between(Reading in, const Node& value) {
   in.rule.which.either_way = true;
 }
 
-/// Reads `server`, or `server#2` for the second process of that program.
+/// Reads the name of a program, such as `server`, or `server#2` for its second process; or a list
+/// of these.
 void read_process(Reading in, const Node& value) {
   constexpr size_t kLongestName = 15;  // the kernel truncates longer names: proc(5), comm
   for (const Node& item : in.reader.items(value, "a process or a list of them")) {

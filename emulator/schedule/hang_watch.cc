@@ -10,15 +10,15 @@ using namespace std::chrono_literals;
 
 /// The interval of reports, in real time
 constexpr Duration kReportInterval = 100ms;
-/// The time for a verdict, longer than it takes, in real time, to detect that programs wait, or
-/// poll for nothing (emulator/command/hangs/hang.cc).
+/// The time limit, in real time, for `rocemu` to decide whether the run hangs. Detecting that
+/// programs wait, or poll for nothing, takes less time (emulator/command/hangs/hang.cc).
 constexpr Duration kUntilVerdict = 15s;
-/// The number of moves of time, plus kManyJumpsOfEach for each QP and CM id, after which all
-/// retries that end have ended if no QP made progress (7 of each kind, IBTA vol 1, 9.7.5.2.8 and
-/// 9.7.6.1.3; 15 of a connection's messages).
+/// After kManyJumps advances of the clock, plus kManyJumpsOfEach for each QP and CM id, without
+/// progress of any QP, all limited retries have ended: 7 of each kind for a QP (IBTA vol 1,
+/// 9.7.5.2.8 and 9.7.6.1.3), and 15 for the messages of a connection.
 constexpr uint64_t kManyJumps = 1000, kManyJumpsOfEach = 64;
-/// On a simulated network each packet of a retransmission is a move of time: this number of them
-/// counts as one.
+/// The number of advances of the clock that count as one if frames cross a simulated network, where
+/// the clock advances for each packet of a retransmission.
 constexpr uint64_t kJumpsOfFrames = 1000;
 
 }  // namespace

@@ -1,12 +1,12 @@
-// Pseudorandom numbers that are a function of other numbers
+// Pseudorandom numbers that are computed from other numbers
 #pragma once
 
 #include <cstdint>
 
 namespace rocemu::schedule {
 
-/// Returns mix64variant13 of Steele, Lea, Flood, "Fast splittable pseudorandom number generators",
-/// 2014.
+/// Returns a pseudorandom number for `value`: mix64variant13 of Steele, Lea, Flood, "Fast
+/// splittable pseudorandom number generators", 2014.
 constexpr uint64_t mixed(uint64_t value) {
   value += 0x9e37'79b9'7f4a'7c15;
   value = (value ^ (value >> 30)) * 0xbf58'476d'1ce4'e5b9;

@@ -23,17 +23,19 @@ int64_t cube_root(int64_t value) {
   return root;
 }
 
-/// Returns the time by which a turn becomes longer after `in_vain`, a time of empty polls. Only the
-/// thread knows why it reads clocks: for one long time or, like programs that measure a processor,
-/// for many short times, which must not become long. The time therefore grows only with the cube of
-/// the number of turns, and an hour takes about 11,000 turns.
+/// Returns the duration of the next turn after a thread has polled in vain for the time `in_vain`.
+/// Only the thread knows why it reads clocks: to wait for one long time or, like programs that
+/// measure the speed of a processor, for many short times, which must not become long. For such
+/// threads the total time therefore grows only with the cube of the number of turns, and an hour
+/// takes about 11,000 turns.
 Duration step_after(Duration in_vain, const Polling& polling) {
   if (polling.polls != 0) return in_vain / kIs.lead_part;
   const int64_t root = cube_root(in_vain.count());
   return Duration(4 * root * root);
 }
 
-/// Returns the number of polls after which the price grows, and the number of polls in a turn then.
+/// Returns the number of polls after which the price grows, and the number of polls in each later
+/// turn.
 std::pair<uint32_t, uint32_t> growth_of(const Polling& polling) {
   if (!polling.reads_clock) return {kIs.exact, kIs.growing};
   if (polling.polls == 0) return {0, kIs.of_clock_reads};
@@ -54,13 +56,13 @@ PollGrant grant_polls(const Idleness& idleness, const Polling& polling) {
   const Duration left = idleness.next == kNever ? Duration::max() : idleness.next - idleness.now;
   const bool waits_for_time = idleness.next != kNever || idleness.reads_clock;
   const auto [exact, turn] = growth_of(polling);
-  // However long a thread has polled, it may not be further ahead than a thread that has just found
-  // something.
+  // A thread that has polled for a long time must not get further ahead than a thread that has just
+  // found something.
   const Duration in_vain = idleness.now - std::max(polling.since, idleness.since);
   const uint64_t streak = std::min(polling.streak, static_cast<uint64_t>(in_vain / kIs.poll));
   if (waits_for_time && streak >= exact) {
     grant.polls = turn;
-    // The last poll may end up to 1 us after the next due event.
+    // The last poll may end later than the next due event, but by 1 us at most.
     const Duration step = std::min(step_after(in_vain, polling), left);
     grant.each = std::clamp(step / turn + Duration(1), kIs.poll, kIs.max_poll);
   } else if (idleness.is_alone) {

@@ -1,4 +1,4 @@
-// The cost in virtual time of an attempt without success: polling an empty completion queue, trying
+// The virtual time that an attempt without success takes: polling an empty completion queue, trying
 // a lock that another thread has, yielding.
 #pragma once
 
@@ -10,38 +10,40 @@
 namespace rocemu::schedule {
 
 struct PollConstants {
-  /// The approximate time of an empty poll with a NIC, which is a load and a compare.
+  /// The time of an empty poll. With a real NIC, it is a load and a compare, which take about this
+  /// time.
   Duration poll{50};
-  /// The number of consecutive polls, while nothing happens anywhere, that cost exactly this time
-  /// each. The number is larger if the polling thread reads a clock, but makes a thousand polls or
-  /// more between two readings. After that the price grows, up to a maximum.
+  /// The number of consecutive polls at this price, while nothing happens anywhere. After that the
+  /// price of a poll grows, up to a maximum. The second number applies to a thread that reads a
+  /// clock, but makes at least a thousand polls between two readings.
   uint32_t exact = 65'536, exact_of_rare_clocks = 1U << 20;
   Duration max_poll = std::chrono::seconds(1);
-  /// A polling thread may be ahead of other polling threads by this number of polls, and by a
-  /// fraction of the time since one of them found something.
+  /// A polling thread may get ahead of other polling threads by min_lead polls or, if that is more,
+  /// by 1/lead_part of the time since one of them last found something.
   uint32_t min_lead = 32;
   uint32_t lead_part = 8;
-  /// The limit of polls for one turn, which takes less than a millisecond of real time if a poll
-  /// takes 100 ns.
+  /// The maximum number of polls in a turn. At 100 ns of real time for each poll, they take less
+  /// than a millisecond.
   uint32_t max_lead = 8192;
-  /// The number of consecutive actions of the NIC that no program sees, such as receiving packets
-  /// in the middle of a message, after which polling threads may see the NIC's actions later, by
-  /// the fraction above. Thousands of frames may be due within a microsecond.
+  /// After this number of consecutive NIC actions that no program sees, such as receiving packets
+  /// in the middle of a message, polling threads may see the NIC's actions later, by up to
+  /// 1/lead_part of the time for which they have polled. Thousands of frames may be due within a
+  /// microsecond.
   uint32_t crowd = 16;
-  /// The number of polls in a turn when the price grows. A thread that reads a clock between polls
-  /// has turns that last from one reading to the next, at least the second number.
+  /// The number of polls in a turn once the price grows. The turn of a thread that reads a clock
+  /// between its polls lasts from one reading to the next, but at least between_clocks polls.
   uint32_t growing = 1024, between_clocks = 32;
-  /// The price, in polls, of a turn in which a thread only read clocks. Such a thread waits for a
-  /// time that only it knows, so the price grows from the first such turn on.
+  /// The price, in polls, of a turn in which a thread only reads clocks. Such a thread waits for a
+  /// time that only it knows, so the price grows from the first such turn.
   uint32_t of_clock_reads = 20;
-  /// Threads that poll while nothing at all is due keep the processor for this number of polls.
-  /// After that the run waits between polls, and may count as a hang.
+  /// The number of polls without a pause by threads that poll while no event is due. After that the
+  /// run waits between polls, and may count as hanging.
   uint32_t busy = 1U << 20;
 };
 inline constexpr PollConstants kPollConstants;
 
-/// What a thread may do in a turn: it returns the turn with its last poll, and has its next turn
-/// when the time for all of them is over.
+/// The polls that a thread may make in a turn, and the time for each poll. The turn ends with the
+/// last poll, and the thread's next turn begins when the time for all polls is over.
 struct PollGrant {
   uint32_t polls = 1;
   Duration each = kPollConstants.poll;
@@ -49,7 +51,7 @@ struct PollGrant {
 
 /// The situation when a turn begins
 struct Idleness {
-  /// Whether each thread has had a turn without success since the latest event.
+  /// If true, each thread has had a turn without success since the latest event.
   bool is_quiet = false;
   Instant now, next = kNever;  // the next event, except polls
   bool reads_clock = false;    // some polling thread reads a clock in between
@@ -57,19 +59,19 @@ struct Idleness {
   bool is_alone = false;       // no other thread polls
 };
 
-/// Returns the time by which a polling thread may see the NIC's actions too late.
+/// Returns the maximum delay after which a polling thread sees the NIC's actions.
 Duration lead_of(const Idleness& idleness, const Polling& polling);
 
-/// Returns the grant for a thread with this history of polls.
+/// Returns how many polls a thread with this history of polls may make, and their price.
 PollGrant grant_polls(const Idleness& idleness, const Polling& polling);
 
-/// Returns the end of the first poll that could see what happened then; kNever if the thread has
-/// polled since.
+/// Returns the end of the first poll that could see an event at `happened_at`; kNever if the thread
+/// has polled since the event.
 Instant next_poll_after(const Polling& polling, Instant happened_at);
 
-/// Returns when a polling thread has its next turn. A price that has grown applies only while
-/// nothing happens: a thread that polled before `happened_at`, the latest event, is ready when its
-/// polls are over at the price of 50 ns.
+/// Returns when a polling thread has its next turn. `happened_at` is the time of the latest event.
+/// A grown price applies only while nothing happens: if the thread polled before the event, its
+/// polls cost 50 ns each.
 Instant ready_after_polls(const Polling& polling, Instant happened_at);
 
 }  // namespace rocemu::schedule

@@ -37,22 +37,23 @@ uint64_t PriorityOrder::draw(uint64_t kind, uint64_t number) const {
 }
 
 PriorityOrder::Priority PriorityOrder::initial(uint64_t serial) const {
-  // In start order the NIC, which acts when all threads wait, is last.
+  // In start order the NIC has the lowest priority, because it acts when all threads wait.
   if (choice_.number == 0) return {kHighest, serial == kNic ? 0 : ~serial, serial};
   return {kHighest, draw(kOfPriority, serial), serial};
 }
 
-/// A change is below all changes of earlier windows. The order of two changes in one window is
-/// random: PCT gives change i, in a random order, the priority i.
+/// Returns the priority after a change, which is lower than all changes of earlier windows. The
+/// order of changes in the same window is random, like in PCT, which gives them the priorities 1,
+/// 2, 3 and so on in random order.
 PriorityOrder::Priority PriorityOrder::lowered(uint64_t serial) const {
   const uint64_t changes = std::max(depth_ - 1, 1U);
   const auto level = static_cast<uint32_t>(kHighest - 1 - (lowerings_ - 1) / changes);
   return {level, draw(kOfLowered, lowerings_), serial};
 }
 
-/// Returns the first step after `steps_` at which priorities change. The steps of each window are
-/// random; the first window is truncated at a random step, so that any number of steps can separate
-/// two changes.
+/// Returns the first step after `steps_` at which priorities change. These steps are random in each
+/// window. The first window is shortened by a random number of steps, so that any number of steps
+/// can separate two changes.
 uint64_t PriorityOrder::next_change() const {
   if (depth_ == 1) return kNoStep;
   const uint64_t phase = draw(kOfPhase, 0) % window_;
@@ -67,7 +68,7 @@ uint64_t PriorityOrder::next_change() const {
   return next;
 }
 
-/// The number of calls until the next stop is random, from 1 to 2 * interval - 1.
+/// Draws the call after which the thread stops next. It is 1 to 2 * interval - 1 calls away.
 void PriorityOrder::draw_stop(uint64_t serial, Place& place) const {
   if (interval_ == 0) return;
   const uint64_t drawn = mixed(draw(kOfStop, serial) ^ place.calls);
@@ -122,9 +123,9 @@ bool PriorityOrder::is_behind_nic(const Thread& thread) const {
   return threads_.at(thread.serial).priority < nic_;
 }
 
-/// A thread with a lower priority than the NIC, or than a polling thread, lets that act first, and
-/// a stopped thread lets all others act, too. It does not wait for events that are due after the
-/// patience.
+/// Holds a thread back if it has a lower priority than the NIC or than a polling thread, so that
+/// the NIC or that thread acts first. Holds a stopped thread back until all other threads have
+/// acted, too. Ignores events that are due too late for `patience`.
 Instant PriorityOrder::held_until(const Thread& thread, const Due& due) const {
   const auto found = threads_.find(thread.serial);
   if (found == threads_.end()) return Instant::min();
@@ -154,8 +155,9 @@ bool PriorityOrder::could_another_run(const Thread& thread, std::span<const Thre
   });
 }
 
-/// A thread with a lower priority than others returns its turn after each call, since one of them
-/// may wait for the call. With stops a thread runs until it waits.
+/// Makes a thread return its turn after each call if another thread or the NIC has a higher
+/// priority, since that one may wait for the call. In a schedule with stops, a thread runs until it
+/// waits or reaches its next stop.
 uint32_t PriorityOrder::calls_for(const Thread& thread, std::span<const Thread> threads,
                                   bool is_quiet) const {
   const Place& place = threads_.at(thread.serial);
@@ -179,8 +181,8 @@ bool PriorityOrder::turn_ended(uint64_t serial, const Turn& turn) {
   place.is_stopped = false;
   place.is_preempted = turn.is_preempted;
   place.acts = acts_;
-  // A thread that made progress polls once more, since it may wait for an answer. A thread that
-  // polls a place for the first time continues at the same instant.
+  // A thread that made progress polls once more, since an answer may have arrived. A thread that
+  // has not polled a place before continues at the same instant.
   place.has_looked = !turn.is_preempted && !turn.progressed;
   place.since = now_;
   steps_at_instant_ += std::max(turn.calls, 1U);

@@ -1,10 +1,10 @@
-// The order of threads and of the NIC with `--schedule N`. Each thread, and the NIC like a thread,
-// has a random priority, and the one with the highest priority that can run does run. There are two
-// kinds of schedules:
+// The order of threads and of the NIC with `--schedule N`. Each thread has a random priority, and
+// the NIC has one, too. Of those that can run, the one with the highest priority runs. There are
+// two kinds of schedules:
 // - Probabilistic concurrency testing (Burckhardt, Kothari, Musuvathi, Nagarakatte, "A randomized
-//   scheduler with probabilistic guarantees of finding bugs", ASPLOS 2010): at a few random steps
-//   the one that runs gets a priority below all others. A step of a thread is a call that it makes
-//   (verbs_provider/turns); a step of the NIC is an action.
+//   scheduler with probabilistic guarantees of finding bugs", ASPLOS 2010): at a few random steps,
+//   the thread that runs (or the NIC) gets a priority below all others. A step of a thread is a
+//   call that it makes (verbs_provider/turns); a step of the NIC is an action.
 // - Random stops: each thread stops after random calls, until no other thread can run and the NIC
 //   has nothing to do.
 #pragma once
@@ -22,21 +22,23 @@
 namespace rocemu::schedule {
 
 struct PctConstants {
-  /// Schedules N = 1, 3, 5 and so on stop threads. These are their mean numbers of calls from one
-  /// stop of a thread to its next, used in turn.
+  /// The mean number of calls from one stop of a thread to its next. The schedules N = 1, 3, 5 and
+  /// so on stop threads, and use these numbers in turn.
   static constexpr uint32_t kIntervals[] = {4, 16, 2, 64, 8, 32};
-  /// Schedules N = 2, 4, 6 have depth 1, 2, 3, and so on: the number of ordering constraints of the
-  /// bugs for which the bound holds. A schedule has `depth - 1` changes of priority in each window.
+  /// The schedules N = 2, 4, 6 have the depths 1, 2 and 3, and so on again from 1. The depth is the
+  /// number of ordering constraints of the bugs for which the probabilistic guarantee holds. A
+  /// schedule changes priorities `depth - 1` times in each window.
   uint32_t depths = 3;
-  /// The numbers of steps in a window. Each group of three consecutive schedules uses one window.
-  /// The number of steps of a run is not known before: short windows change priorities often, and
-  /// long ones span a whole run.
+  /// The number of steps in a window. The schedules N = 2, 4, 6 use the first number, the next
+  /// three even N use the second, and so on. The number of steps of a run is not known beforehand:
+  /// short windows change priorities often, and long ones span a whole run.
   static constexpr uint32_t kWindows[] = {16, 64, 24, 256, 8, 32, 48, 128};
-  /// Threads with a lower priority than the NIC wait until it has nothing to do for this time, and
-  /// no longer, so they do not wait for its timers.
+  /// A thread with a lower priority than the NIC waits for the NIC's events that are due within
+  /// this time, counted from when the thread could run. It does not wait for later events, such as
+  /// timers.
   Duration patience = std::chrono::microseconds(1024);
-  /// A thread that makes this number of steps at one instant while others could run, such as one
-  /// that repeatedly takes a lock to read a flag, gets a priority below them.
+  /// After this number of steps at one instant, the thread that made the last one, such as a thread
+  /// that repeatedly takes a lock to read a flag, gets a priority below all others.
   uint32_t most_steps = 4096;
 };
 inline constexpr PctConstants kPctConstants;
@@ -66,17 +68,19 @@ class PriorityOrder {
   uint32_t window() const { return window_; }      // 0 for a schedule of stops
   uint32_t interval() const { return interval_; }  // 0 for one without random stops
 
-  /// Notes the threads that wait for a turn at that time. Returns whether there is a thread that it
-  /// has not seen before.
+  /// Notes the threads that wait for a turn at the time `now`. Returns whether one of them is new.
   bool see(std::span<const Thread> threads, Instant now);
-  /// An event happened that threads may see: those that waited may poll again.
+  /// Notes that an event happened that threads may see: threads that polled without success may
+  /// poll again.
   void happened();
   void time_moved() { steps_at_instant_ = 0; }
 
-  /// Returns whether a turn is useful for the thread: it has not polled without success since the
-  /// latest event. For a polling thread the time decides.
+  /// Returns whether a turn may be useful for the thread, because it has not polled without success
+  /// since the latest event. Always returns true for a thread with Thread::polling, for which only
+  /// the time decides.
   bool may_look(const Thread& thread) const;
-  /// Returns the first of the threads for which `is_ready` returns true; null for none.
+  /// Returns the thread with the highest priority for which `is_ready` returns true; null if there
+  /// is none.
   template <class IsReady>
   const Thread* first(std::span<const Thread> threads, IsReady is_ready) const {
     const Thread* first = nullptr;
@@ -86,26 +90,27 @@ class PriorityOrder {
   }
   bool is_before(const Thread& one, const Thread& other) const;
   bool is_behind_nic(const Thread& thread) const;
-  /// Events besides turns
+  /// The times of events other than turns, and the threads
   struct Due {
     Instant now, device, timers;
     std::span<const Thread> threads;
   };
-  /// Returns the latest time at which the thread continues, if it must wait for earlier events;
-  /// else Instant::min().
+  /// Returns the latest time at which the thread continues, if it must wait for other events first;
+  /// Instant::min() if it need not wait.
   Instant held_until(const Thread& thread, const Due& due) const;
 
-  /// Returns whether one of the waiting threads could do more than poll again.
+  /// Returns whether another thread of `threads` could do more than poll again.
   bool could_another_run(const Thread& thread, std::span<const Thread> threads) const;
-  /// Returns the number of calls after which the thread returns its turn. With `is_quiet`, it polls
-  /// again, like all others, for something that did not happen.
+  /// Returns the number of calls after which the thread returns its turn. `is_quiet` is true if all
+  /// threads have polled without success since the latest event.
   uint32_t calls_for(const Thread& thread, std::span<const Thread> threads, bool is_quiet) const;
-  /// Returns false if the thread has been busy for too long, so that time must move.
+  /// Notes the end of a turn. Returns false if the thread has made too many steps at this instant,
+  /// so that time must move.
   bool turn_ended(uint64_t serial, const Turn& turn);
   void nic_acted();
 
-  /// Returns the call after which the thread was preempted, if others or the NIC acted since then;
-  /// else 0.
+  /// Returns the number of the call after which the thread was preempted, if other threads or the
+  /// NIC have acted since then; otherwise 0.
   uint64_t stopped_after(const Thread& thread) const;
 
  private:
@@ -134,7 +139,7 @@ class PriorityOrder {
   /// Returns the number of calls of the thread until its next stop; UINT64_MAX for none.
   uint64_t calls_to_stop(uint64_t serial, const Place& place) const;
   bool stops_now(uint64_t serial, const Place& place) const;
-  /// Counts steps. Returns whether priorities change now.
+  /// Counts steps. Returns whether priorities change at this step.
   bool count(uint64_t steps);
 
   ScheduleChoice choice_;

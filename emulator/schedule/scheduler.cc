@@ -9,13 +9,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// The number of rounds without an event after which a thread that first empties its CQs, and then
-/// does something else, has done it.
+/// The number of rounds without an event in which threads may continue before they count as idle. A
+/// thread may first empty its CQs, and only then do something else.
 constexpr uint32_t kPollersTurn = 3;
-/// How long to wait for an external event, in real time.
+/// The shortest and the longest wait for an external event, in real time.
 constexpr Duration kMinWait = 1ms, kMaxWait = 20ms;
-/// The number of rounds in which polling threads continue without a wait while the clock is
-/// stopped.
+/// The number of rounds in which polling threads continue without a pause while the clock stands
+/// still.
 constexpr uint32_t kManyPolls = 2000;
 /// After kBusyTurns turns with progress at one instant, the clock advances to the next due event,
 /// but at most by kBusyTime, which is about the time that the turns would have taken. Otherwise a
@@ -106,7 +106,7 @@ void Scheduler::heard_news(bool any) {
   round_.progressed = false;
 }
 
-/// Returns whether time does not move; then polling threads do not wait for it.
+/// Returns whether the clock stands still; polling threads then have turns without waiting for it.
 bool Scheduler::stands_still(const Facts& facts) const {
   return facts.is_paused || facts.is_held || is_ending_ || hang_.repeats();
 }
@@ -121,7 +121,7 @@ Instant Scheduler::ready_at(const Thread& thread, const Facts& facts) const {
   return priorities_ ? std::max(ready, priorities_->held_until(thread, due_of(facts))) : ready;
 }
 
-/// Returns when a thread continues, or a timer expires.
+/// Returns the earliest time at which a thread continues or a timer expires.
 Instant Scheduler::next_of_programs(const Facts& facts) const {
   Instant next = facts.timers;
   for (const Thread& thread : facts.threads) {
@@ -137,7 +137,7 @@ Instant Scheduler::next_of_programs(const Facts& facts) const {
   return next;
 }
 
-/// Returns when a thread continues because its wait or its preemption ends, or a timer expires.
+/// Returns the earliest time at which a thread's wait or preemption ends, or a timer expires.
 Instant Scheduler::next_of_sleepers(const Facts& facts) const {
   Instant next = facts.timers;
   for (const Thread& thread : facts.threads) {
@@ -182,7 +182,7 @@ void Scheduler::turn_ended(const Turn& turn) {
 }
 
 Step Scheduler::give_turn_by_priority(const Facts& facts) {
-  // The number of rounds without a program does not matter.
+  // A new thread counts as an event, no matter how many rounds passed before it started.
   if (priorities_->see(facts.threads, facts.now)) happened();
   const Thread* const next = priorities_->first(facts.threads, [&](const Thread& thread) {
     return priorities_->may_look(thread) && ready_at(thread, facts) <= facts.now;
@@ -225,11 +225,11 @@ void Scheduler::device_ran(bool has_worked, bool have_changed) {
   if (phase_ == Phase::kControl && std::exchange(waits_for_nic_, false)) phase_ = Phase::kRound;
 }
 
-/// Requests on the control socket, whenever they arrive, must not change what programs do, unless
-/// that is their purpose. The same holds, once the command has ended, until the run is over.
-/// Threads that sent a request have a turn before time moves. If none of them continues, the
-/// request came from outside the run, and there may be endlessly many: the next request waits until
-/// time has moved.
+/// Serves requests on the control socket. The time at which a request arrives must not change what
+/// programs do, unless that is its purpose. Therefore no request is served once the command has
+/// ended. Threads that sent a request have a turn before time moves. If none of them continues, the
+/// request came from outside the run. There may be endlessly many such requests, so the next one
+/// waits until time has moved.
 Step Scheduler::serve_control(const Facts& facts) {
   if (!facts.has_command_ended && !std::exchange(is_for_askers_, false))
     return {Step::Kind::kServeControl};
@@ -249,13 +249,13 @@ void Scheduler::control_served(bool has_answered, bool has_acted) {
   }
 }
 
-/// Ends the run if its command has ended, all programs wait, and no frame is in flight: later
-/// events, such as retries and timers, do not belong to the run.
+/// Ends the run if its command has ended and no frame is in flight; all programs wait at this
+/// point. Later events, such as retries and timers, do not belong to the run.
 Step Scheduler::when_idle(const Facts& facts) {
   if (facts.has_command_ended && (is_ending_ || !facts.has_frames_under_way))
     return {Step::Kind::kEnd};
   if (!facts.is_paused) return move_time(facts);
-  // Programs see each frame before the next one, or before time moves.
+  // While the NIC is paused, programs see each frame before the next frame arrives or time moves.
   if (idle_rounds_++ < kPollersTurn) {
     if (priorities_) priorities_->happened();
     begin(true);
@@ -274,14 +274,14 @@ void Scheduler::acted_idle(bool has_acted) {
   }
 }
 
-/// Returns whether only polling threads continue, and no event is due that they could find.
+/// Returns whether only polling threads would continue, and no event is due that they could find.
 bool Scheduler::has_nothing_but_pollers(const Facts& facts) const {
   return next_of_sleepers_ == kNever && facts.device == kNever &&
          std::ranges::none_of(facts.threads, reads_clock);
 }
 
-/// Returns whether the run must wait before such threads continue to poll. The wait leaves time to
-/// examine them, and the processor to others.
+/// Returns whether the run must pause before the polling threads continue. During the pause,
+/// `rocemu` can examine these threads, and other processes get the processor.
 bool Scheduler::lets_pollers_wait(const Facts& facts) {
   if (facts.now - idle_since_ < kPollConstants.busy * kPollConstants.poll) return false;
   pollers_wait_ = !pollers_wait_;
@@ -296,7 +296,7 @@ Step Scheduler::move_time(const Facts& facts) {
                                    [](const Thread& thread) { return thread.polling.has_value(); });
   next_of_programs_ = next_of_programs(facts);
   next_of_sleepers_ = next_of_sleepers(facts);
-  // Before the first program has come, the time of a rule is not near.
+  // The clock does not move to the time of a scenario's rule before the first program has started.
   const bool is_early = facts.is_only_rule_due && !facts.has_seen_programs;
   const Instant device = is_early ? kNever : facts.device;
   const Instant next = std::min(next_of_programs_, device);
@@ -323,8 +323,8 @@ bool Scheduler::is_busy(const Facts& facts) const {
          (next_of_programs(facts) != kNever || (facts.device != kNever && !facts.is_only_rule_due));
 }
 
-/// Moves time although threads keep the instant busy. These threads have their next turns
-/// immediately. A polling thread polls when something is due: a poll for each 50 ns would take
+/// Moves time although threads could continue at this instant; these threads have their next turns
+/// immediately. Polling threads poll only when something is due: one poll for each 50 ns would take
 /// thousands of turns for each microsecond.
 Step Scheduler::move_time_of_busy(const Facts& facts) {
   next_of_sleepers_ = next_of_sleepers(facts);
@@ -369,7 +369,7 @@ Step Scheduler::after_move(const Facts& facts) {
   return report_repeats(facts);
 }
 
-/// Reports threads that hang, because they continue to poll for something that never comes.
+/// Reports a hang if threads continue to poll for something that never happens.
 Step Scheduler::report_pollers(const Facts& facts) {
   begin(is_seen_);
   const bool is_long = facts.now - idle_since_ >= kPollConstants.busy * kPollConstants.poll;
@@ -389,7 +389,7 @@ Step Scheduler::report_repeats(const Facts& facts) {
   return {Step::Kind::kContinue};
 }
 
-/// Reports that nothing can happen any more. There has been nothing to do for some rounds.
+/// Reports a hang if nothing can happen any more. There has been nothing to do for some rounds.
 Step Scheduler::report_idle(const Facts& facts) {
   phase_ = Phase::kWaits;
   hang_.see(activity(facts.inputs));
@@ -400,8 +400,8 @@ Step Scheduler::report_idle(const Facts& facts) {
   return wait();
 }
 
-/// Waits because nothing happens. Programs may be woken from outside, for which this polls less and
-/// less often. Polling threads continue by themselves.
+/// Waits for an external event, because nothing happens. The scheduler checks for such events less
+/// and less often. Polling threads continue without a wait at first.
 Step Scheduler::wait() {
   begin(true);
   if (priorities_) priorities_->happened();

@@ -25,16 +25,17 @@
 namespace rocemu::schedule {
 
 struct Options {
-  /// The order of threads. Without a choice, threads run in start order, round by round, and have
-  /// turns until they wait. Otherwise see PriorityOrder.
+  /// The order of threads. Without a choice, threads have their turns in start order, round by
+  /// round, and each runs until it waits. With a choice, a PriorityOrder decides.
   ScheduleChoice schedule = {};
   bool reports_hangs = false;
-  /// Polls see the NIC's actions at their next 50 ns, and never later, however long a thread has
-  /// polled. That takes a turn of each polling thread for each action that any program can see.
+  /// If true, a poll sees the NIC's actions at the next multiple of 50 ns, however long the thread
+  /// has polled. This takes a turn of each polling thread for each action that any program can see.
   bool polls_are_exact = false;
 };
 
-/// The situation at this moment. While in_round() only the members before `inputs` are used.
+/// The situation at this moment. In a round (in_round()), only the members before `inputs` and
+/// has_frames_in_network are used.
 struct Facts {
   Instant now;
   std::span<const Thread> threads;
@@ -42,7 +43,8 @@ struct Facts {
   Instant device = kNever;  // the next event of the NIC
   bool is_paused = false;   // the NIC, so that programs see each frame before the next
   bool is_held = false;     // time
-  /// `device` is that of a rule, and nothing else in the NIC is due.
+  /// If true, the event at `device` is the time of a scenario's rule, and nothing else in the NIC
+  /// is due.
   bool is_only_rule_due = false;
   uint32_t inputs = 0;        // of the NIC, ever
   bool memory_waits = false;  // the NIC waits for memory of a program
@@ -74,8 +76,8 @@ struct Step {
   Duration time{};
   PollGrant polls{};
   uint32_t calls = 0;  // until the thread is preempted; 0: it is not
-  /// The number of the call after which the thread was stopped, if something happened since; 0: it
-  /// was not.
+  /// The number of the call after which the thread was preempted, if something has happened since
+  /// then; otherwise 0.
   uint64_t stopped_after = 0;
 };
 
@@ -85,36 +87,35 @@ class Scheduler {
     if (options_.schedule.is_any()) priorities_.emplace(options_.schedule);
   }
 
-  /// Returns whether the next step may be a turn: threads that take no turns must be at rest then.
+  /// Returns whether the next step may be a turn. Threads that take no turns must be at rest then.
   bool in_round() const { return phase_ == Phase::kRound || (phase_ == Phase::kBegin && is_seen_); }
   /// Returns whether nothing has happened since each thread has polled without success.
   bool is_quiet() const { return is_quiet_; }
   Step next(const Facts& facts);
-  /// Starts again, after a step that failed.
+  /// Starts with a new round, after the caller could not carry out a step.
   void restart();
 
   void heard_news(bool any);
   void turn_ended(const Turn& turn);
-  /// Notes a round of the device. `has_worked` is true if there was something to do, and
+  /// Notes the result of kRunDevice: `has_worked` is true if the NIC had something to do, and
   /// `have_changed` if a process started or ended.
   void device_ran(bool has_worked, bool have_changed);
   /// Notes that control requests were served. `has_answered` is true if a thread may have its reply
   /// now, and `has_acted` if something else changed, too.
   void control_served(bool has_answered, bool has_acted);
   void acted_idle(bool has_acted);
-  /// Notes that the time is now `now`. `is_seen` is true if programs may see what happened, and
-  /// `has_happened` if something was due.
+  /// Notes that the clock has advanced to `now`. `is_seen` is true if programs may see what
+  /// happened, and `has_happened` if an event was due.
   void advanced(Instant now, bool is_seen, bool has_happened);
   void saw_qps(std::vector<uint32_t> progress, bool may_repeat);
 
-  /// Returns a number that changes each time that programs act. `inputs` is the NIC's number of
-  /// inputs (Facts::inputs).
+  /// Returns a number that changes each time that programs act. `inputs` is Facts::inputs.
   uint32_t activity(uint32_t inputs) const { return inputs + rounds_; }
-  /// The activity at the latest check
+  /// Returns the activity at the latest check for a hang.
   uint32_t seen_activity() const { return hang_.activity(); }
   bool is_stuck() const { return hang_.is_stuck(); }
-  /// Returns the time since which a run hangs that hangs `now`, without time that passed only with
-  /// polls.
+  /// Returns the time at which a run began to hang, if it is found to hang at `now`. Time in which
+  /// threads only polled is part of the hang.
   Instant hangs_since(Instant now) const {
     return any_polls_ && !hang_.repeats() ? idle_since_ : now;
   }
@@ -147,7 +148,8 @@ class Scheduler {
   Step serve_control(const Facts& facts);
   Step when_idle(const Facts& facts);
   Step move_time(const Facts& facts);
-  /// Returns whether threads act endlessly at this instant.
+  /// Returns whether threads have had kBusyTurns turns with progress at this instant, so that the
+  /// clock must advance.
   bool is_busy(const Facts& facts) const;
   Step move_time_of_busy(const Facts& facts);
   Step after_move(const Facts& facts);
@@ -184,7 +186,7 @@ class Scheduler {
   uint32_t waits_of_pollers_ = 0;
   bool is_for_askers_ = false;  // this round, because of requests at the control socket
   bool is_ending_ = false;      // as a hang
-  // The times that were computed before time moved:
+  // Times that were computed before the clock moved.
   Instant next_of_programs_ = kNever, next_of_sleepers_ = kNever;
   bool was_nic_due_ = false;
   bool moved_frames_ = false;  // frames were in a simulated network

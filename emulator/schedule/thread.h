@@ -14,12 +14,13 @@ using engine::Instant;
 /// No deadline
 inline constexpr Instant kNever = Instant::max();
 
-/// Returns the instant for a number of nanoseconds since the beginning; INT64_MAX means kNever.
+/// Returns the instant that is this number of nanoseconds after the beginning; kNever for
+/// INT64_MAX.
 constexpr Instant instant_of(int64_t ns) {
   return Instant(Duration(ns < 0 ? 0 : ns));
 }
 
-/// The history of a thread's polls, up to its latest turn with polls
+/// The history of a thread's polls, up to its latest turn in which it polled
 struct Polling {
   Instant polled_at{};       // in its latest turn
   uint32_t polls = 0;        // in that turn; 0 if it only read clocks
@@ -29,8 +30,8 @@ struct Polling {
   bool reads_clock = false;  // between them
 };
 
-/// A thread that waits for a turn. A new thread waits before its first instruction; the scheduler
-/// does not handle threads that run beside the turns.
+/// A thread that waits for a turn. A new thread waits before its first instruction. Threads that
+/// run without turns are unknown to the scheduler.
 struct Thread {
   uint32_t slot;                     // the caller's name for it
   uint64_t serial;                   // the number of the thread in the run, from 1, in start order
@@ -46,7 +47,7 @@ struct Turn {
   bool is_preempted = false;    // it would continue, but its calls were used up
   uint32_t calls = 0;           // number of its calls; only counted if Step::calls is not 0
 
-  /// Adds the actions of another thread in the same round.
+  /// Adds the result of another thread's turn in the same round.
   Turn& operator|=(const Turn& other) {
     progressed |= other.progressed;
     polls |= other.polls;

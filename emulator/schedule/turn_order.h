@@ -19,7 +19,8 @@ class TurnOrder {
   };
 
   static Place place_of(const Thread& thread) { return {thread.serial}; }
-  /// Returns the first of `threads` after `place` for which `is_ready` returns true, or null.
+  /// Returns the first ready thread after `place`, for which `is_ready` returns true; null if there
+  /// is none.
   template <class IsReady>
   static const Thread* next_after(Place place, std::span<const Thread> threads, IsReady is_ready) {
     const Thread* next = nullptr;

@@ -16,7 +16,8 @@ namespace {
 
 constexpr uint64_t kAlignment = 64;  // a cache line, as the rings require
 
-/// On arm64 pages can have 16 or 64 KiB. Releasing a part of a page would release all of it.
+/// Returns the size of a page, which can be 16 or 64 KiB on arm64. Memory can be released only in
+/// whole pages.
 uint64_t page_size() {
   static const auto size = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   return size;
@@ -29,8 +30,8 @@ constexpr uint64_t round_down(uint64_t value, uint64_t multiple) {
   return value / multiple * multiple;
 }
 
-/// Closing the last descriptor of a file with more memory than this blocks, because the system
-/// frees the memory page by page.
+/// The size above which a file is closed by a separate thread. Closing its last descriptor blocks,
+/// because the system frees the memory page by page.
 constexpr int64_t kMuchMemory = 16 << 20;
 
 void close_file(UniqueFd file) {
@@ -61,7 +62,8 @@ std::optional<uint64_t> FreeRanges::take(uint64_t size) {
   const auto found = by_size_.lower_bound({size, 0});
   if (found == by_size_.end()) return std::nullopt;
   const auto [free, begin] = *found;
-  // The remainder of the part replaces the part, so nothing is allocated and nothing can fail.
+  // The entries of the free part are reused for what remains of it, so nothing is allocated and
+  // nothing can fail.
   auto range = by_begin_.extract(begin);
   auto entry = by_size_.extract(found);
   if (free == size) return begin;
@@ -117,7 +119,8 @@ class Arena::Segment {
     const auto begin = static_cast<uint64_t>(data - memory_.data());
     used_ -= size;
     try {
-      // If nothing is in use any more, parts that could not be recorded as free are free as well.
+      // If no piece is in use any more, the whole segment is free, including parts that could not
+      // be recorded as free.
       if (used_ == 0) free_ = FreeRanges(memory_.size());
       const FreeRanges::Range free = used_ == 0 ? FreeRanges::Range{0, memory_.size()}
                                                 : free_.give_back({begin, begin + size});
@@ -127,7 +130,8 @@ class Arena::Segment {
   }
 
   void close() { closed_ = true; }
-  /// Releases the last `bytes` bytes, or all. Returns the number of bytes released.
+  /// Unmaps the last `bytes` bytes, or all if there are fewer. Returns the number of bytes that
+  /// were unmapped.
   uint64_t drop(uint64_t bytes) {
     const uint64_t before = memory_.size();
     memory_.unmap_end(bytes);
@@ -141,7 +145,8 @@ class Arena::Segment {
   SegmentFile file() const { return {file_.get(), memory_.size()}; }
 
  private:
-  /// Returns the whole pages of `free` to the system whose last used bytes were in `gone`.
+  /// Returns whole pages to the system: those that are completely in the free range `free` and
+  /// partly in `gone`, the range that was released last.
   void give_pages_back(FreeRanges::Range free, FreeRanges::Range gone) {
     const uint64_t page = page_size();
     const uint64_t begin = std::max(round_up(free.begin, page), round_down(gone.begin, page));
@@ -182,8 +187,8 @@ std::optional<Arena::Piece> Arena::take(uint64_t size) {
     for (const auto& segment : segments_) {
       if (std::optional<Piece> piece = segment->take(size)) return piece;
     }
-    // A segment is larger than the segments before it, so that there are few, but not larger than
-    // the memory already in use makes likely to be needed.
+    // Each segment adds at least a quarter of the memory of all earlier ones, so that there are few
+    // segments. If the system lacks that much memory, the segment is only as large as the piece.
     const uint64_t least = round_up(size, page_size());
     Segment* segment = add_segment(std::max({least, bytes_ / 4, kFirstSegment}));
     if (segment == nullptr) segment = add_segment(least);
@@ -198,7 +203,7 @@ Arena::Segment* Arena::add_segment(uint64_t size) {
   if (size > kMaxBytes - bytes_) return nullptr;
   std::optional<NewSharedMemory> memory = NewSharedMemory::create("rocemu", size);
   if (!memory) return nullptr;
-  // A client gets its first segment however much others have.
+  // A client gets its first segment even if few descriptors are left.
   if (!segments_.empty() && leaves_few(memory->file.get())) return nullptr;
   segments_.push_back(
       std::make_unique<Segment>(static_cast<uint32_t>(segments_.size()), std::move(*memory)));

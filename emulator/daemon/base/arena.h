@@ -1,7 +1,7 @@
-// The memory that one client shares with the daemon. It consists of a few segments, each of which
-// is a memory file that both map, and every queue is a piece of a segment. The number of queues is
-// therefore not limited by the number of mappings or file descriptors, and creating a queue takes
-// no system call.
+// The memory that one client shares with the daemon. It consists of a few segments. Each segment is
+// a memory file that client and daemon map, and every queue is a piece of a segment. The number of
+// queues is therefore not limited by the number of mappings or file descriptors, and creating a
+// queue takes no system call.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@
 
 namespace rocemu::daemon {
 
-/// The free parts of a range of bytes
+/// The free parts of a segment, which is a range of bytes
 class FreeRanges {
  public:
   struct Range {
@@ -28,9 +28,10 @@ class FreeRanges {
 
   explicit FreeRanges(uint64_t size) { insert({0, size}); }
 
-  /// Takes the first bytes of the smallest part that is large enough.
+  /// Removes `size` bytes from the smallest free part that is large enough. Returns their
+  /// beginning; nothing if no part is large enough.
   std::optional<uint64_t> take(uint64_t size);
-  /// Returns the free part to which the range now belongs.
+  /// Makes the range free again. Returns the free part that contains it.
   Range give_back(Range range);
 
  private:
@@ -44,13 +45,15 @@ class Arena {
   class Segment;
 
  public:
-  /// The maximum for one client, in bytes. Queues are sparse: only touched pages cost memory.
+  /// The maximum size of a client's arena, in bytes. Segments are sparse: only touched pages cost
+  /// memory.
   static constexpr uint64_t kMaxBytes = uint64_t{256} << 30;
-  /// Has space for payload (abi::Payload) and the queues of most programs.
+  /// The minimum size of a segment. One of this size has space for payload (abi::Payload) and for
+  /// the queues of most programs.
   static constexpr uint64_t kFirstSegment = uint64_t{4} << 20;
 
-  /// A part of a segment. Its arena must outlive it. It contains the data of earlier pieces, and
-  /// starts at a cache line.
+  /// A part of a segment, aligned to a cache line. It still contains the data of earlier pieces.
+  /// The arena must outlive it.
   class Piece {
    public:
     Piece() = default;
@@ -63,7 +66,7 @@ class Arena {
 
     std::byte* data() const { return data_; }
     uint64_t size() const { return size_; }
-    /// The position of the piece for the client
+    /// Returns the segment and the offset at which the client finds the piece.
     abi::SharedRange range() const;
 
    private:
@@ -86,21 +89,21 @@ class Arena {
   Arena& operator=(Arena&&) noexcept;
   ~Arena();
 
-  /// Returns nothing if the client would exceed its maximum, or if the system has no more memory;
-  /// `size` must not be 0.
+  /// Returns a new piece. Returns nothing if the client would exceed its maximum, or if the system
+  /// has no more memory. `size` must not be 0.
   std::optional<Piece> take(uint64_t size);
 
   struct SegmentFile {
     int fd;
     uint64_t size;
   };
-  /// Returns the file for the client to map, or nothing if there is no such segment.
+  /// Returns the file of a segment, which the client maps; nothing if there is no such segment.
   std::optional<SegmentFile> file_of(uint32_t segment) const;
 
-  /// Declares that all pieces will be destroyed: they need not be released one by one.
+  /// Notes that all pieces are about to be destroyed, so that none of them needs to be made free.
   void close();
-  /// Releases up to `bytes` bytes of the arena's segments, in whole pages. May be called only once
-  /// the arena is closed and has no pieces. Returns whether there are more.
+  /// Unmaps up to `bytes` bytes of the segments. May be called only once the arena is closed and
+  /// has no pieces. Returns whether some segments are left.
   bool drop(uint64_t bytes);
 
  private:

@@ -1,5 +1,5 @@
-// The daemon's clock in the engine's time: either CLOCK_MONOTONIC from 0 at the daemon's start, or
-// a virtual clock, which starts at 0 and stands still until it is advanced.
+// The daemon's clock in engine time. It is either CLOCK_MONOTONIC, counted from the daemon's start,
+// or a virtual clock, which starts at 0 and stands still until it is advanced.
 #pragma once
 
 #include <chrono>
@@ -18,27 +18,27 @@ class Clock {
 
   bool is_virtual() const { return kind_ == Kind::kVirtual; }
   engine::Instant now() const { return is_virtual() ? virtual_now_ : real_now(); }
-  /// Advances a virtual clock, which never goes back.
+  /// Advances a virtual clock. Does nothing if `instant` is in the past.
   void advance_to(engine::Instant instant) {
     if (instant > virtual_now_) virtual_now_ = instant;
   }
 
-  /// Returns the real time by which the daemon paces itself, whatever the engine's clock.
+  /// Returns the real time since the daemon's start, also if the engine's clock is virtual.
   engine::Instant real_now() const {
     return engine::Instant(
         std::chrono::duration_cast<engine::Duration>(std::chrono::steady_clock::now() - start_));
   }
 
-  /// Returns CLOCK_MONOTONIC at Instant 0, which converts a reading of that clock to engine time.
-  /// Returns 0 for a virtual clock, which does not depend on it.
+  /// Returns the value of CLOCK_MONOTONIC at Instant 0, which converts times of that clock to
+  /// engine time. Returns 0 for a virtual clock, which is independent of CLOCK_MONOTONIC.
   uint64_t start_ns() const {
     if (is_virtual()) return 0;
     return static_cast<uint64_t>(
         std::chrono::duration_cast<std::chrono::nanoseconds>(start_.time_since_epoch()).count());
   }
 
-  /// Returns the wall-clock time of Instant 0. For a virtual clock it is constant: the time at
-  /// which CLOCK_REALTIME of its programs starts.
+  /// Returns the wall-clock time of Instant 0. For a virtual clock it is a constant: the time at
+  /// which CLOCK_REALTIME starts in its programs.
   std::chrono::system_clock::time_point wall_start() const {
     constexpr std::chrono::nanoseconds kOfPrograms{abi::kRealtimeStartNs};
     using std::chrono::system_clock;
@@ -53,9 +53,9 @@ class Clock {
   }
 
  private:
-  /// Returns the wall-clock time at `instant`, which is in the past, by the present setting of the
-  /// clock. The two clocks cannot be read at the same time; of a few attempts, the fastest is the
-  /// most precise.
+  /// Returns the wall-clock time at `instant`, which is in the past, according to the current
+  /// setting of the wall clock. The two clocks cannot be read at the same time. Of several
+  /// attempts, the fastest is the most precise.
   static std::chrono::system_clock::time_point wall_time_at(
       std::chrono::steady_clock::time_point instant) {
     std::chrono::system_clock::time_point best;

@@ -10,7 +10,8 @@
 namespace rocemu::daemon {
 namespace {
 
-/// A message has at most 8 descriptors, and one message of a busy client can be waiting.
+/// The number of reserved descriptors. A message has at most 8, and a busy client can have one
+/// message waiting.
 constexpr size_t kReserved = 64;
 
 size_t first_reserved() {
@@ -25,7 +26,7 @@ size_t descriptor_limit() {
   return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
 }
 
-// The system assigns the lowest free number.
+// The following functions rely on the rule that the system assigns the lowest free number.
 
 bool is_reserved(int fd) {
   return fd >= 0 && static_cast<size_t>(fd) >= first_reserved();

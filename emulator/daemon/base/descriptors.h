@@ -1,29 +1,30 @@
-// The number of file descriptors that are left. The last numbers are reserved for descriptors that
-// are open only for a moment, above all for those in messages: the system drops descriptors for
-// which the process has no number left. Permanent descriptors, such as those of connections, are
-// therefore refused if they would get a reserved number.
+// Checks how many file descriptors are left. The highest numbers are reserved for descriptors that
+// are open only for a moment, above all for those in messages: the system drops a message's
+// descriptors if the process has no free number. Permanent descriptors, such as those of
+// connections, are therefore refused if they would get a reserved number.
 #pragma once
 
 #include <cstddef>
 
 namespace rocemu::daemon {
 
-/// Returns the number of descriptors that this process may have now (RLIMIT_NOFILE).
+/// Returns the maximum number of descriptors of this process (RLIMIT_NOFILE).
 size_t descriptor_limit();
 
-/// Returns whether the descriptor has one of the reserved numbers, so that nearly all others are
-/// taken.
+/// Returns whether the descriptor has one of the reserved numbers, which means that nearly all
+/// other numbers are in use.
 bool is_reserved(int fd);
 
-/// Returns whether only a few numbers are left after that one. These are for new clients and for
-/// the minimum that each client needs; clients that have more are refused.
+/// Returns whether the number of the descriptor is so high that few numbers are left. The last
+/// numbers are for new clients, and for the minimum that each client needs; a client with more than
+/// the minimum is refused.
 bool leaves_few(int fd);
 
 /// Returns whether `error`, an errno value, means that the process or the system has no more
 /// descriptors.
 bool is_shortage(int error);
 
-/// Logs, the first time only, that something is refused because there are no more descriptors.
+/// Logs that something is refused because few descriptors are left. Only the first call logs.
 void tell_of_shortage();
 
 }  // namespace rocemu::daemon

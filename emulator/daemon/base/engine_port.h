@@ -1,5 +1,5 @@
-// The interface of the engine to the rest of the daemon: it takes inputs, and when a call returns,
-// the resulting outputs have been applied. Tests implement it by a recorder.
+// The interface through which the rest of the daemon uses the engine. It takes inputs, and when a
+// call returns, the resulting outputs have been delivered. Tests implement it with a recorder.
 #pragma once
 
 #include <sys/types.h>
@@ -15,17 +15,17 @@ class EnginePort {
   virtual ~EnginePort() = default;
 
   virtual void submit(const engine::Input& input) = 0;
-  /// Sets the process of a client or event channel that was created just now.
+  /// Sets the process of a client or event channel that has just been created.
   virtual void name_process(const engine::Owner&, pid_t) {}
-  /// Returns the NIC that the device emulates; null for none.
+  /// Returns the profile of the NIC that the device emulates; null if it has none.
   virtual const engine::DeviceProfile* profile(engine::DeviceIndex) const { return nullptr; }
-  /// The maximum number of WQEs in a PostSend
+  /// Returns the maximum number of WQEs in a PostSend.
   virtual size_t most_wqes() const { return 1; }
-  /// The maximum number of WQEs in a PostRecv or PostSrqRecv
+  /// Returns the maximum number of WQEs in a PostRecv or PostSrqRecv.
   virtual size_t most_receives() const { return most_wqes(); }
 
-  /// While an object of this class exists, outputs may be delayed until its destruction, and then
-  /// applied together for many inputs. Only submit() may be called in this time.
+  /// Delays outputs: while a Batch exists, the outputs of many inputs may be collected, and they
+  /// are delivered together when it is destroyed. Only submit() may be called during this time.
   class Batch {
    public:
     explicit Batch(EnginePort& engine) : engine_(engine) { engine_.begin_batch(); }
@@ -37,12 +37,12 @@ class EnginePort {
     EnginePort& engine_;
   };
 
-  /// Executes a control request and returns its reply; the completions and events that it causes
-  /// have been delivered.
+  /// Executes a control request and returns its reply. The resulting completions and events have
+  /// been delivered by then.
   virtual abi::Reply command(engine::ClientId client, const abi::Request& request) = 0;
 
-  /// Executes a command of librdmacm and returns its reply; the events that it causes have been
-  /// delivered.
+  /// Executes a command of librdmacm and returns its reply. The resulting events have been
+  /// delivered by then.
   virtual engine::CmReply cm_command(const engine::CmCommand& command) = 0;
 
  private:

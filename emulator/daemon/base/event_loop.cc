@@ -69,8 +69,8 @@ int EventLoop::wait(std::optional<engine::Duration> timeout) {
     const std::shared_ptr<Callback> callback = found->second;  // it may destroy its own Watch
     try {
       (*callback)(event.events);
-    } catch (const std::bad_alloc&) {  // the other callbacks still run: some descriptors report an
-                                       // event only once
+    } catch (const std::bad_alloc&) {
+      // The other callbacks must still run, since some descriptors report an event only once.
       is_out_of_memory = true;
     }
   }

@@ -1,4 +1,4 @@
-// epoll with a callback per file descriptor.
+// An event loop: epoll(7) with a callback for each file descriptor
 #pragma once
 
 #include <sys/epoll.h>
@@ -18,8 +18,8 @@ class EventLoop {
  public:
   using Callback = std::function<void(uint32_t events)>;
 
-  /// Watches its file descriptor until it is destroyed. Must not outlive the loop, and must be
-  /// destroyed before its file descriptor is closed.
+  /// Watches a file descriptor until this object is destroyed. Must not outlive the loop, and must
+  /// be destroyed before the file descriptor is closed.
   class Watch {
    public:
     Watch() = default;
@@ -38,19 +38,19 @@ class EventLoop {
     uint64_t token_ = 0;
   };
 
-  /// Throws StartError if the system has no free epoll instance.
+  /// Creates an epoll instance. Throws StartError if the system has none left.
   EventLoop();
 
-  /// Returns an empty Watch if the file descriptor cannot be watched; errno has the reason. A
-  /// callback may destroy any Watch, including its own.
+  /// Starts to watch the file descriptor. Returns an empty Watch if that is not possible; errno has
+  /// the reason. A callback may destroy any Watch, including its own.
   [[nodiscard]] Watch watch(int fd, uint32_t events, Callback callback);
 
-  /// Waits for events and runs their callbacks. Returns the number of events. Without a timeout it
-  /// waits forever.
+  /// Waits for events and runs their callbacks. Returns the number of events. Waits forever if
+  /// there is no timeout.
   int wait(std::optional<engine::Duration> timeout);
-  /// Among the descriptors that are ready with one of these events, runs the callback of the one
-  /// that has been watched longest. Returns false if none is ready. Must not be used with
-  /// edge-triggered watches: the others must be reported again.
+  /// Runs one callback: of the descriptors that are ready with one of the `wanted` events, it
+  /// selects the one that has been watched longest. Returns false if none is ready. Must not be
+  /// used with edge-triggered watches, since the other ready descriptors must be reported again.
   bool run_first(uint32_t wanted = UINT32_MAX);
   /// Returns a descriptor that is readable when a watched descriptor is ready, so that one loop can
   /// be watched by another.
@@ -62,8 +62,8 @@ class EventLoop {
   UniqueFd epoll_;
   bool has_pwait2_ = true;
   uint64_t last_token_ = 0;
-  // The callbacks by token. They are not by fd, because an event of a closed fd can still be in the
-  // current batch when its number already belongs to another file.
+  // The callbacks by token. They are not by file descriptor, because the current batch can still
+  // contain an event of a closed descriptor whose number already belongs to another file.
   std::unordered_map<uint64_t, std::shared_ptr<Callback>> callbacks_;
 };
 

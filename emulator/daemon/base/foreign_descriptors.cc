@@ -24,15 +24,17 @@
 namespace rocemu::daemon {
 namespace {
 
-/// If a file system takes longer to answer, the descriptor is not examined further.
+/// The time limit for examining a descriptor. If its file system takes longer to answer, the
+/// descriptor is not kept.
 constexpr std::chrono::milliseconds kMaxExamination{20};
-/// Each thread can be blocked forever by a malicious client.
+/// The maximum number of threads, since a malicious client can block each of them forever.
 constexpr unsigned kMaxThreads = 16;
 
-/// Does work that can block, in separate threads. They end when there is nothing to do.
+/// Runs work that can block, in separate threads. A thread ends when no work is left.
 class Elsewhere {
  public:
-  /// Returns false if all threads are busy and `at_once` is set; otherwise the work is queued.
+  /// Starts the work, or queues it if all threads are busy. If `at_once` is true, does not queue
+  /// it, and returns false instead.
   bool run(std::function<void()> work, bool at_once) {
     const std::scoped_lock lock(mutex_);
     if (threads_ == kMaxThreads && at_once) return false;
@@ -66,7 +68,8 @@ class Elsewhere {
   unsigned threads_ = 0;
 };
 
-/// Returns the object, which is never destroyed: its threads can outlive everything else.
+/// Returns the only object of this class. It is never destroyed, because its threads can outlive
+/// everything else.
 Elsewhere& elsewhere() {
   static Elsewhere& only = *new Elsewhere;
   return only;
@@ -78,8 +81,8 @@ bool is_unix_socket(int fd) {
   return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX;
 }
 
-/// Returns the device numbers that the system knows without asking the file system
-/// (AT_STATX_DONT_SYNC).
+/// Returns the device numbers of the file, as far as the system knows them without asking the file
+/// system (AT_STATX_DONT_SYNC).
 std::pair<uint32_t, uint32_t> device_of(int fd, const char* path) {
   struct statx status {};
   const int flags = AT_STATX_DONT_SYNC | (path[0] == '\0' ? AT_EMPTY_PATH : 0);
@@ -92,7 +95,7 @@ bool is_of_our_procfs(int fd) {
   return ours != std::pair<uint32_t, uint32_t>{} && device_of(fd, "") == ours;
 }
 
-/// Recognizes the procfs of a client in another pid namespace.
+/// Returns whether the file is in the procfs of another pid namespace.
 bool is_of_another_procfs(int fd) {
   auto copy = std::make_shared<UniqueFd>(fcntl(fd, F_DUPFD_CLOEXEC, 0));
   if (!*copy) return false;
@@ -120,7 +123,7 @@ void close_elsewhere(UniqueFd fd) {
 
 void set_foreign_aside(std::vector<UniqueFd>& fds, bool memory) {
   for (UniqueFd& fd : fds) {
-    // The daemon waits for at most one descriptor of a message.
+    // The daemon waits for the examination of at most one descriptor of a message.
     if (answers_at_once(fd.get()) ||
         (std::exchange(memory, false) && is_of_another_procfs(fd.get()))) {
       continue;

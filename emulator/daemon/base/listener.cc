@@ -17,7 +17,8 @@
 namespace rocemu::daemon {
 namespace {
 
-/// A limit, so that a client that connects repeatedly does not delay the others.
+/// The maximum number of connections that are accepted at once, so that a client that connects
+/// repeatedly does not delay other clients.
 constexpr int kMaxAtOnce = 256;
 constexpr long kPauseNs = 100'000'000;
 

@@ -1,5 +1,5 @@
-// A listening socket in an event loop. Connections of the user's own processes are passed on; those
-// of other users are refused and logged.
+// A listening socket in an event loop. Connections from processes of the same user are passed on;
+// those of other users are refused and logged.
 #pragma once
 
 #include <functional>
@@ -14,15 +14,15 @@ class Listener {
  public:
   using Connected = std::function<void(UniqueFd socket, PeerCredentials peer)>;
 
-  /// Calls `connected`, with a non-blocking socket, for each connection. Connections that wait at
-  /// the same time are handled in the order of their pids, which does not depend on a race. Throws
-  /// StartError.
+  /// Listens at the socket, and calls `connected` with a non-blocking socket for each connection.
+  /// Connections that wait at the same time are handled in the order of their pids, so that the
+  /// order does not depend on a race. Throws StartError.
   Listener(EventLoop& loop, UniqueFd listener, Connected connected);
 
  private:
   void on_ready();
-  /// Stops accepting while the system has no descriptor for a connection. The connection waits, and
-  /// the socket is not polled continuously.
+  /// Stops accepting for 100 ms because the system has no descriptor for a connection. Meanwhile
+  /// the connection waits, and the event loop does not poll the socket continuously.
   void pause();
 
   UniqueFd listener_;

@@ -1,5 +1,5 @@
-// The interface between a network and the event loop. A network carries frames out of the engine
-// and into it, such as UDP (udp_network.h).
+// The interface between the event loop and a network, such as UDP (udp_network.h), which transfers
+// frames from and to the engine.
 #pragma once
 
 #include "emulator/engine/base/time.h"
@@ -10,17 +10,17 @@ class NetworkPort {
  public:
   virtual ~NetworkPort() = default;
 
-  /// Receives frames from the sockets that are known to be readable. Returns whether there were
-  /// any.
+  /// Receives frames from the sockets that are known to be readable. Returns whether there were any
+  /// frames.
   virtual bool receive(engine::Instant now) = 0;
-  /// Sends waiting frames, except those that are held back. Returns whether there were any.
+  /// Sends the waiting frames, except those that are held back. Returns whether any were sent.
   virtual bool flush(engine::Instant now) = 0;
-  /// Returns whether an acknowledgement is held back to share a datagram with the application's
-  /// reply. The loop must not block then, but should yield so that the application can post that
-  /// reply.
+  /// Returns whether an acknowledgement is held back so that it can share a datagram with the
+  /// application's reply. While this is so, the loop must not block, but should yield, so that the
+  /// application can post the reply.
   virtual bool holds_back() const { return false; }
   /// Returns whether senders must wait until there is space for more frames. The event loop wakes
-  /// when there is.
+  /// when there is space.
   virtual bool is_congested() const = 0;
 };
 

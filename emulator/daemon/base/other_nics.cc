@@ -34,7 +34,8 @@ std::string& own_directory() {
   return directory;
 }
 
-/// A daemon holds a lock on its directory as long as it lives.
+/// Returns whether the daemon of the directory is alive. A living daemon holds a lock on its
+/// directory.
 bool is_alive(const std::filesystem::path& directory) {
   const UniqueFd fd(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   return fd && flock(fd.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
@@ -45,8 +46,8 @@ std::string file_text(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// Returns "pid 12: rocemu run -- ibv_rc_pingpong -g 0" for the `rocemu run` that owns the
-/// directory.
+/// Describes the `rocemu run` that owns the directory `name`: "pid 12: rocemu run --
+/// ibv_rc_pingpong -g 0".
 std::string describe(const std::string& name) {
   std::string_view digits = std::string_view(name).substr(kPrivate.size());
   digits = digits.substr(0, digits.find('-'));
@@ -59,7 +60,7 @@ std::string describe(const std::string& name) {
                          : fmt::format("pid {}: {}", digits, command);
 }
 
-/// Returns the reply of a NIC to {"command":"show"}, or null if there is none.
+/// Returns the NIC's reply to {"command":"show"}; null if it does not reply.
 nlohmann::json show(const std::filesystem::path& directory) {
   constexpr timeval kPatience{2, 0};
   constexpr std::string_view kRequest = "{\"command\":\"show\"}\n";
@@ -93,13 +94,13 @@ bool has_qp(const std::filesystem::path& directory, uint32_t qpn) {
       for (const auto& qp : device.at("qps"))
         if (qp.at("number") == qpn) return true;
   } catch (const nlohmann::json::exception&) {
-    // That NIC has another version.
+    // The other NIC has a different version, whose reply has another format.
   }
   return false;
 }
 
-/// Returns a description of another `rocemu run` beside this daemon whose NIC has a QP of that
-/// number, or an empty text if there is none.
+/// Looks for another `rocemu run` whose NIC has a QP with this number. Returns its description, or
+/// an empty text if there is none.
 std::string find_other(uint32_t qpn) {
   const std::filesystem::path own = own_directory();
   std::error_code ignored;

@@ -1,5 +1,5 @@
-// Log messages for requests that the profile of a device refuses: a real NIC returns an errno
-// without a reason.
+// Logs why the profile of a device refuses requests, since programs only see an errno, as with a
+// real NIC.
 #pragma once
 
 #include <sys/types.h>
@@ -12,10 +12,12 @@
 
 namespace rocemu::daemon {
 
-/// Logs the first refusal of each kind for a client, since some programs find a limit by trial.
+/// Logs only the first refusal of each kind for a client, since some programs find a limit by
+/// trial.
 class ProfileMessages {
  public:
-  /// If a limit of the profile refused the program's request with `error`, logs this limit.
+  /// If a limit of the profile explains why the program's request failed with `error`, logs this
+  /// limit.
   void explain(const engine::DeviceProfile& profile, const abi::Request& request, int error,
                pid_t program);
 

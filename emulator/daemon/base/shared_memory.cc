@@ -12,8 +12,8 @@ namespace {
 
 std::atomic<uint32_t> mappings{0};  // of all clients
 
-/// Three quarters of the number that the system allows a process (vm.max_map_count), since malloc
-/// needs some, too.
+/// Returns the maximum number of mappings for clients: three quarters of what the system allows a
+/// process (vm.max_map_count), since malloc also needs some.
 uint32_t most_mappings() {
   static const uint32_t most = [] {
     uint32_t allowed = 65530;

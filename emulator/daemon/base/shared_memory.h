@@ -1,5 +1,5 @@
-// Memory that a client maps too. It is a memfd that no process can shrink, grow or unseal, so that
-// touching it never raises SIGBUS.
+// Memory that a client and the daemon map. It is a memfd that no process can shrink, grow or
+// unseal, so that touching it never raises SIGBUS.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ class SharedMemory {
   }
   ~SharedMemory();
 
-  /// Unmaps the last `bytes` bytes, or all that are left.
+  /// Unmaps the last `bytes` bytes, or all if there are fewer.
   void unmap_end(uint64_t bytes);
 
   std::byte* data() const { return data_; }
@@ -37,13 +37,13 @@ class SharedMemory {
   uint64_t size_ = 0;
 };
 
-/// Zeroed and sparse, however large: only touched pages cost memory.
+/// New shared memory, which contains zeros. It is sparse: only touched pages cost memory.
 struct NewSharedMemory {
   SharedMemory memory;
   UniqueFd file;  // for the client; the mapping does not need it
 
-  /// Returns nothing if the system has no more memory or mappings, or soon would not; `size` must
-  /// not be 0.
+  /// Creates the memory. Returns nothing if the system has no more memory or descriptors, or if the
+  /// maximum number of mappings is reached. `size` must not be 0.
   static std::optional<NewSharedMemory> create(const char* name, uint64_t size);
 };
 

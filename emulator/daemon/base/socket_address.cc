@@ -5,8 +5,8 @@
 namespace rocemu::daemon {
 namespace {
 
-/// Returns whether the address is in fe80::/10, or is a multicast address with the scope of the
-/// link (RFC 4291, 2.7).
+/// Returns whether the address is valid on one link only: it is in fe80::/10, or is a multicast
+/// address with link-local scope (RFC 4291, 2.7).
 bool is_of_one_link(const wire::IpAddress& ip) {
   const auto& b = ip.bytes;
   return (b[0] == 0xfe && (b[1] & 0xc0) == 0x80) || (b[0] == 0xff && (b[1] & 0xf) <= 2);

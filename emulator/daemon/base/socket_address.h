@@ -1,4 +1,4 @@
-// IP addresses in the form that sockets use
+// Converts IP addresses to and from the format of sockets.
 #pragma once
 
 #include <netinet/in.h>
@@ -19,10 +19,10 @@ struct SocketAddress {
   socklen_t size = 0;
 
   SocketAddress() : v6{} {}
-  /// `interface` is used for addresses with the scope of one link only.
+  /// `interface` is used only for addresses that are valid on one link only.
   SocketAddress(const wire::IpAddress& ip, uint16_t port, uint32_t interface);
 
-  /// Returns the address that recvmsg(2) stored, whose family must be one of the two.
+  /// Returns the IP address that recvmsg(2) stored. Its family must be AF_INET or AF_INET6.
   wire::IpAddress ip() const;
   uint16_t port() const { return ntohs(any.sa_family == AF_INET ? v4.sin_port : v6.sin6_port); }
 };

@@ -1,5 +1,5 @@
-// The reason why the daemon cannot start: one line for the user. Thrown before the loop runs, and
-// never caused by a client.
+// The reasons why the daemon cannot start, as one line for the user. They are thrown before the
+// loop runs, and never caused by a client.
 #pragma once
 
 #include <cstring>
@@ -8,13 +8,13 @@
 
 namespace rocemu::daemon {
 
-/// The daemon exits with status 1.
+/// The daemon cannot start, and exits with status 1.
 class StartError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// The daemon exits with status 2: the command line is wrong.
+/// The command line is wrong, and the daemon exits with status 2.
 class UsageError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

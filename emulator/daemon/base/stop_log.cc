@@ -13,7 +13,8 @@
 namespace rocemu::daemon {
 namespace {
 
-/// Returns a name that a program wrote into its slot.
+/// Returns the name of a call that a program wrote into its slot, with '?' for unprintable
+/// characters; "-" if there is none.
 std::string call_name(const char (&name)[abi::ThreadSlot::kCallName]) {
   std::string text(name, strnlen(name, sizeof name));
   for (char& c : text)

@@ -1,12 +1,12 @@
-// The file of a recording that says where `--schedule` stopped threads. It has a line for each
-// thread that was stopped between two of its calls while others or the NIC acted, in the order in
-// which the threads continued.
+// Writes the file of a recording that lists where `--schedule` stopped threads. It has a line for
+// each thread that was stopped between two of its calls while other threads or the NIC acted, in
+// the order in which the threads continued.
 //
 //   3/17 kv_server 2 ibv_poll_cq ibv_req_notify_cq
 //
-// This is thread 3 of the run, after its 17th call; it is the program's second thread, and was
-// between these two calls. "-" means that the next call is not known: the thread waited, or ended,
-// before it made one.
+// This line means: thread 3 of the run was stopped after its 17th call. It is the second thread of
+// the program kv_server, and was between the calls ibv_poll_cq and ibv_req_notify_cq. "-" means
+// that the next call is unknown, because the thread waited or ended before it made one.
 #pragma once
 
 #include <sys/types.h>
@@ -23,24 +23,25 @@ namespace rocemu::daemon {
 class StopLog {
  public:
   static constexpr char kFile[] = "stops";
-  /// The log ends after this number of lines.
+  /// The maximum number of lines. Later stops are not logged.
   static constexpr uint32_t kMost = 10'000;
 
-  /// `directory` is that of the recording; the file is created with the user's umask, `mask`.
+  /// `directory` is the directory of the recording. `mask` is the user's umask, which applies to
+  /// the file.
   StopLog(const std::string& directory, mode_t mask);
   ~StopLog();
   StopLog(const StopLog&) = delete;
   StopLog& operator=(const StopLog&) = delete;
 
-  /// Notes that the thread has a turn. Threads of a process are numbered in start order.
+  /// Notes that the thread has a turn, since the threads of a process are numbered in start order.
   void see(const abi::ThreadSlot& slot) { number_of(slot.pid.load(), slot.serial.load()); }
   using CallName = char[abi::ThreadSlot::kCallName];
-  /// Writes a line for a thread that has just ended its first turn after it was stopped. It was
-  /// stopped after call number `call`, whose name is `before`.
+  /// Writes a line for a stopped thread that has just ended its next turn. It was stopped after its
+  /// call number `call`, whose name is `before`.
   void write(const abi::ThreadSlot& slot, uint64_t call, const CallName& before);
-  /// Notes that the thread has ended a turn with that number of calls. If it could continue but
-  /// never does, it was stopped there permanently, for example because another thread ended the
-  /// process.
+  /// Notes that the thread has ended a turn in which it made `calls` calls. If it was preempted and
+  /// never continues, for example because another thread ends the process, the destructor writes
+  /// its line.
   void turn_ended(const abi::ThreadSlot& slot, uint32_t calls, bool is_preempted);
 
  private:

@@ -1,4 +1,4 @@
-// Unix-domain sockets: listening, identifying the peer, messages with file descriptors
+// Unix-domain sockets: listening, identifying the peer, and messages with file descriptors
 #pragma once
 
 #include <sys/types.h>
@@ -19,16 +19,16 @@ struct PeerCredentials {
   uid_t uid;
 };
 
-/// The longest path that fits into sockaddr_un
+/// The maximum length of a path in sockaddr_un
 inline constexpr size_t kMaxSocketPath = 107;
 
-/// Returns a non-blocking listening socket. `type` is SOCK_STREAM or SOCK_SEQPACKET. Throws
-/// StartError.
+/// Creates a non-blocking listening socket at `path`. `type` is SOCK_STREAM or SOCK_SEQPACKET.
+/// Throws StartError.
 UniqueFd listen_at(const std::string& path, int type);
 
 std::optional<PeerCredentials> peer_credentials(int socket);
 
-/// The identity of a file, by which two descriptors of the same file are recognized
+/// The identity of a file, which shows whether two descriptors are for the same file
 struct FileId {
   dev_t device;
   ino_t inode;
@@ -36,8 +36,8 @@ struct FileId {
 };
 std::optional<FileId> file_id(int fd);
 
-/// Returns whether `fd` is an end of a SOCK_SEQPACKET connection to the listener that accepted
-/// `accepted`.
+/// Returns whether `fd` is the connecting end of a SOCK_SEQPACKET connection to the listener that
+/// accepted `accepted`.
 bool is_client_of_same_listener(int fd, int accepted);
 
 /// Returns whether a process listens at `path`.
@@ -51,8 +51,8 @@ struct Message {
   bool fds_lost = false;      // some were lost: the system had no number for them
 };
 
-/// Receives one SOCK_SEQPACKET message without waiting. kTruncated means that it is longer than the
-/// buffer, or has more descriptors than any valid message.
+/// Receives one SOCK_SEQPACKET message without waiting. kTruncated means that the message is longer
+/// than the buffer, or has more descriptors than any valid message.
 Message receive_message(int socket, std::span<std::byte> buffer);
 
 enum class SendStatus { kOk, kFull, kFailed };

@@ -5,7 +5,7 @@
 namespace rocemu::daemon {
 namespace {
 
-/// A client that rang within this time is busy.
+/// A client counts as busy if it rang its doorbell within this time.
 constexpr engine::Duration kNotLongAgo = std::chrono::microseconds(100);
 
 }  // namespace

@@ -5,8 +5,8 @@
 namespace rocemu::daemon {
 namespace {
 
-/// Returns the descriptor that is the client's own end of this socket. Only that one may be read
-/// from.
+/// Returns the descriptor among `fds` that is the client's end of this socket; -1 if there is none.
+/// Only this descriptor may be read.
 int client_end_among(std::span<const UniqueFd> fds, const EventSocket& socket) {
   for (const UniqueFd& fd : fds) {
     if (socket.is_client_end(fd.get())) return fd.get();
@@ -30,7 +30,7 @@ std::vector<uint64_t> ClientEvents::channel_inodes() const {
 }
 
 ClientEvents::NewChannel ClientEvents::open_channel() {
-  // The inode is known only once the channel exists; the callback runs later.
+  // The callback, which runs later, needs the inode, which is known only after create().
   const auto inode = std::make_shared<uint64_t>(0);
   EventSocket::Created channel = EventSocket::create(loop_, sizeof(abi::CompletionEventRecord),
                                                      [this, inode] { channels_.erase(*inode); });

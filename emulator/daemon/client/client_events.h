@@ -21,7 +21,8 @@ class ClientEvents {
   ClientEvents(const ClientEvents&) = delete;
   ClientEvents& operator=(const ClientEvents&) = delete;
 
-  /// Returns the client's end, or nothing if the system has no more descriptors.
+  /// Opens the socket for asynchronous events. Returns the client's end; nothing if the system has
+  /// no more descriptors.
   UniqueFd open_async();
 
   struct NewChannel {
@@ -29,23 +30,23 @@ class ClientEvents {
     UniqueFd client_end;  // empty if the system has no more descriptors
   };
   NewChannel open_channel();
-  /// Fails all channels: threads that wait for an event, now or later, get an error.
+  /// Closes all channels: threads that wait for a completion event, now or later, get an error.
   void close_channels() { channels_.clear(); }
   size_t channels() const { return channels_.size(); }
-  /// The inodes of the client's ends: those of its channels, and that of the asynchronous events or
-  /// 0.
+  /// Returns the inodes of the client's ends of the completion channels. async_inode() returns that
+  /// of the socket for asynchronous events, or 0.
   std::vector<uint64_t> channel_inodes() const;
   uint64_t async_inode() const { return async_ != nullptr ? async_->inode() : 0; }
   bool has_channel(engine::ChannelId id) const { return channels_.contains(id.value); }
 
-  /// Returns false if too many events wait for the client. Events for sockets that the client
-  /// closed are dropped.
+  /// Sends an event to the client. Returns false if too many events wait for the client. Drops the
+  /// event if the client has closed the socket.
   bool deliver(const engine::CompletionEvent& event);
   bool deliver(const engine::AsyncEvent& event);
 
-  /// Removes the unread events of an object that is being destroyed, and returns the number of
-  /// events that the client has read. The client's own ends of the sockets, which are needed for
-  /// this, are searched for among `fds`.
+  /// Removes the unread events of an object that is being destroyed. Returns the number of its
+  /// events that the client has read. To remove events, this needs the client's end of the socket,
+  /// and searches for it among `fds`.
   uint32_t forget_completions(engine::ChannelId channel, uint64_t user_handle,
                               std::span<const UniqueFd> fds);
   uint32_t forget_async(uint64_t user_handle, std::span<const UniqueFd> fds);

@@ -1,5 +1,5 @@
 // The memory of clients that the engine can access: application memory, and the consumer indices of
-// completion queues, which are in the shared rings.
+// completion queues, which are in shared memory.
 #pragma once
 
 #include "emulator/daemon/client/session_table.h"

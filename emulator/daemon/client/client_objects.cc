@@ -12,7 +12,7 @@
 namespace rocemu::daemon {
 namespace {
 
-/// The number of channels that a client can have even if descriptors are short.
+/// The number of completion channels that a client can have even if few descriptors are left.
 constexpr size_t kFewChannels = 16;
 
 bool is_engine_op(abi::Op op) {
@@ -27,8 +27,8 @@ Answer with_fd(const abi::Reply& reply, UniqueFd fd) {
 
 }  // namespace
 
-// The engine is notified of requests that the daemon itself refuses for lack of memory or
-// descriptors, so that recordings show the program's errors.
+// If the daemon itself refuses a request because memory or descriptors are exhausted, it also
+// passes the refusal to the engine, so that recordings show the program's errors.
 Answer ClientObjects::execute(const abi::Request& request, std::span<const UniqueFd> fds) {
   if (request.refusal != 0) {
     return is_engine_op(request.op) ? Answer{command(request)} : refusal(EOPNOTSUPP);
@@ -87,7 +87,7 @@ Answer ClientObjects::create_channel(const abi::Request& request) {
   if (reply.error != 0 || queues_.ended) return {reply};
   ClientEvents::NewChannel channel = events_.open_channel();
   if (!channel.client_end) return refusal(EMFILE);
-  // The channel is closed with the client's end.
+  // When the client's end is destroyed, the channel is closed, too.
   if (events_.channels() > kFewChannels && leaves_few(channel.client_end.get())) {
     tell_of_shortage();
     return refusal(EMFILE);
@@ -179,8 +179,8 @@ Answer ClientObjects::open_qp(const abi::Request& request) {
   return {reply};
 }
 
-// Only the context that has an object's memory can destroy the object: if another context that
-// shares the objects could, the owner would keep a queue that does not exist.
+// An object can be destroyed only by the context that has its memory. If another context could, the
+// owner would keep a queue that does not exist any more.
 
 Answer ClientObjects::destroy_cq(const abi::Request& request, std::span<const UniqueFd> fds) {
   const CompletionQueue* cq = queues_.cqs.find(request.body.object.handle);

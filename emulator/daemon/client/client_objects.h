@@ -1,5 +1,5 @@
-// Requests that need more than the engine's reply: objects with memory that client and daemon
-// share, and the events of destroyed objects.
+// Executes requests that need more than the engine's reply, because they create objects with memory
+// that client and daemon share, or remove the events of destroyed objects.
 #pragma once
 
 #include <span>
@@ -29,8 +29,8 @@ class ClientObjects {
   ClientObjects(EnginePort& engine, ClientEvents& events, ClientQueues& queues)
       : engine_(engine), events_(events), queues_(queues) {}
 
-  /// Executes any request of an attached client; `fds` are its descriptors. If the engine ended the
-  /// client in the meantime (ClientQueues::ended), the answer has no meaning.
+  /// Executes any request of an attached client; `fds` are the descriptors of the request. The
+  /// answer has no meaning if the engine ended the client during the request (ClientQueues::ended).
   Answer execute(const abi::Request& request, std::span<const UniqueFd> fds);
 
  private:
@@ -50,13 +50,13 @@ class ClientObjects {
     recorded_error_ = reply.error;
     return reply;
   }
-  /// Answers the creation of an object with `reply`, once `enter(memory)` has given the object
-  /// memory of that size and recorded it. Destroys the object again if memory for either is
-  /// exhausted.
+  /// Completes the creation of an object, to which the engine replied with `reply`: allocates
+  /// `size` bytes of memory for it, and calls `enter(memory)`, which records the object. If memory
+  /// is exhausted, destroys the object again and refuses the request.
   template <class Enter>
   Answer complete(const abi::Reply& reply, abi::Op destroy, uint32_t handle, uint64_t size,
                   Enter enter);
-  /// Destroys an object that was just created, but cannot be used.
+  /// Makes the engine destroy an object that was just created, but cannot be used.
   void undo(abi::Op destroy, uint32_t handle);
 
   EnginePort& engine_;

@@ -17,7 +17,8 @@
 namespace rocemu::daemon {
 namespace {
 
-/// The number of queues, and the bytes of their memory, that dismantle() destroys in one call
+/// The maximum numbers of queues, and of bytes of their memory, that one call of dismantle()
+/// releases
 constexpr uint32_t kQueuesAtOnce = 1024;
 constexpr uint64_t kBytesAtOnce = 16 << 20;
 
@@ -33,7 +34,7 @@ void clear(abi::CqRing& ring) {
   }
 }
 
-/// Logs the program's mistake, if it is known.
+/// Logs which mistake of the program caused the completion's error, if that is known.
 void explain(const abi::Cqe& cqe) {
   if (cqe.vendor_err != static_cast<uint32_t>(engine::VendorError::kLKeyAsRKey)) return;
   spdlog::warn(
@@ -91,8 +92,9 @@ bool CompletionQueue::move_to(Arena::Piece memory, uint32_t capacity) {
 void CompletionQueue::add(const abi::Cqe& cqe) {
   if (cqe.status != 0) [[unlikely]]
     explain(cqe);
-  // The engine adds at most `capacity` completions before the client consumes some. A client that
-  // lies about its consumption finds its own completions overwritten, within its own ring.
+  // The engine adds at most `capacity` completions before the client consumes some. If a client
+  // reports a wrong number of consumed completions, its completions are overwritten, but only
+  // within its own ring.
   std::byte* entries = memory_.data() + sizeof(abi::CqRing);
   std::memcpy(entries + size_t{produced_ & mask_} * sizeof cqe, &cqe, sizeof cqe);
   ++produced_;
@@ -100,7 +102,7 @@ void CompletionQueue::add(const abi::Cqe& cqe) {
 
 bool CompletionQueue::publish() {
   abi::CqRing& ring = ring_in(memory_);
-  // Both accesses are sequentially consistent: see CqRing::waiting.
+  // The store and the load are sequentially consistent: see CqRing::waiting.
   ring.producer.store(produced_, std::memory_order_seq_cst);
   if (ring.waiting.load(std::memory_order_seq_cst) == 0) return false;
   if (static_cast<int32_t>(produced_ - ring.wake_at.load(std::memory_order_relaxed)) < 0) {

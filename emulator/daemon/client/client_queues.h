@@ -1,5 +1,6 @@
-// The shared memory of one client: its doorbell ring, work queues and completion queues, with the
-// daemon's private copy of every index. Nothing that is read from shared memory is kept unchecked.
+// The memory that one client shares with the daemon: its doorbell ring, work queues and completion
+// queues. The daemon has a private copy of every index, and checks every value that it reads from
+// shared memory.
 #pragma once
 
 #include <atomic>
@@ -15,7 +16,7 @@
 
 namespace rocemu::daemon {
 
-/// A ring of WQEs that the client fills
+/// A ring into which the client writes WQEs
 struct WorkQueueView {
   const std::byte* base = nullptr;
   uint32_t slots = 0;   // a power of two, or 0 for no queue
@@ -29,7 +30,8 @@ struct QueuePair {
   Arena::Piece memory;
   WorkQueueView send;
   WorkQueueView recv;
-  /// One for each reference of the client to the QP: ibv_open_qp(3) creates further references.
+  /// One handle for each reference of the client to the QP. ibv_open_qp(3) creates further
+  /// references.
   std::vector<uint64_t> user_handles;
 };
 
@@ -41,20 +43,22 @@ struct SharedReceiveQueue {
 
 class CompletionQueue {
  public:
-  /// Creates an empty ring, whatever the memory contains.
+  /// Initializes an empty ring in `memory`, whose contents do not matter.
   CompletionQueue(Arena::Piece memory, uint32_t capacity, uint64_t user_handle,
                   engine::ChannelId channel);
 
-  /// Moves the ring to another memory, with the completions that the client has not taken; counts
-  /// continue. Returns false, without a change, if the client's consumer index is impossible.
+  /// Moves the ring to other memory, with the completions that the client has not taken. The
+  /// indices continue. Returns false and changes nothing if the client's consumer index is
+  /// impossible.
   bool move_to(Arena::Piece memory, uint32_t capacity);
 
-  /// Adds a completion, which the client sees after publish().
+  /// Adds a completion, which becomes visible to the client with publish().
   void add(const abi::Cqe& cqe);
-  /// Returns true if a thread waits for more completions, and wake_waiting() must be called when no
-  /// more arrive. Returns true only once for each wait.
+  /// Makes the added completions visible. Returns true if a thread waits for more completions than
+  /// there are, so that wake_waiting() must be called when no more arrive; but only once for each
+  /// wait.
   [[nodiscard]] bool publish();
-  /// Wakes a thread that waits for more completions. Returns whether one waited.
+  /// Wakes the threads that wait for more completions. Returns whether any thread waited.
   bool wake_waiting();
   void set_error();
 
@@ -82,7 +86,7 @@ class CompletionQueue {
 /// Returns the size of the memory of a CQ: a CqRing with bit_ceil(capacity) entries.
 uint64_t cq_memory_size(uint32_t capacity);
 
-/// The positions of the work queues of a QP with these capabilities in its memory
+/// The layout of a QP's work queues in the QP's memory
 struct QpMemoryPlan {
   abi::WorkQueueLayout send;
   abi::WorkQueueLayout recv;
@@ -90,11 +94,11 @@ struct QpMemoryPlan {
 };
 QpMemoryPlan plan_qp_memory(const abi::QpCap& cap);
 
-/// Returns the capabilities that need rings: a QP with an SRQ and an XRC initiator QP have no
-/// separate receive queue, and an XRC target QP has no queue at all.
+/// Returns the capabilities without the queues that the QP does not have: a QP with an SRQ and an
+/// XRC initiator QP have no receive queue, and an XRC target QP has no queue at all.
 abi::QpCap without_missing_queues(abi::QpCap cap, abi::QpType type, bool has_srq);
 
-/// The memory of an SRQ is one receive ring.
+/// The layout of an SRQ's memory, which is one receive ring
 struct SrqMemoryPlan {
   abi::WorkQueueLayout recv;
   uint64_t size;
@@ -105,8 +109,8 @@ struct ClientQueues {
   engine::ClientId id;
   Arena arena;                   // owns all the memory below
   Arena::Piece doorbell_memory;  // a DoorbellRing and, if there was space, a Payload
-  // Both counts are modulo 2^32. Among the doorbells between them, those of receives and arms have
-  // been handled already.
+  // The daemon has handled the doorbells before doorbells_consumed, and also the receives and arms
+  // before receives_taken. Both numbers are modulo 2^32.
   uint32_t doorbells_consumed = 0;
   uint32_t receives_taken = 0;   // never before doorbells_consumed
   uint64_t doorbells_total = 0;  // for `rocemu show`
@@ -116,12 +120,12 @@ struct ClientQueues {
   ObjectMap<CompletionQueue> cqs;
   ObjectMap<SharedReceiveQueue> srqs;
 
-  /// May be called only after doorbell_memory was set.
+  /// Returns the ring in doorbell_memory, which must have been set.
   abi::DoorbellRing& doorbells() const {
     return *reinterpret_cast<abi::DoorbellRing*>(doorbell_memory.data());
   }
 
-  /// Returns null if there is none.
+  /// Returns the payload in doorbell_memory; null if there was no space for it.
   abi::Payload* payload() const {
     if (doorbell_memory.size() < sizeof(abi::DoorbellRing) + sizeof(abi::Payload)) {
       return nullptr;
@@ -129,9 +133,9 @@ struct ClientQueues {
     return reinterpret_cast<abi::Payload*>(doorbell_memory.data() + sizeof(abi::DoorbellRing));
   }
 
-  /// Sets whether the client's writers must write the eventfd. They write a doorbell and then read
-  /// the flag; the daemon writes the flag and then calls has_doorbells(). All four accesses are
-  /// sequentially consistent, so that at least one side sees the other's write.
+  /// Sets whether the client must write its eventfd when it rings. The client writes a doorbell and
+  /// then reads this flag; the daemon writes the flag and then calls has_doorbells(). All four
+  /// accesses are sequentially consistent, so that at least one side sees the other's write.
   void set_daemon_sleeping(bool sleeping) const {
     doorbells().daemon_sleeping.store(sleeping ? 1 : 0, std::memory_order_seq_cst);
   }
@@ -140,10 +144,11 @@ struct ClientQueues {
   }
 
   size_t size() const { return qps.size() + cqs.size() + srqs.size(); }
-  /// Destroys some queues of a client that has ended, and then their memory, so that other clients
-  /// do not wait long even if there are very many queues. Returns whether there are more.
+  /// Destroys some queues of a client that has ended or, when none are left, a part of their
+  /// memory. Each call is short, so that other clients do not wait for long. Returns whether
+  /// something is left.
   bool dismantle();
-  /// Releases the memory of queues that were destroyed.
+  /// Releases memory that the tables still use for queues that were destroyed.
   void shrink();
 };
 

@@ -15,7 +15,7 @@
 namespace rocemu::daemon {
 namespace {
 
-/// Returns a descriptor that becomes readable when the process has ended, or none before Linux 5.3.
+/// Returns a descriptor that becomes readable when the process has ended; none before Linux 5.3.
 UniqueFd open_process(pid_t pid) {
 #ifdef SYS_pidfd_open
   if (pid > 0) return UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
@@ -23,7 +23,8 @@ UniqueFd open_process(pid_t pid) {
   return {};
 }
 
-/// Returns the session of the same device whose client has that end of its connection.
+/// Returns the session of the same device whose client has `client_end` as its end of the
+/// connection.
 ClientSession* find_imported(SessionOwner& owner, engine::DeviceIndex device,
                              const UniqueFd& client_end) {
   const std::optional<FileId> file = file_id(client_end.get());
@@ -147,8 +148,8 @@ void ClientSession::on_readable() {
   std::optional<RequestSocket::Received> received = requests_.receive(!attached_);
   if (!received) return;
   if (!attached_) return execute(std::move(*received));
-  // Doorbells that the client rang before the request must be handled first: a QP's last posts come
-  // before its destruction.
+  // The doorbells that the client rang before the request must be handled first, because the last
+  // posts to a QP precede its destruction.
   const uint32_t doorbells = RingPump::end_of(queues_);
   if (doorbells == queues_.doorbells_consumed) return execute(std::move(*received));
   pending_ = Pending{std::move(*received), doorbells};
@@ -172,7 +173,7 @@ void ClientSession::execute(RequestSocket::Received received) {
     return requests_.reply_status(request, services_.memory.expect_waits(id()));
   }
   if (request.refusal != 0) {
-    // A refused request registers and destroys nothing.
+    // A request that was refused by a rule registers and destroys nothing.
   } else if (request.op == abi::Op::kRegMr) {
     services_.memory.on_registration(id(), request.body.reg_mr.address, request.body.reg_mr.length);
   } else if (request.op == abi::Op::kReregMr) {
@@ -203,16 +204,16 @@ void ClientSession::hello(const abi::Request& request, HelloFds fds) {
     if (imported == nullptr) return requests_.reply_status(request, EINVAL);
     attach.shares_with = imported->id();
   }
-  // The ring and the payload get one piece of memory, since both must be in the first segment. If a
-  // limit on the size of files leaves no space for the payload, only the ring is used; everything
-  // else works without the payload.
+  // The ring and the payload share one piece of memory, since both must be in the first segment. If
+  // there is no space for the payload, for example because of a limit on file sizes, only the ring
+  // gets memory; everything works without the payload, too.
   std::optional<Arena::Piece> memory =
       queues_.arena.take(sizeof(abi::DoorbellRing) + sizeof(abi::Payload));
   if (!memory) memory = queues_.arena.take(sizeof(abi::DoorbellRing));
   UniqueFd async = events_.open_async();
   doorbell_fd_ = UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  // Edge-triggered and never read: the client shares the descriptor's flags and its count, so a
-  // read could block.
+  // The watch is edge-triggered, and the eventfd is never read: the client shares its flags and its
+  // count, so a read could block.
   if (doorbell_fd_) {
     doorbell_watch_ = services_.loop.watch(doorbell_fd_.get(), EPOLLIN | EPOLLET,
                                            [this](uint32_t) { services_.owner.wake(*this); });
@@ -229,20 +230,21 @@ void ClientSession::hello(const abi::Request& request, HelloFds fds) {
         "its memory cannot be reached: the kernel permits neither process_vm_readv on it, "
         "nor did it pass its /proc/self/mem");
   }
-  // A pid can belong to another process once this one has ended, even while a forked child still
-  // has the socket.
+  // The process is watched because its pid can belong to another process after its end, even while
+  // a forked child still has the socket.
   process_fd_ = open_process(peer_.pid);
   if (process_fd_) {
-    // The kernel closes a process's socket before it reports the end of the process. If the socket
-    // is still open, another process has it, which is worth a warning.
+    // The kernel closes the sockets of a process before it reports the end of the process. If the
+    // socket is still open, another process has it, which is worth a warning.
     process_watch_ = services_.loop.watch(process_fd_.get(), EPOLLIN, [this](uint32_t) {
       end(requests_.is_hung_up() ? "" : "its process has ended");
     });
   }
-  // The first piece of a new file contains zeroes.
+  // This is the first piece of a new file, so it contains zeros.
   queues_.doorbell_memory = std::move(*memory);
-  // Payload that no thread polls is written after 1 to 2 ms of real time, which lockstep does not
-  // have.
+  // If memory must be exact, as in lockstep, messages are written to memory at once. Payload beside
+  // completions would be written only after 1 to 2 ms of real time if no thread polls it, and
+  // lockstep has no real time.
   abi::Payload* payload = queues_.payload();
   if (payload != nullptr) services_.memory.watch_mappings(id(), payload->mappings);
   if (payload != nullptr && !services_.has_exact_memory) {

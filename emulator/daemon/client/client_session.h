@@ -1,7 +1,7 @@
-// One connection to a device, that is one ibv_context. It implements the control protocol of
-// abi/control.h, and owns the client's resources in the daemon: queues, event sockets, the access
-// to its memory. It never waits for its client, and every mistake of the client ends this session
-// only.
+// One connection of a client to a device, which is one ibv_context. It implements the control
+// protocol of abi/control.h, and owns the client's resources in the daemon: its queues, its event
+// sockets, and the access to its memory. It never waits for its client, and a mistake of the client
+// ends only this session.
 #pragma once
 
 #include <cstdint>
@@ -29,36 +29,38 @@ namespace rocemu::daemon {
 
 class ClientSession;
 
-/// The owner of sessions, which they notify. No function of this interface destroys a session
+/// The owner of the sessions, which they notify. No function of this interface destroys a session
 /// immediately.
 class SessionOwner {
  public:
   virtual ~SessionOwner() = default;
   virtual void wake(ClientSession& session) = 0;
   virtual void ended(ClientSession& session) = 0;
-  /// An object was destroyed: its memory must be released at some later time.
+  /// Notes that an object was destroyed, so that its memory is released later.
   virtual void destroyed() {}
-  /// The session has received its hello.
+  /// Notes that the session has received its hello.
   virtual void attached(ClientSession&) {}
-  /// Returns the attached session whose client has this as its end of the connection, or null.
+  /// Returns the attached session whose client's end of the connection is this file; null if there
+  /// is none.
   virtual ClientSession* find_by_client_end(const FileId& client_end) = 0;
-  /// Returns the number of the round on a virtual clock, for new clients.
+  /// Returns the current round of a virtual clock, which new clients need.
   virtual uint32_t round() const { return 0; }
   /// Returns the operations for which clients must ask the daemon (abi::DoorbellRing::asked_for).
   virtual uint32_t asked_for() const { return 0; }
-  /// abi::DoorbellRing::pollers_per_processor.
+  /// Returns the value for abi::DoorbellRing::pollers_per_processor.
   virtual uint32_t pollers_per_processor() const { return 0; }
 };
 
 class ClientSession {
  public:
-  /// The number of doorbells and WQEs of a client that are handled before the next client's turn.
+  /// The number of doorbells and WQEs of one client that are handled before those of the next
+  /// client.
   static constexpr uint32_t kPumpBudget = 256;
-  /// The same number for receives. They cost little, and are handled before the sends of other
-  /// clients. A round seldom has more receives; if it has, a message may arrive before its receive
-  /// is posted (an RNR NAK).
+  /// The limit for receives, which is higher because they cost little and are handled before the
+  /// sends of other clients. A round seldom has more receives. If it has more, a message may arrive
+  /// before its receive is posted, which causes an RNR NAK.
   static constexpr uint32_t kReceiveBudget = 1 << 14;
-  /// The same number on a virtual clock, for all kinds of doorbells together.
+  /// The limit on a virtual clock, for all kinds of doorbells together.
   static constexpr uint32_t kOrderedBudget = 1 << 14;
 
   struct Services {
@@ -67,30 +69,34 @@ class ClientSession {
     ProcessMemory& memory;
     SessionOwner& owner;
     const Clock& clock;
-    /// See abi::DoorbellRing.
+    /// The value for abi::DoorbellRing::has_exact_memory.
     bool has_exact_memory = false;
     bool fills_undefined = false;  // `--adversarial=undefined`
   };
 
   ClientSession(const Services& services, engine::ClientId id, engine::DeviceIndex device,
                 UniqueFd socket, PeerCredentials peer);
-  /// The queues remain in the program's memory unchanged, since the program still maps them.
+  /// Closes the arena first, so that the contents of the queues do not change: the program still
+  /// maps them.
   ~ClientSession() { queues_.arena.close(); }
   ClientSession(const ClientSession&) = delete;
   ClientSession& operator=(const ClientSession&) = delete;
 
-  /// A round has three parts, each of which is done for all sessions before the next part. So
-  /// earlier posts take effect earlier: a receive that one context posted exists when another
-  /// context's later send arrives, and a CQ that it armed is armed when that send completes.
+  /// Notes the current number of doorbells, for this round. Returns whether there are unhandled
+  /// ones.
   ///
-  /// The first part notes the number of doorbells for this round. Returns whether there are any.
+  /// This is the first of the three parts of a round. Each part is done for all sessions before the
+  /// next part begins, so that earlier posts take effect earlier: a receive that one context posted
+  /// exists when another context's later send arrives, and a CQ that it armed is armed when that
+  /// send completes.
   bool note_doorbells();
-  /// The second part handles the receives and arms that have been posted until now.
+  /// Handles all receives and arms that have been posted so far. This is the second part of a
+  /// round.
   void take_receives();
-  /// The third part handles the noted doorbells, and the request that waited for them. Returns
-  /// whether there were any.
+  /// Handles the noted doorbells, and then the request that waits for them. This is the third part
+  /// of a round. Returns whether there was anything to handle.
   bool pump();
-  /// Handles all noted doorbells, too, but in an order that does not depend on the client
+  /// Handles the noted doorbells like pump(), but in an order that does not depend on timing
   /// (RingPump::run_by_object).
   bool pump_by_object();
 
@@ -100,7 +106,7 @@ class ClientSession {
   void deliver(const engine::AsyncEvent& event);
   void deliver(const engine::DeviceLost&) { events_.close_channels(); }
 
-  /// Ends the session. The first reason is kept. An empty reason is an orderly end.
+  /// Ends the session. Only the first reason is kept. An empty reason means an orderly end.
   void end(std::string reason);
   bool has_ended() const { return queues_.ended; }
   const std::string& end_reason() const { return end_reason_; }
@@ -108,16 +114,17 @@ class ClientSession {
   engine::ClientId id() const { return queues_.id; }
   engine::DeviceIndex device() const { return device_; }
   bool is_attached() const { return attached_; }  // received its hello: the engine knows the client
-  /// Returns the client's end of the connection; nothing before the hello.
+  /// Returns the identity of the client's end of the connection; nothing before the hello.
   const std::optional<FileId>& client_end() const { return client_end_; }
   const PeerCredentials& peer() const { return peer_; }
   const ClientEvents& events() const { return events_; }
   const std::string& command_name() const { return command_name_; }
   ClientQueues& queues() { return queues_; }
   const ClientQueues& queues() const { return queues_; }
-  /// Returns the client's queues, which are then destroyed in parts. The session must have ended.
+  /// Moves the client's queues to the caller, which destroys them in parts. The session must have
+  /// ended.
   ClientQueues take_queues() { return std::move(queues_); }
-  /// Maintained by the SessionTable.
+  /// The session's activity, which the SessionTable updates
   struct Activity {
     engine::Instant last{};
     bool awake = false;
@@ -131,7 +138,8 @@ class ClientSession {
     uint32_t doorbells;  // the producer index that was visible when the request arrived
   };
 
-  /// Ends the client if there is no memory for the work. Returns whether there was something to do.
+  /// Does the work, or ends the client if memory is exhausted. Returns whether there was something
+  /// to do.
   template <class Work>
   bool unless_out_of_memory(Work work);
   bool after_pumping(const RingPump::Result& result);

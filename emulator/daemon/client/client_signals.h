@@ -1,7 +1,7 @@
-// The words of a client's doorbell ring by which daemon and client inform each other. The daemon
-// publishes the number of the round, the operations to ask for, and whether it sleeps; the client
-// publishes its processor and which of its threads yield. Before the hello there is no ring: until
-// then the daemon's words are dropped, and nothing is known about the client.
+// Reads and writes the words of a client's doorbell ring with which daemon and client inform each
+// other. The daemon publishes the number of the round, the operations for which the client must
+// ask, and whether the daemon sleeps. The client publishes its processor and the number of its
+// threads that yield. There is no ring before the hello: until then, nothing is published.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,8 @@ class ClientSignals {
   /// `queues` must outlive this object.
   explicit ClientSignals(const ClientQueues& queues) : queues_(queues) {}
 
-  /// The initial values for a new client. abi::DoorbellRing explains each.
+  /// The initial values of the ring's words for a new client. abi::DoorbellRing explains each of
+  /// them.
   struct State {
     bool is_virtual = false;
     bool has_exact_memory = false;
@@ -26,29 +27,29 @@ class ClientSignals {
     uint32_t pollers_per_processor = 0;
     engine::Instant now{};
   };
-  /// Stores the initial values, after the doorbell memory of the queues has been set. No client
-  /// sees the memory yet.
+  /// Stores the initial values in the doorbell memory, which must have been set. The client does
+  /// not see this memory yet.
   void begin(const State& state);
 
-  /// Begins a round on a virtual clock: publishes the time, and lets the client's threads poll
-  /// again.
+  /// Publishes the time and the number of a new round on a virtual clock, so that the client's
+  /// threads poll again.
   void begin_round(uint32_t round, engine::Instant now) const;
   /// Sets the operations for which the client must ask from now on.
   void set_asked_for(uint32_t operations) const;
   void set_pollers_per_processor(uint32_t pollers) const;
 
-  /// See ClientQueues.
+  /// Sets whether the client must write its eventfd (ClientQueues::set_daemon_sleeping).
   void set_daemon_sleeping(bool sleeping) const;
   bool has_doorbells() const;
 
-  /// Returns the client's processor at its latest doorbell (abi::DoorbellRing::client_processor).
+  /// Returns the processor on which the client last rang (abi::DoorbellRing::client_processor).
   uint32_t client_processor() const;
-  /// Returns whether one of the client's threads is yielding at this moment
+  /// Returns whether any of the client's threads is yielding at this moment
   /// (abi::DoorbellRing::giving_way).
   bool gives_way() const { return threads_giving_way() != 0; }
-  /// Returns the number of the client's threads that are yielding. The client's number is believed
-  /// only up to a limit: with more threads, a turn of all of them could not be distinguished from a
-  /// time slice of other work.
+  /// Returns the number of the client's threads that are yielding at this moment, but at most 512.
+  /// If more threads yielded in turn, that would take as long as a time slice of other work, and
+  /// the two could not be distinguished.
   uint32_t threads_giving_way() const;
 
  private:

@@ -16,7 +16,7 @@
 namespace rocemu::daemon {
 namespace {
 
-/// Gives the daemon's end a name, by which the client's end is recognized.
+/// Binds the daemon's end to a name by which programs recognize the client's end.
 bool give_name(int daemon_end) {
   struct stat status {};
   if (fstat(daemon_end, &status) != 0) return false;
@@ -30,8 +30,8 @@ bool give_name(int daemon_end) {
 }
 
 /// Fills the send buffer of the client's end with data that is never read. poll(2) therefore never
-/// reports space for writing, as on Linux, whose event files cannot be written. And when our end is
-/// closed, the client's end gets an error instead of an end of file.
+/// reports space for writing, like for the kernel's event files, which cannot be written. In
+/// addition, when our end is closed, the client gets an error instead of an end of file.
 bool make_unwritable(int client_end) {
   constexpr int kSmallest = 1;  // the system raises it to its minimum
   if (setsockopt(client_end, SOL_SOCKET, SO_SNDBUF, &kSmallest, sizeof kSmallest) != 0) {
@@ -119,9 +119,10 @@ uint32_t EventSocket::forget(uint64_t user_handle, int client_end) {
   std::deque<Record> kept;
   if (client_end >= 0) {
     Record record{};
-    // MSG_DONTWAIT is needed because the descriptor's flags are the client's. Only this process can
-    // write into the socket, so the loop ends. A thread of the client that reads at the same time
-    // gets one of the removed events, or waits until the others have been written back.
+    // MSG_DONTWAIT is needed because the client controls the descriptor's flags. The loop ends,
+    // since only this process can write into the socket. A thread of the client that reads at the
+    // same time gets one of the events that are being removed, or waits until the other events have
+    // been written back.
     while (recv(client_end, record.data(), record_size_, MSG_DONTWAIT) ==
            static_cast<ssize_t>(record_size_)) {
       if (record[0] == user_handle) {

@@ -1,6 +1,6 @@
 // The descriptor of a completion channel, or the async fd of a context. It is a socket from which
-// the client reads one event with each read(). A socket holds about 280 unread messages; further
-// ones wait here. Events of an object that is being destroyed can be removed again, as
+// the client reads one event with each read(2). A socket holds about 280 unread events; further
+// events wait here. Unread events of an object that is being destroyed can be removed, as
 // ibv_destroy_cq(3) requires.
 #pragma once
 
@@ -21,8 +21,8 @@ namespace rocemu::daemon {
 
 class EventSocket {
  public:
-  /// The number of events that can wait here for a client that does not read; a client with more is
-  /// ended.
+  /// The number of events that can wait here for a client that does not read. If there are more,
+  /// the client is ended.
   static constexpr size_t kMaxWaiting = 1'000'000;
 
   struct Created {
@@ -30,18 +30,20 @@ class EventSocket {
     UniqueFd client_end;
   };
 
-  /// `record_size` is that of an abi::CompletionEventRecord or abi::AsyncEventRecord. `on_hangup`
-  /// runs when the client closed its end, and may destroy the EventSocket. The result has no socket
-  /// if the system has no more descriptors.
+  /// Creates a socket and the client's end of it. `record_size` is the size of an
+  /// abi::CompletionEventRecord or abi::AsyncEventRecord. `on_hangup` runs when the client has
+  /// closed its end, and may destroy the EventSocket. The result has no socket if the system has no
+  /// more descriptors.
   static Created create(EventLoop& loop, size_t record_size, std::function<void()> on_hangup);
 
-  /// Returns false if more than kMaxWaiting events wait. After a hang-up events are dropped.
+  /// Sends an event, or lets it wait. Returns false if kMaxWaiting events wait already. Drops the
+  /// event if the client has closed its end.
   bool deliver(const abi::CompletionEventRecord& record);
   bool deliver(const abi::AsyncEventRecord& record);
 
-  /// Removes all unread events of the object with this user handle, and returns the number that the
-  /// client has read. `client_end` is the client's own descriptor of its end, through which the
-  /// unread ones are read back; with -1 those in the socket count as read.
+  /// Removes all unread events of the object with this user handle, and returns the number of its
+  /// events that the client has read. `client_end` is the client's own descriptor of its end, from
+  /// which unread events are read back. If it is -1, events in the socket count as read.
   uint32_t forget(uint64_t user_handle, int client_end);
 
   /// Returns whether `fd` is the client's end of this socket.
@@ -51,7 +53,8 @@ class EventSocket {
   size_t waiting() const { return waiting_.size(); }
 
  private:
-  /// Both kinds of record start with the user handle; a completion's has nothing else.
+  /// An event of either kind. Both kinds begin with the user handle, and a completion event has
+  /// nothing else.
   using Record = std::array<uint64_t, 2>;
 
   EventSocket(UniqueFd daemon_end, size_t record_size) noexcept
@@ -67,8 +70,8 @@ class EventSocket {
   bool hung_up_ = false;
   bool watching_write_ = false;
   std::deque<Record> waiting_;
-  std::unordered_map<uint64_t, uint32_t> delivered_;  // by user handle: events given to the socket
-                                                      // or the queue and not taken back
+  /// The number of events, by user handle, that were sent or are waiting, and were not removed.
+  std::unordered_map<uint64_t, uint32_t> delivered_;
 };
 
 }  // namespace rocemu::daemon

@@ -1,5 +1,5 @@
-// The first request of a client and the daemon's reply: the descriptors of the hello, and the
-// locations of what client and daemon share.
+// The hello, which is the first request of a client: its descriptors, and the daemon's reply with
+// the locations of the shared memory.
 #pragma once
 
 #include <optional>
@@ -18,11 +18,11 @@ struct HelloFds {
   UniqueFd imported;  // another session's client end, if requested
 };
 
-/// Returns the descriptors of a hello by their purpose, or nothing if they are not the required
-/// ones. `own_end` is the daemon's end of the connection.
+/// Assigns the descriptors of a hello to their purposes. Returns nothing if they are not those that
+/// a hello must have. `own_end` is the daemon's end of the connection.
 std::optional<HelloFds> sort_hello_fds(std::vector<UniqueFd> fds, bool imports, int own_end);
 
-/// Returns the reply to a hello, for a client whose doorbell memory has been set.
+/// Returns the reply to the hello of a client whose doorbell memory has been set.
 abi::Reply welcome(const ClientQueues& queues, engine::DeviceIndex device,
                    const Arena::SegmentFile& segment, const Clock& clock, bool fills_undefined,
                    const abi::PostRules& posts);

@@ -9,8 +9,9 @@ IdlePolicy::Way IdlePolicy::next(engine::Instant now, const Clients& clients) co
   const engine::Duration idle = now - last_work_;
   if (idle >= kIdleConstants.awake || now < crowded_until_) return Way::kSleep;
   if (clients.beside && clients.elsewhere && !clients.beside_gives_way) {
-    // The thread on the daemon's processor may be polling memory for the rest of its time slice. A
-    // thread that is woken preempts it; one that yields must wait for it.
+    // The client's thread on the daemon's processor may be polling memory for the rest of its time
+    // slice. If the daemon yields, it must wait for that thread; if it sleeps and is woken, it
+    // preempts the thread.
     return clients.rung_beside && idle < kIdleConstants.answer ? Way::kLookAgain : Way::kSleep;
   }
   return Way::kGiveWay;

@@ -1,7 +1,7 @@
-// How a thread of the daemon waits. The policy is a pure function of measurements, so that tests
-// can run it on a simulated scheduler (docs/design/waiting.md). Polling again at once gives the
-// shortest latency, but keeps the processor from other threads; waking a sleeping thread takes
-// about 2 us on the same processor and 20 us on another one of a virtual machine.
+// Decides how a thread of the daemon waits. The policy is a pure function of measurements, so that
+// tests can run it on a simulated scheduler (docs/design/waiting.md). Polling again at once gives
+// the shortest latency, but keeps the processor from other threads. Waking a sleeping thread takes
+// about 2 us on the same processor, and 20 us on another processor of a virtual machine.
 #pragma once
 
 #include "emulator/engine/base/time.h"
@@ -9,30 +9,30 @@
 namespace rocemu::daemon {
 
 struct IdleConstants {
-  /// The idle time after which the daemon sleeps. The pause of a program between two messages is
-  /// shorter, and the cost for a machine with other work is small.
+  /// The idle time after which the daemon sleeps. It is longer than the pause of a program between
+  /// two messages, but short enough to cost a machine with other work little.
   engine::Duration awake = std::chrono::microseconds(50);
-  /// The time in which a peer on another processor replies to a message of a client on the daemon's
-  /// processor.
+  /// The time within which a peer on another processor replies to a message from a client on the
+  /// daemon's processor.
   engine::Duration answer = std::chrono::microseconds(3);
-  /// The interval at which a busy daemon yields to clients that will yield back. A client that
-  /// could not repost its receives for longer would run out of them: in 50 us there are 150 short
-  /// messages, and a yield takes 2 us.
+  /// The interval at which a busy daemon yields to clients that yield, too. A client that could not
+  /// repost its receives for much longer would run out of them: 150 short messages arrive in 50 us.
+  /// A yield takes 2 us.
   engine::Duration turn = std::chrono::microseconds(50);
-  /// The time above which a yield is long: it gave the processor to a thread that keeps it for its
-  /// time slice, at least 700 us on Linux. That is a thread that polls memory, or one with other
-  /// work.
+  /// The duration above which a yield counts as long. After such a yield, another thread has used
+  /// its whole time slice, which is at least 700 us on Linux: it polls memory, or does other work.
   engine::Duration long_yield = std::chrono::microseconds(650);
-  /// The number of long yields in a row that are needed, since single ones happen while programs
-  /// start.
+  /// The number of consecutive long yields after which the daemon sleeps instead of yielding.
+  /// Single long yields happen while programs start.
   uint32_t long_yields = 3;
-  /// The time after these long yields in which the daemon sleeps instead of yielding, since a
-  /// thread that is woken runs soon. It is doubled each time that it was too short.
+  /// The shortest and the longest time for which the daemon then sleeps instead of yielding,
+  /// because a thread that is woken runs soon. The time is doubled whenever long yields follow it.
   engine::Duration shortest_crowd = std::chrono::milliseconds(20);
   engine::Duration longest_crowd = std::chrono::seconds(1);
-  /// The time below which a yield has not let another thread run.
+  /// The duration below which a yield has not let another thread run.
   engine::Duration shortest_turn = std::chrono::microseconds(1);
-  /// The time within which the next message arrives if messages arrive over a network.
+  /// The time without work after which no further message is expected: over a network, the next
+  /// message usually arrives within this time.
   engine::Duration pause = std::chrono::microseconds(20);
 };
 inline constexpr IdleConstants kIdleConstants;
@@ -45,7 +45,7 @@ class IdlePolicy {
     kSleep,    // until the daemon is woken
   };
 
-  /// The clients that rang recently
+  /// The processors of the clients that rang recently
   struct Clients {
     bool beside = false;           // some are on the daemon's processor
     bool elsewhere = false;        // some are on other processors
@@ -57,26 +57,26 @@ class IdlePolicy {
   explicit IdlePolicy(engine::Instant now, bool busy_poll = false)
       : busy_poll_(busy_poll), last_work_(now), last_turn_(now) {}
 
-  /// Notes that a round found something to do, or that a sleep ended.
+  /// Notes that a round found something to do.
   void worked(engine::Instant now) { last_work_ = now; }
-  /// Notes that a sleep ended.
+  /// Notes that a sleep of the daemon ended.
   void slept(engine::Instant now) { last_work_ = last_turn_ = now; }
   /// Notes that a yield began and ended at these times.
   void gave_way(engine::Instant begin, engine::Instant end);
 
-  /// Returns whether no more work arrives for now.
+  /// Returns whether no further work is expected for now.
   bool is_idle(engine::Instant now) const { return now - last_work_ >= kIdleConstants.pause; }
-  /// Must be called after a round that found something. Returns whether other threads may have had
-  /// to wait for their turn.
+  /// Returns whether the daemon should yield although it is busy, since other threads may have
+  /// waited for the processor. Must be called after a round that found something to do.
   bool is_turn_over(engine::Instant now) const {
     return !busy_poll_ && now - last_turn_ >= kIdleConstants.turn && now >= crowded_until_;
   }
-  /// Must be called after a round that found nothing. Returns what to do next.
+  /// Returns how to wait after a round that found nothing to do.
   Way next(engine::Instant now, const Clients& clients) const;
 
  private:
-  /// Returns whether there were long yields, and no client rang for as long as they were assumed to
-  /// last.
+  /// Returns whether the latest long yields are too old to matter: the time for which the daemon
+  /// slept instead of yielding has ended, and as much time has passed since then.
   bool is_forgotten(engine::Instant now) const {
     return crowd_ != engine::Duration(0) && now - crowded_until_ > crowd_;
   }

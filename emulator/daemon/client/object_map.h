@@ -1,5 +1,5 @@
-// A client's objects by their number, in pages of adjacent numbers. With very many objects a hash
-// table would delay this client and all others while it rehashes.
+// The objects of a client by their numbers, in pages of adjacent numbers. If very many objects were
+// in a plain hash table, its rehashing would delay this client and all others.
 #pragma once
 
 #include <array>
@@ -14,12 +14,12 @@ namespace rocemu::daemon {
 template <class T>
 class ObjectMap {
  public:
-  /// Returns nullptr if there is none.
+  /// Returns the object with this number; null if there is none.
   T* find(uint32_t number) const {
     const auto page = pages_.find(number / kPage);
     return page != pages_.end() ? page->second.objects[number % kPage].get() : nullptr;
   }
-  /// Replaces the object with that number, if there is one.
+  /// Inserts an object, which replaces any object with the same number.
   T& insert(uint32_t number, T object) {
     auto made = std::make_unique<T>(std::move(object));
     Page& page = pages_[number / kPage];
@@ -31,14 +31,14 @@ class ObjectMap {
     place = std::move(made);
     return *place;
   }
-  /// Erases an object, which must exist.
+  /// Erases the object with this number, which must exist.
   void erase(uint32_t number) {
     const auto page = pages_.find(number / kPage);
     page->second.objects[number % kPage].reset();
     --size_;
     if (--page->second.used == 0) pages_.erase(page);
   }
-  /// Erases a page of objects, and returns their number; 0 if there are none.
+  /// Erases a page of objects, and returns how many there were; 0 if the map is empty.
   uint32_t erase_some() {
     if (pages_.empty()) return 0;
     const uint32_t count = pages_.begin()->second.used;
@@ -47,7 +47,7 @@ class ObjectMap {
     return count;
   }
 
-  /// Iterates in no particular order.
+  /// Calls `what` for each object, in no particular order.
   void for_each(auto&& what) const {
     for (const auto& [number, page] : pages_) {
       for (const std::unique_ptr<T>& object : page.objects) {
@@ -58,7 +58,7 @@ class ObjectMap {
 
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
-  /// Releases the memory of erased objects.
+  /// Releases memory that the map still uses for erased objects.
   void shrink() {
     if (pages_.bucket_count() / 8 > pages_.size()) pages_.rehash(0);
   }

@@ -1,5 +1,5 @@
-// The number of polling threads of programs, for each processor. The waiting policy of clients
-// depends on it. The count rises immediately and falls slowly.
+// Estimates the number of polling threads of programs for each processor, on which the waiting
+// policy of clients depends. The estimate rises immediately and falls slowly.
 #pragma once
 
 #include <algorithm>
@@ -13,15 +13,15 @@ namespace rocemu::daemon {
 
 class PollerCount {
  public:
-  /// A client that rang within this time counts as having a polling thread.
+  /// A client counts as having a polling thread if it rang its doorbell within this time.
   static constexpr engine::Duration kPollsSince = std::chrono::milliseconds(1);
 
-  /// `processors` is the number on which the daemon may run; 0 if it is not known.
+  /// `processors` is the number of processors on which the daemon may run; 0 if it is not known.
   explicit PollerCount(size_t processors)
       : processors_(std::max(static_cast<uint32_t>(processors), 1u)) {}
 
-  /// Notes the number of threads that are yielding at one moment. Threads that wait for events
-  /// yield before they block, so only some of them yield at any moment.
+  /// Notes the number of threads that are yielding at this moment. Threads that wait for events
+  /// yield before they block, so only some of them yield at the same time.
   void note(uint32_t yielding) { most_yielding_ = std::max(most_yielding_, yielding); }
 
   /// Returns whether it is time to count again. The interval grows with the number of clients, so
@@ -32,8 +32,8 @@ class PollerCount {
     return now - counted_ >= kInterval + static_cast<int64_t>(clients) * kIntervalEach;
   }
 
-  /// Counts again, where `active` clients rang within kPollsSince. Returns whether per_processor()
-  /// has changed.
+  /// Updates the estimate. `active` is the number of clients that rang within kPollsSince. Returns
+  /// whether per_processor() has changed.
   bool count(engine::Instant now, uint32_t active) {
     counted_ = now;
     const uint32_t counted = std::max(std::exchange(most_yielding_, 0u), active);

@@ -16,7 +16,7 @@
 namespace rocemu::daemon {
 namespace {
 
-/// A message that fills the additional byte is longer than any valid one.
+/// A message is too long if it also fills the additional byte.
 using RequestBuffer = std::array<std::byte, sizeof(abi::Request) + 1>;
 constexpr size_t kHeaderSize = offsetof(abi::Request, body);
 
@@ -90,7 +90,8 @@ void RequestSocket::reply(const abi::Request& request, abi::Reply answer,
   answer.sequence = request.sequence;
   answer.reserved = 0;
   if (answer.error != 0) answer.body = {};
-  // A socket holds hundreds of replies, and a thread waits for its reply before its next request.
+  // The socket has space for hundreds of replies, and a thread waits for its reply before it sends
+  // its next request. So the socket is full only if the client does not read.
   switch (send_message(socket_.get(), std::as_bytes(std::span(&answer, 1)), fds)) {
     case SendStatus::kOk:
       return;

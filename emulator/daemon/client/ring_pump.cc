@@ -22,7 +22,7 @@ bool is_receive(const abi::Doorbell& bell) {
   return bell.kind == abi::DoorbellKind::kRecv || bell.kind == abi::DoorbellKind::kSrqRecv;
 }
 
-/// Returns whether the doorbell must take effect before the messages of others arrive.
+/// Returns whether the doorbell must take effect before messages of other clients arrive.
 bool is_taken_first(const abi::Doorbell& bell) {
   return is_receive(bell) || bell.kind == abi::DoorbellKind::kCqArm;
 }
@@ -63,9 +63,8 @@ const char* RingPump::take_receives(ClientQueues& client, uint32_t& budget) {
   return nullptr;
 }
 
-/// Handles the case that the budget ended before all of the `bells` joined doorbells were handled.
-/// Moves to the first one that still announces WQEs. It and the following ones are handled one by
-/// one.
+/// Skips those of the `bells` joined doorbells that were handled completely before the budget was
+/// used up. The remaining ones are later handled one by one.
 void RingPump::pass_finished(ClientQueues& client, uint32_t bells) {
   for (; bells > 1; --bells) {
     const abi::Doorbell bell = copy(client, client.receives_taken);
@@ -84,9 +83,10 @@ const WorkQueueView* RingPump::receive_queue_of(ClientQueues& client, const abi:
   return qp != nullptr ? &qp->recv : nullptr;
 }
 
-/// Joins consecutive doorbells for one work queue into the last of them, which has the total number
-/// of WQEs. They are then one input, so that short messages are sent together. `bell` is doorbell
-/// `n`, and becomes the last one. Returns the number of joined doorbells, at most `limit`.
+/// Joins consecutive doorbells for one work queue, so that they become one input, and short
+/// messages are sent together. `bell` is doorbell number `n`. It is replaced by the last of the
+/// joined doorbells, which has the total number of WQEs. Returns the number of joined doorbells, at
+/// most `limit`.
 uint32_t RingPump::join(const ClientQueues& client, uint32_t n, abi::Doorbell& bell,
                         uint32_t limit) {
   uint32_t bells = 1;
@@ -206,7 +206,8 @@ const char* RingPump::handle(ClientQueues& client, const abi::Doorbell& bell, ui
 template <class Submit>
 const char* RingPump::post(ClientQueues& client, WorkQueueView& work, uint64_t value,
                            uint32_t& budget, size_t together, Submit submit) {
-  // Counts wrap at 2^32 like the indices of the rings; the upper half of the value is ignored.
+  // Counts are modulo 2^32, like the indices of the rings, so the upper half of the value is
+  // ignored.
   uint32_t fresh = static_cast<uint32_t>(value) - work.seen;
   if (fresh > work.slots) return "a doorbell announces more WQEs than the queue has slots";
   if (wqes_.size() < together * work.stride) wqes_.resize(together * work.stride);

@@ -1,7 +1,7 @@
-// Detects a QP that is connected to itself because its peer has another NIC. With one NIC the peer
-// would have another number, or another address. The NICs of two `rocemu run` have the same
-// addresses and QP numbers. The starting PSNs, which the two programs have exchanged, differ, while
-// a QP that a program deliberately connects to itself has the same PSN for both directions.
+// Detects a QP that is connected to itself by mistake because its peer is on another NIC. Peers on
+// one NIC have different QP numbers or addresses, but the NICs of two `rocemu run` have the same
+// ones. The starting PSNs of the two programs, which they exchanged, differ. If a program connects
+// a QP to itself on purpose, both directions start at the same PSN.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace rocemu::daemon {
 
 class SelfConnections {
  public:
-  /// Handles a successful kModifyQp. Returns whether its QP was connected to itself in place of its
-  /// peer.
+  /// Notes a successful kModifyQp. Returns whether this connected the QP to itself although the
+  /// program meant a peer.
   bool has_met_itself(const abi::Request& request) {
     const auto& modify = request.body.modify_qp;
     constexpr uint32_t kPeer = abi::kAttrDestQpn | abi::kAttrAv | abi::kAttrRqPsn;

@@ -8,7 +8,7 @@
 namespace rocemu::daemon {
 namespace {
 
-/// Returns the sessions in the order of their ids.
+/// Returns the sessions sorted by their ids.
 template <class Session, class Sessions>
 std::vector<Session*> in_order(const Sessions& sessions) {
   std::vector<Session*> ordered;
@@ -23,7 +23,7 @@ void SessionTable::add(std::unique_ptr<ClientSession> session) {
   const engine::ClientId id = session->id();
   const bool ended = session->has_ended();
   sessions_.emplace(id, std::move(session));
-  // Waking a session, or removing it, must not need memory.
+  // Memory is reserved now, because waking or removing a session must not allocate any.
   awake_.reserve(sessions_.size());
   ended_.reserve(sessions_.size());
   if (!ended) silent_.add(*sessions_.at(id), clock_.real_now());
@@ -64,8 +64,8 @@ void SessionTable::count_pollers(engine::Instant now) {
 }
 
 void SessionTable::take_receives() {
-  // The client of a sleeping session may have posted requests, although the daemon has not yet read
-  // its eventfd.
+  // A sleeping session must be woken if its client has rung, because the daemon may not have read
+  // the client's eventfd yet.
   for (const auto& [id, session] : sessions_) {
     if (!session->activity().awake && session->signals().has_doorbells()) wake(*session);
   }
@@ -120,7 +120,7 @@ void SessionTable::set_asked_for(uint32_t operations) {
 bool SessionTable::reap(EnginePort& engine, ProcessMemory& memory) {
   if (!remains_.empty() && !remains_.front().dismantle()) remains_.pop_front();
   if (ended_.empty()) return !remains_.empty();
-  // Detaching one session may end another, which is appended.
+  // When one session is detached, another may end; it is appended to the list.
   for (size_t i = 0; i < ended_.size(); ++i) {
     const auto found = sessions_.find(ended_[i]);
     if (found == sessions_.end()) continue;

@@ -1,5 +1,5 @@
-// All sessions of the daemon, and the operations on all of them: a round, waking those that wait,
-// and removing those that have ended.
+// All sessions of the daemon, and the operations on all of them: running a round, waking sessions
+// and threads that wait, and removing sessions that have ended.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace rocemu::daemon {
 
 class SessionTable : public SessionOwner {
  public:
-  /// `processors` is the number on which the daemon may run; 0 if it is not known.
+  /// `processors` is the number of processors on which the daemon may run; 0 if it is not known.
   explicit SessionTable(const Clock& clock, size_t processors = 1)
       : clock_(clock), awake_(clock), pollers_(processors) {}
 
@@ -40,48 +40,48 @@ class SessionTable : public SessionOwner {
   AwakeSessions& awake() { return awake_; }
   SilentConnections& silent() { return silent_; }
 
-  /// Notes that a thread waits for more completions in that CQ than there are, and must be woken
-  /// when no more arrive.
+  /// Notes that a thread waits for more completions in this CQ than there are. It must be woken
+  /// when no more completions arrive for now.
   void wake_when_idle(engine::ClientId client, engine::CqId cq) {
     waiting_.emplace_back(client, cq);
   }
-  /// Wakes these threads. Called when no more completions arrive for now.
+  /// Wakes the threads that wake_when_idle() noted. Must be called when no more completions arrive
+  /// for now.
   void wake_waiting();
-  /// Wakes all threads that sleep after an empty poll, whatever they wait for. Returns the number
-  /// of CQs of the client with the most CQs, among the clients with such threads; 0 if no thread
-  /// slept.
+  /// Wakes all threads that sleep after an empty poll. Returns 0 if no thread slept; otherwise,
+  /// among the clients with such threads, the largest number of CQs of one client.
   size_t wake_pollers();
-  /// Returns the total number of completions that clients have taken, by their own account; it
-  /// changes when they take more.
+  /// Returns the total number of completions that clients claim to have taken, which changes when
+  /// they take more.
   uint32_t completions_taken() const;
-  /// Handles the doorbells of all awake sessions. Returns whether there were any.
+  /// Runs a round: handles the doorbells of all awake sessions. Returns whether there were any.
   bool pump();
-  /// Passes on all receives that have been posted, and nothing else.
+  /// Handles all receives and arms that have been posted so far, and nothing else.
   void take_receives();
-  /// Handles all doorbells of all sessions, in an order that does not depend on their arrival.
+  /// Handles all doorbells of all sessions, in an order that does not depend on when they arrived.
   /// Returns whether there were any.
   bool pump_in_order();
-  /// Lets all clients poll again, on a virtual clock.
+  /// Begins a round on a virtual clock, in which all clients may poll again.
   void begin_round();
-  /// Sets the operations for all present and future clients.
+  /// Sets the operations for which all clients, present and future, must ask the daemon.
   void set_asked_for(uint32_t operations);
   /// Counts the threads that wait by yielding, and publishes the number to all clients from time to
   /// time.
   void count_pollers(engine::Instant now);
 
-  /// Detaches and destroys the sessions that have ended, and continues with the remains of those
-  /// that had very many objects. Returns whether there were any.
+  /// Detaches and destroys the sessions that have ended. If they had very many objects, each call
+  /// releases only some of these. Returns whether there was anything to do.
   bool reap(EnginePort& engine, ProcessMemory& memory);
 
-  /// Returns whether reap() has more to do.
+  /// Returns whether reap() must be called again to release more objects.
   bool is_releasing() const { return !remains_.empty(); }
 
-  /// Returns the number of objects that clients have ever destroyed.
+  /// Returns the number of objects that clients have destroyed since the daemon's start.
   uint64_t objects_destroyed() const { return destroyed_; }
-  /// Releases the memory of destroyed queues.
+  /// Releases memory that is still used for destroyed queues.
   void shrink();
 
-  /// Returns the sessions in the order of their ids.
+  /// Returns the sessions sorted by their ids.
   std::vector<const ClientSession*> list() const;
 
  private:

@@ -1,5 +1,5 @@
-// The keys of a request at the control socket. If a command does not know a key or does not accept
-// a value, the request is refused without an effect.
+// Reads the keys of a request at the control socket. If a command does not have a key, or does not
+// accept its value, the request is refused and has no effect.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace rocemu::daemon {
 
-/// Returns the command, which takes these keys and no others.
+/// Returns `command` with a check that refuses requests with keys other than `keys`.
 ControlServer::Command taking(std::vector<std::string> keys, ControlServer::Command command);
 
-// These functions return the value of a key, or nothing if it is not given. They throw
-// ControlServer::Refusal.
+// The following functions return the value of a key, or nothing if the request does not have the
+// key. They throw ControlServer::Refusal if the value is not valid.
 std::optional<std::string> text_of(const Json& request, const char* key);
 std::optional<bool> flag_of(const Json& request, const char* key);
 std::optional<uint64_t> number_of(const Json& request, const char* key, uint64_t least,

@@ -77,7 +77,7 @@ bool ControlServer::write_to(Connection& connection) {
       return true;
     }
     connection.output.erase(0, static_cast<size_t>(size));
-    // Lines that arrived in the meantime have waited for this reply.
+    // Lines that arrived while this reply was being sent are answered now.
     if (connection.output.empty()) answer_lines(connection);
   }
   connection.watch.set_events(connection.awaits_done ? 0u : EPOLLIN);

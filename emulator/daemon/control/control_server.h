@@ -1,7 +1,6 @@
-// The socket through which `rocemu` communicates with the daemon: one JSON object per line in each
-// direction. Replies to {"command":"version"}, {"command":"show"}, {"command":"shutdown"},
-// {"command":"set","device":NAME,"port":"up" or "down"} and the commands of fault_commands.h have
-// "ok":true and the requested data; all other replies have "ok":false and an "error" text.
+// The socket through which `rocemu` communicates with the daemon, with one JSON object per line in
+// each direction. A reply has "ok":true and the requested data, or "ok":false and an "error" text.
+// docs/control.md describes the commands.
 #pragma once
 
 #include <functional>
@@ -22,24 +21,25 @@ class ControlServer {
  public:
   static constexpr size_t kMaxLine = 2 << 20;
 
-  /// The reason why a command is refused.
+  /// Is thrown by a command that is refused, with the reason.
   class Refusal : public std::runtime_error {
    public:
     using std::runtime_error::runtime_error;
   };
 
-  /// A command's implementation: returns the members to add to {"ok":true}, or throws a Refusal.
+  /// The implementation of a command. It returns the members to add to {"ok":true}, or throws a
+  /// Refusal.
   using Command = std::function<Json(const Json& request)>;
   using Commands = std::map<std::string, Command>;
 
-  /// The implementation of a command that takes time. It returns immediately, and calls `done` once
-  /// later with the additional members of the reply. Until then the connection's next requests
-  /// wait.
+  /// The implementation of a command that takes time. It returns immediately, and later calls
+  /// `done` once with the additional members of the reply. The connection's next requests wait
+  /// until then.
   using Done = std::function<void(Json)>;
   using SlowCommand = std::function<void(const Json& request, Done done)>;
   using SlowCommands = std::map<std::string, SlowCommand>;
 
-  /// Throws StartError if the listening socket cannot be watched.
+  /// Starts to serve `listener`. Throws StartError if the listening socket cannot be watched.
   ControlServer(EventLoop& loop, UniqueFd listener, Commands commands,
                 SlowCommands slow_commands = {});
 
@@ -56,11 +56,12 @@ class ControlServer {
 
   void on_connect(UniqueFd socket);
   void on_ready(int fd);
-  /// Both functions return false if the connection has ended.
+  /// Reads from, or writes to, the socket. Returns false if the connection has ended.
   bool read_from(Connection& connection);
   bool write_to(Connection& connection);
   void answer_lines(Connection& connection);
-  /// Returns an empty text if the reply follows later.
+  /// Executes the request in `line`. Returns the reply, or an empty text if the reply follows
+  /// later.
   std::string answer(Connection& connection, std::string_view line);
   void finish(int fd, uint64_t serial, const Json& result);
 

@@ -1,7 +1,7 @@
 // The commands of the control socket for fault rules:
 //   {"command":"inject","rule":YAML}       adds a rule, which is active when the reply arrives
 //   {"command":"inject","scenario":YAML}   adds all rules of a scenario
-//   {"command":"rules"}                    the rules, how often each was asked and has acted
+//   {"command":"rules"}                    lists the rules, and how often each matched and acted
 //   {"command":"clear"}, {...,"name":NAME} removes all rules, or one
 //   {"command":"pause"}, {"command":"resume"}
 #pragma once
@@ -15,7 +15,8 @@
 
 namespace rocemu::daemon {
 
-/// `host` must outlive the commands. `network` is null without a simulated network.
+/// Returns the commands. `host` must outlive them. `network` is null if there is no simulated
+/// network.
 ControlServer::Commands fault_commands(EngineHost& host,
                                        const std::vector<std::string>& device_names,
                                        const std::shared_ptr<const engine::NetworkPlan>& network);

@@ -13,10 +13,11 @@ namespace rocemu::daemon {
 namespace {
 
 constexpr uint64_t kMaxFrames = 1000;
-/// The maximum number of consecutive timeouts that send nothing, such as the ends of timewaits
+/// The maximum number of consecutive advances of the clock after which no frame is sent, such as
+/// for the ends of timewaits
 constexpr int kMaxMoves = 100;
 
-/// Returns the QP that is the destination of a frame, and its peer.
+/// Returns the state of the QP to which a frame goes, and of its peer.
 Json qps_json(const EngineHost& host, uint32_t dest_qpn) {
   const engine::FabricSnapshot fabric = host.engine().snapshot();
   uint32_t peer = 0;
@@ -48,8 +49,8 @@ Json qps_json(const EngineHost& host, uint32_t dest_qpn) {
   return list;
 }
 
-/// Returns the PSN relative to the connection's first, if that is known: a response uses the
-/// numbers of the requester to which it goes.
+/// Returns the PSN relative to the first PSN of the connection; null if that is not known. The PSN
+/// of a response belongs to the requester, which receives it.
 Json relative_psn(const EngineHost& host, const wire::Packet& packet) {
   const wire::OpcodeInfo* info = wire::find_opcode(packet.bth.opcode);
   if (info == nullptr || info->transport == wire::Transport::kUd) return nullptr;

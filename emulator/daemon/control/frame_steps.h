@@ -1,6 +1,6 @@
 // The command {"command":"step"}: while the NIC is paused, frames arrive one at a time. Programs
-// have their turn before the first frame, after each frame and before the clock advances to a
-// timeout; the caller of advance() detects when a turn is over.
+// have their turn before the first frame, after each frame, and before the clock advances to a
+// timeout. The caller of advance() detects when their turn is over.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@ class FrameSteps {
   /// `host` must outlive this object.
   explicit FrameSteps(EngineHost& host) : host_(host) {}
 
-  /// Throws ControlServer::Refusal. `done` is called when the last of the frames has arrived and
-  /// programs have seen it, or when no more frames can arrive.
+  /// Begins to execute the request. Throws ControlServer::Refusal. Calls `done` when the last of
+  /// the requested frames has arrived and programs have seen it, or when no more frames can arrive.
   void begin(const Json& request, ControlServer::Done done);
   bool pending() const { return !requests_.empty(); }
 
-  /// Called when programs wait and all their actions have been handled: the next frame arrives, or
-  /// the clock advances to the next deadline, or the request is answered. Returns whether there was
-  /// anything to do.
+  /// Continues the oldest request: delivers the next frame, advances the clock to the next
+  /// deadline, or answers the request. Must be called when all programs wait and all their actions
+  /// have been handled. Returns whether there was anything to do.
   bool advance();
 
  private:

@@ -16,7 +16,8 @@
 namespace rocemu::daemon {
 namespace {
 
-/// A limit, since a program may have a million objects, and no person reads that many lines.
+/// The maximum number of lines of each kind, since a program may have a million objects, and a
+/// report with that many lines is useless.
 constexpr size_t kMostLines = 64;
 
 class Lines {
@@ -38,7 +39,7 @@ class Lines {
   size_t more_ = 0;
 };
 
-/// Returns "1 send", "2 sends".
+/// Returns the count with its noun, such as "1 send" or "2 sends".
 std::string count_of(uint64_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
@@ -144,7 +145,7 @@ Json HangReport::waits() const {
   return waits;
 }
 
-/// Returns "+3 (103)": the PSN relative to the connection's first PSN, and the PSN in packets.
+/// Returns the PSN relative to the connection's first PSN, and the PSN itself: "+3 (103)".
 std::string psn_text(uint32_t psn, uint32_t first) {
   return fmt::format("+{} ({})", (psn - first) & 0xffffff, psn);
 }

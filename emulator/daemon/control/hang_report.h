@@ -1,5 +1,5 @@
-// The NIC's information about a run that hangs: the meaning of programs' sockets, what objects wait
-// for, and the latest events. It is the reply to {"command":"hang"}.
+// Describes what the NIC knows about a run that hangs: the meaning of the programs' sockets, what
+// objects wait for, and the latest events. This is the reply to {"command":"hang"}.
 #pragma once
 
 #include "emulator/daemon/control/state_json.h"

@@ -9,8 +9,9 @@
 namespace rocemu::daemon {
 namespace {
 
-/// proc(5), /proc/net/tcp: the second word is the local address and port in hexadecimal, the fourth
-/// the state; 0A is LISTEN.
+/// Returns whether a socket in the table, such as /proc/net/tcp, listens on the port. In a line of
+/// the table (proc(5)), the second word is the local address and port in hexadecimal. The fourth
+/// word is the state, and 0A means LISTEN.
 bool listens_by_tcp(const char* table, uint16_t port) {
   std::ifstream file(table);
   std::string line;

@@ -8,8 +8,8 @@
 
 namespace rocemu::daemon {
 
-/// Returns whether a program listens on the port, by rdma_listen(3), or by TCP in the daemon's
-/// network namespace.
+/// Returns whether a program listens on the port, either with rdma_listen(3), or with TCP in the
+/// daemon's network namespace.
 bool listens(const engine::FabricSnapshot& fabric, uint16_t port);
 
 }  // namespace rocemu::daemon

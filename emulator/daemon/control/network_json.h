@@ -1,4 +1,4 @@
-// The state of a simulated network's ports, for `rocemu show --fabric`.
+// Describes the state of the ports of a simulated network, for `rocemu show --fabric`.
 #pragma once
 
 #include "emulator/daemon/control/state_json.h"
@@ -6,8 +6,8 @@
 
 namespace rocemu::daemon {
 
-/// Returns the ports with their counters, and the time at which they have these values: that of the
-/// engine's latest step. Throws ControlServer::Refusal without a simulated network.
+/// Returns the ports with their counters, and the time of these values, which is that of the
+/// engine's latest step. Throws ControlServer::Refusal if there is no simulated network.
 Json network_json(const engine::Engine& engine, engine::Instant now);
 
 }  // namespace rocemu::daemon

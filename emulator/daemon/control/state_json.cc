@@ -93,7 +93,7 @@ Json mr_json(const engine::MrSnapshot& mr, const Sessions& sessions) {
   return object;
 }
 
-/// The QP or region of a window is shown only while the window is bound.
+/// Describes a memory window. Its QP and region are included only while the window is bound.
 Json mw_json(const engine::MwSnapshot& mw, const Sessions& sessions) {
   Json object;
   object["id"] = mw.id.value;
@@ -110,10 +110,10 @@ Json mw_json(const engine::MwSnapshot& mw, const Sessions& sessions) {
   return object;
 }
 
-/// Adds the first objects, and the number of the others.
+/// Adds the first 4096 objects, and the number of those that are omitted.
 template <class Snapshots, class Describe>
 void list(Json& object, const char* name, const Snapshots& all, Describe describe) {
-  // Describing a million objects would take minutes, and delay all programs.
+  // To describe a million objects would take minutes, and would delay all programs.
   constexpr size_t kMax = 4096;
   Json array = Json::array();
   for (const auto& one : all) {

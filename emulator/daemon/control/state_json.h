@@ -1,5 +1,5 @@
-// The state of fabric and clients that `rocemu show --json` prints. Users may rely on its names:
-// {"clients":[...],"fabric":{"devices":[...]}}.
+// Describes the state of the fabric and the clients, which `rocemu show --json` prints. Users may
+// rely on its names: {"clients":[...],"fabric":{"devices":[...]}}.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,7 +10,7 @@
 
 namespace rocemu::daemon {
 
-/// JSON that keeps the order in which members are added.
+/// A JSON value whose members keep the order in which they were added.
 using Json = nlohmann::ordered_json;
 
 Json state_json(const engine::FabricSnapshot& fabric,

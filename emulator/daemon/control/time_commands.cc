@@ -9,10 +9,11 @@
 namespace rocemu::daemon {
 namespace {
 
-/// The end of virtual time. 292 years of nanoseconds would fit; no test needs a century.
+/// The end of virtual time, after 100 years. 292 years of nanoseconds would fit, but no test needs
+/// more than a century.
 constexpr int64_t kEndOfTime = 100ll * 365 * 24 * 3600 * 1'000'000'000;
-/// The limit of turns for one request. With a QP that may retry forever (rnr_retry 7), a century
-/// would take very long.
+/// The maximum number of events that one request handles. If a QP retries forever (rnr_retry 7), a
+/// century has very many events.
 constexpr int kMaxTurns = 100'000;
 
 int64_t nanoseconds(engine::Instant instant) {
@@ -42,7 +43,7 @@ void hold(const Clock& clock, bool& held, const Json& request) {
 }
 
 /// Advances the time event by event, so that the effects of an event are visible to the events that
-/// are due after it. Programs have their turn afterwards.
+/// are due later. Programs have their turn only after the last event.
 void advance(EngineHost& host, SessionTable& sessions, Clock& clock, const Json& request) {
   require_virtual(clock);
   const auto found = request.find("ns");

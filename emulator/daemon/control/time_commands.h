@@ -1,7 +1,7 @@
 // The commands of the control socket for time:
-//   {"command":"clock"}                  the kind of clock, the time, the next deadline
-//   {"command":"clock","held":true}      virtual time stops, except for "advance"
-//   {"command":"advance","ns":N}         virtual time advances, and all due events happen
+//   {"command":"clock"}                  reports the kind of clock, the time, and the next deadline
+//   {"command":"clock","held":true}      stops virtual time, except for "advance"
+//   {"command":"advance","ns":N}         advances virtual time, and handles all due events
 // docs/control.md describes them completely.
 #pragma once
 
@@ -12,7 +12,8 @@
 
 namespace rocemu::daemon {
 
-/// All arguments must outlive the commands. With `held`, virtual time does not advance by itself.
+/// Returns the commands. All arguments must outlive them. While `held` is true, virtual time
+/// advances only by the command "advance".
 ControlServer::Commands time_commands(EngineHost& host, SessionTable& sessions, Clock& clock,
                                       bool& held);
 

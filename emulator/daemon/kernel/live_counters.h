@@ -1,5 +1,5 @@
-// The counters in sysfs, which are updated at the moment in which a program opens one: the shim
-// connects before the program's open, and waits for an end of file.
+// Updates the counters in sysfs at the moment at which a program opens one. Before the program's
+// open(2), the shim connects to `listener` and waits for an end of file.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@ namespace rocemu::daemon {
 
 class LiveCounters {
  public:
-  /// All arguments must outlive this object.
+  /// Serves `listener`. All arguments must outlive this object.
   LiveCounters(EventLoop& loop, UniqueFd listener, const SysfsTree& tree,
                RuntimeDirectory& directory, NldevSource& source);
 

@@ -1,4 +1,4 @@
-// Netlink messages as bytes: writing them, and parsing those that any process may have written.
+// Writes and parses netlink messages as bytes. A message to parse can come from any process.
 // <linux/netlink.h> has the layouts.
 #pragma once
 
@@ -19,7 +19,7 @@ using Bytes = std::vector<std::byte>;
 /// A message under construction: a header and attributes
 class NetlinkMessage {
  public:
-  /// Starts a reply to `request`: with the same sequence number, to the same port.
+  /// Starts a reply to `request`, with the same sequence number and port.
   NetlinkMessage(const nlmsghdr& request, uint16_t type, uint16_t flags);
 
   void add_bytes(std::span<const std::byte> bytes);  // not an attribute; pads to 4 bytes
@@ -29,7 +29,7 @@ class NetlinkMessage {
   void add_u64(uint16_t attribute, uint64_t value);
   void add_text(uint16_t attribute, std::string_view text);  // with a terminating zero
 
-  /// A nested attribute. Attributes that are added while it exists are in the nest.
+  /// A nested attribute. All attributes that are added while this object exists are nested in it.
   class Nest {
    public:
     Nest(NetlinkMessage& message, uint16_t attribute);
@@ -48,15 +48,15 @@ class NetlinkMessage {
   Bytes bytes_;
 };
 
-/// The attributes of a request. If a type occurs twice the last one counts; unknown types are
-/// ignored.
+/// The attributes of a request. If a type occurs twice, the last attribute is used.
 class NetlinkAttributes {
  public:
-  /// Returns nothing if the lengths in `bytes` are inconsistent.
+  /// Parses the attributes. Returns nothing if the lengths in `bytes` are inconsistent.
   static std::optional<NetlinkAttributes> parse(std::span<const std::byte> bytes);
 
   bool has(uint16_t attribute) const { return values_.contains(attribute); }
-  /// Returns nothing if there is no attribute of that type, or it has another size.
+  /// Returns the value of an attribute; nothing if there is none of that type, or if its size is
+  /// wrong.
   std::optional<uint32_t> u32(uint16_t attribute) const;
   std::optional<std::string_view> text(uint16_t attribute) const;
 

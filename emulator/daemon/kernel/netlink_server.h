@@ -1,5 +1,5 @@
-// The socket that emulates the kernel's RDMA netlink: each connection sends requests and receives
-// datagrams of messages.
+// The socket that emulates the kernel's RDMA netlink. Clients send requests, and receive datagrams
+// of messages.
 #pragma once
 
 #include <deque>
@@ -14,12 +14,14 @@ namespace rocemu::daemon {
 
 class NetlinkServer {
  public:
-  /// The maximum size of a request. Longer requests are not answered.
+  /// The maximum size of a request. Longer requests get no reply.
   static constexpr size_t kMaxRequest = 4096;
-  /// The size up to which messages are combined; readers have space for twice as much.
+  /// The size up to which messages are combined in one datagram. Readers have space for twice this
+  /// size.
   static constexpr size_t kDatagram = 4096;
 
-  /// Throws StartError if the listening socket cannot be watched. `source` must outlive the server.
+  /// Serves `listener`. Throws StartError if the socket cannot be watched. `source` must outlive
+  /// the server.
   NetlinkServer(EventLoop& loop, UniqueFd listener, NldevSource& source);
 
  private:
@@ -31,7 +33,7 @@ class NetlinkServer {
 
   void on_connect(UniqueFd socket);
   void on_ready(int fd);
-  /// Both functions return false if the connection has ended.
+  /// Reads from, or writes to, the socket. Returns false if the connection has ended.
   bool read_from(Connection& connection);
   bool write_to(Connection& connection);
 

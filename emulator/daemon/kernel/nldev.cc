@@ -30,8 +30,8 @@ struct Request {
   uint16_t operation() const { return RDMA_NL_GET_OP(header.nlmsg_type); }
 };
 
-/// The answer to one request. Each handler returns 0 or a positive errno value; its messages are
-/// sent only with 0.
+/// Answers one request. Each handler returns 0 or a positive errno value. Its messages are sent
+/// only if it returns 0.
 class Answer {
  public:
   Answer(const Request& request, NldevSource& source) : request_(request), source_(source) {}
@@ -113,8 +113,8 @@ class Answer {
     return 0;
   }
 
-  /// Returns the port that the request names, or the first one, since a dump need not name a port.
-  /// Returns nothing if there is no such port.
+  /// Returns the port that the request names. A dump need not name a port, and then gets the first
+  /// one. Returns nothing if the device has no such port.
   std::optional<uint32_t> named_port(uint32_t count) const {
     if (!request_.attributes.has(RDMA_NLDEV_ATTR_PORT_INDEX))
       return request_.is_dump() ? std::optional(kPort) : std::nullopt;
@@ -232,7 +232,8 @@ class Answer {
     }
   }
 
-  /// A dump lists all objects, each in a separate table; otherwise `number` selects one.
+  /// Adds objects to the reply: for a dump all of them, each in a separate table; otherwise the
+  /// object that the attribute `number` selects.
   template <class Object>
   int list(const engine::DeviceSnapshot& state, uint32_t index, uint16_t table, uint16_t number,
            const std::vector<Object>& objects) {
@@ -257,9 +258,9 @@ class Answer {
     return 0;
   }
 
-  /// Returns the rdma_cm ids of a device, or only those of a port. An id that listens on the
-  /// wildcard listens on each device and belongs to no port, as in the kernel, which then creates
-  /// an id for each device.
+  /// Returns the rdma_cm ids of a device or, if `port` is not 0, of that port. An id that listens
+  /// on the wildcard address belongs to every device and to no port, as in the kernel, which
+  /// creates such an id for each device.
   std::vector<engine::RdmaIdSnapshot> ids_of(uint32_t index, uint32_t port = 0) {
     state_of(index);
     std::vector<engine::RdmaIdSnapshot> ids;
@@ -356,7 +357,7 @@ class Answer {
     if (has_family) message.add_attribute(attribute, bytes);
   }
 
-  /// Adds the QPs of the SRQ, as many as fit into a message.
+  /// Adds the QPs that use the SRQ, but at most 100, which fit into a message.
   void add_qps_of(NetlinkMessage& message, engine::SrqId srq) {
     constexpr size_t kMax = 100;
     const NetlinkMessage::Nest table(message, RDMA_NLDEV_ATTR_RES_QP);
@@ -370,8 +371,8 @@ class Answer {
     }
   }
 
-  /// Counts the QPs that use the CQ; those that use it for both queues count twice, as in the
-  /// kernel.
+  /// Returns the number of QPs that use the CQ. As in the kernel, a QP that uses it for both queues
+  /// counts twice.
   uint64_t users_of(engine::CqId cq) {
     if (cq_users_.empty()) {
       for (const engine::DeviceSnapshot& device : snapshot_->devices) {

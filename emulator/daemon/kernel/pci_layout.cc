@@ -26,20 +26,20 @@ std::vector<unsigned> cpus_of_node(int number) {
 /// Assigns bus numbers and puts functions on buses.
 class Builder {
  public:
-  /// Sets the node and processors of all functions that are added below.
+  /// Sets the NUMA node and the processors of all functions that are added from now on.
   void set_place(int numa_node, std::vector<unsigned> cpus) {
     numa_node_ = numa_node;
     cpus_ = std::move(cpus);
   }
 
-  /// Adds a root bus; its directory is that of the host bridge.
+  /// Adds a root bus, in the directory of its host bridge.
   PciBus add_root() {
     const uint8_t number = next_bus();
     return add_bus(number, fmt::format("devices/pci{}", name_of(number)));
   }
 
-  /// Adds a bridge at that place of the bus, and returns the bus behind it. close() must be called
-  /// when everything behind the bridge has been added.
+  /// Adds a bridge at `place` on the bus `on`, sets `index` to its number, and returns the bus
+  /// behind it. close_bridge() must be called after everything behind the bridge has been added.
   PciBus open_bridge(const PciBus& on, unsigned place, PciPort port, size_t& index) {
     PciFunction bridge = function(on, place);
     bridge.port = port;
@@ -95,7 +95,7 @@ class Builder {
   std::vector<unsigned> cpus_;
 };
 
-/// Returns a node's share of the machine's processors if the machine lacks some nodes.
+/// Returns one of `count` equal shares of the processors in `all`.
 std::vector<unsigned> share_of(const std::vector<unsigned>& all, size_t index, size_t count) {
   if (all.size() < count) return all;
   const auto at = [&](size_t i) {
@@ -108,14 +108,16 @@ std::vector<unsigned> cpus_for(const options::Topology& topology, size_t index,
                                const MachineCpus& cpus) {
   const options::NumaNode& node = topology.nodes[index];
   if (!node.cpus.empty()) return *options::parse_cpu_list(node.cpus);
-  // If the machine lacks some of the nodes, its processors are divided among all of them.
+  // If the machine lacks any of the nodes, all its processors are divided equally among the nodes
+  // of the topology.
   const bool has_all = std::ranges::all_of(topology.nodes, [&](const options::NumaNode& one) {
     return cpus.of_node != nullptr && !cpus.of_node(one.number).empty();
   });
   return has_all ? cpus.of_node(node.number) : share_of(cpus.all, index, topology.nodes.size());
 }
 
-/// Adds a root port, the switch's upstream port behind it, and a downstream port for each rail.
+/// Adds a root port, behind it the upstream port of the switch, and behind that a downstream port
+/// for each rail.
 void add_switch(Builder& builder, const PciBus& root, unsigned place,
                 const options::PciSwitch& pci_switch) {
   size_t root_port = 0, upstream = 0;

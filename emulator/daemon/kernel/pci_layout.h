@@ -1,4 +1,4 @@
-// The positions of the devices' PCI functions, derived from a topology: buses, bridges and
+// Derives the positions of the devices' PCI functions from a topology: buses, bridges and
 // addresses.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace rocemu::daemon {
 
-/// The types of the PCI Express capability, with the register's values
+/// The kinds of ports in the PCI Express capability, with their values in its register
 enum class PciPort : uint8_t { kEndpoint = 0, kRoot = 4, kUpstream = 5, kDownstream = 6 };
 
 struct PciFunction {
@@ -49,8 +49,8 @@ struct MachineCpus {
 /// Returns the processors of this machine.
 MachineCpus machine_cpus();
 
-/// A flat topology has no functions. Throws StartError if there are more buses than PCI has
-/// numbers.
+/// Returns the layout, which has no functions if the topology is flat. Throws StartError if it
+/// needs more buses than PCI has.
 PciLayout make_pci_layout(const options::Topology& topology, size_t device_count,
                           const MachineCpus& cpus);
 

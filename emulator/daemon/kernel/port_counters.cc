@@ -7,10 +7,10 @@ namespace {
 
 using engine::Counter;
 
-/// The unit in which the specification counts data.
+/// The unit of the data counters in the specification, in bytes
 constexpr uint64_t kWord = 4;
 
-/// Names of `ethtool -S` with mlx5 (mlx5/core/en_stats.c)
+/// The names of PFC counters in `ethtool -S` with mlx5 (mlx5/core/en_stats.c)
 constexpr std::array<std::string_view, 8> kReceivedPauses = {
     "rx_prio0_pause", "rx_prio1_pause", "rx_prio2_pause", "rx_prio3_pause",
     "rx_prio4_pause", "rx_prio5_pause", "rx_prio6_pause", "rx_prio7_pause"};
@@ -53,9 +53,9 @@ std::vector<NamedCounter> hardware_counters(const engine::Counters& counters,
                                             const std::optional<engine::PauseCounters>& pauses) {
   const auto get = [&](Counter counter) { return counters.get(counter); };
   std::vector<NamedCounter> all = {
-      // Names of both rxe and mlx5
+      // This name is common to rxe and mlx5.
       {"duplicate_request", get(Counter::kDuplicateRequests)},
-      // Names of rxe (rxe_hw_counters.c)
+      // The following names are those of rxe (rxe_hw_counters.c).
       {"sent_pkts", get(Counter::kFramesOut)},
       {"rcvd_pkts", get(Counter::kFramesIn)},
       {"out_of_seq_request", get(Counter::kOutOfSequence)},
@@ -66,7 +66,7 @@ std::vector<NamedCounter> hardware_counters(const engine::Counters& counters,
       {"retry_rnr_exceeded_err", get(Counter::kRnrRetriesExceeded)},
       {"completer_retry_err", get(Counter::kAckTimeouts) + get(Counter::kSequenceNaksReceived)},
       {"link_downed", get(Counter::kLinkDowns)},
-      // Names of mlx5 (mlx5/counters.c)
+      // The following names are those of mlx5 (mlx5/counters.c).
       {"rx_write_requests", get(Counter::kWriteRequests)},
       {"rx_read_requests", get(Counter::kReadRequests)},
       {"rx_atomic_requests", get(Counter::kAtomicRequests)},

@@ -1,4 +1,4 @@
-// A port's counters under the names of the kernel's drivers
+// The counters of a port, with the names that the kernel's drivers use
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,13 @@ struct NamedCounter {
   uint64_t value;
 };
 
-/// Returns the counters in `counters/`: those of the specification's performance management (IBTA
-/// vol 1, 16.1.3.5), with mlx5's names.
+/// Returns the files of the directory `counters`: the counters of performance management (IBTA vol
+/// 1, 16.1.3.5), with the names of mlx5.
 std::vector<NamedCounter> port_counters(const engine::Counters& counters);
 
-/// Returns the counters in `hw_counters/` and of `rdma statistic`: rxe's and mlx5's. With `pauses`
-/// also rx_prio0_pause and the like, which mlx5 shows in `ethtool -S`.
+/// Returns the files of the directory `hw_counters`, which `rdma statistic` also shows, with the
+/// names of rxe and mlx5. If `pauses` has a value, includes PFC counters such as rx_prio0_pause,
+/// which mlx5 shows in `ethtool -S`.
 std::vector<NamedCounter> hardware_counters(const engine::Counters& counters,
                                             const std::optional<engine::PauseCounters>& pauses);
 

@@ -12,7 +12,7 @@ namespace rocemu::daemon {
 namespace {
 namespace fs = std::filesystem;
 
-/// Returns one more than the number at the end of "uverbs3"; 0 if there is none.
+/// Returns the number at the end of a name such as "uverbs3", plus 1; 0 if the name has none.
 size_t number_after(std::string_view name) {
   const size_t digits = name.find_last_not_of("0123456789") + 1;
   size_t number = 0;

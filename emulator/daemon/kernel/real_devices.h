@@ -1,5 +1,5 @@
-// The machine's own RDMA devices, for --keep-real-devices: programs see them beside those of the
-// NIC, through links from the NIC's tree to the machine's.
+// Finds the machine's own RDMA devices, for --keep-real-devices. Programs see them in addition to
+// the NIC's devices, through links from the NIC's directory tree to the machine's.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,11 @@ struct RealDevices {
   std::vector<SysfsFile> links;    // of the classes infiniband, infiniband_verbs and so on
   std::vector<std::string> names;  // such as "mlx5_0"
   std::vector<std::string> nodes;  // names in /dev/infiniband, without rdma_cm
-  /// The first number N for which the machine has neither uverbsN nor umadN
+  /// The first number N for which the machine has neither uverbsN nor umadN.
   size_t first_free_number = 0;
 };
 
-/// Reads ROOT/sys and ROOT/dev; `root` is empty, or the directory of a test's machine.
+/// Reads ROOT/sys and ROOT/dev. `root` is empty, except in tests.
 RealDevices find_real_devices(const std::string& root = "");
 
 }  // namespace rocemu::daemon

@@ -25,15 +25,16 @@ std::string parent_of(const std::string& path) {
   return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
 
-/// Returns whether the directory is one of those that contain runtime directories and nothing else.
+/// Returns whether the directory is one that rocemu creates, and that contains only runtime
+/// directories.
 bool is_base(const std::string& path) {
   const std::string name = path.substr(path.rfind('/') + 1);
   return name == abi::kBaseInRuntimeDir ||
          "/tmp/" + name == fmt::format("{}{}", abi::kBaseInTmp, geteuid());
 }
 
-/// Makes the directory, and the one around it if need be. Another daemon that ends may remove that
-/// one in between.
+/// Creates the directory, and its parent if that is missing. Another daemon that ends at the same
+/// time may remove the parent again.
 void make_directory(const std::string& path) {
   constexpr int kAttempts = 20;  // each time another daemon would have to end at the wrong moment
   for (int attempt = 1; mkdir(path.c_str(), 0700) != 0 && errno != EEXIST; ++attempt) {
@@ -67,7 +68,7 @@ std::vector<std::string> entries_of(int fd) {
   return names;
 }
 
-/// Removes everything below the directory; a link is removed, never followed.
+/// Removes everything below the directory. Links are removed, and never followed.
 bool remove_contents(int fd) {
   bool all = true;
   for (const std::string& name : entries_of(fd)) {
@@ -84,7 +85,8 @@ std::string first_component(std::string_view path) {
   return std::string(path.substr(0, path.find('/')));
 }
 
-/// Creates the directories of `path` below `root` that `made` does not contain yet.
+/// Creates those parent directories of `path`, below `root`, that are not in `made`, and adds them
+/// to `made`.
 void make_parents(int root, const std::string& path, std::set<std::string>& made) {
   for (size_t slash = path.find('/'); slash != std::string::npos;
        slash = path.find('/', slash + 1)) {
@@ -97,7 +99,7 @@ void make_parents(int root, const std::string& path, std::set<std::string>& made
   }
 }
 
-/// Writes the file under the name `path`, which can differ from the file's own path.
+/// Writes the contents of `file` to a new file at `path`, which can differ from file.path.
 bool write_new(int root, const std::string& path, const SysfsFile& file) {
   if (file.is_link) return symlinkat(file.content.c_str(), root, path.c_str()) == 0;
   const UniqueFd fd(
@@ -106,7 +108,8 @@ bool write_new(int root, const std::string& path, const SysfsFile& file) {
                    static_cast<ssize_t>(file.content.size());
 }
 
-/// Returns false if the file system has no hard links or the file has too many.
+/// Creates `path` as a hard link to `existing`. Returns false if the file system has no hard links,
+/// or if the file has too many.
 bool link_new(int root, const std::string& existing, const std::string& path) {
   return linkat(root, existing.c_str(), root, path.c_str(), 0) == 0;
 }
@@ -117,7 +120,7 @@ RuntimeDirectory::RuntimeDirectory(std::string path, size_t device_count, size_t
     : path_(std::move(path)), first_number_(first_number) {
   while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
   if (path_.empty()) throw UsageError("--dir: the name is empty");
-  // A name that is too long is detected here, and not when the last socket is created.
+  // A path that is too long is detected here, before the first socket is created.
   const std::string longest = device_socket(device_count - 1);
   if (longest.size() > kMaxSocketPath) {
     throw StartError(
@@ -131,7 +134,7 @@ RuntimeDirectory::RuntimeDirectory(std::string path, size_t device_count, size_t
     directory_.reset();  // not ours to remove
     throw StartError(path_ + " is not empty and not a runtime directory; give another one");
   }
-  // The mode is not changed earlier, because a directory that is refused must remain unchanged.
+  // The mode is not set earlier, because a directory that is refused must stay unchanged.
   if (fchmod(directory_.get(), 0700) != 0) fail_start("chmod " + path_, errno);
   std::set<std::string> made;
   for (const char* directory : {abi::kDeviceDir, abi::kSysDir}) {
@@ -139,7 +142,8 @@ RuntimeDirectory::RuntimeDirectory(std::string path, size_t device_count, size_t
   }
 }
 
-/// Returns false if the directory was removed in the meantime by the daemon that had it.
+/// Opens and locks the directory. Returns false if the daemon that used it before has just removed
+/// it.
 bool RuntimeDirectory::open_locked() {
   make_directory(path_);
   directory_.reset(open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -209,8 +213,8 @@ void RuntimeDirectory::write_sysfs(const std::vector<SysfsFile>& files) {
   if (!root) fail_start("cannot open " + path_ + "/" + abi::kSysDir, errno);
   std::set<std::string> made;
   for (const SysfsFile& file : files) make_parents(root.get(), file.path, made);
-  // Most files have the same contents as another one: such contents are written once, under several
-  // names.
+  // Most files have the same contents as another file. Equal contents are written once, and have
+  // several names.
   std::map<std::string_view, const std::string*> path_of;
   for (const SysfsFile& file : files) {
     if (!file.is_link) {

@@ -19,7 +19,7 @@ void SysfsFiles::add_binary(std::string path, std::string content) {
 void SysfsFiles::link(const std::string& path, const std::string& to) {
   const std::filesystem::path directory = std::filesystem::path(path).parent_path();
   std::filesystem::path relative = std::filesystem::path(to).lexically_relative(directory);
-  // Like the kernel's links, a link to a directory above ends with that directory's name.
+  // Like in the kernel, a link to a directory above this one ends with the name of that directory.
   if (relative.filename() == "..") {
     relative = relative / ".." / std::filesystem::path(to).filename();
   }

@@ -1,4 +1,4 @@
-// The files of a tree below /sys
+// The files of a directory tree like /sys
 #pragma once
 
 #include <string>
@@ -13,15 +13,15 @@ struct SysfsFile {
   bool is_link = false;
 };
 
-/// Collects the files of a tree.
+/// Collects the files of a directory tree.
 class SysfsFiles {
  public:
-  /// Adds a line of text.
+  /// Adds a file with one line of text.
   void add(std::string path, std::string_view content);
   void add_binary(std::string path, std::string content);
-  /// Adds a link to another place of the tree, which is relative like the kernel's.
+  /// Adds a link to another path of the tree. The link is relative, like those of the kernel.
   void link(const std::string& path, const std::string& to);
-  /// Adds a link to a file of the machine, by its absolute name.
+  /// Adds a link to a file of the machine. `to` is its absolute path.
   void link_outside(std::string path, std::string to);
   void append(std::vector<SysfsFile> files);
 

@@ -15,10 +15,10 @@
 namespace rocemu::daemon {
 namespace {
 
-/// The vendor of QEMU's devices, with an ID that no device of that vendor has.
+/// The vendor ID of QEMU's devices, and a device ID that QEMU does not use.
 constexpr uint16_t kVendor = 0x1b36, kBridge = 0xace1;
 constexpr uint32_t kPciBridge = 0x060400;
-/// The link speed that a port of 100 Gbit/s needs.
+/// The PCI Express link speed that, with 16 lanes, suffices for a port of 100 Gbit/s.
 constexpr char kLinkSpeed[] = "8.0 GT/s PCIe";
 constexpr uint16_t kLinkSpeedCode = 3, kLinkWidth = 16;
 constexpr char kDevices[] = "bus/pci/devices";
@@ -37,7 +37,7 @@ engine::PciIdentity identity_of(const PciFunction& function) {
           .class_code = kPciBridge};
 }
 
-/// The configuration space, with a PCI Express capability and without BARs
+/// The configuration space of a function, with a PCI Express capability and without BARs
 class ConfigSpace {
  public:
   explicit ConfigSpace(const PciFunction& function) : bytes_(256, '\0') {
@@ -103,9 +103,9 @@ void add_function(SysfsFiles& files, const PciFunction& function) {
     files.add(fmt::format("{}/{}_link_speed", function.path, which), kLinkSpeed);
     files.add(fmt::format("{}/{}_link_width", function.path, which), std::to_string(kLinkWidth));
   }
-  // libibverbs uses this file to find the provider of a real NIC. Such a provider can be linked
-  // into a program (libmlx5 into perftest), and would take the device before rocemu's is asked.
-  // `uevent` has the alias, too.
+  // A function with a driver has no `modalias`, because libibverbs uses it to find the provider of
+  // a real NIC. Such a provider can be linked into a program (libmlx5 into perftest), and would
+  // take the device before libibverbs asks rocemu's provider. `uevent` still has the alias.
   if (function.driver.empty()) add("modalias", alias);
   add("uevent",
       fmt::format("{}PCI_CLASS={:X}\nPCI_ID={:04X}:{:04X}\nPCI_SUBSYS_ID={:04X}:{:04X}\n"
@@ -123,7 +123,7 @@ void add_function(SysfsFiles& files, const PciFunction& function) {
   files.link(fmt::format("{}/{}", kDevices, function.address), function.path);
 }
 
-/// Links each driver to its module.
+/// Adds a link from each driver to its module.
 void add_modules(SysfsFiles& files, const PciLayout& layout) {
   std::map<std::string, std::string> modules;  // by the names of their drivers
   for (const PciFunction& device : layout.devices)
@@ -133,15 +133,15 @@ void add_modules(SysfsFiles& files, const PciLayout& layout) {
     files.link(kDrivers + driver + "/module", "module/" + module);
 }
 
-/// Adds the machine's own functions, by their absolute names.
+/// Adds links to the machine's own functions, with their absolute paths.
 void add_machines_functions(SysfsFiles& files) {
   const std::string directory = fmt::format("/sys/{}", kDevices);
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
-    // The function belongs to an outer NIC, if this NIC runs inside its --mount-sysfs.
+    // This function belongs to another emulated NIC, inside whose --mount-sysfs this NIC runs.
     if (entry.path().filename().string().starts_with(abi::kPciDomain)) continue;
-    // The link names the real directory, because this list may replace the machine's
-    // (--mount-sysfs).
+    // The link names the canonical directory, because --mount-sysfs may replace
+    // /sys/bus/pci/devices with the list that is being written here.
     const auto place = std::filesystem::canonical(entry.path(), ignored);
     files.link_outside(fmt::format("{}/{}", kDevices, entry.path().filename().string()), place);
   }
@@ -167,7 +167,7 @@ std::string cpu_mask_text(const std::vector<unsigned>& cpus, size_t machine_cpus
   const size_t bits = std::max(machine_cpus, cpus.empty() ? 0 : size_t{std::ranges::max(cpus)} + 1);
   std::vector<uint32_t> words((bits + 31) / 32);
   for (const unsigned cpu : cpus) words[cpu / 32] |= uint32_t{1} << cpu % 32;
-  // The highest word has as many digits as its processors need.
+  // The first word printed has only as many digits as its processors need.
   const size_t digits = ((bits - 1) % 32 + 4) / 4;
   std::string text = fmt::format("{:0{}x}", words.back(), digits);
   for (size_t i = words.size() - 1; i-- > 0;) text += fmt::format(",{:08x}", words[i]);

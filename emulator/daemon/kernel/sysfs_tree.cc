@@ -20,7 +20,7 @@
 namespace rocemu::daemon {
 namespace {
 
-// Returns "0200:00ff:fe00:0001".
+// Returns the text of a GUID, such as "0200:00ff:fe00:0001".
 std::string guid_text(uint64_t guid) {
   return fmt::format("{:04x}:{:04x}:{:04x}:{:04x}", guid >> 48 & 0xffff, guid >> 32 & 0xffff,
                      guid >> 16 & 0xffff, guid & 0xffff);
@@ -35,7 +35,7 @@ std::string gid_text(const wire::IpAddress& gid) {
   return text;
 }
 
-// Returns the kernel's words: "100 Gb/sec (4X EDR)".
+// Returns the data rate in the words of the kernel, such as "100 Gb/sec (4X EDR)".
 std::string rate_text(uint8_t width_code, uint8_t speed_code) {
   struct Speed {
     uint8_t code;
@@ -71,10 +71,10 @@ std::string physical_state_text(uint8_t state) {
   return fmt::format("{}: {}", state, state < std::size(kNames) ? kNames[state] : "<unknown>");
 }
 
-// Reading the attributes of an empty entry of the GID table fails with EINVAL on Linux, and
-// programs rely on this to recognize such entries. A regular file cannot do this, so they are links
-// to attributes of the loopback interface, which has neither speed nor duplex: reading these fails
-// with EINVAL on any machine.
+// Returns a file of the machine whose reading fails with EINVAL; empty if there is none. On Linux,
+// reading the attributes of an empty GID table entry fails with EINVAL, and programs recognize
+// empty entries by this. A regular file cannot do this, so these attributes are links to an
+// attribute of the loopback interface, which has neither speed nor duplex.
 std::string find_unreadable() {
   for (const char* path : {"/sys/class/net/lo/speed", "/sys/class/net/lo/duplex"}) {
     const UniqueFd fd(open(path, O_RDONLY | O_CLOEXEC));
@@ -121,7 +121,7 @@ void add_port_state(SysfsFiles& files, const std::string& directory, const abi::
   files.add(directory + "/phys_state", physical_state_text(port.phys_state));
 }
 
-/// Returns the layout with the properties of the devices' functions from the profiles.
+/// Returns the layout with the PCI identities and drivers from the devices' profiles.
 PciLayout with_identities(PciLayout layout, const std::vector<SysfsDevice>& devices) {
   for (const SysfsDevice& device : devices) {
     if (device.index >= layout.devices.size()) continue;
@@ -230,7 +230,8 @@ void SysfsTree::add_port_attributes(SysfsFiles& files, const SysfsDevice& device
       files.link_outside(type, unreadable_);
       files.link_outside(netdev, unreadable_);
     } else {
-      // If one type is missing, ibv_query_gid_table fails completely.
+      // The entry needs some type, because ibv_query_gid_table() fails completely if one type is
+      // missing.
       files.add(type, "RoCE v2");
       files.add(netdev, "");
     }
@@ -251,7 +252,7 @@ void SysfsTree::add_device(SysfsFiles& files, const SysfsDevice& device) const {
             std::string_view(attr.fw_ver, strnlen(attr.fw_ver, sizeof attr.fw_ver)));
   files.add(directory + "/hw_rev",
             identity.hw_rev.empty() ? fmt::format("0x{:x}", attr.hw_ver) : identity.hw_rev);
-  // The provider recognizes its own devices by these two files.
+  // rocemu's provider recognizes rocemu's devices by these two files.
   if (!identity.hca_type.empty()) files.add(directory + "/hca_type", identity.hca_type);
   if (!profile.is_generic()) files.add(directory + "/" + abi::kProfileFile, profile.name);
   if (!identity.board_id.empty()) files.add(directory + "/board_id", identity.board_id);
@@ -276,12 +277,13 @@ void SysfsTree::add_device(SysfsFiles& files, const SysfsDevice& device) const {
             fmt::format("{}:{}", abi::kDeviceMajor, real_.first_free_number + device.index));
 }
 
-// Adds the directory of the interface in the PCI function. Its attributes are the machine's own.
+// Adds the directory of the network interface below the PCI function, with links to the attributes
+// of the machine's interface.
 void SysfsTree::add_netdev(SysfsFiles& files, const std::string& name, size_t index) const {
   const std::string directory = place(index, "net", name);
   std::error_code ignored;
-  // The link names the real directory, because this directory may be what the interface's class
-  // shows.
+  // The links use the canonical directory of the interface, because /sys/class/net may later lead
+  // to the directory that is being written here.
   const auto machines = std::filesystem::canonical("/sys/class/net/" + name, ignored);
   for (const auto& entry : std::filesystem::directory_iterator(machines, ignored)) {
     const std::string attribute = entry.path().filename();

@@ -1,5 +1,5 @@
 // The files in sysfs for the devices: those that libibverbs, librdmacm, libibumad and tools read,
-// in the kernel's places. Entries of the classes are links to /sys/devices.
+// at the same paths as in the kernel. The entries of a class are links to /sys/devices.
 #pragma once
 
 #include <cstdint>
@@ -28,23 +28,24 @@ struct SysfsDevice {
   std::shared_ptr<const engine::DeviceProfile> profile = engine::generic_profile();
   bool has_pauses = false;  // its port counts PFC frames, in a simulated network
 
-  /// Returns the network interface of the port: that of the first address that is not a loopback
-  /// address.
+  /// Returns the network interface of the port: that of the device's first address that is not a
+  /// loopback address.
   std::string netdev() const;
 };
 
 class SysfsTree {
  public:
-  /// Throws StartError if the topology is too large for PCI.
+  /// Derives the PCI functions from the topology. Throws StartError if it is too large for PCI.
   SysfsTree(const options::Topology& topology, size_t device_count,
             std::vector<NetworkInterface> interfaces, RealDevices real = {});
 
-  /// Returns the interface of each address.
+  /// Returns the network interface of each address.
   std::vector<std::string> netdevs_of(const std::vector<wire::IpAddress>& addresses) const;
 
-  /// Returns all files, in no particular order; the paths imply the directories.
+  /// Returns the files of all devices, in no particular order. The caller must create the
+  /// directories of their paths.
   std::vector<SysfsFile> files(const std::vector<SysfsDevice>& devices) const;
-  /// Returns the files of one device with their present contents.
+  /// Returns the files of one device with their current contents.
   std::vector<SysfsFile> files_of(const SysfsDevice& device) const;
   /// Returns the files that change when the port goes down or up.
   std::vector<SysfsFile> port_state_files(const std::string& device, size_t index,
@@ -54,19 +55,20 @@ class SysfsTree {
                                        const engine::Counters& counters,
                                        const std::optional<engine::PauseCounters>& pauses) const;
 
-  /// Returns the links and directories that are removed with the device: its PCI function stays.
+  /// Returns the links and directories that must be removed with the device. Its PCI function
+  /// stays.
   std::vector<std::string> places(const std::string& device, size_t index) const;
 
  private:
   std::string verbs_name(size_t index) const;
   std::string mad_name(size_t index) const;
-  /// Returns the position of an entry of a class that belongs to the device.
+  /// Returns the path of the device's entry `name` in a class.
   std::string place(size_t index, const char* class_name, const std::string& name) const;
   std::string port_directory(const std::string& device, size_t index) const;
   void add_links(SysfsFiles& files, const SysfsDevice& device) const;
   void add_device(SysfsFiles& files, const SysfsDevice& device) const;
   void add_port(SysfsFiles& files, const SysfsDevice& device) const;
-  /// Adds a port that is down and has no address.
+  /// Adds another port of the device, which is down and has no address.
   void add_further_port(SysfsFiles& files, const SysfsDevice& device, unsigned number) const;
   void add_port_attributes(SysfsFiles& files, const SysfsDevice& device,
                            const std::string& directory, const abi::PortAttr& port,

@@ -28,8 +28,8 @@ void MappingChanges::forget(uint64_t begin, uint64_t end) {
   known_ = std::move(left);
 }
 
-/// The entries come from the client: invalid ones are skipped, and if there are too many, the
-/// latest are kept.
+/// Reads the changes that the client has reported since the last call. The entries come from the
+/// client: invalid ones are skipped, and if there are too many, only the latest are kept.
 void MappingChanges::read_news() {
   if (shared_ == nullptr) return;
   constexpr uint32_t kCount = abi::MappingChanges::kCount;

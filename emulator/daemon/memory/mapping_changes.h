@@ -1,5 +1,6 @@
-// Tracks memory whose pages have changed since the client registered it (abi::MappingChanges). A
-// NIC has pinned the old pages; the daemon accesses the new ones.
+// Tracks registered memory to which a program has given other pages since it registered the memory
+// (abi::MappingChanges). A NIC would have pinned the old pages, but the daemon accesses the new
+// ones.
 #pragma once
 
 #include <cstdint>
@@ -19,18 +20,19 @@ class MappingChanges {
     abi::MappingCall call;
   };
 
-  /// Takes the memory that the client writes and shares with the daemon.
+  /// Sets the shared memory in which the client reports changes.
   void share(const abi::MappingChanges& changes) { shared_ = &changes; }
 
-  /// Returns whether find() can return something. This is a cheap check.
+  /// Returns whether find() might return a change. This is a cheap check.
   bool may_be_any() const {
     return shared_ != nullptr &&
            (!known_.empty() || shared_->count.load(std::memory_order_acquire) != seen_);
   }
-  /// Returns a change of the pages of some of these bytes since they were registered.
+  /// Returns a change that gave other pages to some of these bytes since they were registered;
+  /// nothing if there is none.
   std::optional<Change> find(std::span<const engine::RemoteRange> ranges);
-  /// Notes that the client registers these bytes: a NIC would pin the pages that are mapped there
-  /// now.
+  /// Forgets changes of these bytes, because the client registers them: a NIC would pin the pages
+  /// that they have now.
   void forget(uint64_t begin, uint64_t end);
 
  private:

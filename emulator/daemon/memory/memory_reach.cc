@@ -16,12 +16,13 @@
 namespace rocemu::daemon {
 namespace {
 
-/// The maximum of one call, far below the system's maximum of 2 GiB.
+/// The maximum number of bytes for one system call, far below the kernel's maximum of 2 GiB.
 constexpr uint64_t kMaxBytesPerCall = uint64_t{1} << 30;
 
-/// A program may poll the last bytes of a WRITE, and assume that the other bytes have arrived
-/// before them. x86 makes stores visible in the order of the kernel's copy. On other processors the
-/// last kBytesWrittenLast bytes are written by a separate call, after a barrier.
+/// The number of bytes at the end of a WRITE that are written by a separate system call, after a
+/// barrier. A program may poll the last bytes of a WRITE, and assume that all other bytes have
+/// arrived before. x86 makes stores visible in the order of the kernel's copy, but other processors
+/// may not.
 #if defined(__x86_64__)
 constexpr uint64_t kBytesWrittenLast = 0;
 #else
@@ -31,15 +32,16 @@ constexpr uint64_t kPage = 4096;  // or a multiple of it
 
 bool is_process_vm_permitted(pid_t pid) {
   if (pid <= 0) return false;
-  // No process has a page at address 0 here; the test only shows whether the kernel permits the
-  // access.
+  // No process of the user has a page at address 0, so this only tests whether the kernel permits
+  // the access.
   char byte;
   const iovec local{&byte, 1};
   const iovec remote{nullptr, 1};
   return process_vm_readv(pid, &local, 1, &remote, 1, 0) >= 0 || errno == EFAULT;
 }
 
-/// A file of another file system could block, or be a pipe.
+/// Returns whether the descriptor is a regular file of procfs. Other files could block, or be
+/// pipes.
 bool is_proc_file(int fd) {
   struct stat status {};
   struct statfs system {};
@@ -51,7 +53,7 @@ int open_mem_file(pid_t pid) {
   return open(("/proc/" + std::to_string(pid) + "/mem").c_str(), O_WRONLY | O_CLOEXEC);
 }
 
-/// A position in a list of ranges.
+/// A position in a list of memory ranges
 template <class Range>
 class Cursor {
  public:
@@ -94,7 +96,7 @@ uint64_t bytes_of(std::span<const engine::RemoteRange> ranges) {
   return bytes;
 }
 
-/// Returns how many of the remaining bytes the next call moves.
+/// Returns the number of bytes that the next system call moves, of the `left` remaining bytes.
 template <bool kWrite>
 uint64_t bytes_for_call(uint64_t left) {
   if (!kWrite || kBytesWrittenLast == 0) return std::min(left, kMaxBytesPerCall);
@@ -103,7 +105,8 @@ uint64_t bytes_for_call(uint64_t left) {
   return left;
 }
 
-/// Fills `vectors` with up to IOV_MAX ranges and `bytes` bytes, and returns their number of bytes.
+/// Fills `vectors` with the next ranges: at most IOV_MAX ranges, and at most `bytes` bytes. Returns
+/// the number of bytes in them.
 template <class Range>
 uint64_t gather(Cursor<Range>& cursor, uint64_t bytes, std::vector<iovec>& vectors) {
   vectors.clear();
@@ -186,8 +189,8 @@ engine::MemoryResult MemoryReach::copy(std::span<const engine::RemoteRange> remo
 
   if (way_ == Way::kProcessVm) {
     while (!theirs.at_end() && !ours.at_end()) {
-      // Uses as many bytes as both sides have ranges for: collects ours, then theirs to match, and
-      // if theirs ran out of ranges, ours again to match that.
+      // Both sides must have the same number of bytes in their vectors. If the remote vectors are
+      // full before they match, the local ones are collected again, for fewer bytes.
       const Cursor<std::span<Bytes>> ours_before = ours;
       uint64_t bytes = gather(ours, bytes_for_call<kWrite>(left), scratch.local);
       const uint64_t matched = gather(theirs, bytes, scratch.remote);

@@ -1,10 +1,10 @@
-// Access to one client's memory by system calls: process_vm_readv/writev if the kernel permits it
-// (one call for many ranges), else the client's own /proc/self/mem, which works across pid
+// Accesses one client's memory by system calls: process_vm_readv/writev if the kernel permits it
+// (one call for many ranges), else the client's own /proc/self/mem, which also works across pid
 // namespaces and for processes that are not dumpable.
 //
 // The mem file ignores page protection: a write to a read-only page of the client, which
-// process_vm_writev refuses, succeeds there (on a private copy of the page). The write of a NIC
-// succeeds, too, since a NIC has pinned the page and does not notice mprotect(2).
+// process_vm_writev refuses, succeeds (on a private copy of the page). The write of a NIC would
+// succeed, too, since a NIC has pinned the page and does not notice mprotect(2).
 #pragma once
 
 #include <sys/types.h>
@@ -21,17 +21,17 @@ namespace rocemu::daemon {
 class MemoryReach {
  public:
   enum class Way { kNone, kProcessVm, kMemFile };
-  /// Buffers of one thread
+  /// Buffers for copying, which only one thread may use at a time
   struct Scratch {
     std::vector<iovec> local, remote;
   };
 
-  /// `mem_file` is the client's /proc/self/mem, or empty. Chooses the method. `prefer_mem_file` is
-  /// for tests.
+  /// Chooses the method of access. `mem_file` is the client's /proc/self/mem, or empty.
+  /// `prefer_mem_file` is for tests.
   MemoryReach(pid_t pid, UniqueFd mem_file, bool prefer_mem_file);
 
   Way way() const { return way_; }
-  /// Returns a copy for another thread; its way is kNone if no file descriptor is left.
+  /// Returns a copy for another thread. way() of the copy is kNone if no file descriptor is left.
   MemoryReach duplicate() const;
 
   engine::MemoryResult read(std::span<const engine::RemoteRange> from,
@@ -40,8 +40,9 @@ class MemoryReach {
                              std::span<const std::span<const uint8_t>> from,
                              Scratch& scratch) const;
 
-  /// Writes to memory like to pinned pages: also to pages that became read-only, while bytes for
-  /// unmapped pages are dropped. Returns kDone, or kGone. Takes a system call for each page.
+  /// Writes as if the pages were pinned: also to pages that have become read-only, while bytes for
+  /// unmapped pages are dropped. Takes a system call for each page. Returns kDone, or kGone if the
+  /// process has ended.
   engine::MemoryResult write_pinned(std::span<const engine::RemoteRange> to,
                                     std::span<const std::span<const uint8_t>> from) const;
 

@@ -14,7 +14,7 @@
 namespace rocemu::daemon {
 namespace {
 
-/// Returns whether some of the bytes may also have other addresses.
+/// Returns whether some of the bytes may also be mapped at other addresses.
 bool is_shared(std::span<const engine::RemoteRange> ranges) {
   return std::ranges::any_of(ranges, &engine::RemoteRange::is_shared);
 }
@@ -50,8 +50,9 @@ ProcessMemory::Way ProcessMemory::add(engine::ClientId client, pid_t pid, Unique
   return way;
 }
 
-/// Contexts belong to one process if they have the same PID, or the same /proc/PID/mem, which
-/// remains the same file while one of them has it open.
+/// Returns the process to which a new context belongs. Contexts belong to the same process if they
+/// have the same PID or, in another PID namespace, the same /proc/PID/mem, which remains the same
+/// file while one of them has it open.
 std::shared_ptr<ProcessMemory::Process> ProcessMemory::process_of(
     pid_t pid, std::optional<FileId> mem_file) const {
   for (const auto& [id, client] : clients_) {
@@ -186,14 +187,15 @@ void ProcessMemory::enqueue(Client& target, std::span<const engine::RemoteRange>
   process.queue.add(to, from);
 }
 
-/// Performs the writes that wait in the process's queue.
+/// Carries out the writes in the process's queue.
 void ProcessMemory::flush_queue(Process& process) {
   if (process.queue.empty()) return;
   process.queue.flush(find(process.clients.front())->reach, scratch_);
   if (std::exchange(process.has_shared_in_queue, false)) --shared_waiting_;
 }
 
-/// Performs the writes that wait in queues with shared memory, except those of `except`.
+/// Carries out the queued writes of all processes whose queues have writes to shared memory, except
+/// the process `except`.
 void ProcessMemory::flush_shared(const Process* except) {
   if (shared_waiting_ == 0) [[likely]] {
     return;
@@ -203,7 +205,8 @@ void ProcessMemory::flush_shared(const Process* except) {
   }
 }
 
-/// Warns, once for each program, of an access that would reach other pages on a NIC.
+/// Warns if a NIC would access other pages than rocemu does, because the memory was mapped anew
+/// after its registration. Warns only once for each program.
 void ProcessMemory::check_mappings(Client& client, std::span<const engine::RemoteRange> ranges,
                                    bool writes) {
   if (!client.mappings.may_be_any() || !expects_messages_) [[likely]] {
@@ -231,7 +234,7 @@ void ProcessMemory::on_registration(engine::ClientId client, uint64_t address, u
   }
 }
 
-/// Writes to memory like to pinned memory.
+/// Writes to memory as if it were pinned.
 void ProcessMemory::write_now(const Client& target, std::span<const engine::RemoteRange> to,
                               std::span<const uint8_t> bytes) {
   const std::array<std::span<const uint8_t>, 1> all{bytes};
@@ -240,8 +243,8 @@ void ProcessMemory::write_now(const Client& target, std::span<const engine::Remo
   }
 }
 
-/// Performs the earlier writes to these bytes by any context of the process, before the bytes are
-/// read or overwritten.
+/// Carries out earlier writes to these bytes by any context of the process. Must be called before
+/// the bytes are read or overwritten.
 void ProcessMemory::settle(Client& target, std::span<const engine::RemoteRange> ranges) {
   if (target.process->clients.size() == 1) [[likely]] {
     return settle_received(target, ranges);

@@ -1,11 +1,12 @@
-// The engine's access to application memory: by system calls (memory_reach.h). Short writes are
-// collected (write_queue.h), and short messages go to the program beside their completions
-// (received_payload.h). For a client that may have to provide its pages, another thread makes the
+// The engine's access to application memory, by system calls (memory_reach.h). Short writes are
+// collected (write_queue.h), and short messages are given to the program with their completions
+// (received_payload.h). If a client may have to provide its pages first, another thread makes the
 // calls (patient_copier.h).
 //
-// A queued write is carried out before the same bytes are read or overwritten, by any address: each
-// context of a process is a client, and all of them share its address space; and memory that is
-// mapped more than once (RemoteRange::is_shared) has several addresses, in several processes.
+// A queued write is carried out before the same bytes are read or overwritten, even at another
+// address. Each context of a process is a client, and all of them share its address space. Memory
+// that is mapped more than once (RemoteRange::is_shared) has several addresses, in several
+// processes.
 #pragma once
 
 #include <memory>
@@ -31,15 +32,15 @@ class ProcessMemory {
 
   ProcessMemory();
 
-  /// Adds a client. See MemoryReach; if the way is kNone, the memory cannot be accessed, and the
-  /// client is not added.
+  /// Adds a client, and returns the method of access to its memory (see MemoryReach). If that is
+  /// kNone, its memory cannot be accessed, and the client is not added.
   Way add(engine::ClientId client, pid_t pid, UniqueFd mem_file, bool prefer_mem_file = false);
   void remove(engine::ClientId client);
 
-  /// Declares that from now on an access to the client's memory may return MemoryResult::kNotYet.
+  /// Notes that accesses to the client's memory may return MemoryResult::kNotYet from now on.
   /// Returns 0 or an errno value.
   int expect_waits(engine::ClientId client);
-  /// Returns whether an access to some client's memory has not finished.
+  /// Returns whether an access to the memory of any client has not finished.
   bool waits() const;
   /// Returns an eventfd that becomes readable when memory may have been provided; -1 if the system
   /// has none.
@@ -47,54 +48,57 @@ class ProcessMemory {
 
   engine::MemoryResult read(engine::ClientId client, std::span<const engine::RemoteRange> from,
                             std::span<const std::span<uint8_t>> to);
-  /// See HostMemory.
+  /// Implements HostMemory::read_posted().
   engine::MemoryResult read_posted(engine::ClientId client, uint32_t slot, uint64_t offset,
                                    std::span<const engine::RemoteRange> from,
                                    std::span<const std::span<uint8_t>> to);
   engine::MemoryResult write(engine::ClientId client, std::span<const engine::RemoteRange> to,
                              std::span<const std::span<const uint8_t>> from);
-  /// See HostMemory. Queued writes are carried out by flush() at the latest.
+  /// Implements HostMemory::write_soon(). Queued writes are carried out by flush() at the latest.
   engine::MemoryResult write_soon(engine::ClientId client, std::span<const engine::RemoteRange> to,
                                   std::span<const std::span<const uint8_t>> from);
-  /// See HostMemory and ReceivedPayload.
+  /// Implements HostMemory::write_received(), with ReceivedPayload.
   engine::MemoryResult write_received(engine::ClientId client, engine::QpNumber qp, bool is_first,
                                       std::span<const engine::RemoteRange> to,
                                       std::span<const std::span<const uint8_t>> from);
-  /// Returns the number of writes, except for the payload of messages, which completions announce.
+  /// Returns the number of writes so far. Messages that programs get with their completions are not
+  /// counted.
   uint64_t writes() const { return writes_; }
-  /// Carries out the queued writes, except for the payload of messages that are about to complete.
+  /// Carries out all queued writes. Messages that wait for their completion are not among them.
   void flush();
-  /// Returns the value of Cqe::payload for a completion that is added to the CQ now, as the
-  /// `index`-th.
+  /// Returns the value of Cqe::payload for the completion that is being added to the CQ, as number
+  /// `index`.
   uint8_t attach_payload(engine::ClientId client, const abi::Cqe& cqe, engine::CqId cq,
                          uint32_t index);
-  /// Writes the remaining payload after all completions of the step were added.
+  /// Writes the messages that got no completion in this step. Must be called after all completions
+  /// of the step have been added.
   void flush_unattached();
 
-  /// Sets the memory in which the client reports changes of its mappings.
+  /// Sets the shared memory in which the client reports changes of its mappings.
   void watch_mappings(engine::ClientId client, const abi::MappingChanges& changes);
   /// Notes that the client is about to register these bytes.
   void on_registration(engine::ClientId client, uint64_t address, uint64_t length);
-  /// Sets whether messages use memory. They do not while a request of a client is executed: then
-  /// its memory is only probed.
+  /// Sets whether accesses to memory are for messages. They are not while a request of a client is
+  /// executed: then the engine only probes the memory.
   void expect_messages(bool expects) { expects_messages_ = expects; }
 
-  /// Takes memory that the client shares with the daemon.
+  /// Sets the memory for payload that the client shares with the daemon.
   void share(engine::ClientId client, abi::Payload& payload, const abi::DoorbellRing& ring);
-  /// Sets whether read_posted() finds messages in slots, or in the program's buffers. In the latter
-  /// case a program that modifies a message before it is complete sees the effect, as with a NIC.
+  /// Sets whether read_posted() reads messages from the slots into which the provider copied them,
+  /// or from the program's buffers. In the latter case, a program that modifies a message before
+  /// its completion sees the effect, as with a NIC.
   void use_send_slots(bool use) { uses_send_slots_ = use; }
-  /// Writes the payload beside completions that the client has not taken: the client is about to
-  /// deregister the memory, or to lose the completions.
+  /// Writes to memory the payload of completions that the client has not polled. Must be called
+  /// when the client is about to deregister the memory, or to lose the completions.
   void withdraw_payload(engine::ClientId client);
-  /// Writes the payload that has been beside completions since before the last call: the program
-  /// polls late, and may read the memory in the meantime.
+  /// Writes payload to memory if its completion has not been polled since before the previous call,
+  /// because the program may read the memory without polling.
   void write_untaken();
-  /// Returns whether write_untaken() may have payload to write.
+  /// Returns whether write_untaken() might have payload to write.
   bool is_any_untaken() const { return !untaken_.empty(); }
 
  private:
-  /// An address space; each of its clients is a context
+  /// An address space. Each context that the process opens is a client.
   struct Process {
     pid_t pid;                         // 0: in another PID namespace
     bool was_warned = false;           // that it uses remapped memory
@@ -103,7 +107,7 @@ class ProcessMemory {
     bool has_shared_in_queue = false;
     bool is_in_waiting = false;
     std::vector<engine::ClientId> clients{};
-    /// Shared by all contexts of the process, however many it opens
+    /// The allowance, which all contexts of the process share, no matter how many it opens.
     std::shared_ptr<WaitAllowance> allowance = std::make_shared<WaitAllowance>();
   };
   struct Client {

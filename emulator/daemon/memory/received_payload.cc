@@ -14,11 +14,12 @@ using abi::payload_state;
 using abi::PayloadSlot;
 using engine::RemoteRange;
 
-/// The number of slots that are tried for a free one, starting with the latest, which is still in
-/// the caches: completions are taken nearly in order.
+/// The number of slots that are tried to find a free one, starting with the latest one, which is
+/// still in the caches. Completions are taken nearly in order, so a free slot is near.
 constexpr uint32_t kTries = 8;
-/// A client copies for less than a microsecond, unless it loses its processor in this time. A
-/// client that takes longer than this, for which all others wait, gets no more payload in slots.
+/// The time limit for a client that is copying payload from a slot, for which all others wait.
+/// Copying takes less than a microsecond, unless the client loses its processor meanwhile. A client
+/// that takes longer gets no more payload in slots.
 constexpr std::chrono::milliseconds kLongestCopy{20};
 
 PayloadSlot::Phase phase_of(uint64_t state) {
@@ -131,7 +132,7 @@ bool ReceivedPayload::try_to_withdraw(uint8_t number) {
 
 bool ReceivedPayload::begin_to_withdraw(uint8_t number) {
   if (try_to_withdraw(number)) return true;
-  // The client is copying at this moment.
+  // The client is copying at this moment, so wait until it has finished.
   const auto end = std::chrono::steady_clock::now() + kLongestCopy;
   while (!is_over(number)) {
     if (std::chrono::steady_clock::now() >= end) {

@@ -1,6 +1,7 @@
-// Payload of short messages in transit to the program beside its completions (abi::PayloadSlot). A
-// message gets its slot when the engine receives it. Until its completion is added to the CQ, in
-// the same step, the slot is reserved; then the program can take it.
+// Payload of short messages that programs take from shared memory when they poll the completions
+// (abi::PayloadSlot). A message gets a slot when the engine receives it. The slot is reserved until
+// the message's completion is added to the CQ, in the same step; from then on the program can take
+// the payload.
 #pragma once
 
 #include <algorithm>
@@ -19,19 +20,19 @@ namespace rocemu::daemon {
 
 class ReceivedPayload {
  public:
-  /// Both arguments are memory that one client shares with the daemon.
+  /// Sets the memory that the client shares with the daemon.
   void share(abi::PayloadSlots& slots, const abi::DoorbellRing& ring) {
     slots_ = &slots;
     ring_ = &ring;
   }
 
-  /// Adds a message, or its next part. Returns false if it must be written: it is too long, there
-  /// is no free slot, or the client takes none.
+  /// Adds a message or its next part. Returns false if the caller must write it to memory, because
+  /// it is too long, no slot is free, or the client does not take payload from slots.
   bool add(engine::QpNumber qp, bool is_first, std::span<const engine::RemoteRange> to,
            std::span<const std::span<const uint8_t>> from);
-  /// Returns the value of Cqe::payload: the oldest message of that QP goes into a slot if it
-  /// completes with this completion; else `write` writes it. `index` is the completion's place in
-  /// its CQ.
+  /// Publishes the oldest message of the completion's QP in its slot, if the completion is for all
+  /// of that message; else calls `write` for the message. Returns the value for Cqe::payload.
+  /// `index` is the number of the completion in its CQ.
   template <class Writer>
   uint8_t attach(const abi::Cqe& cqe, engine::CqId cq, uint32_t index, Writer write) {
     if (messages_.empty() || cqe.queue == abi::WorkQueue::kSend || cqe.byte_len == 0) return 0;
@@ -51,25 +52,25 @@ class ReceivedPayload {
   }
 
   bool is_any_unattached() const { return !messages_.empty(); }
-  /// Makes `write` write all messages that have no completion, in order.
+  /// Calls `write` for all messages that have no completion yet, in order.
   template <class Writer>
   void spill(Writer write) {
     for (const Message& message : messages_) write_message(message, write);
     messages_.clear();
   }
 
-  /// Returns whether some of the bytes may be in a slot, or wait for one.
+  /// Returns whether payload for some of these bytes may be in a slot, or wait for its completion.
   bool may_overlap(std::span<const engine::RemoteRange> ranges) const;
-  /// Makes `write` write the payload in slots that overlaps the ranges; without ranges, that of all
-  /// slots.
+  /// Withdraws from the slots the payload that overlaps the ranges, or all payload if there are no
+  /// ranges, and calls `write` for it.
   template <class Writer>
   void withdraw(std::span<const engine::RemoteRange> ranges, Writer write) {
     withdraw_where([&](const Place& place) { return ranges.empty() || overlaps(place, ranges); },
                    write);
   }
-  /// Does the same for payload that was already in slots at the last call. Returns whether there is
-  /// more to write later. Payload that the client is copying at this moment, and later payload, is
-  /// left to the client.
+  /// Withdraws the payload that was already in its slot at the previous call, and calls `write` for
+  /// it. Stops at payload that the client is copying at this moment. Returns whether payload is
+  /// left in slots.
   template <class Writer>
   bool withdraw_untaken(Writer write) {
     sort_outstanding();
@@ -89,7 +90,7 @@ class ReceivedPayload {
   }
 
  private:
-  /// The destination of the bytes
+  /// The destination of the payload in the program's memory, and the state of its slot
   struct Place {
     std::array<engine::RemoteRange, abi::PayloadSlot::kMaxRanges> list;
     size_t count = 0;
@@ -107,7 +108,7 @@ class ReceivedPayload {
   };
   static constexpr size_t kMaxMessages = 64;
 
-  /// Withdraws the payload of the slots for which `which` returns true, in the order of arrival.
+  /// Withdraws the payload in slots for which `which` returns true, in the order of arrival.
   template <class Which, class Writer>
   void withdraw_where(Which which, Writer write) {
     sort_outstanding();
@@ -120,9 +121,9 @@ class ReceivedPayload {
     });
     if (outstanding_.empty() && messages_.empty()) reset_bounds();
   }
-  /// Withdraws older payload of other CQs for the same memory. Programs take the payload of one CQ
-  /// in order, but that of several CQs in any order: if two messages are for the same memory, the
-  /// later one must remain there.
+  /// Withdraws older payload of other CQs for the same memory as `message`. Programs take the
+  /// payload of one CQ in order, but may poll several CQs in any order. If two messages are for the
+  /// same memory, the later one must be there at the end.
   template <class Writer>
   void settle_other_cqs(const Message& message, engine::CqId cq, Writer write) {
     if (!outstanding_.empty() && places_[outstanding_.back()].cq != cq) has_several_cqs_ = true;
@@ -141,13 +142,14 @@ class ReceivedPayload {
 
   static bool overlaps(const Place& place, std::span<const engine::RemoteRange> ranges);
   bool has_room(const Message& message, std::span<const engine::RemoteRange> to) const;
-  /// Returns a free slot near the latest; -1 if there is none.
+  /// Returns a free slot near the one used last; -1 if none is free.
   int find_free() const;
   bool is_over(uint8_t number) const;
   void publish(const Message& message, engine::CqId cq, uint32_t index);
-  /// Returns false if the client has begun to take it.
+  /// Withdraws the payload of a slot. Returns false if the client has begun to take it.
   bool try_to_withdraw(uint8_t number);
-  /// Returns false if the client has taken it, for which this waits.
+  /// Withdraws the payload of a slot. If the client is taking the payload, waits until it has
+  /// finished, and returns false.
   bool begin_to_withdraw(uint8_t number);
   void end_withdrawing(uint8_t number);
   template <class Writer>
@@ -180,7 +182,7 @@ class ReceivedPayload {
   uint64_t filled_ = 0;           // slots, ever
   bool has_several_cqs_ = false;  // the slots have payload of several CQs
   bool is_given_up_ = false;      // on a client that keeps a slot
-  /// The addresses of all payload in transit are between them.
+  /// The bounds of the addresses of all payload in transit.
   uint64_t lowest_ = UINT64_MAX, highest_ = 0;
 };
 

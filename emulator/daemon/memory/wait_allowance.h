@@ -1,5 +1,5 @@
-// Limits how long the daemon waits for memory that a program has yet to provide. All other programs
-// wait in this time, so each program has a budget.
+// Limits how long the daemon waits for memory that a program has not provided yet. All other
+// programs wait during this time, so each program has a budget.
 #pragma once
 
 #include <algorithm>
@@ -12,23 +12,24 @@ class WaitAllowance {
   using Clock = std::chrono::steady_clock;
   using Duration = Clock::duration;
 
-  /// The limit for one call. A program that provides a page by another thread takes about 10 us,
-  /// and one or two time slices on a busy machine.
+  /// The maximum limit for one call. If another thread of the program provides the page, that takes
+  /// about 10 us, or one or two time slices on a busy machine.
   static constexpr Duration kMost = std::chrono::milliseconds(20);
-  /// The budget for consecutive calls.
+  /// The maximum of the budget, which is shared by consecutive calls.
   static constexpr Duration kBudget = std::chrono::milliseconds(100);
-  /// The limit for one call when the budget is used up. A call on memory that is present takes
-  /// less, and must be able to succeed.
+  /// The limit for one call when the budget is used up. A call that accesses present memory must
+  /// still succeed, and takes less than this.
   static constexpr Duration kLeast = std::chrono::milliseconds(1);
-  /// The budget grows by this fraction of the time that passes.
+  /// The budget grows by 1/kRefill of the time that passes.
   static constexpr int kRefill = 20;
 
-  /// Returns how long the daemon may wait for a call at `now`.
+  /// Returns how long the daemon may wait for a call that begins at `now`.
   Duration limit(Clock::time_point now) {
     refill(now);
     return std::clamp(left_, kLeast, kMost);
   }
-  /// Subtracts the time that the daemon waited for a call, until `now`, from the budget.
+  /// Subtracts the time that the daemon has waited for a call from the budget. `now` is the end of
+  /// the wait.
   void spend(Clock::time_point now, Duration waited) {
     refill(now);
     left_ = std::max(left_ - waited, Duration::zero());

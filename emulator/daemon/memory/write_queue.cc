@@ -30,7 +30,8 @@ void WriteQueue::add(std::span<const RemoteRange> to,
                      std::span<const std::span<const uint8_t>> from) {
   for (const RemoteRange& range : to) {
     if (range.length == 0) continue;
-    // Most of the cost of a range is to look up its pages, so adjacent writes become one range.
+    // A system call spends most of its time for a range on finding the pages, so adjacent writes
+    // become one range.
     if (!ranges_.empty() && ranges_.back().address + ranges_.back().length == range.address) {
       ranges_.back().length += range.length;
     } else {

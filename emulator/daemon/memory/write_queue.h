@@ -1,9 +1,10 @@
-// Short writes to a client's memory that are collected: a system call costs about as much for one
-// of them as for sixteen. ProcessMemory carries them out before any program can notice the delay:
-// before it reads the same bytes or writes anything else, and when flush() is called.
+// Collects short writes to a client's memory, because a system call takes about the same time for
+// one of them as for sixteen. ProcessMemory carries them out before any program can notice the
+// delay: before it reads the same bytes or writes anything else, and when flush() is called.
 //
-// Whether the memory still exists is known only when the call is made, too late for the writer. A
-// NIC has pinned the memory, and does not notice either (MemoryReach::write_pinned).
+// Only the system call shows whether the memory still exists, which is too late to report an error
+// for the write. A NIC has pinned the memory, and would not notice either
+// (MemoryReach::write_pinned).
 #pragma once
 
 #include <cstdint>
@@ -19,22 +20,22 @@ class WriteQueue {
  public:
   bool empty() const { return ranges_.empty(); }
 
-  /// Returns whether the write is short.
+  /// Returns whether the write is so short that it may be added.
   static bool may_wait(std::span<const engine::RemoteRange> to);
-  /// Returns whether there is no space for a write that may wait; then flush() must be called
-  /// first.
+  /// Returns whether the queue has no space for the write, so that flush() must be called first.
   bool is_full(std::span<const engine::RemoteRange> to) const {
     return to.size() > kMaxRanges - ranges_.size() || bytes_.size() + kMaxLength > kMaxBytes;
   }
   void add(std::span<const engine::RemoteRange> to, std::span<const std::span<const uint8_t>> from);
   /// Returns whether the queue has writes to some of these bytes. Must be checked before the bytes
-  /// are written.
+  /// are read or written directly.
   bool overlaps(std::span<const engine::RemoteRange> ranges) const;
-  /// Carries out all writes, in order.
+  /// Carries out all writes in order, and empties the queue.
   void flush(const MemoryReach& reach, MemoryReach::Scratch& scratch);
 
  private:
-  /// The maximum length of a write in the queue: copying more costs as much as a system call.
+  /// The maximum length of a write in the queue. Copying more data to the queue would take as long
+  /// as a system call.
   static constexpr uint64_t kMaxLength = 4096;
   static constexpr size_t kMaxBytes = 65536;
   static constexpr size_t kMaxRanges = 64;

@@ -9,14 +9,15 @@
 namespace rocemu::daemon {
 namespace {
 
-/// Debian's address for the machine's own name (/etc/hosts).
+/// The address that Debian assigns to the machine's own name in /etc/hosts.
 constexpr wire::IpAddress kHostName = wire::IpAddress::from_v4(127, 0, 1, 1);
 
 bool has(const engine::DeviceConfig& device, const wire::IpAddress& address) {
   return std::ranges::find(device.addresses, address) != device.addresses.end();
 }
 
-/// Gives the first device the addresses that no device has, up to the size of its GID table.
+/// Adds to the first device the addresses that no device has yet, as far as its GID table has
+/// space.
 void add_to_first(std::vector<engine::DeviceConfig>& devices,
                   const std::vector<wire::IpAddress>& addresses) {
   std::vector<wire::IpAddress>& own = devices[0].addresses;

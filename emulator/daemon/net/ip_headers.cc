@@ -12,10 +12,12 @@
 namespace rocemu::daemon {
 namespace {
 
-/// The longest IPv4 header, a UDP header, and the beginning of the payload.
+/// The number of bytes that are copied of each packet: the longest IPv4 header, a UDP header, and
+/// the beginning of the payload.
 constexpr uint32_t kCopied = 60 + 8 + 12;
-/// The maximum number of packets, which is more than the UDP socket can hold. Headers of packets
-/// for which the socket had no space are dropped.
+/// The maximum number of headers that are kept. It is more than the number of packets that the UDP
+/// socket can hold. When there are more, the oldest are dropped: the UDP socket had no space for
+/// their packets.
 constexpr size_t kMaxPackets = 1 << 14;
 constexpr size_t kAtOnce = 64;
 constexpr int kSocketBuffer = 8 << 20;
@@ -29,7 +31,7 @@ uint16_t word_at(std::span<const uint8_t> bytes, size_t at) {
 UniqueFd IpHeaders::open_socket(const wire::IpAddress& address) {
   UniqueFd fd(socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_UDP));
   if (!fd) return fd;
-  // Selects packets to the RoCEv2 port and truncates them to their headers.
+  // The filter selects packets to the RoCEv2 port, and truncates them after their headers.
   sock_filter program[] = {
       {BPF_LDX | BPF_B | BPF_MSH, 0, 0, 0},                   // X: the IP header's size
       {BPF_LD | BPF_H | BPF_IND, 0, 0, 2},                    // A: the destination port
@@ -97,8 +99,8 @@ std::optional<IpHeaders::Header> IpHeaders::take(const wire::IpAddress& src, uin
              agrees(packet);
     });
   };
-  // Searches for the beginning of a packet first, since the UDP socket may have had no space for
-  // the rest of the previous one.
+  // The first search is for a packet of which no part was taken. The UDP socket may have had no
+  // space for the remaining parts of an earlier packet.
   auto found = find(
       [&](const Packet& packet) { return packet.pieces == 0 && packet.beginning == beginning; });
   if (found == packets_.end()) found = find([](const Packet& packet) { return packet.pieces > 0; });
@@ -107,7 +109,8 @@ std::optional<IpHeaders::Header> IpHeaders::take(const wire::IpAddress& src, uin
   header.identification = static_cast<uint16_t>(header.identification + found->pieces);
   ++found->pieces;
   found->left -= size;
-  // Packets of one source arrive in order, so the UDP socket had no space for the earlier ones.
+  // Packets of one source arrive in order. Earlier packets that are still listed were lost, because
+  // the UDP socket had no space for them.
   auto end = found->left == 0 ? std::next(found) : found;
   packets_.erase(std::remove_if(packets_.begin(), end,
                                 [&](const Packet& packet) {

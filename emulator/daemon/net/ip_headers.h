@@ -1,6 +1,5 @@
-// The IPv4 headers of the datagrams that arrive at a UDP socket, which does not report them. They
-// come from a raw socket, which needs CAP_NET_RAW and gets a copy of each packet before the UDP
-// socket does.
+// The IPv4 headers of the datagrams that arrive at a UDP socket, which does not report them. A raw
+// socket, which needs CAP_NET_RAW, gets a copy of each packet before the UDP socket does.
 #pragma once
 
 #include <array>
@@ -16,25 +15,25 @@ namespace rocemu::daemon {
 
 class IpHeaders {
  public:
-  /// The part of the ICRC's input that differs from packet to packet
+  /// The fields of the IPv4 header that the ICRC covers and that differ from packet to packet
   struct Header {
     uint16_t identification;
     bool dont_fragment;
   };
 
-  /// Returns a socket for packets to port 4791 of `address`, a group or the machine's own; without
-  /// permission returns none, with errno set.
+  /// Opens a raw socket for packets to port 4791 of `address`, which is a multicast group or an
+  /// address of the machine. Returns nothing, with errno set, if the permission is missing.
   static UniqueFd open_socket(const wire::IpAddress& address);
 
   explicit IpHeaders(UniqueFd socket) : socket_(std::move(socket)) {}
 
-  /// Reads the headers that have arrived.
+  /// Reads the headers that have arrived since the last call.
   void read();
 
-  /// Returns the header of the datagram with that source, whose payload has that beginning and
-  /// size. If a packet was split into datagrams only after the raw socket, its parts are numbered
-  /// as if they had been split before. Returns nothing if the raw socket had no space for the
-  /// header.
+  /// Returns the header of a datagram, which is identified by its source and by the beginning and
+  /// the size of its payload. If the system split a packet into several datagrams after the raw
+  /// socket saw it, their headers are numbered as if it had been split before. Returns nothing if
+  /// the raw socket had no space for the header.
   std::optional<Header> take(const wire::IpAddress& src, uint16_t src_port,
                              std::span<const uint8_t> from, size_t size);
 

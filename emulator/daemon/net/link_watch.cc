@@ -20,8 +20,8 @@ LinkWatch::LinkWatch(EventLoop& loop, std::function<void()> changed)
       bind(socket_.get(), reinterpret_cast<const sockaddr*>(&groups), sizeof groups) != 0) {
     fail_start("cannot watch the network interfaces", errno);
   }
-  // Any message leads to a query of the present state, since messages can be lost (ENOBUFS) and
-  // contain more than needed.
+  // `changed` is called for any message, and queries the current state, since messages can be lost
+  // (ENOBUFS) and can contain more than is needed.
   watch_ =
       loop.watch(socket_.get(), EPOLLIN, [fd = socket_.get(), told = std::move(changed)](uint32_t) {
         std::array<char, 8192> message;

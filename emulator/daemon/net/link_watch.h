@@ -10,7 +10,7 @@ namespace rocemu::daemon {
 
 class LinkWatch {
  public:
-  /// Throws StartError.
+  /// Starts to watch the interfaces. Throws StartError.
   LinkWatch(EventLoop& loop, std::function<void()> changed);
 
  private:

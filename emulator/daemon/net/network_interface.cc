@@ -22,7 +22,8 @@
 namespace rocemu::daemon {
 namespace {
 
-/// IPv6 40, UDP 8, BTH 12, the most in front of a payload (XRCETH 4, RETH 16, ImmDt 4) and ICRC 4.
+/// The largest size of all headers, in bytes: IPv6 40, UDP 8, BTH 12, the largest headers before a
+/// payload (XRCETH 4, RETH 16, ImmDt 4), and the ICRC 4.
 constexpr uint32_t kLargestHeaders = 88;
 
 std::optional<wire::IpAddress> ip_of(const sockaddr* address) {

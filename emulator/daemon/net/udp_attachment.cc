@@ -31,8 +31,8 @@ const NetworkInterface& interface_of(const engine::DeviceConfig& device,
   return *interface;
 }
 
-/// Returns the interface's MAC address or, if it has none or another device has it, one that is
-/// derived from the address.
+/// Returns the interface's MAC address. If it has none, or another device has the same one, returns
+/// one that is derived from the device's IP address.
 wire::MacAddress mac_for(const engine::DeviceConfig& device, const NetworkInterface& interface,
                          std::span<const engine::DeviceConfig> others) {
   const auto is_taken = [&](const engine::DeviceConfig& other) {

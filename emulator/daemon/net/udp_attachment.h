@@ -1,4 +1,4 @@
-// Devices on the machine's network interfaces: `--device NAME=ADDR|INTERFACE --udp`.
+// Attaches devices to the machine's network interfaces: `--device NAME=ADDR|INTERFACE --udp`.
 #pragma once
 
 #include <string>
@@ -9,15 +9,16 @@
 
 namespace rocemu::daemon {
 
-/// The place of the device: its addresses or, if it has none, all addresses of the interface.
+/// The interface of a device on UDP. If it is empty, the device's addresses determine the
+/// interface; else the device gets all addresses of the interface.
 struct UdpPlace {
   std::string interface;
 };
 
-/// Completes the devices' descriptions with the properties of their interfaces: GID table, MAC
-/// address and MTU. `places` has an entry for each device, and names its interface afterwards.
-/// Throws StartError if an interface does not exist, an address is not the machine's, or an MTU is
-/// too small.
+/// Completes the configuration of the devices with the properties of their interfaces: GID table,
+/// MAC address and MTU. `places` has an element for each device, which names the interface
+/// afterwards. Throws StartError if an interface does not exist, the machine does not have an
+/// address, or an MTU is too small.
 void attach_to_interfaces(std::vector<engine::DeviceConfig>& devices, std::vector<UdpPlace>& places,
                           const std::vector<NetworkInterface>& interfaces);
 

@@ -1,5 +1,6 @@
-// The counters of a device on UDP, in addition to the engine's: how often the system did not send
-// or keep a frame, by reason. Their names are part of the user interface (`rocemu show --json`).
+// The counters of a device on UDP, in addition to those of the engine. Most count the frames that
+// the system did not send or did not keep, by reason. Their names are part of the user interface
+// (`rocemu show --json`).
 #pragma once
 
 #include <cstdint>

@@ -16,7 +16,8 @@ void add(UdpHostErrors& errors, const std::string& name, uint64_t value) {
 
 UdpHostErrors UdpHostErrors::now() {
   UdpHostErrors errors;
-  // Two lines that begin with the protocol: one has names, the next one values.
+  // The file has pairs of lines that begin with the protocol: the first line has names, and the
+  // second has values.
   std::ifstream v4("/proc/net/snmp");
   for (std::string names, values; std::getline(v4, names) && std::getline(v4, values);) {
     std::istringstream name_words(names), value_words(values);
@@ -26,7 +27,7 @@ UdpHostErrors UdpHostErrors::now() {
     if (name != "Udp:") continue;
     for (uint64_t number; name_words >> name && value_words >> number;) add(errors, name, number);
   }
-  // Each line has a name and a value.
+  // Each line of the file has a name and a value.
   std::ifstream v6("/proc/net/snmp6");
   uint64_t number;
   for (std::string name; v6 >> name >> number;) {

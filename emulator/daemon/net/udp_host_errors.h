@@ -1,6 +1,5 @@
-// The system's counters of datagrams that it dropped before any socket received them. They are in
-// /proc/net, for all sockets of the network namespace, and so can include datagrams that are not
-// RoCE.
+// The system's counters of datagrams that it dropped before a socket received them. /proc/net has
+// them for all sockets of the network namespace, so they can include datagrams that are not RoCE.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +12,7 @@ struct UdpHostErrors {
   uint64_t receive = 0;   // of every kind: no space in a socket, no memory, a wrong checksum
   uint64_t checksum = 0;  // a wrong UDP checksum
 
-  /// Returns the counts since the namespace was created, over IPv4 and IPv6 together; zeros if the
+  /// Returns the counters since the namespace was created, for IPv4 and IPv6 together; zeros if the
   /// system does not report them.
   static UdpHostErrors now();
 

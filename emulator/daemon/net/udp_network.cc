@@ -16,18 +16,19 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// The time after an arrival in which a socket is polled in every round of the loop; after that
+/// The time after an arrival for which a socket is polled in every round of the loop. After that,
 /// epoll reports arrivals.
 constexpr engine::Duration kHotTime = 100us;
-/// If the latest arrival was within this time, the socket is also polled after its device has sent
-/// something, since there may be a reply.
+/// If the latest arrival at a socket was within this time, the socket is also polled after its
+/// device has sent something, since a reply may arrive.
 constexpr engine::Duration kLately = 10ms;
-/// The maximum number of reads of one socket in one round, each of some datagrams
+/// The maximum number of further reads of one socket in one round. Each read returns several
+/// datagrams.
 constexpr int kMaxReads = 16;
 
 }  // namespace
 
-/// A socket at which datagrams arrive
+/// A socket at which datagrams arrive, and when it was last active
 struct UdpNetwork::Source {
   UniqueFd owned;  // of a group; the others belong to UdpSockets
   UdpReceiver receiver;
@@ -49,7 +50,7 @@ struct UdpNetwork::Port {
   bool blocked = false;                                         // until one of them has space again
   bool up = true;
 
-  /// Waits for space in that socket, if it is one.
+  /// Makes the port wait until the socket has space. Does nothing if `socket` is -1.
   void wait_for(int socket) {
     if (socket < 0) return;
     blocked = true;
@@ -95,7 +96,7 @@ void UdpNetwork::open(Port& port) {
         make_source(port, endpoint.address, endpoint.receive.get(), std::move(endpoint.headers)));
     for (const UdpSendSocket& socket : endpoint.send) {
       const int fd = socket.fd.get();
-      // EPOLLERR is always reported.
+      // No event is requested, but epoll always reports EPOLLERR.
       port.senders[fd] = loop_.watch(fd, 0, [&port, fd](uint32_t events) {
         if ((events & EPOLLERR) != 0) port.sender.read_errors(fd);
         if ((events & EPOLLOUT) != 0) {
@@ -197,7 +198,8 @@ bool UdpNetwork::flush(engine::Instant now) {
   return worked;
 }
 
-/// After a flush, these are the only frames that wait although there is space to send.
+/// Returns whether frames wait although there is space to send them. After a flush, these are only
+/// frames that are held back.
 bool UdpNetwork::holds_back() const {
   return std::ranges::any_of(
       ports_, [](const auto& port) { return !port->blocked && !port->sender.is_empty(); });

@@ -1,5 +1,5 @@
-// The devices that are attached to UDP: their sockets in the daemon's loop, and the changes of
-// their interfaces.
+// The devices that are attached to UDP: sends and receives on their sockets in the daemon's loop,
+// and handles changes of their interfaces.
 #pragma once
 
 #include <functional>
@@ -21,10 +21,10 @@ namespace rocemu::daemon {
 
 class UdpNetwork : public Network, public NetworkPort {
  public:
-  /// Called when a device's interface becomes usable or unusable.
+  /// Is called when the interface of a device becomes usable or unusable.
   using LinkChanged = std::function<void(engine::DeviceIndex device, bool up)>;
 
-  /// `sockets` has an entry for each device. Throws StartError.
+  /// Opens the devices. `sockets` has an element for each device. Throws StartError.
   UdpNetwork(EventLoop& loop, std::vector<engine::DeviceConfig> devices,
              std::vector<UdpSockets> sockets, UdpReceiver::Arrived arrived, UdpReceiver::Take take,
              LinkChanged link_changed);
@@ -33,13 +33,13 @@ class UdpNetwork : public Network, public NetworkPort {
   void transmit(engine::DeviceIndex from, engine::Frame frame) override;
   void change_group(const engine::GroupChange& change) override;
 
-  /// Receives datagrams from the sockets at which there were recent arrivals. Returns whether there
-  /// were any.
+  /// Receives datagrams from the sockets that epoll reported, or at which others arrived recently.
+  /// Returns whether there were any.
   bool receive(engine::Instant now) override;
   bool flush(engine::Instant now) override;
   bool holds_back() const override;
-  /// Returns whether a wire is busy. Then inputs that would cause more frames must wait until there
-  /// is space.
+  /// Returns whether too many frames wait to be sent. While this is so, inputs that would cause
+  /// more frames must wait.
   bool is_congested() const override;
 
   bool is_up(engine::DeviceIndex device) const;

@@ -22,20 +22,22 @@ constexpr size_t kHeadersRoom = 64;
 static_assert(kHeadersRoom >=
               wire::EthernetHeader::kSize + wire::Ipv6Header::kSize + wire::UdpHeader::kSize);
 constexpr size_t kMaxBytes = 65536;
-/// The maximum number of packets in one datagram: the system joins up to 64 (UDP_GRO_CNT_MAX) or
-/// 128 (UDP_MAX_SEGMENTS).
+/// The maximum number of packets in one datagram. The system joins up to 64 (UDP_GRO_CNT_MAX) or
+/// 128 packets (UDP_MAX_SEGMENTS).
 constexpr size_t kMaxPieces = 128;
-/// The system scatters packets of this size and more; smaller ones take less time to copy than to
-/// describe.
+/// The minimum size of packets that the system scatters to separate buffers. For smaller ones,
+/// copying takes less time than describing the buffers.
 constexpr size_t kMinScattered = 1024;
 constexpr size_t kMaxScattered = (kMaxBytes + kMinScattered - 1) / kMinScattered;
-/// A datagram of this number of packets predicts the size of the next packets. One of two or three
-/// packets can be the beginning of an RDMA WRITE, whose first packet is longer.
+/// The number of packets in a datagram from which their size is expected for later datagrams, too.
+/// A datagram of two or three packets can be the beginning of an RDMA WRITE, whose first packet is
+/// longer.
 constexpr size_t kManyPieces = 4;
-/// The maximum number of frames of one burst, since other frames wait for the step.
+/// The maximum number of frames in one burst. The burst is one step of the engine, for which other
+/// frames wait.
 constexpr size_t kMaxBurst = 256;
 
-/// The information in the control part of a message
+/// The control information of a received message
 struct Control {
   uint8_t traffic_class = 0;
   uint8_t hop_limit = 0;
@@ -73,7 +75,7 @@ Control read_control(msghdr& message) {
 
 class ReceiveBuffers {
  public:
-  /// Sets the expected size of the packets of datagrams.
+  /// Sets the size of packets that is expected in the next datagrams.
   void expect(size_t piece_size) {
     const size_t size = piece_size < kMinScattered ? kMaxBytes : piece_size;
     if (size == expected_) return;
@@ -103,11 +105,12 @@ class ReceiveBuffers {
     std::memcpy(&address.v6, &slots_[i].from, sizeof address.v6);
     return address;
   }
-  /// Returns the beginning of a datagram, as far as it is contiguous.
+  /// Returns the beginning of a datagram, up to the end of its first buffer.
   std::span<const uint8_t> beginning(size_t i) {
     return piece(i, 0, std::min<size_t>(messages[i].msg_len, expected_));
   }
-  /// Makes the system store the datagram's packets of that size where piece() finds them.
+  /// Copies the packets of a datagram to where piece() finds them, unless they already are there
+  /// because `piece_size` was expected.
   void put_apart(size_t i, size_t piece_size) {
     const size_t size = messages[i].msg_len;
     if (piece_size == expected_ || size <= std::min(piece_size, expected_)) return;
@@ -122,8 +125,8 @@ class ReceiveBuffers {
       std::memcpy(to.data(), &joined_[at], to.size());
     }
   }
-  /// Returns a packet with kHeadersRoom in front of it. All packets but the last are of size
-  /// `full`.
+  /// Returns the space for packet `number` of a datagram, which has kHeadersRoom bytes in front of
+  /// it. All packets but the last have the size `full`.
   std::span<uint8_t> piece(size_t i, size_t number, size_t size, size_t full) {
     return std::span(slots_[i].bytes).subspan(number * (kHeadersRoom + full) + kHeadersRoom, size);
   }
@@ -211,7 +214,7 @@ void UdpReceiver::add_frames(ReceiveBuffers& buffers, size_t at) {
         frame.first<wire::EthernetHeader::kSize>());
     const auto ip = frame.subspan(wire::EthernetHeader::kSize);
     if (is_v4) {
-      // A peer that sends like this daemon numbers the packets of one system call.
+      // A peer that sends like this daemon numbers the packets of one system call from 0.
       wire::emit(wire::Ipv4Header{.traffic_class = control.traffic_class,
                                   .total_length = static_cast<uint16_t>(ip_size + udp_size),
                                   .identification = known ? known->identification : number,

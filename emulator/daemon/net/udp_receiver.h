@@ -1,7 +1,7 @@
-// The receive path of a device: datagrams, each of which may contain many frames (UDP_GRO), become
-// the Ethernet frames that the engine takes, one burst for each system call. The system scatters
-// the packets of a datagram by the size of the previous ones; then there is space for headers in
-// front of each packet, and nothing is copied.
+// The receive path of a device: converts datagrams, each of which may contain many frames
+// (UDP_GRO), to the Ethernet frames that the engine accepts, in one burst for each system call. The
+// system scatters the packets of a datagram by the size of the previous ones. There is space for
+// headers in front of each packet then, and nothing is copied.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace rocemu::daemon {
 
-/// The buffers for one read of a socket; one object is enough for all sockets of a daemon.
+/// The buffers for reading a socket. All sockets of a daemon use the same object.
 class ReceiveBuffers;
 struct ReceiveBuffersDeleter {
   void operator()(ReceiveBuffers* buffers) const;
@@ -29,14 +29,14 @@ ReceiveBuffersPointer make_receive_buffers();
 
 class UdpReceiver {
  public:
-  /// Called before the first burst of datagrams that arrived together. A peer may have waited for
-  /// an action before it sent them, such as a posted receive; all such actions have been handled by
-  /// then.
+  /// Is called before the first burst of datagrams that arrived together, and handles all actions
+  /// of programs until then. A peer may have waited for such an action, for example a posted
+  /// receive, before it sent the datagrams.
   using Arrived = std::function<void()>;
   using Take = std::function<void(std::span<const engine::ReceivedFrame>)>;
 
-  /// Datagrams at `socket` are for `address` of the device, which has that MAC address. `headers`,
-  /// if it is a socket, provides their IPv4 headers, with which they are then checked.
+  /// Receives datagrams for `address` of the device, whose MAC address is `mac`, from `socket`. If
+  /// `headers` is a socket, it provides their IPv4 headers, with which the ICRC is checked.
   UdpReceiver(engine::DeviceIndex device, wire::MacAddress mac, wire::IpAddress address, int socket,
               UniqueFd headers, UdpCounters& counters)
       : device_(device), mac_(mac), address_(address), socket_(socket), counters_(counters) {
@@ -46,11 +46,12 @@ class UdpReceiver {
   UdpReceiver& operator=(const UdpReceiver&) = delete;
   ~UdpReceiver() { count_overruns(); }
 
-  /// The maximum number of datagrams for one system call. If as many arrived, there may be more.
+  /// The maximum number of datagrams that one system call receives. If it received this number,
+  /// there may be more.
   static constexpr size_t kMaxDatagrams = 8;
-  /// Passes on what has arrived. Returns the number of datagrams.
+  /// Passes the datagrams that have arrived to `take`. Returns their number.
   size_t receive(ReceiveBuffers& buffers, const Arrived& arrived, const Take& take);
-  /// Adds the datagrams that the socket has dropped since the last call to the counters.
+  /// Adds the number of datagrams that the socket has dropped since the last call to the counters.
   void count_overruns();
 
  private:

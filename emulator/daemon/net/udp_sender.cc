@@ -20,28 +20,28 @@
 namespace rocemu::daemon {
 namespace {
 
-/// The number of frames waiting for the network above which the daemon stops adding frames, and the
-/// number that one round of its loop can add nevertheless.
+/// The number of waiting frames above which the daemon is congested and adds no more. One round of
+/// its loop can still add frames beyond it, up to kQueueLimit.
 constexpr size_t kCongestion = 512;
 constexpr size_t kQueueLimit = 16384;
-/// UDP_MAX_SEGMENTS of older kernels
+/// The maximum number of segments of a datagram, which is UDP_MAX_SEGMENTS of older kernels.
 constexpr size_t kMaxSegments = 64;
-/// The largest IPv4 packet, less its headers
+/// The largest IPv4 packet without its headers, in bytes.
 constexpr size_t kMaxBytes = 65535 - wire::Ipv4Header::kSize - wire::UdpHeader::kSize;
 
-/// The time for which acknowledgements wait: a program that polls posts its reply sooner, and
-/// sending acknowledgements separately takes longer.
+/// The time for which acknowledgements wait for a reply of the program. A program that polls posts
+/// its reply sooner than this, and sending the acknowledgements separately takes longer.
 constexpr engine::Duration kCompanyTime = std::chrono::nanoseconds(1'500);
-/// The maximum number of acknowledgements that wait.
+/// The maximum number of acknowledgements that may wait.
 constexpr size_t kMaxHeld = 4;
-/// After this number of unsuccessful waits in a row, only one of kSeldom acknowledgements waits,
-/// to detect a program that starts to reply.
+/// The number of consecutive waits without a reply after which acknowledgements normally no longer
+/// wait. Only every kSeldom-th one still waits, to detect that the program has started to reply.
 constexpr uint32_t kDiscouraged = 8;
 constexpr uint32_t kSeldom = 16;
 
 constexpr size_t kIpAt = wire::EthernetHeader::kSize;
 
-/// The positions of the fields in a frame that the engine made
+/// The positions of the header fields in a frame that the engine created
 struct Outline {
   explicit Outline(std::span<const uint8_t> frame)
       : is_v4(wire::ip_version(frame.subspan(kIpAt)) == 4),
@@ -66,7 +66,7 @@ struct Outline {
   }
   size_t payload_at() const { return udp_at + wire::UdpHeader::kSize; }
   size_t payload_size() const { return bytes.size() - payload_at(); }
-  /// Returns whether both can be parts of one datagram that the system splits.
+  /// Returns whether both frames can be parts of one datagram that the system splits.
   bool goes_with(const Outline& other) const {
     return leaves_like(other) && (is_v4 ? same_at<4>(other, 16) : same_at<16>(other, 24));
   }
@@ -76,7 +76,8 @@ struct Outline {
   std::span<const uint8_t> bytes;
 
  private:
-  /// Stores an address whose size is known at compile time, once for each frame.
+  /// Returns whether both frames have the same kSize bytes at this offset of the IP header. kSize
+  /// is known at compile time, since this runs for each frame.
   template <size_t kSize>
   bool same_at(const Outline& other, size_t offset) const {
     return std::memcmp(&bytes[kIpAt + offset], &other.bytes[kIpAt + offset], kSize) == 0;
@@ -90,17 +91,17 @@ struct Outline {
   }
 };
 
-/// A datagram for the system to send
+/// A datagram that the system can send
 struct Datagram {
   SocketAddress to;
   alignas(cmsghdr) std::array<uint8_t, CMSG_SPACE(sizeof(uint16_t))> control;
   std::array<iovec, kMaxSegments> parts;
 
-  /// Puts `frames` into one datagram; if there are several, the system splits it.
+  /// Puts the frames into one datagram. If there are several, the system splits it again.
   void fill(std::span<engine::Frame> frames, uint32_t interface, msghdr& header) {
     for (size_t i = 0; i < frames.size(); ++i) {
       const std::span<uint8_t> bytes = frames[i].bytes();
-      // When a datagram is split, its packets are numbered from 0.
+      // When the system splits a datagram, it numbers the packets from 0.
       wire::change_identification(bytes, static_cast<uint16_t>(i));
       const size_t at = Outline(bytes).payload_at();
       parts[i] = {bytes.data() + at, bytes.size() - at};
@@ -123,7 +124,7 @@ struct Datagram {
   }
 };
 
-/// Returns nullptr if the opcode is unknown.
+/// Returns the properties of the frame's opcode; null if the opcode is unknown.
 const wire::OpcodeInfo* opcode_of(const engine::Frame& frame) {
   return wire::find_opcode(frame.bytes()[Outline(frame.bytes()).payload_at()]);
 }
@@ -176,8 +177,10 @@ bool UdpSender::holds_back(engine::Instant now) {
   return true;
 }
 
-/// The first frame of a bundle is the longest. Requests may overtake acknowledgements, which belong
-/// to the other direction; responses may not, since a responder answers requests in order.
+/// Moves acknowledgements at the beginning of the queue behind the requests after them, so that
+/// both can share a datagram, in which only the last frame may be shorter. Requests may overtake
+/// acknowledgements, which belong to the other direction. Responses may not, since a responder
+/// answers requests in order.
 void UdpSender::put_acknowledgements_last() {
   const auto first = queue_.begin() + static_cast<ptrdiff_t>(next_);
   const auto others = std::find_if_not(first, queue_.end(), is_acknowledgement);
@@ -196,8 +199,8 @@ UdpSendSocket* UdpSender::socket_of(const engine::Frame& frame) {
   return &endpoint->send[static_cast<size_t>(port - sockets_.source_ports.begin())];
 }
 
-/// Returns the number of frames from there on that leave together: all have one size, except that
-/// the last may be shorter.
+/// Returns the number of frames, beginning with `first`, that can leave as one datagram: all have
+/// the same size, except that the last may be shorter.
 size_t UdpSender::bundle_size(size_t first) const {
   if (!can_segment_) return 1;
   const Outline head(queue_[first].bytes());
@@ -214,8 +217,8 @@ size_t UdpSender::bundle_size(size_t first) const {
   return count;
 }
 
-/// Finds the next datagrams that one system call can send; with `only_full` only those to which
-/// nothing can be added.
+/// Finds the next datagrams that one system call can send. If `only_full` is true, only those to
+/// which no later frame can be added.
 size_t UdpSender::find_bundles(bool only_full, std::span<Bundle, kMaxBundles> bundles) const {
   const Outline head(queue_[next_].bytes());
   size_t count = 0;
@@ -227,7 +230,8 @@ size_t UdpSender::find_bundles(bool only_full, std::span<Bundle, kMaxBundles> bu
   return count;
 }
 
-/// Returns the number of bundles that were sent, or a negative error number if none was.
+/// Sends the bundles. Returns the number of bundles that were sent, or a negative errno value if
+/// none was.
 int UdpSender::send(UdpSendSocket& socket, std::span<const Bundle> bundles) {
   const Outline head(queue_[bundles[0].first].bytes());
   if (!socket.set_headers(head.is_v4, head.traffic_class(), head.hop_limit())) return -errno;
@@ -246,7 +250,7 @@ int UdpSender::send(UdpSendSocket& socket, std::span<const Bundle> bundles) {
   return sent < 0 ? -errno : sent;
 }
 
-/// Sends the next datagrams. Returns -1, or the socket to wait for.
+/// Sends the next datagrams. Returns -1, or the socket for which the caller must wait.
 int UdpSender::send_next(bool only_full) {
   std::array<Bundle, kMaxBundles> bundles;
   size_t count = find_bundles(only_full, bundles);
@@ -264,14 +268,15 @@ int UdpSender::send_next(bool only_full) {
       return socket->fd.get();
     }
     size_t& frames = bundles[0].count;
-    // EIO: the interface cannot compute checksums; EINVAL: a packet is larger than its MTU.
+    // EIO means that the interface cannot compute checksums, and EINVAL that a packet is larger
+    // than the interface's MTU.
     if (frames > 1 && (error == EIO || error == EINVAL || error == EMSGSIZE)) {
       if (error == EIO) can_segment_ = false;
       frames = count = 1;
       continue;
     }
     if (!std::exchange(again, true) && socket != nullptr) {
-      // The error may belong to an earlier datagram; reading the socket's errors clears it.
+      // The error may be that of an earlier datagram. Reading the socket's errors clears it.
       const uint64_t before = counters_.icmp_errors;
       read_errors(socket->fd.get());
       if (counters_.icmp_errors != before) continue;
@@ -282,7 +287,8 @@ int UdpSender::send_next(bool only_full) {
   }
 }
 
-/// Releases frames, whose buffers are in the caches and will be used for the next frames.
+/// Releases frames that were sent. Their buffers are still in the caches, and are used for the next
+/// frames.
 void UdpSender::done_with(size_t count) {
   for (size_t i = 0; i < count; ++i) queue_[next_++] = {};
 }

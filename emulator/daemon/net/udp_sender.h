@@ -1,5 +1,5 @@
-// The send path of a device: frames wait in a queue and leave as datagrams. Frames of one size for
-// one peer share a datagram (UDP_SEGMENT), and several datagrams share one system call.
+// The send path of a device: frames wait in a queue and leave as datagrams. Frames of the same size
+// for the same peer share a datagram (UDP_SEGMENT), and several datagrams share a system call.
 #pragma once
 
 #include <cstddef>
@@ -18,35 +18,34 @@ class UdpSender {
  public:
   UdpSender(UdpSockets& sockets, UdpCounters& counters) : sockets_(sockets), counters_(counters) {}
 
-  /// Adds a frame, whose first bytes contain its destination. The newest frame is dropped if there
-  /// is no more space.
+  /// Adds a frame, which contains its destination in its headers. Drops the frame if there is no
+  /// space.
   void add(engine::Frame frame);
 
-  /// Returns whether frames are held back. If only acknowledgements wait, they wait for a moment:
-  /// the program that got the message may reply, and both leave in one system call (IBTA vol 1,
-  /// 9.7.5.1.2 lets a responder choose when it acknowledges). They do not wait if this was
-  /// unsuccessful recently.
+  /// Returns whether the waiting frames are held back. If only acknowledgements wait, they are held
+  /// back for 1.5 us: the program that got the message may reply, and both leave in one system
+  /// call. (IBTA vol 1, 9.7.5.1.2 lets a responder choose when it acknowledges.) They are not held
+  /// back if no reply came recently.
   bool holds_back(engine::Instant now);
-  /// Sends the waiting frames. If the system takes no more now, returns the socket to wait for;
-  /// else -1.
+  /// Sends the waiting frames. Returns -1 or, if the system accepts no more now, the socket for
+  /// which the caller must wait.
   int flush();
   /// Returns whether flush_full() should be called, because many frames wait.
   bool has_many() const {
     const size_t waiting = queue_.size() - next_;
     return waiting != 0 && waiting % kMany == 0;
   }
-  /// Sends datagrams to which no later frame can be added, while they are in the processor's
-  /// caches. Returns the result of flush().
+  /// Sends the datagrams to which no later frame can be added, while they are in the processor's
+  /// caches. Returns the same values as flush().
   int flush_full();
 
-  /// Returns whether the wire is busy and too many frames wait, so that no more should be added for
-  /// now.
+  /// Returns whether too many frames wait, so that no more should be added for now.
   bool is_congested() const;
   bool is_empty() const { return next_ == queue_.size(); }
-  /// Must be called before the engine is destroyed, since it owns the frames.
+  /// Drops all frames. Must be called before the engine, which owns the frames, is destroyed.
   void clear();
 
-  /// Reads the errors of sent datagrams; a pending error would fail the next send.
+  /// Reads and counts the errors of sent datagrams. A pending error would make the next send fail.
   void read_errors(int socket);
 
  private:
@@ -63,7 +62,7 @@ class UdpSender {
   void put_acknowledgements_last();
   UdpSendSocket* socket_of(const engine::Frame& frame);
   size_t bundle_size(size_t first) const;
-  /// Returns whether there are more frames than leave with the next datagram.
+  /// Returns whether a complete datagram waits: more frames wait than the next datagram contains.
   bool has_full() const { return next_ + bundle_size(next_) < queue_.size(); }
   size_t find_bundles(bool only_full, std::span<Bundle, kMaxBundles> bundles) const;
   int send_next(bool only_full);

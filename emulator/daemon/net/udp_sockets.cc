@@ -17,22 +17,23 @@
 namespace rocemu::daemon {
 namespace {
 
-/// The requested buffer size of a socket: a burst must wait in the buffer while the daemon has no
-/// processor. It exceeds the default limits of the system (net.core.rmem_max and wmem_max), which
-/// reduce it.
+/// The requested buffer size of a socket, in bytes. A burst must fit into the buffer while the
+/// daemon has no processor. The size exceeds the default limits of the system (net.core.rmem_max
+/// and wmem_max), which reduce it.
 constexpr int kSocketBuffer = 8 << 20;
 
 bool set(int fd, int level, int option, int value) {
   return setsockopt(fd, level, option, &value, sizeof value) == 0;
 }
 
-/// Opens a socket with the options that all have in common.
+/// Opens a socket, and sets the options that all sockets have in common.
 UniqueFd open_socket(bool is_v4) {
   UniqueFd fd(socket(is_v4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) fail_start("cannot open a UDP socket", errno);
   if (is_v4) {
     set(fd.get(), IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
-    // Allows addresses that are added later, or are not usable yet (IPv6's duplicate detection).
+    // These options allow addresses that are added later, or that are not usable yet (duplicate
+    // detection of IPv6).
     set(fd.get(), IPPROTO_IP, IP_FREEBIND, 1);
   } else {
     set(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, 1);
@@ -42,7 +43,8 @@ UniqueFd open_socket(bool is_v4) {
   return fd;
 }
 
-/// When the system joins packets (`join`), only the first one's header is left.
+/// Sets the options for receiving. If `join` is true, the system joins packets, and only the header
+/// of the first packet is known.
 void make_receiver(int fd, bool is_v4, bool join) {
   set(fd, SOL_SOCKET, SO_RCVBUF, kSocketBuffer);
   if (join) set(fd, IPPROTO_UDP, UDP_GRO, 1);
@@ -52,13 +54,13 @@ void make_receiver(int fd, bool is_v4, bool join) {
   } else {
     set(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
     set(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1);
-    // RFC 6935: Linux's rdma_rxe and NICs send no UDP checksum, since the ICRC covers more. Without
-    // this option Linux drops such a datagram (RFC 8200, 8.1).
+    // Linux's rdma_rxe and NICs send no UDP checksum, since the ICRC covers more (RFC 6935).
+    // Without this option Linux drops such datagrams (RFC 8200, 8.1).
     set(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
   }
 }
 
-/// These sockets receive nothing except errors of sent datagrams.
+/// Sets the options for sending. The socket receives nothing except the errors of sent datagrams.
 void make_sender(int fd, bool is_v4, const NetworkInterface& interface) {
   set(fd, SOL_SOCKET, SO_SNDBUF, kSocketBuffer);
   sock_filter drop_all[] = {{BPF_RET | BPF_K, 0, 0, 0}};
@@ -79,8 +81,8 @@ bool bind_to(int fd, const wire::IpAddress& ip, uint16_t port, const NetworkInte
   return bind(fd, &address.any, address.size) == 0;
 }
 
-/// Returns sockets of all addresses of the device at that port, or nothing if another process uses
-/// the port.
+/// Returns a socket for each address of the device, bound to this port; nothing if another process
+/// uses the port.
 std::optional<std::vector<UniqueFd>> open_senders(const engine::DeviceConfig& device,
                                                   const NetworkInterface& interface,
                                                   uint16_t port) {
@@ -97,7 +99,8 @@ std::optional<std::vector<UniqueFd>> open_senders(const engine::DeviceConfig& de
   return sockets;
 }
 
-/// Returns the port after `port` in the range that IBTA annex A17 specifies for RoCEv2 sources.
+/// Returns the port after `port`, in the range that IBTA annex A17 specifies for source ports of
+/// RoCEv2.
 uint16_t next_source_port(uint16_t port) {
   return static_cast<uint16_t>(0xc000 | ((port + 1) & 0x3fff));
 }
@@ -161,7 +164,7 @@ UdpSockets open_udp_sockets(const engine::DeviceConfig& device, const NetworkInt
     sockets.endpoints.push_back(std::move(endpoint));
   }
   const bool choose = source_ports.empty();
-  // Daemons of one host start at different ports.
+  // The daemons of one host start their search at different ports.
   auto port = static_cast<uint16_t>(0xc000 | ((static_cast<uint32_t>(getpid()) * 61) & 0x3fff));
   for (uint32_t attempt = 0; sockets.source_ports.size() < kSourcePorts; ++attempt) {
     if (attempt == 0x4000) {
@@ -186,7 +189,7 @@ UniqueFd open_group_socket(const wire::IpAddress& group, const NetworkInterface&
   const bool is_v4 = group.is_v4();
   UniqueFd fd = open_socket(is_v4);
   make_receiver(fd.get(), is_v4, !(strict_icrc && is_v4));
-  // Several daemons of one host may be members of the group.
+  // Several daemons of one host may be members of the same group.
   set(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
   if (!bind_to(fd.get(), group, wire::kRoceUdpPort, interface)) return {};
   bool joined;

@@ -32,9 +32,9 @@ std::vector<CmEvents::Event> CmEvents::take_back(int client_end,
       kept.push_back(event);
     }
   };
-  // The descriptor's flags are the program's, so MSG_DONTWAIT is needed. If the socket is not ours
-  // and another process fills it continuously, the loop must still end: it reads at most as many
-  // events as were sent.
+  // MSG_DONTWAIT is needed because the program controls the descriptor's flags. The loop must end
+  // even if the socket is not ours and another process fills it continuously, so it reads at most
+  // as many events as were sent.
   uint64_t most = delivered_;
   Event event{};
   while (client_end >= 0 && most-- > 0 &&

@@ -26,8 +26,8 @@ uint64_t cookie_of(int fd) {
   return getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &size) == 0 ? cookie : 0;
 }
 
-/// Returns the start of a command, filled with zeros if the command is too short; the engine then
-/// refuses it.
+/// Returns the beginning of a command. If the command is too short, the rest of the struct is zero,
+/// and the engine refuses the command.
 template <class Struct>
 Struct copied(std::span<const std::byte> bytes) {
   Struct value{};
@@ -111,8 +111,8 @@ void CmSession::receive() {
     return;
   }
   if (message.fds_lost) {
-    // Without the socket for the reply, the client gets no error message; its other end has been
-    // closed with ours.
+    // If the descriptor of the reply's socket was lost, no reply can be sent. The client notices at
+    // its own end of that socket that ours was closed.
     tell_of_shortage();
     if (!message.fds.empty()) send_reply(message.fds[0].get(), {ENFILE, {}});
     return;
@@ -136,7 +136,7 @@ void CmSession::send_reply(int socket, CmReply reply) {
   msghdr message{};
   message.msg_iov = parts;
   message.msg_iovlen = 2;
-  // The requesting thread may have ended in the meantime, while its channel still exists.
+  // The requesting thread may have ended meanwhile, although its channel still exists.
   if (sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno != EPIPE &&
       errno != ECONNRESET) {
     end(fmt::format("a reply cannot be sent: {}", std::strerror(errno)));
@@ -167,7 +167,7 @@ CmReply CmSession::destroy_id(const Arrived& arrived) {
   const auto unread = events_.take_back(
       client_end(arrived), [id](const EventResponse& event) { return counted_for(event) == id; });
   watch_for_room();
-  // The ids of unread connection requests will never become known.
+  // The program never gets the ids in unread connection requests, so they are destroyed.
   for (const EventResponse& event : unread) {
     if (event.event != EventType::kConnectRequest) continue;
     const abi::ucma::DestroyId destroy{0, event.id, 0};

@@ -1,5 +1,6 @@
-// One rdma_cm event channel: a connection to rdma_cm that uses abi/ucma.h. Commands go to the
-// engine unchanged; this class only handles what depends on the events that the program has read.
+// One rdma_cm event channel, which is a connection to the socket rdma_cm with the protocol of
+// abi/ucma.h. Commands go to the engine unchanged. This class only handles what depends on the
+// events that the program has read.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +17,14 @@ namespace rocemu::daemon {
 
 class CmSession;
 
-/// The owner of sessions, which they notify and query.
+/// The owner of the sessions, which they notify and query
 class CmSessionOwner {
  public:
   virtual ~CmSessionOwner() = default;
-  /// Does not destroy the session at once.
+  /// Notes that the session has ended. Does not destroy it immediately.
   virtual void ended(CmSession& session) = 0;
-  /// Returns the session whose program's end of the socket has this cookie, or nullptr.
+  /// Returns the session whose program has the socket with this cookie as its end; null if there is
+  /// none.
   virtual CmSession* with_cookie(uint64_t cookie) = 0;
 };
 
@@ -43,10 +45,10 @@ class CmSession {
 
   engine::CmChannelId channel() const { return channel_; }
   bool has_ended() const { return ended_; }
-  /// Returns an empty text after an orderly end.
+  /// Returns the reason of the end, which is empty after an orderly end.
   const std::string& end_reason() const { return end_reason_; }
   pid_t pid() const { return peer_.pid; }
-  /// Returns SO_COOKIE of the program's end, or 0 before its first command.
+  /// Returns SO_COOKIE of the program's end of the socket, or 0 before its first command.
   uint64_t cookie() const { return cookie_; }
   /// Returns the inode of our end of the socket, or 0 if the system does not report it.
   uint64_t inode() const;
@@ -69,7 +71,8 @@ class CmSession {
   engine::CmReply ask(abi::ucma::Command command, std::span<const std::byte> in, uint32_t out_size);
   void end(std::string reason);
   void watch_for_room();
-  /// Returns the program's own descriptor of this channel among those of a command, or -1.
+  /// Returns the program's own descriptor of this channel, from those that came with a command; -1
+  /// if it is not among them.
   int client_end(const Arrived& arrived) const;
 
   Services services_;

@@ -41,7 +41,7 @@ std::map<engine::CmChannelId, uint64_t> CmSessionTable::inodes() const {
 
 bool CmSessionTable::reap(EnginePort& engine) {
   if (ended_.empty()) return false;
-  // Closing one session may end another, which is appended.
+  // When one session is closed, another may end; it is appended to the list.
   for (size_t i = 0; i < ended_.size(); ++i) {
     const auto found = sessions_.find(ended_[i]);
     if (found == sessions_.end()) continue;

@@ -1,4 +1,4 @@
-// All rdma_cm event channels of the daemon.
+// All rdma_cm event channels of the daemon
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,10 @@ class CmSessionTable : public CmSessionOwner {
   void ended(CmSession& session) override { ended_.push_back(session.channel()); }
   CmSession* with_cookie(uint64_t cookie) override;
 
-  /// Returns the processes of the programs.
+  /// Returns the processes of the programs that have event channels.
   std::vector<pid_t> pids() const;
   std::optional<pid_t> pid_of(engine::CmChannelId channel) const;
-  /// Returns the inodes of our ends of the channels' sockets.
+  /// Returns the inode of our end of the socket of each channel.
   std::map<engine::CmChannelId, uint64_t> inodes() const;
 
   /// Closes and destroys the sessions that have ended. Returns whether there were any.

@@ -11,11 +11,11 @@
 namespace rocemu::daemon {
 namespace {
 
-/// The number of outputs that can wait for the end of a batch, which takes some microseconds: other
-/// programs wait for them.
+/// The number of outputs after which a batch is delivered before its end. A batch takes some
+/// microseconds, and programs wait for these outputs.
 constexpr size_t kMaxBatch = 16;
 
-/// Returns the name of the process's program, or "?" if the process has ended.
+/// Returns the name of the process's program; "?" if the process has ended.
 std::string program_of(pid_t pid) {
   const std::string comm = proc::contents_of(proc::directory_of(pid) + "/comm");
   return comm.empty() ? "?" : comm.substr(0, comm.find('\n'));
@@ -144,7 +144,8 @@ void EngineHost::step(engine::Instant now, const engine::Input& input) {
   if (std::holds_alternative<engine::AddRules>(input) ||
       std::holds_alternative<engine::RemoveRules>(input)) {
     sessions_.set_asked_for(engine_.asked_for());
-    // With rules for faults, the effect of a message that is retransmitted must be visible.
+    // If there are fault rules, the engine reads messages from the program's buffers, so that
+    // changing a message before its retransmission has the effect that it has with a NIC.
     memory_.use_send_slots(engine_.rule_reports().empty());
   }
   if (recording_ == nullptr) return;
@@ -166,8 +167,8 @@ FindingLog::Owner EngineHost::owner_of(engine::ClientId client) const {
   return {session->peer().pid, device_names_[session->device().value]};
 }
 
-/// Writes the findings of the latest step at once, although the outputs of a batch are applied
-/// together.
+/// Writes the findings of the latest step. They are written immediately, although the outputs of a
+/// batch are delivered together.
 void EngineHost::write_findings(size_t outputs_before) {
   for (const sanitizer::EngineFinding& one : sanitizer::findings_in(outputs_, outputs_before))
     findings_->write(one.finding, owner_of(one.client));

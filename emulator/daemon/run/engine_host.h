@@ -1,4 +1,4 @@
-// The engine with its surroundings: passes the time with each input, records inputs and outputs,
+// Connects the engine to the daemon: passes the time with each input, records inputs and outputs,
 // and delivers outputs.
 #pragma once
 
@@ -28,38 +28,40 @@ class EngineHost : public EnginePort {
              CmSessionTable& cm_sessions, const Clock& clock, capture::PcapWriter* capture,
              journal::Recording* recording);
 
-  /// Notes the arrival time of the frames of the following calls of receive().
+  /// Notes that the frames of the following calls of receive() arrived now.
   void begin_arrivals() { arrival_time_ = clock_.now(); }
-  /// Passes on one burst, which is one step.
+  /// Passes a burst of frames to the engine, as one step.
   void receive(std::span<const engine::ReceivedFrame> frames);
 
-  /// Ends recording and capturing, because further inputs do not belong to the run.
+  /// Ends the recording and the captures, because further inputs do not belong to the run.
   void end_record();
 
   void submit(const engine::Input& input) override;
   void name_process(const engine::Owner& owner, pid_t pid) override;
   size_t most_wqes() const override { return most_wqes_; }
-  /// A recording names each receive. No frame depends on the number of receives in an input.
+  /// Returns 1 while recording, so that the recording has a separate input for each receive. The
+  /// number of receives in an input has no effect on frames.
   size_t most_receives() const override { return recording_ == nullptr ? most_wqes_ : 1; }
   abi::Reply command(engine::ClientId client, const abi::Request& request) override;
   engine::CmReply cm_command(const engine::CmCommand& command) override;
 
-  /// Lets the engine act if it wants to act by that time. Returns whether it did. All earlier
-  /// inputs must have been handled, since timers may expire.
+  /// Lets the engine act if its next deadline is not after `by`. Returns whether it acted. All
+  /// earlier inputs must have been handled, since timers may expire.
   bool tick_if_due(engine::Instant by);
-  /// Returns when the engine wants to act by itself. Computed once after each step, since every
-  /// round calls this.
+  /// Returns the time at which the engine wants to act by itself; nothing if it does not. The
+  /// result is kept until the next step, since every round calls this.
   std::optional<engine::Instant> next_deadline();
   bool awaits_only_rules() { return engine_.awaits_only_rules(); }
 
-  /// Starts to write violations of the sanitizer's rules to that directory.
+  /// Starts to write the findings for rules of the sanitizer to files in the directory.
   void keep_findings(const std::string& directory);
 
-  /// Returns the number of inputs except ticks, modulo 2^32: the actions of programs, and of users
-  /// through the control socket.
+  /// Returns the number of inputs except ticks, modulo 2^32. These are the actions of programs and,
+  /// through the control socket, of users.
   uint32_t inputs() const { return inputs_; }
 
-  /// Is only for queries of the engine. Every change of the engine is a step of this object.
+  /// Returns the engine, which must only be queried. Every change of the engine is a step of this
+  /// object.
   const engine::Engine& engine() const { return engine_; }
   const engine::DeviceProfile* profile(engine::DeviceIndex device) const override {
     return &engine_.profile(device);
@@ -69,7 +71,7 @@ class EngineHost : public EnginePort {
 
   OutputDelivery& delivery() { return delivery_; }
 
-  /// The device's attributes, which are queried as a temporary client.
+  /// The attributes of a device, which are queried with a temporary client
   struct DeviceFacts {
     abi::DeviceAttr device;
     abi::PortAttr port;
@@ -82,7 +84,7 @@ class EngineHost : public EnginePort {
   void step(const engine::Input& input) { step(clock_.now(), input); }
   void step(engine::Instant now, const engine::Input& input);
   void apply();
-  /// Returns the client's device and process, for a finding.
+  /// Returns the device and process of a client, for a finding.
   FindingLog::Owner owner_of(engine::ClientId client) const;
   void write_findings(size_t outputs_before);
 
@@ -97,8 +99,9 @@ class EngineHost : public EnginePort {
   size_t most_wqes_;
   std::optional<FindingLog> findings_;
   uint32_t inputs_ = 0;
-  uint32_t facts_client_ = 0xffff'ffff;  // ids are used once, and those of sessions count up
-                                         // 1: see journal::kFirstOwnClient
+  /// The id of the next temporary client of device_facts(). These ids count down, while those of
+  /// sessions count up from 1 (journal::kFirstOwnClient).
+  uint32_t facts_client_ = 0xffff'ffff;
   ProcessNumbers process_numbers_;
   OutputDelivery delivery_;
   engine::Engine engine_;

@@ -1,4 +1,4 @@
-// Writes the NIC's findings for rules of the sanitizer to the directory of abi/sanitizer_log.h.
+// Writes what the NIC finds for rules of the sanitizer to the directory of abi/sanitizer_log.h.
 #pragma once
 
 #include <sys/types.h>
@@ -14,13 +14,13 @@ namespace rocemu::daemon {
 
 class FindingLog {
  public:
-  /// The owner of an object
+  /// The process and the device to which the object of a finding belongs
   struct Owner {
     pid_t pid = 0;
     std::string device;
   };
 
-  /// Reads the names of the rules from the directory.
+  /// Reads from the directory which rules are selected.
   explicit FindingLog(const std::string& directory);
   ~FindingLog();
   FindingLog(const FindingLog&) = delete;
@@ -28,9 +28,9 @@ class FindingLog {
 
   bool looks_for(const sanitizer::Rule& rule) const { return rules_.contains(&rule); }
 
-  /// Sets the name that reports use for the process from now on.
+  /// Sets the name of the process in findings from now on.
   void name(pid_t pid, const std::string& program, uint32_t number);
-  /// Writes a finding. If it occurs again for the same objects, it is only counted.
+  /// Writes a finding. If the same finding for the same objects was written before, only counts it.
   void write(const sanitizer::NicFinding& finding, const Owner& owner);
 
  private:

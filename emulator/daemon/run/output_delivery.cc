@@ -49,7 +49,7 @@ void OutputDelivery::deliver_at_once(const std::vector<engine::Output>& outputs)
     add(*cq, *completion);
     unpublished = cq;
     latest = completion;
-    // A client that gets a completion will soon poll it and post again.
+    // The client will soon poll this completion and post again.
     sessions_.wake(*sessions_.find(completion->client));
   }
   publish_latest();
@@ -71,9 +71,9 @@ void OutputDelivery::hold(engine::Output& output) {
   }
 }
 
-/// All completions are delivered before the first event, which may wake a client that polls for
-/// them. The round begins in between, so that a client that is woken by an event is already in the
-/// new round.
+/// Delivers all completions before the first event, because an event may wake a client that then
+/// polls for them. Begins the new round between the two, so that a client that is woken by an event
+/// is already in the new round.
 bool OutputDelivery::release_outputs() {
   if (!holding_) return false;
   const bool any = !held_cqs_.empty() || !held_.empty();
@@ -121,8 +121,8 @@ void OutputDelivery::deliver(const engine::RuleFired& output) {
                scenario::in_words(output.at.time_since_epoch()));
 }
 
-/// In lockstep the daemon waits until the process has ended, because the time that the kernel takes
-/// is random.
+/// Kills a process, and waits until it has ended. Otherwise the time that the kernel takes, which
+/// is random, would have an effect in lockstep.
 void OutputDelivery::deliver(const engine::KillProcess& output) {
   pid_t pid = 0;
   if (const auto* client = std::get_if<engine::ClientId>(&output.of)) {

@@ -1,5 +1,5 @@
-// Delivers the engine's outputs: completions and events to the sessions, frames to the network and
-// the capture. An event never overtakes its completion.
+// Delivers the engine's outputs: completions and events to the sessions, and frames to the network
+// and the captures. An event never overtakes its completion.
 #pragma once
 
 #include <functional>
@@ -19,11 +19,11 @@
 
 namespace rocemu::daemon {
 
-/// The destination of frames for addresses outside the fabric
+/// The destination of frames that leave the fabric
 class Network {
  public:
   virtual ~Network() = default;
-  /// Takes the frame now and sends it soon; must release the frame before the engine is destroyed.
+  /// Takes over the frame and sends it soon. Must release the frame before the engine is destroyed.
   virtual void transmit(engine::DeviceIndex from, engine::Frame frame) = 0;
   virtual void change_group(const engine::GroupChange& change) = 0;
 };
@@ -39,40 +39,40 @@ class OutputDelivery {
         clock_(clock),
         capture_(capture) {}
 
-  /// Connects the network, which must outlive its use. Without one, frames to addresses outside the
-  /// fabric are dropped.
+  /// Connects the network, which must exist for as long as it is used. Without a network, frames
+  /// that leave the fabric are dropped.
   void connect(Network& network) { network_ = &network; }
-  /// Starts to write the frames that leave captured ports of a simulated network. The writers must
-  /// outlive this object.
+  /// Starts to write the frames that leave the captured ports of a simulated network. `captures`
+  /// must outlive this object.
   void capture_ports(std::span<const std::unique_ptr<capture::PcapWriter>> captures) {
     port_captures_ = captures;
   }
-  /// Ends the capture.
+  /// Ends all captures.
   void end_capture() {
     capture_ = nullptr;
     port_captures_ = {};
   }
-  /// Starts to keep the latest frames and completions.
+  /// Starts to keep the latest frames and completions in memory.
   void keep_recent() { recent_.emplace(); }
-  /// Returns null without keep_recent().
+  /// Returns the latest frames and completions; null if keep_recent() was not called.
   const RecentEvents* recent() const { return recent_ ? &*recent_ : nullptr; }
-  /// Sets the callback for devices whose port or GID table changed by itself, or that were removed.
+  /// Sets the callback for devices that were removed, or whose port or GID table changed by itself.
   void on_device_changed(std::function<void(engine::DeviceIndex)> callback) {
     device_changed_ = std::move(callback);
   }
 
-  /// Starts to hold outputs: clients see them only when release_outputs() is called, all at the
-  /// same time, or in a reply. So no client runs ahead of the others during their turns. Each
+  /// Starts to hold outputs back. Clients then see them only with release_outputs(), all at the
+  /// same time, or with a reply. So no client gets ahead of the others during their turns. Each
   /// release begins a round.
   void hold_outputs() { holding_ = true; }
-  /// Releases the held outputs. Returns whether there were any.
+  /// Delivers the outputs that are held back. Returns whether there were any.
   bool release_outputs();
 
-  /// Delivers or holds these outputs.
+  /// Delivers the outputs, or holds them back.
   void apply(std::vector<engine::Output>& outputs);
   void deliver(const std::vector<engine::PortCapture>& frames);
-  /// Reports devices that changed, after the outputs have been cleared: querying a device is a
-  /// separate step.
+  /// Reports the devices that have changed. Must be called after the outputs have been cleared,
+  /// because querying a device is a separate step.
   void report_changed_devices();
 
  private:

@@ -32,8 +32,8 @@ bool has_ended(int pidfd) {
   return poll(&entry, 1, 0) > 0;
 }
 
-/// Reports the end of a process, which its parent, a shell for example, may hide. The process is
-/// still a zombie: its parent waits in turns, and has no turn now.
+/// Logs how a process ended, which its parent, such as a shell, may not show. The process is still
+/// a zombie, because its parent waits for a turn.
 void tell_of_end(pid_t pid, bool tells_exits) {
   const std::string stat = proc::contents_of(proc::directory_of(pid) + "/stat");
   const size_t begin = stat.find('('), end = stat.rfind(')');
@@ -155,13 +155,13 @@ void Participants::on_message(Process& process) {
 
 void Participants::on_hello(Process& process, const abi::TurnsHello& hello) {
   process.hello = hello;
-  // A process that no thread announced counts from the end of the present turn on: until then the
-  // thread that started it may still announce it.
+  // A process that no thread has announced joins at the end of the current turn. Until then, the
+  // thread that started the process may still announce it.
   if (holder_ == nullptr || hello.slot != abi::TurnsHello::kNoSlot) answer(process);
 }
 
-/// The process is in another PID namespace: its thread numbers there and here differ, so its
-/// threads cannot be found.
+/// Refuses a process that is in another PID namespace. Its threads have other numbers there than
+/// here, so they cannot be found.
 void Participants::refuse(const Process& process) {
   spdlog::warn(
       "pid {} is in a separate PID namespace: it takes no turns and has real time, so its behavior "
@@ -180,7 +180,8 @@ void Participants::answer(Process& process) {
       access(fmt::format("/proc/{}/task/{}", process.pid, hello.tid).c_str(), F_OK) != 0)
     return refuse(process);
   if (number == abi::TurnsHello::kNoSlot) {
-    // The parent of the process announced it, or the process executed another program before.
+    // The parent of the process has announced it and taken a slot, or the process has executed
+    // another program and has slots of the previous one.
     const auto count = static_cast<uint32_t>(used_slots(table_).size());
     for (uint32_t i = 0; i < count && number == abi::TurnsHello::kNoSlot; ++i) {
       const ThreadSlot& slot = table_.slots[i];
@@ -218,7 +219,7 @@ void Participants::answer(Process& process) {
       command_ = process.pid;
     }
   }
-  // The previous process is the same one, which executed another program or closed its descriptors.
+  // The process may have joined before: it has executed another program, or closed its descriptors.
   const auto earlier = std::ranges::find_if(processes_, [&](const auto& one) {
     return one.get() != &process && one->pid == process.pid;
   });
@@ -234,7 +235,8 @@ void Participants::answer(Process& process) {
   if (hello.slot == abi::TurnsHello::kObserver) forget(process);
 }
 
-/// The process has not executed another program: its threads continue where they were.
+/// Makes the threads of a process continue where they were, because it has not executed another
+/// program.
 void Participants::go_on_as_before(pid_t pid) {
   for (ThreadSlot& slot : used_slots(table_)) {
     if (slot.state.load() != ThreadSlot::kStarting || slot.pid.load() != pid) continue;
@@ -244,8 +246,8 @@ void Participants::go_on_as_before(pid_t pid) {
 }
 
 void Participants::answer_waiting() {
-  // Processes are answered in the order of their pids, because that does not depend on a race.
-  // After the largest pid, numbers start again with small ones.
+  // Processes join in the order of their pids, because that does not depend on a race. After the
+  // largest pid, the kernel continues with small ones.
   std::vector<Process*> waiting;
   for (const auto& process : processes_) {
     if (process->hello) waiting.push_back(process.get());
@@ -292,16 +294,16 @@ void Participants::on_death(pid_t pid) {
   unsettled_ = true;  // its parent gets a signal
 }
 
-/// The process has ended, or executes another program, which may take turns again, or has closed
-/// all descriptors that it does not know.
+/// Handles the end of a connection. The process has ended, or executes another program, which may
+/// take turns again, or has closed all descriptors that it did not open itself.
 void Participants::on_hang_up(Process& process) {
   process.socket_watch.reset();
   process.is_leaving = true;
   unsettled_ = true;
   if (process.pidfd && has_ended(process.pidfd.get())) return on_death(process.pid);
-  // If this process has the turn, nothing else continues until its end has been seen completely, or
-  // until it has joined again: at this point it may have closed only some of its descriptors. When
-  // a process executes a program, only the thread that called execve(2) is left, in the place of
+  // If this process has the turn, no other thread continues until the process has ended completely
+  // or has joined again: so far, it may have closed only some of its descriptors. When a process
+  // executes a program, only the thread that called execve(2) is left, and it gets the thread id of
   // the first thread.
   const bool executes = holder_ != nullptr && holder_->pid.load() == process.pid;
   for (ThreadSlot& slot : used_slots(table_)) {

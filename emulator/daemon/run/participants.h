@@ -1,6 +1,6 @@
-// The processes that take turns. Each joins at a socket when it starts or is forked, has slots in
-// the table for its threads (abi/turn_table.h), and leaves when it ends. It stays when it executes
-// another program, or closes descriptors that it does not know.
+// The processes that take turns. Each process joins at a socket when it starts or is forked, has
+// slots in the table for its threads (abi/turn_table.h), and leaves when it ends. It stays if it
+// executes another program, or closes descriptors that it did not open itself.
 #pragma once
 
 #include <sys/types.h>
@@ -21,9 +21,10 @@
 
 namespace rocemu::daemon {
 
-/// Returns the slots that were ever used.
+/// Returns the slots of the table that have been used so far.
 std::span<abi::ThreadSlot> used_slots(abi::TurnTable& table);
-/// Returns a file of a slot's thread, for example "/proc/12/task/13/status".
+/// Returns the path of a file in the /proc directory of the slot's thread, such as
+/// "/proc/12/task/13/status".
 std::string task_file(const abi::ThreadSlot& slot, const char* name);
 
 class Participants {
@@ -33,39 +34,40 @@ class Participants {
     UniqueFd listener;
   };
 
-  /// Events arrive in `loop`, requests for timers go to `timers`; all arguments must outlive this
-  /// object. `ancestor` is the process from which all others descend, if there is one. With
-  /// `tells_exits`, all processes with an exit status other than 0 are reported, not only those
-  /// that crash. `on_end` is called when a process has ended, before its parent continues. Throws
-  /// StartError.
+  /// Lets processes join at the listener in `files`. Events arrive in `loop`, and requests for
+  /// timers go to `timers`; both must outlive this object, and so must `table`. `ancestor` is the
+  /// process from which all others descend, if there is one. If `tells_exits` is true, every exit
+  /// status other than 0 is reported, and otherwise only crashes. `on_end` is called when a process
+  /// has ended, before its parent continues. Throws StartError.
   Participants(abi::TurnTable& table, Files files, EventLoop& loop, ProgramTimers& timers,
                std::optional<pid_t> ancestor, bool tells_exits, std::function<void()> on_end);
 
-  /// Sets the thread that has the turn; null means none.
+  /// Sets the thread that has the turn; null if no thread has it.
   void set_holder(const abi::ThreadSlot* holder) { holder_ = holder; }
 
   bool has_joined(pid_t pid) const;
-  /// Returns whether the process has joined, and its connection has not ended.
+  /// Returns whether the process has connected, and its connection has not ended.
   bool takes_turns(pid_t pid) const;
-  /// Returns whether the process waits to join.
+  /// Returns whether the process has asked to join and waits for the reply.
   bool says_hello(pid_t pid) const;
   std::set<pid_t> joined() const;
-  /// Returns whether some processes wait to join, or have closed their connection and are not known
-  /// to have ended.
+  /// Returns whether any process waits to join, or has closed its connection but is not known to
+  /// have ended.
   bool are_changing() const;
   bool is_one_leaving() const;
-  /// Lets the waiting processes join.
+  /// Lets the processes join that wait for it.
   void answer_waiting();
-  /// Removes the processes that were leaving: all threads are at rest, and these processes have not
-  /// joined again.
+  /// Removes the processes that have closed their connection. Must be called when all threads are
+  /// at rest and these processes have not joined again.
   void drop_leaving();
 
   /// Returns whether a process joined or ended since the latest call.
   bool take_changed() { return std::exchange(changed_, false); }
-  /// Returns whether, since the latest call, an action woke threads outside of their turns.
+  /// Returns whether, since the latest call, an action woke threads outside of their turns, such as
+  /// the end of a process.
   bool take_unsettled() { return std::exchange(unsettled_, false); }
 
-  /// Returns whether the command of the run, which the ancestor started, has ended.
+  /// Returns whether the command of the run, which is the first child of the ancestor, has ended.
   bool has_command_ended() const { return command_ended_; }
 
  private:

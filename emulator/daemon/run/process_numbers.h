@@ -1,5 +1,5 @@
 // Numbers the processes of each program in the order in which they first use the NIC, so that a
-// rule can select a process whose pid differs in each run.
+// rule can select a process although its pid differs in each run.
 #pragma once
 
 #include <sys/types.h>

@@ -15,8 +15,8 @@
 namespace rocemu::daemon {
 namespace {
 
-/// Returns the present count of an eventfd, from /proc/pid/fdinfo (proc(5)); nothing if the
-/// descriptor is not an eventfd. Writing to it must not block.
+/// Returns the current count of an eventfd, which /proc/self/fdinfo shows (proc(5)); nothing if the
+/// descriptor is not an eventfd. With the count, a write that would block can be avoided.
 std::optional<uint64_t> count_of(int fd) {
   const std::string info = proc::contents_of("/proc/self/fdinfo/" + std::to_string(fd));
   const std::string count = proc::field_of(info, "eventfd-count");

@@ -1,4 +1,4 @@
-// The timers of programs in virtual time: alarms, and descriptors of timerfd_create(2)
+// The timers of programs in virtual time: alarms, and timers of timerfd_create(2)
 #pragma once
 
 #include <sys/types.h>
@@ -17,7 +17,7 @@ class ProgramTimers {
   /// The maximum number of timers of one process
   static constexpr size_t kMaxOfProcess = 1024;
 
-  /// The effect of an expiration
+  /// The effect of an expired timer
   struct Effect {
     UniqueFd fd;     // an eventfd to increment; without one a signal is sent
     int signal = 0;  // 0: no effect
@@ -25,11 +25,11 @@ class ProgramTimers {
     uint64_t value = 0;
   };
 
-  /// Creates a timer. Returns its number, or 0 if the process has too many timers, or the
-  /// descriptor is not an eventfd.
+  /// Creates a timer. Returns its number; 0 if the process has too many timers, the signal is
+  /// invalid, or the descriptor is not an eventfd.
   uint32_t make(pid_t process, Effect effect);
-  /// Times are in virtual time; abi::kNever means never. Number 0 is the alarm. An unknown number
-  /// is ignored.
+  /// Sets a timer to virtual times; abi::kNever means never. Number 0 is the alarm. Does nothing if
+  /// there is no timer with this number.
   void set(pid_t process, uint32_t number, int64_t deadline_ns, int64_t interval_ns);
   void remove(pid_t process, uint32_t number);
   void remove_all(pid_t process);

@@ -15,9 +15,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// The interval of polling, since the kernel does not report when a thread falls asleep.
+/// The interval of checks. The kernel does not report when a thread falls asleep.
 constexpr std::chrono::nanoseconds kLookInterval = 1ms;
-/// The longest wait for a thread that waits for a processor or a disk, and not for the daemon.
+/// The longest wait for a thread that waits for a processor or a disk instead of the daemon.
 constexpr engine::Duration kMaxTurn = 10s;
 
 engine::Instant real_now() {
@@ -72,8 +72,9 @@ void ProgramsTurn::on_timer() {
 bool ProgramsTurn::is_over() {
   const bool quiet =
       programs_.is_quiet(pids_of_clients(worker_)) || programs_.everyone_had(long_poll_);
-  // The results of earlier actions of programs are visible now. But a program that took a
-  // completion may sleep in the poll that finds no more, before it handles the completion.
+  // The doorbells that programs have rung are handled now. A program that took a completion may
+  // sleep in the next poll, which finds none, before it handles that completion; so the turn is not
+  // over if completions were taken.
   const bool rang = worker_.sessions().pump_in_order();
   const uint32_t taken = worker_.sessions().completions_taken();
   if (std::exchange(taken_, taken) != taken || rang) {
@@ -85,8 +86,9 @@ bool ProgramsTurn::is_over() {
   return quiet && poll(&more, 1, 0) == 0 && pollers_have_looked();
 }
 
-/// An empty poll may sleep, and continues to sleep if a completion arrives in another CQ of the
-/// thread. After as many wake-ups as there are CQs, the thread has polled each of them.
+/// Wakes the threads that sleep after an empty poll. Returns whether each of them has now polled
+/// all its CQs. A thread continues to sleep if a completion arrives in another one of its CQs, so
+/// it must be woken as many times as it has CQs.
 bool ProgramsTurn::pollers_have_looked() {
   const size_t cqs = worker_.sessions().wake_pollers();
   return cqs == 0 || ++wakes_of_pollers_ > cqs;

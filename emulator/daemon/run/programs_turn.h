@@ -1,6 +1,6 @@
-// On the real clock: detects when programs have finished reacting to what they saw, as far as this
-// can be known. This is so if all their threads sleep, or poll and had the processor for long
-// enough to see it.
+// Detects, on the real clock, when programs have finished reacting to what they saw, as far as this
+// is possible. They have if all their threads sleep, or poll and have had the processor for long
+// enough to react.
 #pragma once
 
 #include <sys/types.h>
@@ -23,11 +23,12 @@ std::vector<pid_t> pids_of_clients(Worker& worker);
 class ProgramsTurn {
  public:
   /// `ancestor` is the process from which all programs descend, if there is one. `on_over` is
-  /// called in the worker's loop when a turn is over, and may begin another. Throws StartError.
+  /// called in the worker's loop when a turn is over, and may begin another turn. Throws
+  /// StartError.
   ProgramsTurn(Worker& worker, std::optional<pid_t> ancestor, std::function<void()> on_over);
 
-  /// Begins a turn, unless one has begun. A thread that has run for `long_poll` without calling a
-  /// verb counts as one whose polls find nothing.
+  /// Begins a turn, unless one is in progress. A running thread that has used `long_poll` of
+  /// processor time in the turn counts as polling in vain.
   void begin(std::chrono::nanoseconds long_poll);
 
  private:

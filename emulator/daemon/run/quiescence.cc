@@ -32,24 +32,24 @@ std::vector<pid_t> children_of(pid_t process, pid_t thread) {
   return children;
 }
 
-/// Returns the "State" of proc(5), or a space if there is none.
+/// Returns the letter of the field "State" (proc(5)); a space if there is none.
 char state_of(std::string_view status) {
   constexpr std::string_view kField = "\nState:\t";
   const size_t at = status.find(kField);
   return at == std::string_view::npos ? ' ' : status[at + kField.size()];
 }
 
-/// A process that has ended is a zombie before its parent is woken. This can take long, since the
-/// processor of a virtual machine may stop in between. The run waits for this time only if the
-/// parent does not wait for the process.
+/// The time for which a process that has ended may be a zombie before its parent is woken. It is
+/// long because the processor of a virtual machine may stop in between. The run waits for this time
+/// only if the parent does not wait for the process.
 constexpr std::chrono::milliseconds kUntilParentsWake{100};
 
-/// The processor time after which a thread counts as computing. A computing thread soon reaches it,
-/// however busy the machine is.
+/// The processor time after which a thread counts as computing. A thread that computes reaches it
+/// soon, even if the machine is busy.
 constexpr std::chrono::milliseconds kOwnTime{500};
 
-/// Documentation/scheduler/sched-stats: the first number of schedstat is the time on the processor,
-/// in nanoseconds.
+/// Returns the processor time of a thread, which is the first number of schedstat, in nanoseconds
+/// (Documentation/scheduler/sched-stats).
 std::chrono::nanoseconds processor_time_of(pid_t process, pid_t thread) {
   const std::string text = contents_of(fmt::format("/proc/{}/task/{}/schedstat", process, thread));
   return std::chrono::nanoseconds(std::strtoll(text.c_str(), nullptr, 10));
@@ -65,8 +65,9 @@ std::string switches_of(const std::string& status) {
 Quiescence::Quiescence(std::optional<pid_t> ancestor, bool parents_wait, SpinningThreads* spinning)
     : ancestor_(ancestor), parents_wait_(parents_wait), spinning_(spinning) {}
 
-/// Returns whether the thread sleeps, is stopped (by a signal or a debugger), or has been dead for
-/// a while. A thread that waits for a disk (D) will soon continue by itself.
+/// Returns whether the thread sleeps, is stopped by a signal or a debugger, or has been dead for a
+/// while. Returns false for a thread that waits for a disk (D), since it will soon continue by
+/// itself.
 bool Quiescence::is_asleep(pid_t thread, char state, bool runnable) {
   if (state == 'Z' || state == 'X') {
     if (!parents_wait_) return true;
@@ -112,8 +113,8 @@ void Quiescence::look(const std::vector<pid_t>& clients, Proof proof) {
 
 void Quiescence::look_at(pid_t process, std::vector<pid_t>& more, Proof proof) {
   for (const pid_t thread : threads_of(process)) {
-    // This is read before the number of switches: a thread that went to sleep afterwards has one
-    // more switch.
+    // is_runnable() is called before the number of switches is read: if the thread goes to sleep in
+    // between, that number shows it.
     const bool runnable = proof == Proof::kPlace && is_runnable(process, thread);
     const std::string status = contents_of(fmt::format("/proc/{}/task/{}/status", process, thread));
     if (status.empty()) continue;
@@ -131,7 +132,8 @@ void Quiescence::look_at(pid_t process, std::vector<pid_t>& more, Proof proof) {
       running_.emplace_back(process, thread);
       if (!ignored_.contains(thread)) all_asleep_ = false;
     }
-    // Only a thread that has run can have children that were not seen before.
+    // Children need to be read again only if the thread has run, since only then it can have new
+    // ones.
     const auto before = last_.find(thread);
     const bool has_run =
         before == last_.end() || before->second.switches != seen.switches || !asleep;
@@ -147,9 +149,10 @@ void Quiescence::begin_wait() {
   waiting_since_ = std::chrono::steady_clock::now();
 }
 
-/// A held thread has seen everything that others wrote to memory if it still spins at a second
-/// check: the others have been asleep since the first. If two threads have something to do, one
-/// continues before the other.
+/// Returns whether the thread spins, and holds it if it does. A held thread is checked again while
+/// all other threads sleep: if it still spins then, it has seen everything that they wrote to
+/// memory. If it has left its loop, it continues before other held threads are checked, so only one
+/// continues at a time.
 bool Quiescence::spins(pid_t process, pid_t thread, Proof proof) {
   if (spinning_ == nullptr || ignored_.contains(thread)) return false;
   if (spinning_->holds(thread))
@@ -157,8 +160,8 @@ bool Quiescence::spins(pid_t process, pid_t thread, Proof proof) {
   return proof == Proof::kState && waits_long() && spinning_->hold_if_it_spins(process, thread);
 }
 
-/// Returns whether the wait is already long, so that a thread may be spinning. Detecting this is
-/// expensive.
+/// Returns whether the wait has lasted for 1 ms, so that a thread may be spinning. Earlier checks
+/// would cost too much time.
 bool Quiescence::waits_long() const {
   constexpr std::chrono::milliseconds kLong{1};
   return std::chrono::steady_clock::now() - waiting_since_ >= kLong;

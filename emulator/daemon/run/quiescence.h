@@ -1,13 +1,13 @@
-// Checks whether all threads of some processes were asleep at one instant.
+// Checks whether all threads of some processes were asleep at the same instant.
 //
-// Each thread is checked twice. If it was asleep both times and was not switched in between, it was
-// asleep all the time. Then there is an instant, between the end of the first check of all threads
-// and the beginning of the second, at which all of them were asleep.
+// Each thread is checked twice. If it was asleep both times and there was no context switch in
+// between, it was asleep all the time. So there is an instant at which all threads were asleep:
+// between the end of the first check of all threads and the beginning of the second.
 //
 // "State: S" alone does not prove that a thread sleeps: a thread sets this state before it checks
-// whether it must sleep, and wait4(2) reaps a child in this state. The second check therefore also
-// reads where the thread sleeps, which the kernel does not report for a thread that has a processor
-// or waits for one.
+// whether it must sleep, and wait4(2) reaps a child in this state. Therefore the second check also
+// reads in which kernel function the thread sleeps. The kernel does not report a function for a
+// thread that has a processor or waits for one.
 #pragma once
 
 #include <sys/types.h>
@@ -25,31 +25,34 @@ namespace rocemu::daemon {
 
 class Quiescence {
  public:
-  /// With an ancestor, all its descendants except the daemon are checked too. With `parents_wait`,
-  /// the parent of a process that ended is expected to wake up soon, and is waited for. With
-  /// `spinning`, spinning threads are held by it, and count as asleep; this is not for the real
-  /// clock, where a thread that polls can look like a spinning one.
+  /// If there is an ancestor, all its descendants except the daemon are also checked. If
+  /// `parents_wait` is true, the parent of a process that has ended is expected to wake up soon,
+  /// and the check waits for it. If `spinning` is not null, it holds threads that spin, which then
+  /// count as asleep. `spinning` must be null on the real clock, where a thread that polls can look
+  /// like one that spins.
   explicit Quiescence(std::optional<pid_t> ancestor, bool parents_wait = true,
                       SpinningThreads* spinning = nullptr);
 
-  /// Checks these processes and their descendants.
+  /// Returns whether all threads of these processes and their descendants were asleep at the same
+  /// instant.
   bool is_quiet(const std::vector<pid_t>& clients);
 
-  /// Returns the processes of the latest check.
+  /// Returns the processes that the latest check examined.
   const std::set<pid_t>& processes() const { return processes_; }
 
-  /// Returns whether a thread was not asleep at the latest is_quiet().
+  /// Returns whether any thread was not asleep at the latest is_quiet().
   bool anyone_runs() const;
 
-  /// Stops watching running threads until they have slept: those that had the processor for
-  /// kOwnTime since the first such call in this wait, or with `all` every running thread. Returns a
-  /// description such as "thread poller (tid 12) of pid 11", or an empty text if there was none. A
-  /// thread that only waits for a processor is still watched.
+  /// Stops waiting for threads that compute, until they have slept. These are the running threads
+  /// that have had the processor for kOwnTime since the first such call in this wait or, if `all`
+  /// is true, every running thread. Returns their description, such as "thread poller (tid 12) of
+  /// pid 11"; an empty text if there are none. A thread that only waits for a processor is still
+  /// waited for.
   std::string give_up_on_running(bool all);
   void begin_wait();
 
   /// Returns whether each of the threads that were not asleep at the latest is_quiet() has had the
-  /// processor for that time since the first such call in this wait.
+  /// processor for `time` since the first call of this function in this wait.
   bool everyone_had(std::chrono::nanoseconds time);
 
  private:

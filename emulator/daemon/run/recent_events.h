@@ -1,4 +1,4 @@
-// The latest frames and completions, for the report of a run that hangs
+// The latest frames and completions, which the report of a hang shows
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ class RecentEvents {
   void add(const engine::FrameTrace& trace);
   void add(engine::Instant at, const engine::Completion& completion);
 
-  /// Returns one line for each frame, the oldest first.
+  /// Returns a line for each frame, the oldest frame first.
   std::vector<std::string> frames() const;
   std::vector<std::string> completions() const;
 

@@ -10,8 +10,8 @@
 namespace rocemu::daemon {
 namespace {
 
-/// Returns whether LD_PRELOAD (ld.so(8)) in the program's initial environment contains the library
-/// of turns.
+/// Returns whether LD_PRELOAD (ld.so(8)) in the program's initial environment contains
+/// librocemu-turns.so.
 bool preloads_turns(const std::string& environment) {
   constexpr std::string_view kVariable = "LD_PRELOAD=";
   for (size_t at = 0; at < environment.size();) {
@@ -24,7 +24,8 @@ bool preloads_turns(const std::string& environment) {
   return false;
 }
 
-/// Returns whether the real, effective, saved and file system user and group differ.
+/// Returns whether the real and the effective user or group differ, so that the dynamic linker may
+/// ignore LD_PRELOAD.
 bool has_other_rights(const std::string& status) {
   for (const char* name : {"Uid", "Gid"}) {
     const std::string ids = proc::field_of(status, name);

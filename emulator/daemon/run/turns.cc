@@ -31,18 +31,18 @@ using abi::TurnTable;
 using Nanoseconds = std::chrono::nanoseconds;
 using RealClock = std::chrono::steady_clock;
 
-/// A thread that has its turn for this time is examined: it may wait in the kernel in a call that
-/// is not replaced.
+/// The time after which a thread that has its turn is examined: it may be in a system call that the
+/// library of turns does not replace.
 constexpr Nanoseconds kLook = 1ms;
-/// A thread that runs for kOwnTime of processor time without a call may do so forever, so the run
-/// continues beside it after kPatience. A thread that waits for a processor or a disk has until
-/// kMaxPatience.
+/// A thread that uses kOwnTime of processor time without a call may do so forever, so the run
+/// continues without waiting for it after kPatience. A thread that waits for a processor or a disk
+/// has until kMaxPatience.
 constexpr Nanoseconds kPatience = 2s, kOwnTime = 500ms, kMaxPatience = 60s;
-/// A process that has slept for kUntilJoined before it joined counts as one that does not join, and
-/// after kAboutToJoin even if it is about to join.
+/// A process that sleeps for kUntilJoined without joining counts as one that never joins; after
+/// kAboutToJoin, even if is_about_to_join() returns true.
 constexpr Nanoseconds kUntilJoined = 20ms, kAboutToJoin = 2s;
 constexpr Nanoseconds kMinLook = 30us, kMaxLook = 1ms;
-/// The number of turns with progress after which a thread that spins is checked at the latest. A
+/// The maximum number of turns with progress between two checks of a spinning thread. A
 /// check of a loop of 200 instructions takes 4 ms on a virtual machine, and a turn 0.1 ms.
 constexpr uint32_t kMaxTurnsBetweenChecks = 64;
 
@@ -50,8 +50,8 @@ std::string status_of(const ThreadSlot& slot) {
   return proc::contents_of(task_file(slot, "status"));
 }
 
-/// Returns the thread's number of context switches if it sleeps or is stopped; otherwise an empty
-/// text.
+/// Returns a text with the thread's number of context switches if it sleeps or is stopped;
+/// otherwise an empty text.
 std::string sleep_of(const ThreadSlot& slot, const std::string& status) {
   const std::string state = proc::field_of(status, "State");
   if (!state.starts_with('S') && !state.starts_with('T') && !state.starts_with('t')) return "";
@@ -65,7 +65,7 @@ Nanoseconds processor_time_of(const ThreadSlot& slot) {
   return Nanoseconds(std::strtoll(text.c_str(), nullptr, 10));
 }
 
-/// Returns whether the process is alive. A zombie that its parent has not reaped is not alive.
+/// Returns whether the process is alive. A zombie is not alive.
 bool is_alive(pid_t process) {
   const std::string state =
       proc::field_of(proc::contents_of(proc::directory_of(process) + "/status"), "State");
@@ -94,7 +94,8 @@ Turns::Turns(Options options, UniqueFd listener, Requests requests)
   if (!handback_) fail_start("cannot make an eventfd", errno);
   table().next_serial.store(1);
   table().seed = options_.seed;
-  // Edge-triggered: reading the descriptor after each turn would be one more system call.
+  // The watch is edge-triggered, because reading the descriptor after each turn would take another
+  // system call.
   handback_watch_ = loop_.watch(handback_.get(), EPOLLIN | EPOLLET, [](uint32_t) {});
   if (!handback_watch_) fail_start("cannot watch the table of turns", errno);
   for (const int fd : {loop_.fd(), requests_.fd}) {
@@ -129,7 +130,7 @@ bool Turns::needs_settling(Checks checks) {
   if (table().unsettled.exchange(0) != 0) unsettled_ = true;
   if (participants_->take_unsettled()) unsettled_ = true;
   const std::vector<pid_t> clients = requests_.clients();
-  // A connection can outlive the process that made it.
+  // A client's process may be unknown, because a connection can outlive the process that opened it.
   const bool strange = std::ranges::any_of(clients, [this](pid_t client) {
     return !participants_->has_joined(client) && !looked_at_.contains(client);
   });
@@ -157,8 +158,8 @@ bool Turns::has_events() const {
 bool Turns::has_news() {
   bool has_any = has_events();
   if (has_any && outside_.empty()) {
-    // A thread that had to wait for a processor may only now notify the daemon of a turn that it
-    // returned before.
+    // This may be only a late notification: a thread that returned its turn earlier had to wait for
+    // a processor before it could notify the daemon.
     uint64_t count;
     [[maybe_unused]] const ssize_t size = read(handback_.get(), &count, sizeof count);
     has_any = has_events();
@@ -167,7 +168,8 @@ bool Turns::has_news() {
   return has_any || needs_settling(Checks::kAll);
 }
 
-/// The requesting threads continue when all requests have been served.
+/// Serves all requests that have arrived. The threads that wait for replies continue only when all
+/// of them have been served.
 void Turns::serve() {
   const std::span<ThreadSlot> slots = used_slots(table());
   for (ThreadSlot& slot : slots) {
@@ -211,8 +213,8 @@ void Turns::settle(Checks checks, const MustStop& must_stop) {
     if (!std::exchange(has_looked_, false)) loop_.wait(engine::Duration(0));
     participants_->answer_waiting();
     if (!needs_settling(checks)) return;
-    // Requests are served when all processes wait: then everything that arrives at a random time,
-    // such as the closing of descriptors when a process ends, has arrived.
+    // Requests are served when all processes wait. By then, everything has arrived that arrives at
+    // a random time, such as the closing of descriptors when a process ends.
     const bool quiet = everybody_.is_quiet(requests_.clients());
     tell_of_unseen();
     if (quiet) {
@@ -221,7 +223,7 @@ void Turns::settle(Checks checks, const MustStop& must_stop) {
         serve();
         continue;
       }
-      // A process that executes a program can sleep for a moment before it joins.
+      // A process that executes a program can sleep for a moment before it joins, so wait for it.
       if (may_still_join(RealClock::now() - busy)) {
         wait_for_events(kMaxLook);
         continue;
@@ -260,8 +262,8 @@ bool Turns::is_one_starting() const {
   });
 }
 
-/// Returns whether a process is forking, or is executing a program, after all have slept for this
-/// time.
+/// Returns whether any process may still join, because it is forking or executing a program.
+/// `slept` is the time for which all threads have been asleep.
 bool Turns::may_still_join(Nanoseconds slept) const {
   if (slept >= kAboutToJoin) return false;
   const bool is_soon = slept < kUntilJoined;
@@ -272,7 +274,7 @@ bool Turns::may_still_join(Nanoseconds slept) const {
   });
 }
 
-/// Every thread sleeps. A process that has not joined by now will not join.
+/// Determines which processes take no turns: those that have not joined although all threads sleep.
 void Turns::find_strangers() {
   participants_->drop_leaving();
   const std::set<pid_t> joined = participants_->joined();
@@ -298,7 +300,7 @@ void Turns::tell_of_strangers() {
   }
 }
 
-/// Reports unseen programs before they end, which can be soon.
+/// Reports programs that the run cannot observe. This happens early, since they can end soon.
 void Turns::tell_of_unseen() {
   for (const pid_t pid : everybody_.processes()) {
     if (!participants_->takes_turns(pid)) unseen_.look_at(pid);
@@ -307,8 +309,10 @@ void Turns::tell_of_unseen() {
 
 // ---- Turns ------------------------------------------------------------------------------------
 
-/// A polling thread can write to memory that another thread polls, and continue to poll. Such
-/// writes are detected, but not at once: a check after each poll would take long.
+/// Makes the next settle() check threads that poll memory after every round in which something
+/// happened, and after 1, 2, 4, 8 and so on quiet rounds. A polling thread can write to memory that
+/// another thread polls. Such writes are detected late, because a check after each poll would take
+/// too long.
 void Turns::begin_round(bool is_quiet) {
   has_round_progressed_ = false;
   quiet_rounds_ = is_quiet ? quiet_rounds_ + 1 : 0;
@@ -367,7 +371,7 @@ schedule::Turn Turns::give_turn(const schedule::Step& step, const MustStop& must
   bool says_something = wait_awake(slot);
   while (!abi::is_turn_back(slot) && is_taken(number) && !must_stop()) {
     if (!std::exchange(says_something, false)) loop_.wait(kLook);
-    // The daemon serves requests only while the thread waits for a reply. The effects of actions
+    // Requests are served only while the thread waits for a reply. Otherwise the effects of actions
     // without a reply, such as ringing a doorbell or closing a descriptor, would become visible at
     // a random time.
     if (slot.asks.load() != ThreadSlot::kNothing) serve();
@@ -419,13 +423,14 @@ schedule::Turn Turns::give_turn(const schedule::Step& step, const MustStop& must
           .calls = step.calls - calls_left};
 }
 
-/// Returns whether the run must continue beside the thread, because it waits in the kernel or runs
-/// endlessly.
+/// Returns whether the run must continue without waiting for the thread, because it waits in the
+/// kernel or runs endlessly.
 bool Turns::must_go_on_beside(const ThreadSlot& slot, Nanoseconds held, Nanoseconds own) {
   spinning_.reap();  // it may execute a program, and wait for the other threads to end
   const std::string status = status_of(slot);
   if (is_stopped_by_another(status)) return true;
-  // Among all reasons to keep a turn, only the last one is random.
+  // The thread has not had a processor yet. How long it waits for one is random, unlike the other
+  // reasons for keeping a turn.
   if (slot.turn.load() != ThreadSlot::kTaken) return false;  // it has not had a processor yet
   const std::string sleep = sleep_of(slot, status);
   if (!sleep.empty()) {
@@ -435,8 +440,8 @@ bool Turns::must_go_on_beside(const ThreadSlot& slot, Nanoseconds held, Nanoseco
     return sleep_of(slot, status_of(slot)) == sleep && !abi::is_turn_back(slot) && may_lose_it &&
            !spinning_.is_stopping(slot.tid.load()) && !is_readable(loop_.fd());
   }
-  // A thread that waits for a reply does not spin. While it crashes, another process traces it to
-  // read its stack.
+  // A thread that waits for a reply does not spin. If it crashes, another process must be able to
+  // trace it, to read its stack.
   if (slot.asks.load() != ThreadSlot::kWaitsForReply &&
       spinning_.hold_if_it_spins(slot.pid.load(), slot.tid.load()))
     return true;
@@ -449,8 +454,8 @@ bool Turns::must_go_on_beside(const ThreadSlot& slot, Nanoseconds held, Nanoseco
   return true;
 }
 
-/// Returns whether a debugger that takes part in the run has stopped the thread. It needs a turn
-/// itself before it can let the thread continue.
+/// Returns whether the thread has been stopped by a debugger that takes turns. The debugger needs a
+/// turn itself before it can let the thread continue.
 bool Turns::is_stopped_by_another(const std::string& status) const {
   return proc::field_of(status, "State").starts_with('t') &&
          participants_->takes_turns(std::atoi(proc::field_of(status, "TracerPid").c_str()));

@@ -1,6 +1,6 @@
 // The threads of all programs and their turns (abi/turn_table.h): collects the waiting threads,
-// gives turns and takes them back. schedule/ decides which thread is next. For a process that takes
-// no turns, such as a statically linked one, the daemon waits until it sleeps (quiescence.h).
+// gives turns, and takes turns back. schedule/ decides which thread is next. If a process takes no
+// turns, such as a statically linked one, the daemon waits until it sleeps (quiescence.h).
 #pragma once
 
 #include <sys/types.h>
@@ -39,63 +39,65 @@ class Turns {
     bool tells_exits = false;           // reports programs with an exit status other than 0
     /// The process from which all programs descend, if there is one.
     std::optional<pid_t> ancestor;
-    /// The log in which the recording stores the stops of `--schedule`; null for no recording.
+    /// The log for the stops of `--schedule` in a recording; null if there is no recording.
     std::unique_ptr<StopLog> stop_log = nullptr;
   };
-  /// The requests that the daemon serves during turns
+  /// How the daemon serves the requests of programs during turns
   struct Requests {
     int fd;                       // readable when there are any
     std::function<void()> serve;  // serves the present requests
     std::function<std::vector<pid_t>()> clients;
   };
 
-  /// Processes join at `listener`. Throws StartError.
+  /// Lets processes join at `listener`. Throws StartError.
   Turns(Options options, UniqueFd listener, Requests requests);
 
   using MustStop = std::function<bool()>;
 
-  /// Begins a round of turns. With `is_quiet`, it begins only because the time of polls is over.
+  /// Begins a round of turns. `is_quiet` is true if nothing happened since the previous round
+  /// except that the time of polls has passed.
   void begin_round(bool is_quiet);
-  /// Waits until no thread outside of the turns runs. While other threads progress, a thread that
-  /// spins is checked only after 1, 2, 4 turns and so on, since a check takes long.
+  /// Waits until all threads that take no turns are asleep. While other threads progress, checks a
+  /// spinning thread only after 1, 2, 4 and so on of their turns, because a check takes long.
   void settle(const MustStop& must_stop);
   /// Makes the checks that settle() postponed, if no thread progressed in this round. Returns
   /// whether a thread has left its loop.
   bool settle_postponed(const MustStop& must_stop);
   /// Returns the threads that wait for a turn.
   std::span<const schedule::Thread> threads();
-  /// Gives the turn of that step, and waits until the thread has returned it, or lost it.
+  /// Gives a turn to the thread in `step`, and waits until the thread returns it or loses it.
   schedule::Turn give_turn(const schedule::Step& step, const MustStop& must_stop);
   /// Returns whether a process has started or ended since the last call.
   bool take_changed() { return participants_->take_changed(); }
 
-  /// Returns whether a process has started, ended, sent a request, or runs without turns.
+  /// Returns whether any process has started, ended or sent a request, or runs without turns.
   bool has_news();
-  /// Returns whether a thread spins and therefore sees writes to memory, of which the daemon is not
-  /// notified.
+  /// Returns whether any thread is held because it spins. Such a thread can react to writes to
+  /// memory, of which the daemon is not notified.
   bool is_memory_watched() const { return spinning_.holds_any(); }
 
-  /// Waits for an event outside of the turns, at most for that time.
+  /// Waits for an event from outside of the turns, but at most for `time`.
   void wait_outside(engine::Duration time);
 
-  /// Sets the time that programs see. Returns whether a timer of theirs has expired.
+  /// Sets the time that programs see. Returns whether one of their timers has expired.
   bool set_time(engine::Instant now);
-  /// Returns when a timer of programs expires.
+  /// Returns the time at which the next timer of a program expires.
   std::optional<engine::Instant> next_timer() const { return timers_.next_deadline(); }
 
-  /// Returns whether there has been a program. Until then no thread waits, and nothing can hang.
+  /// Returns whether any program has started so far. Until then, no thread waits and nothing can
+  /// hang.
   bool has_seen_programs() const { return !everybody_.processes().empty() || !looked_at_.empty(); }
 
-  /// Returns whether the command of the run, which the ancestor started, had ended at the latest
-  /// round of turns.
+  /// Returns whether the daemon has noticed that the command of the run, which the ancestor
+  /// started, has ended.
   bool has_command_ended() const { return participants_->has_command_ended(); }
-  /// Returns the same, according to the kernel at this moment.
+  /// Handles waiting events, and then returns has_command_ended().
   bool look_whether_command_ended();
 
  private:
   bool is_taken(uint32_t slot) const;
-  /// Returns whether the thread returned its turn, or sent a request, so soon that spinning is
-  /// enough.
+  /// Spins until the thread returns its turn or sends a request. Returns false if it did neither in
+  /// time.
   bool wait_awake(const abi::ThreadSlot& slot) const;
   bool must_go_on_beside(const abi::ThreadSlot& slot, std::chrono::nanoseconds held,
                          std::chrono::nanoseconds own);

@@ -1,5 +1,5 @@
-// Programs that take no turns, because no library can be loaded into them or because they call the
-// kernel without the C library. Each is reported once.
+// Reports programs that take no turns, because no library can be loaded into them or because they
+// call the kernel without the C library. Each program is reported only once.
 #pragma once
 
 #include <sys/types.h>
@@ -13,11 +13,11 @@ namespace rocemu::daemon {
 
 class UnseenPrograms {
  public:
-  /// Does not report the command that the ancestor started, because `rocemu run` reports it.
+  /// Programs that `ancestor` starts directly are not reported, because `rocemu run` reports them.
   explicit UnseenPrograms(std::optional<pid_t> ancestor) : ancestor_(ancestor) {}
 
-  /// Checks the process. This is cheap for a process that still executes the same program as at the
-  /// latest check.
+  /// Examines the program of the process. This costs little if the process executes the same
+  /// program as at the latest check.
   void look_at(pid_t process);
 
  private:

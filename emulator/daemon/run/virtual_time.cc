@@ -32,8 +32,8 @@ VirtualTime::VirtualTime(const Options& options, Turns& turns, Worker& worker,
 void VirtualTime::run(const bool& stopping) {
   worker_.engine_host().delivery().hold_outputs();
   scheduler_.restart();
-  // The command has ended, and the daemon must stop: the remaining work that belongs to the run is
-  // done.
+  // After the command has ended, the daemon stops only when the remaining work that belongs to the
+  // run has been done, or kMaxEnd has passed.
   std::optional<engine::Instant> told_to_stop;
   const auto must_stop = [&] {
     if (!stopping) return false;
@@ -121,8 +121,8 @@ void VirtualTime::serve_control() {
   scheduler_.control_served(has_answered, activity() != before);
 }
 
-/// Advances without a turn for each event of the NIC, since programs do not see some of them, such
-/// as retries.
+/// Advances the clock, and lets the NIC and timers act. Programs have a turn only if they can see
+/// what happened, which they cannot for some events of the NIC, such as retries.
 void VirtualTime::advance_to(engine::Instant instant) {
   const uint64_t writes = worker_.memory().writes();
   clock_.advance_to(instant);
@@ -138,7 +138,7 @@ void VirtualTime::serve() {
   pollfd ready{worker_.loop().fd(), POLLIN, 0};
   while (poll(&ready, 1, 0) > 0) {
     worker_.sessions().pump_in_order();
-    // Closed descriptors are handled before a later request.
+    // Descriptors that were closed are handled before requests that were sent later.
     while (worker_.loop().run_first(EPOLLHUP)) reap();
     worker_.loop().run_first();
     worker_.engine_host().delivery().release_outputs();
@@ -165,13 +165,14 @@ bool VirtualTime::end_stuck(uint32_t serial) {
   if (!scheduler_.is_stuck() || is_held_ || serial != scheduler_.seen_activity() ||
       serial != activity())
     return false;
-  // The order in which programs end at this point is random.
+  // The recording ends here, because the order in which the programs end now is random.
   scheduler_.end();
   worker_.engine_host().end_record();
   return true;
 }
 
-/// A receiver that is never ready may be asked forever (rnr_retry 7).
+/// Returns numbers that change if a QP or an rdma_cm id makes progress. If they do not change,
+/// retries may continue endlessly, for example for a receiver that is never ready (rnr_retry 7).
 std::vector<uint32_t> VirtualTime::progress_of_qps() const {
   const engine::FabricSnapshot fabric = worker_.engine_host().engine().snapshot();
   std::vector<uint32_t> progress;

@@ -1,4 +1,4 @@
-// The daemon's loop on a virtual clock. It carries out the steps of the scheduler
+// The daemon's loop on a virtual clock, which carries out the steps of the scheduler
 // (schedule/scheduler.h): turns of threads, actions of the NIC, and moves of the clock.
 #pragma once
 
@@ -19,27 +19,28 @@ class VirtualTime {
  public:
   using Options = schedule::Options;
 
-  /// `control_loop` belongs to the control socket, which is served last. The clock stops while
-  /// `is_held`. `on_idle` is called whenever there has been nothing to do for some rounds, and
-  /// returns true if it did something that programs see. All arguments must outlive this object.
+  /// `control_loop` is the loop of the control socket, which is served last. The clock stands still
+  /// while `is_held` is true. `on_idle` is called whenever there has been nothing to do for some
+  /// rounds, and returns true if it did something that programs can see. All arguments must outlive
+  /// this object.
   VirtualTime(const Options& options, Turns& turns, Worker& worker, EventLoop& control_loop,
               Clock& clock, const bool& is_held, std::function<bool()> on_idle);
 
-  /// Sets the callback for a run that seems to hang; only with Options::reports_hangs. `on_stuck`
-  /// is called from time to time while all programs sleep or poll, and nothing is in flight or due
-  /// except endless repetitions. Programs can then only be woken by themselves or from outside.
+  /// Sets the callback for a run that seems to hang; needs Options::reports_hangs. It is called
+  /// from time to time while all programs sleep or poll, and nothing is in flight or due except
+  /// endless retries. Only the programs themselves, or events from outside, can then end the waits.
   /// `serial` changes each time that programs act.
   void on_stuck(std::function<void(uint32_t serial)> callback) { on_stuck_ = std::move(callback); }
-  /// Returns true if programs have done nothing since on_stuck() reported that serial: the run
-  /// hangs and will be ended. The clock stops from then on.
+  /// Notes that the run hangs and will be ended, so that the clock stops from now on. Returns false
+  /// and does nothing if programs have acted since on_stuck() reported this serial.
   bool end_stuck(uint32_t serial);
 
-  /// Returns the time since which the run hangs, if it hangs now.
+  /// Returns the time at which the run began to hang, if it hangs now.
   engine::Instant hangs_since() const { return scheduler_.hangs_since(clock_.now()); }
 
-  /// Runs until `stopping` is true.
+  /// Runs until the run is over, or `stopping` is true.
   void run(const bool& stopping);
-  /// Handles the data that arrived on the sockets. Before each item, handles the doorbells that
+  /// Handles the data that has arrived on the sockets. Before each item, handles the doorbells that
   /// were rung before it.
   void serve();
 

@@ -22,29 +22,30 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// The interval at which sockets are polled while rings keep the daemon busy; polling is a system
-/// call of 0.3 us.
+/// The interval at which sockets are polled while doorbell rings keep the daemon busy. Polling is a
+/// system call of 0.3 us.
 constexpr engine::Duration kPollInterval = 10us;
-/// While other sessions keep the daemon busy anyway, it polls the ring of an idle session for
-/// longer.
+/// The time for which the daemon polls the ring of an idle session while other sessions keep it
+/// busy.
 constexpr engine::Duration kSessionIdleTime = 1ms;
-/// Payload beside a completion that was not polled for twice this time is written to memory, where
-/// the program may be polling for it. A program that waits for completions wakes earlier.
+/// The interval of checks for payload whose completions are not polled. At the second check, such
+/// payload is written to memory, where the program may be polling for it. A program that waits for
+/// completions wakes earlier.
 constexpr engine::Duration kUntakenInterval = 1ms;
-/// The daemon spins for a deadline that is closer than this.
+/// If the next deadline is sooner than this, the daemon yields instead of sleeping.
 constexpr engine::Duration kMinSleep = 20us;
-/// Returning memory to the system takes some milliseconds; after this number of destroyed objects
-/// it is worthwhile.
+/// The number of destroyed objects after which memory is returned to the system. Returning takes
+/// some milliseconds.
 constexpr uint64_t kManyObjects = 1024;
 constexpr engine::Duration kGiveBackInterval = 1s;
-/// If very many objects are destroyed, returning all memory at once would delay other clients too
-/// long.
+/// The interval at which memory is returned while very many objects are being destroyed. Returning
+/// all of it at the end would delay other clients for too long.
 constexpr engine::Duration kReleaseInterval = 20ms;
 /// The time after which an operation that ran out of memory is tried again.
 constexpr engine::Duration kPause = 10ms;
 
-/// Linux 6.12 and later run threads with short time slices before those with long ones. Elsewhere
-/// this has no effect.
+/// Requests short time slices, because Linux 6.12 and later run threads with short time slices
+/// before those with long ones. Has no effect on other systems.
 void ask_for_short_slices() {
   struct {
     uint32_t size, policy;
@@ -61,7 +62,7 @@ void ask_for_short_slices() {
   syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
-/// Returns the memory that glibc's allocator keeps; musl's allocator keeps little.
+/// Returns the free memory of glibc's allocator to the system. musl's allocator keeps little.
 void return_free_memory() {
 #ifdef __GLIBC__
   malloc_trim(0);
@@ -100,8 +101,8 @@ void Worker::run(const bool& stopping, bool busy_poll) {
     try {
       serve(stopping, busy_poll);
     } catch (const std::bad_alloc&) {
-      // No request of a client caused this: such requests end their client. The operation is tried
-      // again.
+      // No request of a client caused this, because such a request ends its client instead. The
+      // operation is tried again.
       spdlog::error("out of memory");
       return_free_memory();
       std::this_thread::sleep_for(kPause);
@@ -126,8 +127,8 @@ void Worker::serve(const bool& stopping, bool busy_poll) {
       if (busy_poll && rest.is_idle(began)) do_before_sleep(began);
       last_poll = began;
     }
-    // First receive: arrived frames are older than any timer that has expired by now. While the
-    // medium is busy, the NIC sends no frames.
+    // Frames are received first, because they are older than any timer that has expired by now.
+    // While the network is congested, no inputs are handled that would send frames.
     worked |= medium_ != nullptr && medium_->receive(began);
     if (medium_ == nullptr || !medium_->is_congested()) {
       worked |= sessions_.pump();

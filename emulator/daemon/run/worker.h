@@ -1,4 +1,4 @@
-// The engine with its clients, and the loop that serves them
+// The engine with its clients, and the daemon's loop on the real clock
 #pragma once
 
 #include <functional>
@@ -20,9 +20,9 @@ namespace rocemu::daemon {
 
 class Worker {
  public:
-  /// Returns null if nothing is recorded.
+  /// Creates the recording; returns null if nothing is recorded.
   using MakeRecording = std::function<std::unique_ptr<journal::Recording>(engine::HostMemory&)>;
-  /// Additional work for the files that are written
+  /// Functions that the loop calls for the files of the run
   struct Files {
     std::function<void()> check = [] {};  // called from time to time
     std::function<void()> flush = [] {};  // called before a sleep
@@ -32,11 +32,12 @@ class Worker {
   Worker(const engine::FabricConfig& fabric, const Clock& clock, capture::PcapWriter* capture,
          const MakeRecording& make_recording, Files files);
 
-  /// Connects the network, which must outlive run(). Without a network no frame arrives or leaves.
+  /// Connects the network, which must outlive run(). Without a network, no frames arrive from
+  /// outside or leave.
   void connect(NetworkPort& medium) { medium_ = &medium; }
 
-  /// Serves clients on the real clock until `stopping` is set. With `busy_poll` the daemon never
-  /// yields its processor.
+  /// Serves clients on the real clock until `stopping` is true. If `busy_poll` is true, the daemon
+  /// never yields its processor.
   void run(const bool& stopping, bool busy_poll);
   /// Destroys the sessions that have ended. Returns whether there were any.
   bool reap();
@@ -53,16 +54,17 @@ class Worker {
   bool poll(std::optional<engine::Duration> timeout) { return loop_.wait(timeout) > 0; }
   void serve(const bool& stopping, bool busy_poll);
   void sleep(const bool& stopping);
-  /// Writes payload that programs have not taken (see ProcessMemory).
+  /// Writes payload that programs have not taken (ProcessMemory::write_untaken).
   void write_untaken(engine::Instant now);
-  /// Does work that can wait until nothing else arrives. Returns the time until there is more such
-  /// work, if it is known.
+  /// Does work that is less urgent than serving clients. Returns the time after which there is more
+  /// such work, if it is known.
   std::optional<engine::Duration> do_before_sleep(engine::Instant now);
-  /// Returns the memory of destroyed objects to the system, but not too often: otherwise it returns
-  /// the time until it will. If few objects were destroyed, it waits until nothing of them is left
-  /// to end, such as the timewait of connections.
+  /// Returns the memory of destroyed objects to the system, but at most once a second. If it is too
+  /// early, returns the time that is left. If few objects were destroyed, waits until the engine
+  /// has nothing left to do for them, such as the timewait of connections.
   std::optional<engine::Duration> give_memory_back(engine::Instant now, bool is_idle);
-  /// Does the same while very many objects are being destroyed, and after that.
+  /// Returns memory to the system every 20 ms while very many objects are being destroyed, and once
+  /// after that.
   void give_memory_back_in_parts(engine::Instant now);
 
   const Clock& clock_;
@@ -78,7 +80,7 @@ class Worker {
   NetworkPort* medium_ = nullptr;
   engine::Instant looked_for_untaken_{};
   bool releasing_ = false;  // very many objects
-  // The events since memory was last returned:
+  // The following members describe what has happened since memory was last returned.
   bool somebody_left_ = false;
   uint64_t destroyed_before_ = 0;  // objects until then
   engine::Instant gave_back_{};

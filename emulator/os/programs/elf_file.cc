@@ -20,7 +20,7 @@ constexpr unsigned char kOwnClass = sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32
 constexpr unsigned char kOwnData =
     std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
 
-// Limits against invalid values in a damaged file.
+// Limits that protect against invalid values in a damaged file.
 constexpr uint64_t kMaxString = 4096;
 constexpr uint64_t kMaxDynamicEntries = 4096;
 
@@ -37,8 +37,8 @@ std::string read_string_at(int fd, uint64_t offset) {
   return std::string(buffer, strnlen(buffer, static_cast<size_t>(count)));
 }
 
-/// Returns the position in the file of the byte at `address` of the loaded program; 0 if there is
-/// none.
+/// Returns the file offset of the byte that is loaded at `address`; 0 if no segment contains the
+/// address.
 uint64_t file_offset(const std::vector<ElfW(Phdr)>& segments, uint64_t address) {
   for (const ElfW(Phdr) & segment : segments)
     if (segment.p_type == PT_LOAD && address >= segment.p_vaddr &&
@@ -66,7 +66,7 @@ std::vector<std::string> read_needed(int fd, const std::vector<ElfW(Phdr)>& segm
   return needed;
 }
 
-/// elf(5), "Notes": the first one is the Go linker's.
+/// Returns whether the first note of the segment is the one of the Go linker (elf(5), "Notes").
 bool has_go_note(int fd, const ElfW(Phdr) & segment) {
   struct {
     ElfW(Nhdr) header;
@@ -96,7 +96,7 @@ std::string bytes_of(const std::string& path) {
 std::optional<ElfFile> read_elf(const std::string& path) {
   const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   ElfW(Ehdr) header;
-  // The fields that are used have the same offsets in the header for the other word size.
+  // The header fields that are used have the same offsets in 32-bit and 64-bit files.
   if (!file || !read_at(file.get(), 0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
     return std::nullopt;
   ElfFile elf;

@@ -15,7 +15,7 @@
 namespace rocemu {
 namespace {
 
-/// The number of interpreters that are scripts themselves: execve(2) follows no more than this.
+/// The maximum number of interpreters in a row that are scripts themselves (execve(2)).
 constexpr int kMaxInterpreters = 5;
 
 bool exists(const std::string& path) {
@@ -69,7 +69,7 @@ std::optional<ExecRefusal> refusal_of_script(const std::string& path, const Scri
   return std::nullopt;
 }
 
-/// Returns the machine's name as in uname(2); empty for rare machines.
+/// Returns the architecture's name as uname(2) prints it; empty for rare architectures.
 std::string machine_of(const ElfFile& elf) {
   switch (elf.architecture >> 16) {
     case EM_386:

@@ -6,7 +6,7 @@
 namespace rocemu {
 namespace {
 
-/// The number of bytes at the beginning of a file in which the kernel searches for the line
+/// The kernel searches only this number of bytes at the beginning of a file for the "#!" line
 /// (BINPRM_BUF_SIZE).
 constexpr std::streamsize kMaxLine = 256;
 
@@ -41,7 +41,8 @@ std::optional<Script> read_script(const std::string& path) {
       is_plain = false;
     } else {
       script.program = word;
-      // Without -S env takes all words as one name, and reports that itself.
+      // Without -S, env takes all words together as one program name, and reports that it does not
+      // exist.
       script.is_found_by_env = is_plain && (splits || next_word().empty());
       break;
     }

@@ -9,15 +9,16 @@ namespace rocemu {
 struct Script {
   /// The first word of the line, which the kernel executes.
   std::string interpreter;
-  /// The program that runs the script: the interpreter, or the one that /usr/bin/env searches;
-  /// empty if env has no argument.
+  /// The program that runs the script: the interpreter, or, if that is env, the program that env
+  /// runs. Empty if env has no argument.
   std::string program;
-  /// If true, env searches `program` in PATH, with no option or variable that could change the
-  /// search.
+  /// If true, env searches `program` in the unchanged PATH, because the line has no option or
+  /// variable that could change the search.
   bool is_found_by_env = false;
 };
 
-/// Returns nothing if the file cannot be read, or has no "#!" line that names a program.
+/// Reads the first line of the file. Returns nothing if the file cannot be read, or has no "#!"
+/// line that names a program.
 std::optional<Script> read_script(const std::string& path);
 
 }  // namespace rocemu

@@ -12,13 +12,14 @@ namespace {
 
 constexpr size_t kMaxAddresses = 500;  // in one command line
 
-/// Returns f for "f inlined at file.c:5:16 in main"; "??" is unknown.
+/// Returns the name f from "f inlined at file.c:5:16 in main"; an empty string for "??", which
+/// means unknown.
 std::string function_of(std::string text) {
   text.resize(std::min(text.size(), text.find(" inlined at ")));
   return text == "??" ? "" : text;
 }
 
-/// Reads "/src/file.c:3:47" and "/src/file.c:3 (discriminator 2)".
+/// Reads the file and the line from "/src/file.c:3:47" or "/src/file.c:3 (discriminator 2)".
 void read_place(std::string text, SourceLine& to) {
   text.resize(std::min(text.size(), text.find(" (")));
   std::vector<uint32_t> numbers;  // the last one first

@@ -1,5 +1,5 @@
-// Functions and source lines at addresses of a program, from its debug information, by eu-addr2line
-// of elfutils or addr2line of binutils.
+// Finds the functions and source lines at addresses of a program, from its debug information. Runs
+// eu-addr2line of elfutils or addr2line of binutils.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,14 @@ struct SourceLine {
   bool operator==(const SourceLine&) const = default;
 };
 
-/// The innermost inlined function is the first.
+/// The source lines of each address. The innermost inlined function is the first.
 using SourceLines = std::map<uint64_t, std::vector<SourceLine>>;
 
-/// Unknown addresses are missing in the result; all are if there is no such tool.
+/// Returns the source lines of the addresses. Unknown addresses are missing in the result. The
+/// result is empty if neither tool is installed.
 SourceLines source_lines(const std::string& file, const std::vector<uint64_t>& addresses);
 
-/// Parses the output of the tool with -a, -f and -i.
+/// Parses what the tool prints with -a, -f and -i.
 SourceLines parse_source_lines(std::string_view output);
 
 }  // namespace rocemu

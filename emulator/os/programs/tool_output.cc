@@ -15,11 +15,12 @@
 namespace rocemu {
 namespace {
 
-/// The time limit. It is short because programs wait for the tool.
+/// The time limit for the tool. It is short because programs wait for the tool.
 constexpr std::chrono::seconds kLongest{30};
 constexpr size_t kMostText = size_t{4} << 20;
 
-/// Runs in the child between fork and exec. The tool does not belong to the run.
+/// Executes the tool in the child after fork(2), outside the run: without the run's environment
+/// variables, and in a new process group.
 [[noreturn]] void become_tool(std::vector<std::string>& words, int output) {
   setpgid(0, 0);
   sigset_t none;

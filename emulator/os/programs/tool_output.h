@@ -1,4 +1,4 @@
-// The output of a tool of the machine
+// Runs a tool of the machine, such as a debugger, and returns its output.
 #pragma once
 
 #include <string>
@@ -6,8 +6,9 @@
 
 namespace rocemu {
 
-/// Runs a program from $PATH, which sees nothing of the run's NIC, and returns its output and
-/// errors; after 30 s, what it has printed by then. Empty if there is no such program.
+/// Runs a program from $PATH outside the run, so that it does not see the run's NIC. Returns what
+/// it prints to standard output and standard error, but only the part of the first 30 s. Returns an
+/// empty string if there is no such program.
 std::string output_of_tool(std::vector<std::string> words);
 
 }  // namespace rocemu

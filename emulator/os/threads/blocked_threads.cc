@@ -54,8 +54,8 @@ std::optional<Value> read_from(pid_t process, uint64_t address) {
   return value;
 }
 
-/// The wait of one thread, as far as it is known. If several things can end the wait, the one that
-/// is most likely to do so counts.
+/// The wait of one thread, as far as /proc shows it. If several things can end the wait, `waker` is
+/// the likeliest of them.
 struct Wait {
   Waker waker = Waker::kNobody;
   std::string what;
@@ -68,7 +68,7 @@ struct Wait {
   }
 };
 
-/// Observes one set of processes at one time.
+/// Examines all threads of a set of processes once.
 class Observer {
  public:
   Observer(const std::vector<pid_t>& processes, pid_t daemon, const ToldWaits& told, bool alone)
@@ -99,9 +99,10 @@ class Observer {
   Wait wait_for(pid_t process, int descriptor, int depth = 0);
   Wait wait_for_socket(pid_t process, uint64_t inode, int descriptor);
   Wait wait_for_pipe(const std::string& link, int descriptor);
-  /// Describes the wait of a thread in open(2): only a FIFO waits for another program, fifo(7).
+  /// Describes the wait of a thread in open(2). Only opening a FIFO waits for another program
+  /// (fifo(7)).
   Wait wait_to_open(const Call& call, const std::string& directory, uint64_t path) const;
-  /// Returns which programs can end a wait for a peer that is not known yet.
+  /// Returns the waker of a thread that waits for a peer that has not connected yet.
   Waker unknown_peer() const { return alone_ ? Waker::kNobody : Waker::kOutside; }
   bool has_children(pid_t process) const;
   bool has_alarm(pid_t process) const;
@@ -109,10 +110,10 @@ class Observer {
   std::string mapping_at(pid_t process, uint64_t address) const;
   bool is_mapped_outside(const std::string& mapping) const;
   void find_holders();
-  /// Returns whether the NIC prevents the thread from running, since it would find nothing
+  /// Returns whether the NIC has stopped the thread because it spins
   /// (os/threads/spinning_threads.h).
   bool is_held_spinning(const std::string& status) const;
-  /// Returns whether a process outside of the run has the pipe or socket open.
+  /// Returns whether a process outside of the run has this pipe or socket open.
   bool is_held_outside(const std::string& link);
   bool is_held_by_daemon(const std::string& link);
 
@@ -144,7 +145,7 @@ bool Observer::is_held_spinning(const std::string& status) const {
          !contents_of(directory_of(daemon_) + "/task/" + tracer + "/comm").empty();
 }
 
-/// If the result has no thread, the thread has ended.
+/// Examines one thread. In the result, `thread` is 0 if the thread has ended.
 BlockedThread Observer::look_at(pid_t process, pid_t thread) {
   const std::string directory = directory_of(process) + "/task/" + std::to_string(thread);
   const std::string status = contents_of(directory + "/status");
@@ -299,7 +300,8 @@ Wait Observer::wait_to_open(const Call& call, const std::string& directory, uint
   return {Waker::kOutside, "waits in system call " + std::to_string(call.number)};
 }
 
-/// futex(2). If other processes may map a futex, they may wake it.
+/// Describes the wait of a thread in futex(2). Other processes that map the memory of the futex may
+/// end it.
 Wait Observer::wait_for_futex(const Call& call, uint64_t timeout) {
   const auto operation = static_cast<int>(call.arguments[1]);
   const std::string mapping = mapping_at(call.process, call.arguments[0]);
@@ -326,7 +328,8 @@ Wait Observer::wait_for_futex(const Call& call, uint64_t timeout) {
   return wait;
 }
 
-/// A process with children may wait for SIGCHLD, as shells do.
+/// Describes the wait of a thread for a signal. A process with children may wait for SIGCHLD, as
+/// shells do.
 Wait Observer::wait_for_signal(pid_t process, bool has_timeout) {
   if (has_timeout) return {Waker::kTime, "waits for a signal, for a time"};
   if (has_children(process)) return wait_for_children(process);
@@ -375,7 +378,8 @@ Wait Observer::wait_in_select(const Call& call, bool has_timeout) {
   return wait;
 }
 
-/// proc(5), /proc/pid/fdinfo: "tfd: N events: ..." for each watched descriptor.
+/// Describes the wait of a thread in epoll_wait(2). /proc/pid/fdinfo has a line "tfd: N events:
+/// ..." for each watched descriptor (proc(5)).
 Wait Observer::wait_in_epoll(pid_t process, int descriptor, int depth) {
   constexpr int kMaxDepth = 5;  // epoll(7): the maximum depth of nesting
   Wait wait;
@@ -450,7 +454,8 @@ Wait Observer::wait_for_socket(pid_t process, uint64_t inode, int descriptor) {
   return wait;
 }
 
-/// The NIC's standard error may also be a program's: it counts as outside.
+/// Describes the wait of a thread for a pipe. A pipe that the NIC has open, such as its standard
+/// error, counts as open outside of the run.
 Wait Observer::wait_for_pipe(const std::string& link, int descriptor) {
   const bool outside = is_held_outside(link) || is_held_by_daemon(link);
   return {outside ? Waker::kOutside : Waker::kNobody,
@@ -465,8 +470,9 @@ bool Observer::has_children(pid_t process) const {
   });
 }
 
-/// /proc does not show whether an alarm(2) is set; a program that waits for it catches SIGALRM.
-/// Timers of timer_create(2) are listed, but not whether they are set.
+/// Returns whether the process may have set an alarm. /proc does not show whether an alarm(2) is
+/// set, but a program that waits for one catches SIGALRM. /proc lists timers of timer_create(2),
+/// but not whether they are set.
 bool Observer::has_alarm(pid_t process) const {
   const std::string caught = field_of(contents_of(directory_of(process) + "/status"), "SigCgt");
   const uint64_t mask = std::strtoull(caught.c_str(), nullptr, 16);
@@ -475,7 +481,8 @@ bool Observer::has_alarm(pid_t process) const {
          !contents_of(directory_of(process) + "/timers").empty();
 }
 
-/// socket(7), SO_RCVTIMEO and SO_SNDTIMEO.
+/// Returns whether the socket has a timeout for receiving or sending (socket(7), SO_RCVTIMEO and
+/// SO_SNDTIMEO).
 bool Observer::has_receive_timeout(pid_t process, int descriptor) const {
 #ifdef SYS_pidfd_getfd
   const UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, process, 0)));
@@ -494,7 +501,7 @@ bool Observer::has_receive_timeout(pid_t process, int descriptor) const {
   return false;
 }
 
-/// Returns the line in /proc/pid/maps for the address.
+/// Returns the line of /proc/pid/maps whose range contains the address.
 std::string Observer::mapping_at(pid_t process, uint64_t address) const {
   std::istringstream lines(contents_of(directory_of(process) + "/maps"));
   for (std::string line; std::getline(lines, line);) {
@@ -507,7 +514,7 @@ std::string Observer::mapping_at(pid_t process, uint64_t address) const {
   return "";
 }
 
-/// Returns whether another process maps the file of that line of /proc/pid/maps.
+/// Returns whether a process outside of the run maps the same file as this line of /proc/pid/maps.
 bool Observer::is_mapped_outside(const std::string& mapping) const {
   const auto file_of = [](const std::string& line) {  // its device and inode
     std::istringstream words(line);

@@ -1,6 +1,6 @@
-// Finds out what the threads of some processes wait for, and whether anything besides these threads
-// could end the wait: a time, or something outside. The information is that of /proc about threads
-// that this process may trace.
+// Finds out from /proc what the threads of some processes wait for, and whether anything besides
+// these threads could end the wait, such as a timeout or another process. This process must be
+// allowed to trace the threads.
 #pragma once
 
 #include <sys/types.h>
@@ -29,7 +29,7 @@ struct BlockedThread {
   std::string command;  // the thread's name
   Waker waker = Waker::kRuns;
   std::string what;  // "reads a pipe (descriptor 3)"
-  /// The sockets for which it waits, by which those of the NIC are recognized.
+  /// The sockets for which the thread waits. The caller recognizes the NIC's sockets among them.
   struct Socket {
     int descriptor;
     uint64_t inode;
@@ -38,12 +38,12 @@ struct BlockedThread {
   std::vector<Socket> sockets = {};
   std::string switches = {};  // its number of context switches, as text
 
-  /// Returns "pid 12 (server)", with the thread if it is not the first.
+  /// Returns "pid 12 (server)", with the number of the thread if it is not the first thread.
   std::string name() const;
 };
 
-/// The reasons for waits that threads have published, by number: the kernel only sees that they
-/// wait for their turns.
+/// The reason for its wait that a thread has published. The kernel only sees that the thread waits
+/// for its turn.
 struct ToldWait {
   long call = -1;  // the system call that would wait for it; below 0: none
   std::array<uint64_t, 4> arguments{};
@@ -51,13 +51,13 @@ struct ToldWait {
 };
 using ToldWaits = std::map<pid_t, ToldWait>;
 
-/// Returns the descendants of `ancestor` by age, without those for which `leaves_out` returns true
-/// and their descendants. It is called for parents before their children. Returns nothing if /proc
-/// is that of another PID namespace.
+/// Returns the descendants of `ancestor`, the oldest first. Omits those for which `leaves_out`
+/// returns true, with all their descendants. `leaves_out` is called for a parent before its
+/// children. Returns nothing if /proc belongs to another PID namespace.
 std::vector<pid_t> descendants(pid_t ancestor, const std::function<bool(pid_t)>& leaves_out);
 
-/// Returns all threads of these processes. `daemon` is the NIC, or 0. With `alone`, no other
-/// program will connect to a socket or open a FIFO at which one of them waits for a peer.
+/// Returns all threads of these processes. `daemon` is the process of the NIC, or 0. If `alone` is
+/// true, a thread that waits for a peer at a socket or FIFO cannot be woken by other programs.
 std::vector<BlockedThread> blocked_threads(const std::vector<pid_t>& processes, pid_t daemon,
                                            const ToldWaits& told = {}, bool alone = false);
 

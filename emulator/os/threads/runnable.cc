@@ -22,14 +22,16 @@ std::string task_directory(pid_t process, pid_t thread) {
   return proc::directory_of(process) + "/task/" + std::to_string(thread);
 }
 
-/// Returns the name of the kernel function, or "0" if the thread has a processor or waits for one,
-/// or we may not know. Empty if the kernel has no such names (proc(5), /proc/pid/wchan).
+/// Returns the name of the kernel function in which the thread sleeps. Returns "0" if the thread
+/// has a processor or waits for one, or if we lack the permission; an empty string if the kernel
+/// has no such names (proc(5), /proc/pid/wchan).
 std::string place_of(pid_t process, pid_t thread) {
   return proc::contents_of(task_directory(process, thread) + "/wchan");
 }
 
-/// Since Linux 6.12 a thread that sleeps stays in the queue of its processor until its turn would
-/// come (DELAY_DEQUEUE in kernel/sched/features.h); until then its place is unknown.
+/// Returns whether the kernel may report "0" for a thread that sleeps. Since Linux 6.12 such a
+/// thread stays in its processor's run queue until it would have run again (DELAY_DEQUEUE in
+/// kernel/sched/features.h).
 bool sleepers_may_be_queued() {
   utsname system{};
   int major = 0, minor = 0;
@@ -43,9 +45,9 @@ bool has_slept(pid_t thread) {
   return proc::field_of(status, "voluntary_ctxt_switches") != "0";
 }
 
-/// Returns whether /proc reports the kernel function in which a thread sleeps, by the example of a
-/// thread that certainly sleeps. Linux 4.14 to 5.15 report "0" for many sleeping threads, and a
-/// kernel without names of its functions does so for all.
+/// Returns whether /proc reports the kernel function in which a thread sleeps. Starts a thread that
+/// sleeps, and looks for its function. Linux 4.14 to 5.15 report "0" for many sleeping threads, and
+/// a kernel without names of its functions does so for all.
 bool try_with_a_sleeper() {
   if (access("/proc/kallsyms", F_OK) != 0) return false;
   constexpr std::chrono::seconds kAnyLoad{10};
@@ -78,8 +80,8 @@ bool kernel_tells_places() {
   return tells;
 }
 
-/// Returns whether we may read where the process's threads sleep. The kernel protects this like the
-/// program's memory (proc(5)).
+/// Returns whether we may read where the process's threads sleep. The kernel demands the same
+/// permission for this as for the program's memory (proc(5)).
 bool may_ask(pid_t process) {
   char program[1];
   return readlink((proc::directory_of(process) + "/exe").c_str(), program, sizeof program) >= 0 ||

@@ -1,12 +1,13 @@
-// Checks whether a thread has a processor or waits for one, whatever its state: a thread can have
-// "State: S" before it checks whether it must sleep.
+// Checks whether a thread has a processor or waits for one. Its state in /proc is not sufficient: a
+// thread can have "State: S" before it decides whether to sleep.
 #pragma once
 
 #include <sys/types.h>
 
 namespace rocemu {
 
-/// Also returns false if the kernel does not report it, or not to this process.
+/// Returns whether the thread has a processor or waits for one; false if the kernel does not report
+/// this, or not to this process.
 bool is_runnable(pid_t process, pid_t thread);
 
 }  // namespace rocemu

@@ -57,7 +57,7 @@ std::map<uint64_t, uint64_t> peers_of_unix_sockets() {
 
 namespace {
 
-/// A line of /proc/net/tcp, and of the tables with the same format.
+/// One line of /proc/net/tcp, or of another table with the same format.
 struct InternetSocket {
   std::string local, remote, state;
   uint64_t inode = 0;
@@ -87,7 +87,7 @@ bool are_ends_of_one(const InternetSocket& one, const InternetSocket& other) {
   return one.local == other.remote && one.remote == other.local;
 }
 
-/// Linux, include/net/tcp_states.h.
+/// The states of TCP sockets in /proc/net/tcp (Linux, include/net/tcp_states.h).
 constexpr const char *kEstablished = "01", *kListens = "0A";
 
 std::string awaited_tcp_peer(pid_t process, uint64_t inode) {
@@ -95,14 +95,16 @@ std::string awaited_tcp_peer(pid_t process, uint64_t inode) {
   const auto own = std::ranges::find(rows, inode, &InternetSocket::inode);
   if (own == rows.end()) return "";
   if (own->state == kListens) return "a connection";
-  // An established socket without an inode waits in the queue of a listening socket.
+  // An established socket without an inode has not been accepted yet: it is in the queue of a
+  // listening socket.
   const bool is_queued = std::ranges::any_of(rows, [&](const InternetSocket& row) {
     return are_ends_of_one(row, *own) && row.inode == 0 && row.state == kEstablished;
   });
   return is_queued ? "the acceptance of its connection" : "";
 }
 
-/// proc(5), /proc/net/unix: "Num RefCount Protocol Flags Type St Inode Path".
+/// Returns what a Unix socket without a peer waits for. The columns of /proc/net/unix are "Num
+/// RefCount Protocol Flags Type St Inode Path" (proc(5)).
 std::string awaited_unix_peer(pid_t process, uint64_t inode) {
   constexpr unsigned long kAccepts = 1UL << 16, kDatagrams = 2;  // __SO_ACCEPTCON, SOCK_DGRAM
   std::istringstream lines(proc::contents_of(proc::directory_of(process) + "/net/unix"));

@@ -1,4 +1,4 @@
-// The sockets at the other end of a process's sockets, on this machine
+// Finds the sockets on this machine that are the peers of a process's sockets.
 #pragma once
 
 #include <sys/types.h>
@@ -13,8 +13,8 @@ namespace rocemu {
 /// Returns the inodes of the peers of all Unix sockets of this network namespace (sock_diag(7)).
 std::map<uint64_t, uint64_t> peers_of_unix_sockets();
 
-/// Returns the inode of the socket whose addresses are those of this socket of the process,
-/// swapped.
+/// Returns the inode of the TCP peer: the socket whose local and remote addresses are this socket's
+/// remote and local addresses.
 std::optional<uint64_t> peer_of_tcp_socket(pid_t process, uint64_t inode);
 
 /// Returns what a process's socket without a peer waits for: "a connection", "a datagram" or "the

@@ -17,19 +17,18 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-/// The number of repetitions of its loop after which a thread counts as spinning. A loop that
-/// counts in memory may go through the same states of registers and flags twice, but not as often
-/// as this.
+/// The number of repetitions of its loop after which a thread counts as spinning. The registers and
+/// flags of a loop that counts in memory may repeat the same states twice, but not this many times.
 constexpr size_t kRepeats = 4;
-/// The number of instructions that are run at a thread's first check, the factor by which it grows
-/// at each further check, and its maximum. Most loops are short. A loop that is longer than a
+/// The number of instructions that a thread's first check runs, the factor by which the number
+/// grows at each further check, and its maximum. Most loops are short; a loop of more than a
 /// quarter of the maximum is not detected.
 constexpr size_t kFirstSteps = 64, kGrowth = 4, kMaxSteps = 1024;
-/// The time that an instruction takes on a virtual machine when it is run by ptrace(2).
+/// The duration of one instruction under ptrace(2) on a virtual machine.
 constexpr nanoseconds kStepTime{20'000};
-/// The factor for the processor time of a thread between two checks, relative to the duration of a
-/// check; and that time after the longest check, when the thread seems to compute.
+/// The processor time of a thread between two checks, as a multiple of the duration of a check.
 constexpr int kPauses = 2;
+/// The same time after a check with kMaxSteps: the thread seems to compute.
 constexpr nanoseconds kLongestPause{200'000'000};
 /// The pause after a thread could not be stopped, for example because a debugger traces it.
 constexpr nanoseconds kPauseAfterRefusal{1'000'000};
@@ -42,8 +41,8 @@ nanoseconds own_time_of(pid_t process, pid_t thread) {
   return nanoseconds(std::strtoll(text.c_str(), nullptr, 10));
 }
 
-/// Returns the number of states at the end that form a loop that was run kRepeats times; 0 if none
-/// do.
+/// Returns the length of the loop at the end of `states`, if it was run kRepeats times; 0 if there
+/// is no such loop.
 size_t period_at_the_end_of(const std::vector<uint64_t>& states) {
   const auto same = std::find(std::next(states.rbegin()), states.rend(), states.back());
   if (same == states.rend()) return 0;
@@ -89,9 +88,9 @@ bool SpinningThreads::hold_if_it_spins(pid_t process, pid_t thread) {
   return true;
 }
 
-/// A thread that executes a program waits for the end of all other threads of its process, and
-/// therefore until the end of those that we hold has been noticed; ptrace(2) waits in this time
-/// until the program is executed. Another thread of ours therefore notices it.
+/// Stops a thread. If the thread executes a program, the kernel first waits until all other threads
+/// of its process have ended, and until their tracer has reaped those that we hold. ptrace(2)
+/// blocks us during that time. Therefore an additional thread reaps the held threads meanwhile.
 std::optional<StoppedThread> SpinningThreads::stop(pid_t process, pid_t thread) {
   reap();
   std::optional<pid_t> ended;
@@ -136,7 +135,7 @@ bool SpinningThreads::still_spins(pid_t thread) {
   const auto at = held_.find(thread);
   if (at == held_.end()) return false;
   Held& held = at->second;
-  // The thread was held in the loop's last state.
+  // The thread was held when it was in the last state of the loop, so it continues with the first.
   for (const uint64_t expected : held.loop) {
     if (!held.stopped.step() || held.stopped.state() != expected) {
       release(thread);

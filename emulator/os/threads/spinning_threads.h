@@ -1,9 +1,10 @@
-// Threads that spin: they run in a loop that cannot end by itself, since it only reads memory.
+// Finds and holds threads that spin: they run in a loop that cannot end by itself, since it only
+// reads memory.
 //
-// A thread that may be spinning is run instruction by instruction: if its registers repeat the same
-// states, it does so forever, unless something changes memory. It is then held: it does not run,
-// and takes no processor from other threads. When memory may have changed it is made to run its
-// loop once, and if it leaves the loop, it is released.
+// A thread that may be spinning is run instruction by instruction. If its registers repeat the same
+// states, the loop repeats forever unless something changes memory. The thread is then held: it
+// does not run, and takes no processor from other threads. Whenever memory may have changed, it is
+// made to run its loop once. If it leaves the loop, it is released.
 #pragma once
 
 #include <sys/types.h>
@@ -32,17 +33,18 @@ class SpinningThreads {
   bool hold_if_it_spins(pid_t process, pid_t thread);
   bool holds(pid_t thread) const { return held_.contains(thread); }
   bool holds_any() const { return !held_.empty(); }
-  /// Returns whether the thread was ordered to stop, and did not do so in time: it is not asleep,
-  /// and is released when it stops.
+  /// Returns whether the thread was ordered to stop and has not done so in time. Such a thread is
+  /// not asleep, and is released when it stops.
   bool is_stopping(pid_t thread) const { return ended_.contains(thread); }
-  /// Returns false if the held thread has left its loop. It then runs again.
+  /// Makes the held thread run its loop once. Returns whether the thread is still in the loop; if
+  /// not, releases it.
   bool still_spins(pid_t thread);
-  /// Releases a thread that sleeps, or does something else.
+  /// Releases the thread if it is held.
   void release(pid_t thread);
-  /// Forgets threads that have ended.
+  /// Forgets the earlier checks of threads for which `is_there` returns false.
   void keep_only(const std::function<bool(pid_t thread)>& is_there);
-  /// Notices the end of threads that ended while they were checked or held: until then their
-  /// parents cannot wait for them, and other threads of their processes cannot execute a program.
+  /// Reaps threads that ended while they were checked or held. Until then their parents cannot wait
+  /// for them, and other threads of their processes cannot execute a program.
   void reap();
 
  private:
@@ -56,7 +58,8 @@ class SpinningThreads {
     size_t steps;                       // of the next check
   };
   std::optional<StoppedThread> stop(pid_t process, pid_t thread);
-  /// Returns the states of its loop; empty if it is in none.
+  /// Runs up to `steps` instructions of the thread. Returns the states of the loop in which it
+  /// spins; nothing if it does not spin.
   std::vector<uint64_t> loop_of(StoppedThread& stopped, size_t steps);
   void let_go(pid_t thread, StoppedThread& stopped);
 

@@ -14,8 +14,8 @@
 namespace rocemu {
 namespace {
 
-/// The NIC may trace a thread for a moment, to detect whether it spins: no other process can trace
-/// it in this time.
+/// The number of further attempts if another process traces the thread. The NIC may trace it for a
+/// moment to detect whether it spins.
 constexpr int kAttempts = 5;
 constexpr std::chrono::milliseconds kPause{20};
 constexpr const char* kFrames = "64";  // of a thread, innermost first
@@ -59,19 +59,20 @@ bool is_frame(std::string_view line) {
   return line.starts_with("#");
 }
 
-/// A line of eu-stack, below the frame.
+/// Returns whether the line is a source position, which eu-stack prints below a frame.
 bool is_line_of_source(std::string_view line) {
   return line.starts_with("    ");
 }
 
-/// Returns f for "#1 0x0000563190b4415a f(int)" and "#1 0x0000563190b4415a in f (argument=1) at
-/// p.c:3"; empty if the frame has no name.
+/// Returns the name f from "#1 0x0000563190b4415a f(int)" or "#1 0x0000563190b4415a in f
+/// (argument=1) at p.c:3"; an empty string if the frame has no name.
 std::string function_in(const std::string& line) {
   static const std::regex kFrame(R"(^#\d+\s+(?:0x[0-9a-f]+\s*)?(?:- \d+\s*)?(?:in\s+)?(.*)$)");
   std::smatch found;
   if (!std::regex_match(line, found, kFrame)) return "";
   std::string name = found[1];
-  // The types of a C++ function, gdb's arguments, or a version follow the name.
+  // The name ends where the parameter types of a C++ function, gdb's arguments or a symbol version
+  // begin.
   constexpr std::string_view kUnnamed = "(anonymous namespace)";
   size_t end = name.find_first_of("(@");
   while (end != std::string::npos && name.compare(end, kUnnamed.size(), kUnnamed) == 0)
@@ -148,7 +149,7 @@ std::string stacks_of(StackTool tool, pid_t process, const std::string& core) {
     } else if (is_frame(line)) {
       has_frames = true;
       thread += line + "\n";
-      // The frames above the crash are ours, and those of the C library that calls us.
+      // The frames above the crash belong to our signal handler and the C library, which calls it.
       const bool is_ours = line.find("__restore_rt") != std::string::npos ||
                            line.find("__kernel_rt_sigreturn") != std::string::npos ||
                            line.find("<signal handler called>") != std::string::npos;

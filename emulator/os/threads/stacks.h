@@ -1,6 +1,6 @@
-// The stacks of all threads of a process, as printed by another program: eu-stack of elfutils,
-// which takes milliseconds for the names of functions and a few more for lines; or gdb, which takes
-// a quarter of a second, prints arguments too, and can write a core.
+// Prints the stacks of all threads of a process by running another program. eu-stack of elfutils
+// takes milliseconds for the names of functions, and a few more for lines. gdb takes a quarter of a
+// second, also prints arguments, and can write a core.
 #pragma once
 
 #include <sys/types.h>
@@ -15,27 +15,29 @@ namespace rocemu {
 
 enum class StackTool : uint8_t { kEuStackNames, kEuStack, kGdb };
 
-/// Returns the names of `rocemu run --stacks-by`: "eu-stack-names", "eu-stack", "gdb".
+/// Returns the name of the tool in `rocemu run --stacks-by`: "eu-stack-names", "eu-stack" or "gdb".
 std::string_view word_for(StackTool tool);
 std::optional<StackTool> stack_tool_called(std::string_view word);
 
-/// The package to install if there is neither.
+/// The message if neither program is installed.
 inline constexpr std::string_view kNoStackTool =
     "neither eu-stack (Debian's package elfutils) nor gdb is installed";
 
-/// Returns whether the program is in $PATH.
+/// Returns whether the program of the tool is in $PATH.
 bool is_installed(StackTool tool);
-/// Returns the preferred program, or else the other one; nothing if there is neither.
+/// Returns the preferred tool if it is installed, else a tool of the other program; nothing if
+/// neither program is installed.
 std::optional<StackTool> find_stack_tool(StackTool preferred);
 
-/// Returns, for each thread, a line with its number, and one or two lines for each frame. Frames of
-/// ours above a crash are omitted. If the tool can print no thread, for example because the process
-/// is already traced, returns its message. `core`: gdb writes the process's core into that file,
-/// unless it is empty.
+/// Returns the stacks as text: for each thread, a line with its number, and one or two lines for
+/// each frame. Omits our frames above a crash. If the tool cannot print any thread, for example
+/// because the process is already traced, returns the tool's message. If `core` is not empty, gdb
+/// also writes a core of the process into that file.
 std::string stacks_of(StackTool tool, pid_t process, const std::string& core = "");
 
-/// Returns the names of the functions of each thread in such a text, innermost first: "f < main".
-/// Omits our functions, and those by which the C library calls main(). In a fixed order.
+/// Returns the names of the functions of each thread in a text of stacks_of(), innermost first: "f
+/// < main". Omits our functions, and those with which the C library calls main(). The threads are
+/// sorted by this text.
 std::vector<std::string> functions_in(std::string_view stacks);
 
 }  // namespace rocemu

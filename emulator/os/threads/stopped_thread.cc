@@ -20,13 +20,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// The time within which a thread stops when it is ordered to, however busy the machine is.
+/// The time limit for a thread to stop when it is ordered to, even if the machine is busy.
 constexpr std::chrono::seconds kStopped{5};
-/// The interval of checks for a stop. SIGCHLD reports the stop earlier, if it is blocked as it
-/// should be.
+/// The interval between checks for a stop. If SIGCHLD is blocked, it ends the interval early.
 constexpr timespec kLook{0, 1'000'000};
 
-/// Calls waitpid(2) for a thread that stops or ends soon.
+/// Calls waitpid(2) until the thread stops or ends, or 5 s have passed.
 pid_t wait_for(pid_t thread, int& status) {
   sigset_t child;
   sigemptyset(&child);
@@ -39,7 +38,8 @@ pid_t wait_for(pid_t thread, int& status) {
   }
 }
 
-/// A thread that repeats the same call is seen at the same place each time.
+/// Returns whether the thread is in a system call. A thread that repeats the same call would
+/// otherwise seem to spin, since its registers are the same each time.
 bool is_in_system_call([[maybe_unused]] pid_t thread,
                        [[maybe_unused]] const user_regs_struct& registers) {
 #if defined(__x86_64__)
@@ -65,8 +65,8 @@ unsigned long instruction_pointer(const user_regs_struct& registers) {
 #endif
 }
 
-/// Returns whether the next instruction enters the kernel or, on arm64, belongs to a pair that
-/// fails forever if it is interrupted in between.
+/// Returns whether the next instruction cannot be run alone, because it enters the kernel or, on
+/// arm64, is an exclusive load or store, which always fails if the pair of them is interrupted.
 bool leads_elsewhere(pid_t thread, const user_regs_struct& registers) {
   errno = 0;
   const auto word = static_cast<uint64_t>(ptrace(
@@ -92,9 +92,10 @@ bool leads_elsewhere(pid_t thread, const user_regs_struct& registers) {
   return ((set("SigPnd") | set("ShdPnd")) & ~set("SigBlk")) != 0;
 }
 
-/// Some calls, such as epoll_wait(2), fail with EINTR when a thread is stopped, though it has no
-/// signal to handle (ptrace(2), "Interrupted system calls"), so the program would notice the stop.
-/// This makes the thread repeat the call. On arm64 the first argument is lost by then.
+/// Makes the thread repeat an interrupted system call. Some calls, such as epoll_wait(2), fail with
+/// EINTR when a thread is stopped, even without a signal to handle (ptrace(2), "Interrupted system
+/// calls"), so the program would notice the stop. On arm64 this is not possible, because the first
+/// argument is already lost.
 void restart_interrupted_call([[maybe_unused]] pid_t thread) {
 #if defined(__x86_64__)
   constexpr unsigned long kLengthOfSyscall = 2;
@@ -123,7 +124,7 @@ std::optional<StoppedThread> StoppedThread::stop(pid_t process, pid_t thread,
     return std::nullopt;
   };
   if (std::optional<StoppedThread> stopped = interrupt(thread)) return stopped;
-  // The thread has ended; or it executes a program, and has the process's number now.
+  // The thread has ended; or it has executed a program, and now has the number of its process.
   std::optional<StoppedThread> first;
   if (thread != process) first = interrupt(process);
   if (!first || first->let_go() != End::kRuns) ended = thread;
@@ -136,7 +137,7 @@ std::optional<uint64_t> StoppedThread::state() const {
   if (ptrace(PTRACE_GETREGSET, thread_, reinterpret_cast<void*>(NT_PRSTATUS), &part) != 0 ||
       is_in_system_call(thread_, registers) || leads_elsewhere(thread_, registers))
     return std::nullopt;
-  // FNV-1a (Fowler, Noll, Vo).
+  // The hash is FNV-1a (Fowler, Noll, Vo).
   uint64_t hash = 0xcbf29ce484222325;
   const auto* bytes = reinterpret_cast<const unsigned char*>(&registers);
   for (size_t i = 0; i < part.iov_len; ++i) hash = (hash ^ bytes[i]) * 0x100000001b3;

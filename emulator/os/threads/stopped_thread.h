@@ -1,7 +1,7 @@
-// A thread of another process that is prevented from running, and can be made to run one
-// instruction at a time (ptrace(2)). A thread can be traced by one thread only, so all functions
-// must be called by one thread. If SIGCHLD is blocked in the whole process, that thread is notified
-// at once when another one stops; otherwise it checks every millisecond.
+// A thread of another process that is stopped, and can be made to run one instruction at a time
+// (ptrace(2)). Only one thread can trace a thread, so all functions must be called by the same
+// thread. If SIGCHLD is blocked in the whole process, the caller is notified at once when a traced
+// thread stops; otherwise it checks every millisecond.
 #pragma once
 
 #include <sys/types.h>
@@ -13,34 +13,33 @@ namespace rocemu {
 
 class StoppedThread {
  public:
-  /// How the thread continues when it is released
+  /// The state of the thread after its release
   enum class End {
     kRuns,
     kEnded,  // it has ended, and its parent is notified only after reap()
     kGone,
   };
 
-  /// Returns nothing if the thread may not be traced, is traced by another process, or ends.
-  /// `ended` is then the thread that must be reaped, if there is one.
+  /// Stops the thread. Returns nothing if the thread may not be traced, is traced by another
+  /// process, or ends. In the last case, `ended` is the thread that must be reaped.
   static std::optional<StoppedThread> stop(pid_t process, pid_t thread,
                                            std::optional<pid_t>& ended);
 
-  /// Returns a hash of its general registers; nothing if it is in a system call, or if its next
-  /// instruction makes one or cannot be run by itself.
+  /// Returns a hash of the general registers. Returns nothing if the thread is in a system call, or
+  /// if its next instruction starts one or cannot be run alone.
   std::optional<uint64_t> state() const;
 
-  /// Returns whether a signal stopped it, which it handles when it is released; running an
-  /// instruction would lose the signal.
+  /// Returns whether the thread was stopped by a signal. The thread handles the signal when it is
+  /// released; step() would lose the signal.
   bool has_signal() const;
 
-  /// Runs one instruction. Returns false if the thread did not stop after it as usual: it has a
-  /// signal to handle, or ended.
+  /// Runs one instruction. Returns false if the thread has a signal to handle or has ended instead.
   bool step();
 
   End let_go();
 
-  /// Returns true once nothing is left of a thread that ended while it was stopped by us. Also
-  /// returns false for a stopped thread that is alive.
+  /// Reaps a thread that ended while we traced it. Returns true once nothing is left of the thread,
+  /// and false while it is alive.
   static bool reap(pid_t thread);
 
  private:
