@@ -122,7 +122,8 @@ VIP_RETURN request_connection(Lock& lock, Vi& vi, const NetAddress& local, const
 
 namespace {
 
-/// The connection's id remains until the peer has answered, or the connection manager gives up.
+/// Disconnects the VI. The connection's id remains until the peer has answered, or the connection
+/// manager gives up.
 void hang_up(Vi& vi) {
   const std::shared_ptr<Connection> connection = std::move(vi.connection);
   vi.connection.reset();

@@ -48,7 +48,8 @@ void read_connection_events(Nic& nic) {
       copy.private_data.assign(static_cast<const char*>(event->param.conn.private_data),
                                event->param.conn.private_data_len);
     }
-    // Acknowledged at once: a thread that destroys the id waits for this, and may hold the lock.
+    // The event is acknowledged at once: a thread that destroys the id waits for this, and may hold
+    // the lock.
     rdma_ack_cm_event(event);
     const Lock lock(nic.mutex);
     if (nic.dead) {

@@ -15,7 +15,7 @@
 
 namespace rocemu::wire {
 
-// RDMA: READ requests, the first packet of a WRITE, FLUSH, ATOMIC WRITE.
+// RETH: in READ requests, the first packet of a WRITE, FLUSH and ATOMIC WRITE.
 //  +---------------------------------------------------------------+
 //  |                     virtual address (64)                      |
 //  |                                                               |
@@ -32,7 +32,7 @@ struct Reth {
   friend constexpr bool operator==(const Reth&, const Reth&) = default;
 };
 
-// Acknowledgements and READ responses other than Middle.
+// AETH: in acknowledgements, and in READ responses other than Middle.
 //  +---------------+-----------------------------------------------+
 //  |   syndrome    |                     MSN                       |
 //  +---------------+-----------------------------------------------+
@@ -43,7 +43,7 @@ struct Aeth {
   friend constexpr bool operator==(const Aeth&, const Aeth&) = default;
 };
 
-// Compare-and-swap and fetch-and-add requests.
+// AtomicETH: in compare-and-swap and fetch-and-add requests.
 //  +---------------------------------------------------------------+
 //  |                     virtual address (64)                      |
 //  |                                                               |
@@ -72,7 +72,7 @@ struct AtomicAckEth {
   friend constexpr bool operator==(const AtomicAckEth&, const AtomicAckEth&) = default;
 };
 
-// Datagrams.
+// DETH: in datagrams.
 //  +---------------------------------------------------------------+
 //  |                            Q_Key                              |
 //  +---------------+-----------------------------------------------+
@@ -85,7 +85,7 @@ struct Deth {
   friend constexpr bool operator==(const Deth&, const Deth&) = default;
 };
 
-// XRC requests.
+// XRCETH: in XRC requests.
 //  +---------------+-----------------------------------------------+
 //  |   reserved    |                  XRC SRQ                      |
 //  +---------------+-----------------------------------------------+
@@ -110,7 +110,7 @@ struct Ieth {
   friend constexpr bool operator==(const Ieth&, const Ieth&) = default;
 };
 
-// FLUSH.
+// FETH: in FLUSH requests.
 //  +-------------------------------------------------------+---+---+
 //  |                      reserved (26)                    |SEL|PLT|
 //  +-------------------------------------------------------+---+---+

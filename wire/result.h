@@ -14,8 +14,9 @@
 
 namespace rocemu::wire {
 
-// One flat list, so that a reason includes the place of the error, and an array can have a counter
-// for each reason. The truncation errors name the first header (or trailer) that is incomplete.
+// The reasons are one flat list, so that a reason includes the place of the error, and an array can
+// have a counter for each reason. The truncation errors name the first header (or trailer) that is
+// incomplete.
 enum class ParseError : uint8_t {
   kTruncatedEthernet,
   kTruncatedIpv4,

@@ -346,7 +346,7 @@ void Exploration::write_scenario(const Finding& finding) const {
 }
 
 /// Runs the repetitions that are missing. The first repetition of a finding keeps its files. The
-/// quickest findings come first, because the budget may end before all are done.
+/// quickest findings come first, because the budget may end before all repetitions are done.
 void Exploration::repeat() {
   std::vector<Job> jobs;
   std::vector<std::string> keys;

@@ -69,7 +69,7 @@ struct SwitchParameters {
   /// The limit of one egress queue, above which frames without PFC are dropped. 0 means that the
   /// buffer is the limit.
   uint64_t queue_limit_bytes = 0;
-  /// Whether the switch is a router, which decrements the TTL and drops a frame whose TTL has run
+  /// If true, the switch is a router, which decrements the TTL and drops a frame whose TTL has run
   /// out.
   bool decrements_ttl = false;
 };
@@ -95,7 +95,8 @@ struct PriorityParameters {
 };
 
 struct NicParameters {
-  /// Network::can_inject() is true while fewer bytes than this of a priority wait for the port.
+  /// The limit of a priority's waiting bytes: Network::can_inject() is true while fewer bytes wait
+  /// for the port.
   uint64_t queue_bytes = 8192;
   /// Without a value, QPs send at the rate of their link.
   std::optional<DcqcnParameters> dcqcn;

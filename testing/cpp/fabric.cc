@@ -230,7 +230,7 @@ class Fabric::Nic {
     return std::make_unique<NicProcess>(options_of_run(options), watch);
   }
 
-  /// Sends the scenario by the command, which finds scenarios by their names.
+  /// Injects the scenario by `rocemu inject`, which finds installed scenarios by their names.
   void inject(const std::string& scenario) { output_of({find_command(), "inject", scenario}); }
 
   /// Returns the output of a command. Throws Error with its message if it fails.

@@ -42,11 +42,12 @@ constexpr bool is_one_of_these(size_t header_context_head) {
     if (version.context_head == header_context_head) return true;
   return false;
 }
-// A header that is newer than the table contains nothing that the provider uses, but the table must
-// then be checked.
+// This fails for a header that is newer than the table. The table must then be checked and
+// extended, although the provider uses nothing that is new.
 static_assert(is_one_of_these(offsetof(verbs_context, context)));
 
-/// A loaded library with the symbol versions that it defines. A version is 0 if it defines none.
+/// A loaded library with the symbol versions that it defines. A version is 0 if the library defines
+/// none of its kind.
 struct Library {
   const void* address;  // in one of its segments
   const char* name = nullptr;

@@ -106,7 +106,7 @@ void tell_of_refusal(Sanitizer& sanitizer, const Post& post) {
 struct CompletionCount {
   uint32_t produced, taken;
 };
-/// The caller must hold the CQ's lock.
+/// Returns the counts of the CQ. The caller must hold the CQ's lock.
 CompletionCount count_of(ibv_cq* base) {
   const auto& cq = *reinterpret_cast<const provider::Cq*>(base);
   return {cq.ring->producer.load(std::memory_order_acquire), static_cast<uint32_t>(cq.consumed)};

@@ -33,7 +33,7 @@ class Text {
     add(digits + first, sizeof(digits) - first);
   }
 
-  /// Keeps the only slash of the root directory.
+  /// Removes trailing slashes, but keeps the only slash of the root directory.
   void strip_trailing_slashes() {
     while (used_ > 1 && out_[used_ - 1] == '/') out_[--used_] = '\0';
   }

@@ -77,13 +77,14 @@ struct Looks {
   bool are_as_before = false;
 };
 Looks looks_of_turn();
-/// Continues the thread in the state after those empty polls.
+/// Continues the thread in the state after the empty polls of `looks`.
 void go_on_after(const Looks& looks);
+
+/// A wait is a cancellation point with kMay.
+enum class Cancel : uint8_t { kMay, kMayNot };
 
 /// Waits until `ready` returns true, which is called in each of this thread's turns. The caller has
 /// checked that the thread is active().
-enum class Cancel : uint8_t { kMay, kMayNot };
-
 template <class Ready>
 End wait(const Call& call, int64_t deadline_ns, Ready ready, uint32_t flags = 0,
          Cancel cancel = Cancel::kMay) {

@@ -103,8 +103,8 @@ void require_trust(const std::string& base) {
 
 void create_base(const std::string& base) {
   if (mkdir(base.c_str(), 0700) == 0) {
-    // The umask may have cleared permission bits. A run that ends may already have removed the
-    // directory; then the daemon creates it again.
+    // The umask may have cleared permission bits. Another run may have removed the directory as it
+    // ended; then the daemon creates it again.
     if (chmod(base.c_str(), 0700) != 0 && errno != ENOENT)
       fail_with_errno("cannot change the runtime directory " + base, errno);
   } else if (errno != EEXIST) {

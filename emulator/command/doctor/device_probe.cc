@@ -187,7 +187,7 @@ ProbeOutput run_probe(const std::string& dir) {
 std::string line_with(const std::string& text, std::string_view part) {
   const size_t at = text.find(part);
   if (at == std::string::npos) return "";
-  const size_t begin = text.rfind('\n', at) + 1;  // npos + 1 is the beginning
+  const size_t begin = text.rfind('\n', at) + 1;  // 0 if there is none, since npos + 1 is 0
   return text.substr(begin, text.find('\n', at) - begin);
 }
 
@@ -259,7 +259,7 @@ Finding explain(const ProbeOutput& output) {
     return {Level::kProblem, kProvider, path + " cannot be loaded: " + reason,
             remedy_for(reason, path)};
   }
-  // The warning of verbs_provider/base/layout.cc.
+  // verbs_provider/base/layout.cc prints this warning.
   if (const std::string line = line_with(output.err, " is a libibverbs that rocemu ");
       !line.empty()) {
     constexpr std::string_view kSpeaker = "rocemu: ";

@@ -13,7 +13,7 @@ namespace rocemu::command {
 struct StackFiles {
   StackTool tool{};
   std::string file;    // stacks are appended to it
-  bool cores = false;  // beside it, "core.PID" of each process
+  bool cores = false;  // also write "core.PID" of each process next to `file`
 };
 
 /// Returns nothing without --stacks. Removes the file of an earlier run. Throws UsageError, and

@@ -19,7 +19,7 @@ struct NicUse {
   std::string nothing_posted;
 };
 
-/// Reads it from `state`, the reply to "show".
+/// Returns how the NIC was used, from `state`, the reply to "show".
 NicUse use_of_nic(const Json& state);
 
 }  // namespace rocemu::command

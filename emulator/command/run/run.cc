@@ -181,7 +181,7 @@ class Run {
         stops_unrecorded_(text("record-policy") == "stop") {
     if (command_.empty() || command_[0].empty())
       throw UsageError("run: no command given; it follows '--': rocemu run -- ibv_devices");
-    find_command(command_[0]);  // throws before a NIC is started for nothing
+    find_command(command_[0]);  // throws before a NIC is started in vain
     if (has("host")) host_ = parse_host(text("host"));
     start_.scenario = read_scenarios(values);
   }
@@ -315,8 +315,8 @@ class Run {
     if (has_idle_rules(dir_, strict && has("scenario")) && strict) fail();
   }
 
-  /// Reports requests that the NIC's profile completed with an error, and that the program has not
-  /// used the NIC, which a successful run may hide.
+  /// Reports two problems that a successful run may hide: the NIC's profile completed requests with
+  /// an error, or the program has posted nothing.
   void report_use() {
     if (!daemon_ || daemon_->is_gone()) return;
     std::optional<ControlClient> client = ControlClient::connect(dir_);
@@ -332,7 +332,7 @@ class Run {
   void stop_nic() {
     if (!daemon_) return;
     const bool nic_was_gone = daemon_->is_gone();
-    // In lockstep, the NIC lets programs finish.
+    // In lockstep, the NIC itself lets the programs finish.
     if (!lockstep_) programs_->wait_until_gone(kFinishing);
     const std::string trouble = daemon_->stop();
     end_left_programs(*programs_, lockstep_ ? kFinishing : std::chrono::milliseconds(0));
@@ -377,18 +377,18 @@ class Run {
   Arguments command_;
   DaemonStart start_;
   const bool lockstep_;
-  const bool stops_unrecorded_;  // end the run when it can no longer be recorded
+  const bool stops_unrecorded_;  // whether the run ends when recording fails
   std::optional<uint32_t> host_;
   std::optional<std::chrono::nanoseconds> timeout_;
   std::chrono::nanoseconds poll_patience_ = std::chrono::seconds(5);
   std::optional<WatchedTest> test_;
   std::unique_ptr<GoldenRun> golden_;
-  std::string outer_recording_;  // for the surrounding run; empty if there is none
+  std::string outer_recording_;  // where the outer run expects a recording; may be empty
   std::optional<KeptRun> kept_;
   std::optional<StackFiles> stacks_;
   std::string call_sites_;
   std::unique_ptr<SanitizedRun> sanitized_;
-  std::string sanitizer_dir_;  // this run's or the shared NIC's; empty if there is none
+  std::string sanitizer_dir_;  // the directory of the NIC's findings; empty for none
   int capture_descriptor_ = -1;
   std::optional<PrivateDaemon> daemon_;  // none: the NIC is shared
   std::string dir_;                      // the NIC's
@@ -419,7 +419,7 @@ int run(const Arguments& arguments) {
       values.count("profile") != 0 && values["profile"].as<std::string>() == "all";
   if (has_all_profiles) {
     if (command.empty()) throw UsageError("run: no command given; it follows '--'");
-    find_command(command[0]);  // throws before 13 runs do
+    find_command(command[0]);  // throws once, and not in each of 13 runs
     return run_with_all_profiles(values, own, command);
   }
   Run one(values, command);

@@ -24,8 +24,8 @@ class RunPrograms {
   /// Returns the wait status of the command, as waitpid(2) does; nothing until it has ended.
   std::optional<int> command_status();
 
-  /// Returns the running programs by age, without NICs. Returns only the command if /proc belongs
-  /// to another PID namespace.
+  /// Returns the running programs, the oldest first, without NICs. Returns only the command if
+  /// /proc belongs to another PID namespace.
   std::vector<pid_t> list() const;
 
   /// Returns the directories of the NICs of runs inside this one. `daemon` is this run's own NIC.

@@ -172,7 +172,7 @@ int exit_status(int wait_status) {
 void report_orphan(const siginfo_t& end, bool tells_exits) {
   std::string name = proc::contents_of(proc::directory_of(end.si_pid) + "/comm");
   while (!name.empty() && name.back() == '\n') name.pop_back();
-  const std::string status = std::to_string(end.si_status);  // or the signal's number
+  const std::string status = std::to_string(end.si_status);  // an exit status or a signal
   std::string how;
   if (end.si_code == CLD_EXITED) {
     if (tells_exits && end.si_status != 0) how = "ended with status " + status;
@@ -401,13 +401,13 @@ void Supervisor::on_stuck(uint32_t serial) {
   const auto threads =
       find_hang([this] { return look(); }, begin - stuck_since_ >= supervision_.poll_patience);
   if (!threads) {
-    // Inspecting many threads takes long, and must take at most a tenth of the time.
+    // Inspecting many threads takes long; this limits it to a tenth of the time.
     const Clock::time_point end = Clock::now();
     next_look_ = end + std::min<Clock::duration>(9 * (end - begin), kMaxPause);
     return;
   }
   const Json nic = ask_nic({{"serial", serial}});
-  if (nic.is_null()) return;  // something happened just then
+  if (nic.is_null()) return;  // something has happened since
   const double now = nic.contains("now_ns") ? nic["now_ns"].get<double>() / 1e9 : 0;
   char time[32];
   std::snprintf(time, sizeof time, "%.6f", now);
@@ -446,7 +446,7 @@ Json Supervisor::ask_nics() const {
         for (const Json& entry : value) all[key].push_back(entry);
       }
     } catch (const Failure&) {
-      // That NIC has ended meanwhile.
+      // This NIC has ended meanwhile.
     }
   }
   return all;

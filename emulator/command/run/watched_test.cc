@@ -108,7 +108,7 @@ void WatchedTest::report(const std::string& text) {
   watch_->report_length.store(static_cast<uint32_t>(length));
   watch_->hangs.fetch_add(1);
   const int soft = watch_->signal.load();
-  const bool raises = soft > 0 && soft != SIGABRT;  // in Python, also during a wait
+  const bool raises = soft > 0 && soft != SIGABRT;  // with Python, also if it is waiting
   if (!raises && is_waiting()) return;
   const auto now = std::chrono::steady_clock::now();
   if (now - latest_ > kNewHang) signals_ = 0;

@@ -128,7 +128,7 @@ Json sarif_of(const std::vector<Misuse>& findings, const std::string& root) {
 
 // ---- JUnit ----
 
-/// Returns the text with characters that XML 1.0 can represent.
+/// Returns the text escaped for XML 1.0, without the characters that XML cannot represent.
 std::string escaped(std::string_view text) {
   std::string result;
   for (const char c : text) {

@@ -17,8 +17,8 @@ bool is_broad(const Cause& cause) {
       [&](std::string_view effect) { return cause.rule.find(effect) != std::string::npos; });
 }
 
-/// The order of findings. First come findings that are common to all cases of one cause, then those
-/// that are easiest to understand: they happen once, to one object, and early.
+/// Returns the key by which results are sorted. First come trials with a single cause. Among these,
+/// the first ones are the easiest to understand: their causes act once, on one object, and early.
 auto order_of(const Result& result) {
   const Trial& trial = result.trial;
   const bool once = std::ranges::all_of(trial.causes, [](const Cause& cause) {

@@ -41,7 +41,8 @@ struct EventNote {
 };
 
 std::span<const Fault> fault_table();
-/// The table and the notes name all events of ibv_get_async_event(3) and rdma_get_cm_event(3).
+/// Returns the notes. The table and the notes together name all events of ibv_get_async_event(3)
+/// and rdma_get_cm_event(3).
 std::span<const EventNote> event_notes();
 std::vector<Fault> faults_for(const FaultPoint& point);
 

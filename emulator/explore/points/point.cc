@@ -19,7 +19,7 @@ std::string ordinal(uint64_t number) {
   return std::to_string(number) + ending;
 }
 
-/// Returns a JSON string, which is also a YAML string.
+/// Returns the text as a JSON string, which is also a YAML string.
 std::string quoted(const std::string& text) {
   return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
 }

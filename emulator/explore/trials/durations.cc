@@ -47,7 +47,7 @@ class Scanner {
   char at(size_t i) const { return i < line_.size() ? line_[i] : '\0'; }
   bool is_of_word_or_digit(size_t i) const { return i < line_.size() && is_of_word(line_[i]); }
 
-  /// Returns whether the rest of a word or of another number, such as 1.2.3, begins there.
+  /// Returns whether `begin` is inside a word or another number, such as 1.2.3.
   bool continues_another(size_t begin) const {
     if (begin == 0) return false;
     const char before = line_[begin - 1];

@@ -14,10 +14,10 @@ namespace rocemu::network {
 class NetworkObserver {
  public:
   virtual ~NetworkObserver() = default;
-  /// A QP hands a frame to its port.
+  /// Is called when a QP hands a frame to its port.
   virtual void on_inject(const engine::Injection& injection, Instant now) = 0;
   virtual void on_hop(const Network& network, const Hop& hop) = 0;
-  /// A frame was dropped. `latest` is the time of the latest hop before that.
+  /// Is called when a frame is dropped. `latest` is the time of the latest hop before that.
   virtual void on_drop(const Network& network, PortId where, Instant latest) = 0;
 };
 

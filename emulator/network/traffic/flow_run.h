@@ -63,7 +63,7 @@ class FlowRun final : private Sink {
   Network& network() { return network_; }
   const std::vector<FlowResult>& results() const { return results_; }
   size_t completed() const { return completed_; }
-  /// Returns the flow's current rate; the rate of its link without congestion control.
+  /// Returns the flow's current rate or, without congestion control, the rate of its link.
   uint64_t rate_bps(size_t flow) const;
   /// Returns the time that the flow would take on an idle network: all its frames over the slowest
   /// link of its path, and the last frame over the other links.

@@ -67,7 +67,7 @@ class PostedAgainCheck : public CheckOf<kListPostedAgain> {
     return event.head == partial.head && event.head_wr_id == partial.head_wr_id;
   }
 
-  /// A program may build another list in the same memory, or post the same one again after its
+  /// A program may build another list in the same memory, or post the same list again after its
   /// requests have finished. It is a mistake only if the requests are equal and at least one of
   /// them is unfinished.
   void judge(const Post& event, const Partial& partial) {

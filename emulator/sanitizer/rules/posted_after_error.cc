@@ -60,8 +60,8 @@ class AfterErrorCheck : public CheckOf<kPostedAfterError> {
            {{"polled the error", error.place}, {"posted", event.place}});
   }
 
-  /// A program that changes the state is aware of it: to ERR to drain the QP, to RESET to start
-  /// again.
+  /// Forgets the QP's error: a program that changes the state knows about the error. It moves the
+  /// QP to ERR to drain it, or to RESET to start again.
   void on(const StateChange& event) override { errors_.erase(&event.qp); }
   void on(const Destruction& event) override {
     if (event.object.kind == ObjectKind::kQp) errors_.erase(static_cast<Qp*>(&event.object));

@@ -1,5 +1,5 @@
-// The common parts of a ladder of text and one of lines: which events share a row, and how texts
-// are broken into lines.
+// The common parts of a ladder drawn with characters and a ladder drawn with lines: which events
+// share a row, and how texts are broken into lines.
 #pragma once
 
 #include <cstddef>

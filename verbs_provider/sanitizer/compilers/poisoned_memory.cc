@@ -60,7 +60,8 @@ PoisonedMemory::Segment PoisonedMemory::poisoned(Granule begin, Granule end) con
   return segment;
 }
 
-/// A value that differs from ours means that the memory was freed, allocated again, or similar.
+/// Restores the earlier shadow, except where its value differs from ours: the memory was then
+/// freed, allocated again, or similar.
 void PoisonedMemory::restore(Granule begin, const Segment& segment) const {
   for (const auto& [granule, value] : segment.before)
     if (uint8_t& now = shadow_of(granule); now == kPoisoned && value < kGranule) now = value;

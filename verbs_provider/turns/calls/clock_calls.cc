@@ -21,7 +21,8 @@ shim::Next<int(timespec*, int)> next_timespec_get("timespec_get");
 shim::Next<clock_t(tms*)> next_times("times");
 shim::Next<int(struct sysinfo*)> next_sysinfo("sysinfo");
 
-/// Returns false for clocks that count processor time.
+/// Stores the value of the clock at the start of the run. Returns false for clocks that count
+/// processor time.
 bool start_of(clockid_t clock, int64_t* start) {
   switch (clock) {
     case CLOCK_REALTIME:

@@ -18,8 +18,9 @@ namespace {
 
 shim::Next<long(int, ...)> next_ptrace("ptrace");
 
-/// In real time. The daemon traces for 10 ms, longer on a busy machine. After this limit the tracer
-/// is another process, or the thread cannot be traced at all.
+/// The longest wait for the tracer, in nanoseconds of real time. The daemon traces for 10 ms,
+/// longer on a busy machine. After this limit the tracer is another process, or the thread cannot
+/// be traced at all.
 constexpr int64_t kLongestLook = 1'000'000'000;
 
 int64_t real_time_ns() {

@@ -1,5 +1,5 @@
-// The syscall function, with which programs make system calls directly whose functions are
-// replaced.
+// Replaces the syscall function, by which programs can directly make system calls whose functions
+// are replaced.
 #include <cerrno>
 #include <csignal>
 #include <cstdarg>
@@ -51,7 +51,7 @@ long call(Result (*function)(Parameters...), const Arguments& arguments) {
   return call(function, arguments, std::index_sequence_for<Parameters...>());
 }
 
-/// pselect6(2): its last argument points to the mask and the mask's size.
+/// Calls pselect(). The last argument of pselect6(2) points to the mask and the mask's size.
 long call_pselect(const Arguments& arguments) {
   const auto* const masked = reinterpret_cast<const sigset_t* const*>(arguments[5]);
   return call(pselect, {arguments[0], arguments[1], arguments[2], arguments[3], arguments[4],
