@@ -13,7 +13,7 @@ namespace rocemu::vipl {
 /// Starts the thread. Throws std::system_error.
 void start_event_thread(Nic& nic);
 
-/// Returns null if that is not possible.
+/// Creates a connection with a new id. Returns null if that is not possible.
 std::shared_ptr<Connection> make_connection(Nic& nic);
 /// Creates a connection for an id that came with a listener's event.
 std::shared_ptr<Connection> adopt_connection(Nic& nic, rdma_cm_id* id);

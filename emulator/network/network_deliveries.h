@@ -1,5 +1,5 @@
 // Computes the earliest times at which frames in a simulated network can arrive. The caller of
-// Network::next_delivery() does not need the events before that.
+// Network::next_delivery() does not need the events before these times.
 #pragma once
 
 #include <algorithm>

@@ -20,7 +20,7 @@ Instant rounded_up(uint64_t time_ps) {
   return Instant(Duration(static_cast<int64_t>((time_ps + 999) / 1000)));
 }
 
-/// The last step of MurmurHash3, which lets every bit affect all others.
+/// Applies the last step of MurmurHash3, which lets every bit affect all others.
 uint32_t mixed(uint32_t hash) {
   hash = (hash ^ hash >> 16) * 0x85ebca6bu;
   hash = (hash ^ hash >> 13) * 0xc2b2ae35u;

@@ -98,7 +98,7 @@ struct NicParameters {
   /// The limit of a priority's waiting bytes: Network::can_inject() is true while fewer bytes wait
   /// for the port.
   uint64_t queue_bytes = 8192;
-  /// Without a value, QPs send at the rate of their link.
+  /// The parameters of DCQCN. Without a value, QPs send at the rate of their link.
   std::optional<DcqcnParameters> dcqcn;
 };
 

@@ -49,7 +49,7 @@ class Given {
   const po::variables_map& values_;
 };
 
-/// Reads a whole decimal number; nothing if `text` is anything else.
+/// Returns the decimal number, or nothing if `text` is anything else.
 std::optional<uint64_t> read_number(std::string_view text) {
   uint64_t number = 0;
   const char* const end = text.data() + text.size();

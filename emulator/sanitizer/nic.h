@@ -64,7 +64,7 @@ struct RefusedAccess {
   uint64_t opened_address, opened_length;  // the range of the key
   bool is_window;                          // whether it is a memory window, not a region
 };
-/// Returns a finding of rkey-stale or protection-explained.
+/// Returns a finding of the rule rkey-stale or protection-explained.
 NicFinding access_refused(const RefusedAccess& refused);
 
 }  // namespace rocemu::sanitizer

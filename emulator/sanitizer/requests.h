@@ -31,8 +31,8 @@ struct Request {
   std::vector<abi::Sge> sges;
   Place posted;
   std::optional<uint64_t> checksum;  // of the bytes, when it was posted
-  /// The bytes that belong to the NIC until the completion, and an address that represents the
-  /// completion, for the program's compiler sanitizer if there is one.
+  /// The bytes that belong to the NIC until the completion. If the program has a compiler's
+  /// sanitizer, the list also contains an address that represents the completion.
   std::vector<MemoryRange> memory;
   std::unique_ptr<uint64_t> completion_point;
 };
@@ -78,7 +78,8 @@ class Requests {
     }
     return nullptr;
   }
-  /// Finishes the oldest unfinished request with that wr_id. Returns null if there is none.
+  /// Finishes and returns the oldest unfinished request with that wr_id; returns null if there is
+  /// none.
   const Request* finish_one(uint64_t wr_id) {
     Request* const found = find(wr_id);
     if (found != nullptr) found->is_finished = true;

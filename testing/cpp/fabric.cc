@@ -27,7 +27,7 @@ constexpr char kTimeoutVariable[] = "ROCEMU_TIMEOUT";
 constexpr std::string_view kSanitizerLibrary = "librocemu-sanitizer.so";
 constexpr std::string_view kProvider = "/librocemu-rdmav";
 
-/// Returns an option whose value may be omitted.
+/// Returns the option as an argument, without "=" if the value is empty.
 std::string with_value(const std::string& option, const std::string& value) {
   return value.empty() ? option : option + "=" + value;
 }

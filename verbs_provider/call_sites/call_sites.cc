@@ -20,7 +20,7 @@ namespace {
 
 using turns::kernel;
 
-/// Longer stacks are distinguished by their innermost kMostFrames frames.
+/// Stacks that are longer are distinguished by their innermost kMostFrames frames.
 constexpr size_t kMostFrames = 64;
 constexpr size_t kLongestLine = 96;
 
@@ -94,8 +94,8 @@ std::atomic<bool> is_known = false;  // that the program was executed
 
 extern "C" void rocemu_note_call(const char* name, size_t length, size_t count) {
   using namespace rocemu;
-  // This is not done in a constructor, since constructors of other libraries can make calls, too,
-  // and can run before ours.
+  // The variable is not read in a constructor, since constructors of other libraries can make
+  // calls, too, and can run before ours.
   const char* const directory = getenv(abi::kCallSitesVariable);
   if (directory == nullptr) return;
   if (!is_known.exchange(true)) write_line(directory, abi::kExecuted, 0, 0);

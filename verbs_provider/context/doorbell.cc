@@ -17,7 +17,8 @@
 namespace rocemu::provider {
 namespace {
 
-/// The number of yields after which a loop that waits for the daemon checks that it still exists.
+/// The number of yields after which a loop that waits for the daemon checks whether the daemon
+/// still exists.
 constexpr uint32_t kYieldsPerCheck = 1000;
 
 /// Returns the processor in the ring's format: counted from 1, or 0 if it is unknown.

@@ -10,7 +10,8 @@ namespace rocemu::provider {
 
 class DoorbellWriter {
  public:
-  /// `wake_fd` is the daemon's eventfd; `connection` shows whether the daemon still exists.
+  /// Sets the ring. `wake_fd` is the daemon's eventfd; `connection` shows whether the daemon still
+  /// exists.
   void attach(abi::DoorbellRing* ring, int wake_fd, int connection);
 
   /// Adds an entry, and wakes the daemon if necessary. Returns 0, or EIO if the daemon has ended.

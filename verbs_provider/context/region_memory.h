@@ -33,7 +33,8 @@ void enter_memory(RegisteredMemory& memory, ibv_context* context, uint64_t begin
                   bool is_shared);
 void leave_memory(RegisteredMemory& memory);
 
-/// Must be called before the context is closed.
+/// Forgets the memory that is registered in the context. Must be called before the context is
+/// closed.
 void forget_region_memory(ibv_context* context);
 
 }  // namespace rocemu::provider

@@ -114,7 +114,7 @@ uint64_t read_completion_wallclock_ns(ibv_cq_ex* cq) {
   return wall_clock_ns(cq->context, current(cq).timestamp_ns);
 }
 
-/// RoCE has no VLAN tags that the device removes, flow tags or matched tags.
+/// With RoCE there are no VLAN tags that the device removes, no flow tags and no matched tags.
 constexpr uint64_t kFields = uint64_t{IBV_WC_STANDARD_FLAGS} | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
                              IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
 

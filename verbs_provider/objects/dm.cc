@@ -20,7 +20,8 @@ bool is_within(const Dm& dm, uint64_t offset, size_t length) {
   return offset <= dm.length && length <= dm.length - offset;
 }
 
-/// Returns whether the range can be copied: like mlx5 and rdma-core's tests, in words.
+/// Returns whether the range can be copied. Only whole words can be copied, as with mlx5 and in
+/// rdma-core's tests.
 bool can_be_copied(const Dm& dm, uint64_t offset, size_t length) {
   constexpr uint64_t kWord = 4;
   return is_within(dm, offset, length) && offset % kWord == 0 && length % kWord == 0;

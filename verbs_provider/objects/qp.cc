@@ -54,7 +54,7 @@ int enter(Qp* qp, uint32_t generation) {
   return table_of(qp->verbs.qp).insert(qp->verbs.qp.qp_num, qp) ? 0 : ENOMEM;
 }
 
-/// Releases the slots of the posted sends, none of which continues.
+/// Releases the slots of the posted sends, which are all discarded.
 void forget_messages(Qp* qp) {
   release_slots(context_of(qp->verbs.qp.context)->parts, qp->send,
                 qp->send.released.load(std::memory_order_relaxed),
@@ -103,7 +103,7 @@ int check(const ibv_qp_init_attr_ex& attr) {
   switch (attr.qp_type) {
     case IBV_QPT_RC:
     case IBV_QPT_UD:
-      // Messages for an XRC SRQ arrive on XRC QPs.
+      // Messages for an XRC SRQ arrive only on XRC QPs.
       if (attr.srq != nullptr && ours<Srq>(attr.srq)->is_xrc()) return EINVAL;
       return has_pd && attr.send_cq != nullptr && attr.recv_cq != nullptr ? 0 : EINVAL;
     case IBV_QPT_UC:

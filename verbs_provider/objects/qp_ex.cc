@@ -45,8 +45,8 @@ void drop_session(Qp* qp) {
   qp->send.posted = qp->builder.posted_before;
 }
 
-/// "If a failure is detected during operation, for instance due to an invalid argument, then
-/// ibv_wr_complete() will return failure": the first failure counts.
+/// Notes a failure of the session: "If a failure is detected during operation, for instance due to
+/// an invalid argument, then ibv_wr_complete() will return failure". The first failure counts.
 void fail_session(Qp* qp, int error) {
   WorkRequestBuilder& builder = qp->builder;
   if (builder.error == 0) builder.error = error;

@@ -11,11 +11,12 @@ namespace rocemu::provider {
 
 /// The mode that ROCEMU_POLL chooses
 enum class PollMode : uint8_t {
-  kAdaptive,  // "adaptive", the default: yields, or sleeps where a yield takes too long, but only
-              // for the time that its polls have earned (wait_budget.h)
-  kYield,     // "yield": always yields the processor
-  kSpin,      // "spin": never yields; for threads that have a processor each, beside a busy-polling
-              // daemon
+  /// "adaptive", the default: yields, or sleeps where a yield takes too long, but only for the time
+  /// that its polls have earned (wait_budget.h)
+  kAdaptive,
+  kYield,  // "yield": always yields the processor
+  /// "spin": never yields; for threads that have a processor each, beside a busy-polling daemon
+  kSpin,
 };
 
 /// Parses a value of ROCEMU_POLL; null means the default. Returns false if there is no such mode.
@@ -28,8 +29,8 @@ struct WaitConstants {
   /// for longer has other work, and would keep it for a time slice after each yield. A thread that
   /// sleeps instead runs as soon as it is woken.
   int64_t long_turn_ns = 650'000;
-  /// The number of long turns in a row that are needed, since single ones happen while programs
-  /// start.
+  /// The number of long turns in a row after which a thread sleeps, since single long turns happen
+  /// while programs start.
   uint32_t long_turns = 3;
   /// The shortest turn in nanoseconds: a yield that took less let no other thread run.
   int64_t shortest_turn_ns = 1'000;

@@ -189,7 +189,7 @@ ROCEMU_BEFORE int rdma_destroy_id(rdma_cm_id* id) {
 
 __attribute__((destructor)) static void end_program() {
   Program* const program = Program::get();
-  // A thread may have ended during a verb.
+  // A thread may have ended during a verb without releasing the lock, so this must not wait for it.
   if (program == nullptr || !program->lock.try_lock()) return;
   program->sanitizer().tell(ProgramEnd{program->objects()});
   program->lock.unlock();

@@ -18,7 +18,7 @@ struct DeviceNumber {
 };
 
 /// Returns whether a socket of this name emulates a device, and stores the device. The daemon must
-/// bind its sockets under names that end so (runtime_dir.h).
+/// bind its sockets under names of this form (runtime_dir.h).
 bool device_of_name(const char* path, DeviceNumber* number);
 
 /// Does the same as device_of_name() for the existing socket that `path` names, relative to `dirfd`

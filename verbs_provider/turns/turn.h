@@ -80,7 +80,7 @@ Looks looks_of_turn();
 /// Continues the thread in the state after the empty polls of `looks`.
 void go_on_after(const Looks& looks);
 
-/// A wait is a cancellation point with kMay.
+/// With kMay, a wait is a cancellation point (pthreads(7)).
 enum class Cancel : uint8_t { kMay, kMayNot };
 
 /// Waits until `ready` returns true, which is called in each of this thread's turns. The caller has

@@ -148,7 +148,7 @@ void place(int fd, int to) {
     setrlimit(RLIMIT_NOFILE, &files);
   }
 
-  // First move the descriptors away from the numbers that they must get.
+  // Moves the descriptors away from the numbers that they must get.
   const auto out_of_the_way = [](int fd) {
     return fd < 0 ? -1 : fcntl(fd, F_DUPFD, 2 * kFirstOtherFd);
   };
@@ -254,8 +254,8 @@ PrivateDaemon::PrivateDaemon(std::string dir, pid_t pid, RunLifetime lifetime)
 
 PrivateDaemon PrivateDaemon::start(const DaemonStart& start) {
   require_limits();
-  // Signals are blocked until the daemon runs: once it has created its directories, only the daemon
-  // removes them after this process has ended.
+  // Signals are blocked until the daemon runs. From then on, the daemon removes its directories if
+  // this process ends.
   std::optional<HeldSignals> held(std::in_place);
   const std::string base = private_base_dir();
   require_trust(base);

@@ -227,7 +227,7 @@ std::string explain_status(const RecordedRun& first, const RecordedRun& other) {
          ": " + std::to_string(other.status) + "\n";
 }
 
-/// Returns whether both recordings are equal for `rocemu diff`.
+/// Returns whether `rocemu diff` finds no difference between the recordings.
 bool are_same_in_canonical_form(const RecordedRun& first, const RecordedRun& other) {
   try {
     uint64_t lines = 0;

@@ -65,7 +65,8 @@ Function* function_of(void* library, const char* name) {
   return function;
 }
 
-/// rdma-core 49 made the struct four bytes larger, without another ABI number.
+/// Returns the size of ibv_port_attr. rdma-core 49 made the struct four bytes larger, without
+/// another ABI number.
 size_t port_attr_size(const std::string& version) {
   constexpr int kFirstWithSpeedEx = 49;
   constexpr size_t kBefore = 52, kSince = 56;
@@ -225,7 +226,8 @@ std::string preload_reason(const std::string& line) {
              : line.substr(begin + 2, end - begin - 2);
 }
 
-/// In each program, libibverbs warns that it has no list of providers; our provider needs none.
+/// Reports libibverbs' warning that it has no directory with a list of providers. Each program
+/// prints this warning, although our provider needs no list.
 Findings check_warnings(const ProbeOutput& output) {
   constexpr std::string_view kNoDirectory = "couldn't open config directory '";
   const std::string line = line_with(output.err, kNoDirectory);

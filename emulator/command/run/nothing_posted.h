@@ -1,4 +1,4 @@
-// What the NIC reports at the end of a run about how it was used.
+// The NIC's report about its use at the end of a run.
 #pragma once
 
 #include <string>

@@ -123,7 +123,8 @@ bool has_rule_acted(ControlClient& client) {
                              [](const Json& rule) { return rule.at("fired").get<uint64_t>() > 0; });
 }
 
-/// With turns and on the virtual clock, rocemu inspects programs by their PIDs in /proc.
+/// Throws Failure if /proc belongs to another PID namespace. With turns and on the virtual clock,
+/// rocemu inspects programs by their PIDs in /proc.
 void require_own_proc() {
   std::error_code error;
   const std::string self = std::filesystem::read_symlink("/proc/self", error).string();
@@ -186,7 +187,7 @@ class Run {
     start_.scenario = read_scenarios(values);
   }
 
-  /// Returns the exit status.
+  /// Executes the run, and returns its exit status.
   int execute() {
     if (joins_outer_run()) return execute_in_outer_run();
     set_limits();
@@ -200,7 +201,7 @@ class Run {
     report_idle_rules();
     report_use();
     stop_nic();
-    // A test reads the reports itself.
+    // A test reads the reports itself, so they do not change the exit status.
     if (sanitized_ != nullptr && sanitized_->finish() && !test_) fail();
     check_recordings(outcome.report);
     return status_;
@@ -368,7 +369,7 @@ class Run {
     return is_set("update") ? text("expect") : "";
   }
 
-  /// --snap-length also applies to the recording's capture.
+  /// Returns the limits of the recording's capture. --snap-length applies to it, too.
   capture::CaptureLimits limits_of_recording() const {
     return {.snap_length = options::check_options(values_).snap_length};
   }

@@ -21,7 +21,7 @@ using std::chrono::milliseconds;
 /// The time for the kernel to end a killed process, which may be in the middle of a write to a slow
 /// disk.
 constexpr milliseconds kKillTimeout{10'000};
-/// The interval for searching for programs that have started since.
+/// The interval between two searches for newly started programs.
 constexpr milliseconds kProgramsLookInterval{10};
 constexpr size_t kMaxCommandLine = 200;
 

@@ -15,8 +15,8 @@ namespace rocemu::command {
 
 class RunPrograms {
  public:
-  /// Construct it before the command is started: children that this process already has, such as
-  /// one that a shell started before it became `rocemu run`, are not part of the run.
+  /// Must be constructed before the command is started: children that this process already has,
+  /// such as one that a shell started before it became `rocemu run`, are not part of the run.
   RunPrograms();
 
   /// Sets the command after it was started.

@@ -48,8 +48,8 @@ constexpr std::chrono::seconds kMaxPause{2};
 constexpr std::chrono::seconds kUnwinding{10};
 /// The interval for checking programs that must end, or whose NIC has ended.
 constexpr std::chrono::milliseconds kLookInterval{50};
-/// How long a thread must run after --timeout, and how often it is inspected meanwhile, before it
-/// is reported as running.
+/// The time for which a thread must run after --timeout before it is reported as running, and the
+/// interval at which it is inspected meanwhile.
 constexpr std::chrono::milliseconds kLongestLook{500}, kBetweenLooks{5};
 
 /// The signals that `rocemu run` takes from a queue while the command runs, so that they do not
@@ -298,7 +298,7 @@ std::optional<Clock::time_point> Supervisor::next_wake() const {
   std::optional<Clock::time_point> next = deadline_;
   const auto wake_at = [&](Clock::time_point time) { next = next ? std::min(*next, time) : time; };
   if (ending_.kill_at()) wake_at(*ending_.kill_at());
-  // When another program's child ends, we get no signal.
+  // When another program's child ends, this process gets no signal, so it checks regularly.
   if (is_daemon_gone() || command_status_) wake_at(Clock::now() + kLookInterval);
   return next;
 }
@@ -326,7 +326,8 @@ void Supervisor::on_children() {
     on_daemon_end(wait_status);
   }
   if (const std::optional<int> ended = programs_.command_status(); ended && !command_status_) {
-    // The exit status alone could be a shell's. The daemon reports all other processes.
+    // The command's exit status alone could be a shell's. The daemon reports the crashes of all
+    // processes other than the command.
     if (supervision_.lockstep && WIFSIGNALED(*ended) && proc::is_crash(WTERMSIG(*ended)))
       std::cerr << "rocemu: " + name_ + " (pid " + std::to_string(program_) + ") received SIG" +
                        abi::signal_name(WTERMSIG(*ended)) + "\n";
@@ -432,7 +433,8 @@ Json Supervisor::ask_nic(const Json& arguments) const {
   }
 }
 
-/// Adds the reports of the NICs of runs inside this one, such as tests' own NICs.
+/// Returns the NIC's reply, together with the reports of the NICs of runs inside this one, such as
+/// tests' own NICs.
 Json Supervisor::ask_nics() const {
   Json all = ask_nic(Json::object());
   if (supervision_.test != nullptr) return all;

@@ -38,8 +38,9 @@ struct Outcome {
   std::string report;  // why the run hung or lost its NIC; empty otherwise
 };
 
-/// Declares that no program outside the supervised runs connects to a socket or opens a FIFO of
-/// their programs. Then a program that waits for a peer there hangs when all other programs do.
+/// Declares that no program outside the supervised runs connects to a socket, or opens a FIFO, of
+/// programs in these runs. A program that waits for a peer at such a socket or FIFO then hangs when
+/// all other programs do.
 void expect_no_outsiders();
 
 /// Runs the command to its end.

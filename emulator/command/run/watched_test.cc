@@ -20,8 +20,9 @@
 namespace rocemu::command {
 namespace {
 
-/// The number of signals to a test. A Python test raises an exception at the signal. A test whose
-/// main thread cannot be interrupted then gets SIGABRT, and finally SIGKILL.
+/// The number of its signals that a test gets before stronger ones. A Python test raises an
+/// exception at the signal. A test whose main thread cannot be interrupted then gets SIGABRT, and
+/// finally SIGKILL.
 constexpr int kMaxSignals = 3;
 /// The time after which a hang counts as new; the same hang is reported every two seconds.
 constexpr std::chrono::seconds kNewHang{10};

@@ -134,7 +134,7 @@ bool is_finding(Verdict verdict) {
 
 std::vector<Finding> group(const std::map<size_t, Result>& results,
                            const std::vector<Judgement>& baseline_misuses) {
-  // Runs of different adversarial classes are different findings.
+  // Identifies a finding. Runs with different adversarial classes have different findings.
   using Key = std::tuple<std::string, std::vector<std::string>, std::string>;
   std::map<Key, std::vector<const Result*>> by_place;
   for (const auto& [number, result] : results)

@@ -56,8 +56,8 @@ std::string place_of(const Judgement& judgement);
 bool has_again(const Finding& finding, const RunFacts& facts, const Baseline& baseline,
                const Limits& limits);
 
-/// Groups results by the number of their trial, in that order. Verdicts that are not findings are
-/// omitted. Misuses of the baseline are findings that no fault triggers.
+/// Groups the results into findings. The keys of `results` are the numbers of trials. Omits results
+/// whose verdicts are not findings. Misuses of the baseline are findings that no fault triggers.
 std::vector<Finding> group(const std::map<size_t, Result>& results,
                            const std::vector<Judgement>& baseline_misuses = {});
 

@@ -201,7 +201,8 @@ std::map<std::string, int64_t> objects_left(const RecordedEvents& events) {
       if (call == lifetime.destroyed_by && (!failed || trying_is_enough)) --left[key];
     }
   }
-  // A process that was killed, or whose device was removed, could not destroy its objects.
+  // A process that was killed, or whose device was removed, could not destroy its objects, so these
+  // do not count.
   for (const RecordedEvent& event : events.list) {
     const std::string what = event.text("what");
     if (what != "killed" && what != "device_lost") continue;

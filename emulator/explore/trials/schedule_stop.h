@@ -25,7 +25,7 @@ std::vector<ScheduleStop> read_stops(const std::filesystem::path& recording);
 std::vector<ScheduleStop> stops_of(const std::string& lines);
 std::string to_text(const std::vector<ScheduleStop>& stops);
 
-/// Returns, for example, "0:3/17,2/4".
+/// Returns the value of --schedule for these stops, such as "0:3/17,2/4".
 std::string schedule_with(const std::string& number, const std::vector<ScheduleStop>& stops);
 /// Returns, for example, "thread 1 of ... is stopped between ..., and thread 2 ..."; if there are
 /// many, only the first.

@@ -37,7 +37,7 @@ class ProgramNetwork final : public engine::SimulatedNetwork, private Sink {
 
   engine::PauseCounters pauses_of(engine::DeviceIndex device) const override;
 
-  /// The observer must outlive this object.
+  /// Sets the observer, which must outlive this object.
   void observe(NetworkObserver& observer);
   const Network& network() const { return network_; }
 

@@ -3,8 +3,9 @@
 // UC or UD QP failed, it is in the SQE state and flushes sends (IBTA vol 1, 10.3.1).
 //
 // A thread gets several completions at once and may post before it handles the last one, and
-// another thread may not have seen it at all. Therefore the thread that got the error is reported
-// only when it polls again, and any thread only after an earlier such post was flushed.
+// another thread may not have seen the error at all. Therefore the thread that got the error is
+// reported only after it has polled again. Any thread is reported after the program has polled the
+// completion of a request that was posted after the error.
 #include <unordered_map>
 
 #include "emulator/sanitizer/check.h"

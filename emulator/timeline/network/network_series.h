@@ -63,7 +63,7 @@ struct SeriesOptions {
   std::vector<std::string> ports;
 };
 
-/// Returns the fraction of the rate that those bytes use in that time.
+/// Returns the fraction of the rate that `tx_bytes` use in `time`.
 double utilization(uint64_t rate_bps, uint64_t tx_bytes, engine::Duration time);
 
 /// Replays the recording in that directory. Throws JournalError if it cannot be read, and

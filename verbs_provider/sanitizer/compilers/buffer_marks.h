@@ -15,7 +15,7 @@ namespace rocemu::sanitizer {
 
 class BufferMarks final : public Check {
  public:
-  /// Returns null if the program has none of these sanitizers.
+  /// Returns the marks for the program's sanitizers, or null if the program has none.
   static std::unique_ptr<BufferMarks> make(const Stacks& stacks);
   explicit BufferMarks(const Stacks& stacks);
 

@@ -25,7 +25,7 @@ uint8_t PoisonedMemory::value_before(Granule granule) const {
   return 0;
 }
 
-/// Returns the granules that contain no accessible bytes of others.
+/// Returns the granules that contain no accessible bytes outside of the range.
 std::pair<uint64_t, uint64_t> PoisonedMemory::granules_of(const MemoryRange& range) const {
   const uint64_t end = range.address + range.length;
   const Granule first = (range.address + kGranule - 1) / kGranule;

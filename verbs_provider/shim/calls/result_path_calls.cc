@@ -1,5 +1,5 @@
-// Functions that also return paths. Paths in the daemon's directory are replaced by the names that
-// the caller knows, so that it can continue from there and compare them.
+// Replaces functions that take and return paths. Paths in the daemon's directory are replaced by
+// the names that the caller knows, so that the caller can continue from there and compare them.
 #include <climits>
 #include <cstring>
 

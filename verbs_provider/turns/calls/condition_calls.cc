@@ -28,8 +28,8 @@ shim::Next<int(pthread_cond_t*)> next_broadcast("pthread_cond_broadcast");
 shim::Next<int(pthread_barrier_t*)> next_barrier_wait("pthread_barrier_wait");
 
 #ifdef __GLIBC__
-/// The attributes of a condition variable. In glibc, they are the lowest bits of __wrefs
-/// (nptl/pthread_cond_common.c).
+/// Returns whether processes share the condition. In glibc, the lowest bit of __wrefs shows this,
+/// and the next bit shows the clock (nptl/pthread_cond_common.c).
 bool is_shared(const pthread_cond_t* condition) {
   return (condition->__data.__wrefs & 1) != 0;
 }
@@ -37,8 +37,8 @@ clockid_t clock_of(const pthread_cond_t* condition) {
   return (condition->__data.__wrefs & 2) != 0 ? CLOCK_MONOTONIC : CLOCK_REALTIME;
 }
 #else
-/// The attributes of a condition variable. In musl, they are _c_shared and _c_clock
-/// (src/internal/pthread_impl.h).
+/// Returns whether processes share the condition. In musl, _c_shared shows this, and _c_clock shows
+/// the clock (src/internal/pthread_impl.h).
 bool is_shared(const pthread_cond_t* condition) {
   return condition->__u.__p[0] != nullptr;
 }

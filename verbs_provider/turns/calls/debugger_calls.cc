@@ -1,6 +1,6 @@
 // The daemon traces a thread for some milliseconds to detect whether it spins
-// (emulator/os/spinning_threads.h), and a thread can have only one tracer (ptrace(2)). A debugger
-// that attaches in this time waits until the daemon has detached.
+// (emulator/os/threads/spinning_threads.h), and a thread can have only one tracer (ptrace(2)). A
+// debugger that attaches in this time waits until the daemon has detached.
 #include <cerrno>
 #include <cstdarg>
 

@@ -46,7 +46,8 @@ Call call_of(const volatile void* object) {
   return Call::of(SYS_futex, const_cast<const void*>(object));
 }
 
-/// Tries until the result is not EBUSY. Returns -1 if the daemon has ended.
+/// Calls `attempt` in each turn until its result is not EBUSY. Returns this result, or -1 if the
+/// daemon has ended.
 template <class Try>
 int take(const volatile void* lock, int64_t deadline, Try attempt) {
   const Looks looks = looks_of_turn();

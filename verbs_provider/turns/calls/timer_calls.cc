@@ -262,7 +262,7 @@ ROCEMU_REPLACE(int, timerfd_gettime, (int fd, itimerspec* value)) {
   return 0;
 }
 
-/// After this the number can belong to another descriptor.
+/// After the close, the number can belong to another descriptor.
 ROCEMU_REPLACE(int, close, (int fd)) {
   if (Descriptor* const found = find(fd); found != nullptr && active()) {
     delete_timer(found->number);
