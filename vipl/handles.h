@@ -13,8 +13,8 @@ namespace rocemu::vipl {
 template <class T>
 class Handles {
  public:
-  /// `kind` makes the handles of different kinds different. Its bits are above those of any
-  /// address.
+  /// Starts the numbers with `kind`, which makes the handles of different kinds different. Its bits
+  /// are above those of any address.
   explicit constexpr Handles(uint8_t kind) : last_(uint64_t{kind} << 56) {}
 
   void* add(std::shared_ptr<T> object) {

@@ -65,7 +65,7 @@ struct AtomicEth {
   friend constexpr bool operator==(const AtomicEth&, const AtomicEth&) = default;
 };
 
-// The original value that an atomic returns, 64 bits
+// AtomicAckETH: the original value that an atomic returns, 64 bits
 struct AtomicAckEth {
   static constexpr size_t kSize = 8;
   uint64_t original = 0;
@@ -95,15 +95,15 @@ struct Xrceth {
   friend constexpr bool operator==(const Xrceth&, const Xrceth&) = default;
 };
 
-// Immediate data. Verbs pass it in network byte order (ibv_send_wr.imm_data, ibv_wc.imm_data), so
-// `value` contains the four bytes in wire order: they are copied, not swapped.
+// ImmDt: immediate data. Verbs pass it in network byte order (ibv_send_wr.imm_data,
+// ibv_wc.imm_data), so `value` contains the four bytes in wire order: they are copied, not swapped.
 struct ImmDt {
   static constexpr size_t kSize = 4;
   uint32_t value = 0;  // network order
   friend constexpr bool operator==(const ImmDt&, const ImmDt&) = default;
 };
 
-// SEND with invalidate: the R_Key to invalidate.
+// IETH: the R_Key that a SEND with invalidate invalidates.
 struct Ieth {
   static constexpr size_t kSize = 4;
   uint32_t rkey = 0;

@@ -87,7 +87,7 @@ struct PriorityCounters {
 
 class Network {
  public:
-  /// The topology must have no errors (see check()). It is copied.
+  /// Creates the network with a copy of the topology, which must have no errors (see check()).
   Network(const Topology& topology, uint64_t seed);
   ~Network();
   Network(Network&&) noexcept;

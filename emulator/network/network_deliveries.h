@@ -13,7 +13,7 @@ namespace rocemu::network {
 
 class Network::Model::Deliveries {
  public:
-  /// The model must outlive this object.
+  /// Refers to the model, which must outlive this object.
   explicit Deliveries(const Model& model) : model_(model) {}
 
   void add(uint32_t frame);

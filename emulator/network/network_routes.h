@@ -12,7 +12,7 @@ namespace rocemu::network {
 
 class Routes {
  public:
-  /// Both arguments must outlive this object.
+  /// Refers to both arguments, which must outlive this object.
   Routes(const Topology& topology, const std::vector<PortInfo>& ports);
 
   /// Computes the paths again. They use only the links that are up: `is_up` has an element for each

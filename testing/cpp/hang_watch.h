@@ -26,7 +26,7 @@ class HangWatch {
   /// Marks the calling thread as waiting for programs while the object exists.
   class Waiting {
    public:
-    /// `watch` may be null.
+    /// Does nothing if `watch` is null.
     explicit Waiting(HangWatch* watch);
     ~Waiting();
     Waiting(const Waiting&) = delete;

@@ -117,8 +117,9 @@ void set_mask(VerbsQp* qp, size_t mask_at) {
   memcpy(reinterpret_cast<char*>(qp) + mask_at, &kVerbsQpEx, sizeof(kVerbsQpEx));
 }
 
-/// Returns the position of the mask by a trial with libibverbs' own ibv_qp_to_qp_ex(), which reads
-/// the mask and nothing else. Returns 0 if it reads an unknown position.
+/// Returns the position of comp_mask in verbs_qp. Finds it by trials with libibverbs' own
+/// ibv_qp_to_qp_ex(), which reads this mask and nothing else. Returns 0 if the function reads an
+/// unknown position.
 size_t find_qp_mask() {
   for (const size_t mask_at : kQpMasks) {
     VerbsQp probe{};

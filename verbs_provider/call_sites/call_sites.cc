@@ -70,9 +70,10 @@ uint64_t hash_of_stack() {
   return walk.hash.value();
 }
 
-/// The directory and the file are opened again each time, because a program may close descriptors
-/// that it did not open. If opening fails, for example in a child that may not write there, all its
-/// calls count as the same. The stack can be nearly exhausted here, as in a signal handler.
+/// Appends a line to a file. Opens the directory and the file again each time, because a program
+/// may close descriptors that it did not open. If opening fails, for example in a child that may
+/// not write there, all calls of the child count as the same. The stack can be nearly exhausted
+/// here, as in a signal handler.
 void write_line(const char* directory, std::string_view name, uint64_t stack, size_t count) {
   const long at = kernel(SYS_openat, AT_FDCWD, directory, O_PATH | O_CLOEXEC, 0);
   if (at < 0) return;

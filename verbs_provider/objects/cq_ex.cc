@@ -88,7 +88,7 @@ unsigned read_wc_flags(ibv_cq_ex* cq) {
 uint32_t read_byte_len(ibv_cq_ex* cq) {
   return current(cq).byte_len;
 }
-/// Also returns the invalidated R_Key, which is in host byte order.
+/// Returns the immediate data or the invalidated R_Key, which is in host byte order.
 __be32 read_imm_data(ibv_cq_ex* cq) {
   return current(cq).imm_data;
 }

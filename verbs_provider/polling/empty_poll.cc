@@ -146,8 +146,8 @@ bool EmptyPoll::wait(ibv_context* context) {
   return !doorbells.is_daemon_gone();
 }
 
-/// A resize may unmap the ring in the meantime; the kernel then returns EFAULT. An empty
-/// ibv_poll_cq(3) is not a failure, so it does not change errno.
+/// Sleeps until the producer index changes. A resize may unmap the ring in the meantime; the kernel
+/// then returns EFAULT. An empty ibv_poll_cq(3) is not a failure, so it does not change errno.
 void EmptyPoll::sleep() const {
   const int saved = errno;
   const timespec at_most{0, at_most_ns_};

@@ -8,7 +8,8 @@ namespace rocemu::shim {
 
 class Text {
  public:
-  /// The string is always null-terminated, and truncated if it does not fit; see fits().
+  /// Starts with an empty string in `out`. The string is always null-terminated, and truncated if
+  /// it does not fit; see fits().
   Text(char* out, size_t size) : out_(out), size_(size) { out_[0] = '\0'; }
 
   void add(const char* text) { add(text, strlen(text)); }

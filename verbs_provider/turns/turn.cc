@@ -301,8 +301,8 @@ void progressed() {
   self.streak = 0;
 }
 
-/// Returns the looks of the turn. If the turn began within a poll, which has ended, the thread may
-/// have polled no other place.
+/// Returns the places that the thread has polled without success in this turn. If it has polled
+/// none yet, returns those of the poll in which the turn began, which has ended.
 Looks looks_of_turn() {
   const uint64_t pattern = self.pattern != 0 ? self.pattern : self.last_pattern;
   return {.pattern = pattern, .are_as_before = pattern != 0 && self.before_locks.contain(pattern)};

@@ -110,7 +110,8 @@ End wait(const Call& call, int64_t deadline_ns, Ready ready, uint32_t flags = 0,
 /// as often as the daemon granted, it returns the turn until the time that its polls cost is over.
 void found_nothing(const Call& call, uint64_t place);
 
-/// Like found_nothing(), for a thread that yields: it returns the turn even after the first time.
+/// Does the same as found_nothing() for a thread that yields, but returns the turn even after the
+/// first time.
 void yield(const Call& call, uint64_t place);
 
 /// Notes that the thread read a clock. Many readings in one turn are a wait for time to pass.

@@ -73,9 +73,9 @@ std::string base_dir() {
   return base.empty() ? base_in_tmp() : base;
 }
 
-// The sysfs tree has about 60 directories and 450 files. On a disk, creating and removing them may
-// cost more than everything else that `rocemu run` does: in rmdir(), an ext4 without a journal
-// discards the directory's block and waits for it.
+// Prefers a directory in memory, because the sysfs tree has about 60 directories and 450 files. On
+// a disk, creating and removing them may cost more than everything else that `rocemu run` does: in
+// rmdir(), an ext4 without a journal discards the directory's block and waits for it.
 std::string private_base_dir() {
   std::string base = base_of_user();
   if (!base.empty()) return base;

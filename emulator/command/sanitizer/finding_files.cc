@@ -67,7 +67,8 @@ std::string uri_of(std::string path, const std::string& root) {
   return uri;
 }
 
-/// Without debug information only the program or library is known.
+/// Returns the place as a SARIF location. Without debug information only the program or library is
+/// known.
 Json location_of(const FoundPlace& place, const std::string& root) {
   if (place.stack.empty()) return nullptr;
   const StackFrame& frame = place.stack.front();

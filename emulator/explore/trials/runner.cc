@@ -314,7 +314,7 @@ void Runner::look_after() {
   }
 }
 
-/// Children that this process did not start remain from a run that has ended.
+/// Waits for the children that this process did not start: they remain from a run that has ended.
 void Runner::end_strays() const {
   for (const pid_t thread : proc::numbers_in("/proc/self/task")) {
     std::string text = proc::contents_of("/proc/self/task/" + std::to_string(thread) + "/children");

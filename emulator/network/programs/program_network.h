@@ -23,7 +23,8 @@ class NetworkObserver {
 
 class ProgramNetwork final : public engine::SimulatedNetwork, private Sink {
  public:
-  /// The topology must have no errors. Frames that leave `captured_ports` are reported.
+  /// Creates the network. The topology must have no errors. Frames that leave `captured_ports` are
+  /// reported.
   ProgramNetwork(const Topology& topology, uint64_t seed, std::vector<PortId> captured_ports);
 
   bool can_inject(engine::DeviceIndex from, uint8_t dscp) const override;

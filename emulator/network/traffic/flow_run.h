@@ -50,7 +50,8 @@ inline constexpr uint32_t kCnpBytes = kFrameOverhead + 16;
 
 class FlowRun final : private Sink {
  public:
-  /// `topology` must outlive this object. Its NIC parameters must be those of DCQCN.
+  /// Creates a run without flows. `topology` must outlive this object. Its NIC parameters must be
+  /// those of DCQCN.
   FlowRun(const Topology& topology, uint64_t seed, const FlowRunOptions& options);
   ~FlowRun() override;
 

@@ -19,7 +19,7 @@ class BufferMarks final : public Check {
   static std::unique_ptr<BufferMarks> make(const Stacks& stacks);
   explicit BufferMarks(const Stacks& stacks);
 
-  /// Called when the process has no requests any more, as in a child of fork().
+  /// Removes all marks. Called when the process has no requests any more, as in a child of fork().
   void release_all();
 
   void on(const Post& event) override;
@@ -42,8 +42,8 @@ class BufferMarks final : public Check {
   std::optional<NicThreads> threads_;
 };
 
-/// Called when the pages of registered memory were unmapped or replaced. Takes no lock and
-/// allocates no memory.
+/// Removes the marks of [begin, end). Called when the pages of registered memory were unmapped or
+/// replaced. Takes no lock and allocates no memory.
 void forget_marks(uint64_t begin, uint64_t end);
 
 }  // namespace rocemu::sanitizer

@@ -85,8 +85,8 @@ ROCEMU_REPLACE(int, timespec_get, (timespec * time, int base)) {
   return base;
 }
 
-/// times(2): "the number of clock ticks that have elapsed since an arbitrary point in the past".
-/// The processor times are the kernel's.
+/// Returns virtual time, since times(2) returns "the number of clock ticks that have elapsed since
+/// an arbitrary point in the past". The processor times are the kernel's.
 ROCEMU_REPLACE(clock_t, times, (tms * processor_times)) {
   const clock_t ticks = next_times(processor_times);
   if (!has_virtual_time()) return ticks;

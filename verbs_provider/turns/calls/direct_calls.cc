@@ -58,8 +58,8 @@ long call_pselect(const Arguments& arguments) {
                         masked == nullptr ? 0 : reinterpret_cast<long>(*masked)});
 }
 
-/// If the call waits, reads a clock or sets a timer, makes it through the replaced functions and
-/// returns true. Returns false for other calls.
+/// Makes the call through the replaced functions and returns true if the call waits, reads a clock
+/// or sets a timer. Returns false for other calls.
 bool call_replaced(long number, const Arguments& arguments, long* result) {
 #define ROCEMU_CALL(name, function)      \
   case SYS_##name:                       \

@@ -170,7 +170,7 @@ ROCEMU_REPLACE(int, pthread_sigmask, (int how, const sigset_t* set, sigset_t* ol
                             : next_pthread_sigmask(how, MaskWithoutFaults(set).get(), old);
 }
 
-/// A handler that is left by siglongjmp(3) has ended.
+/// Notes that a handler has ended if siglongjmp(3) leaves it.
 ROCEMU_REPLACE(void, longjmp, (__jmp_buf_tag * place, int value)) {
   handler_frame = 0;
   next_longjmp(place, value);

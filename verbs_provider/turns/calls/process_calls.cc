@@ -96,7 +96,8 @@ ROCEMU_REPLACE(pid_t, fork, ()) {
   return pid;
 }
 
-/// vfork(2) may behave like fork(2). A real vfork would make the parent wait in the kernel.
+/// Behaves like fork(2), which vfork(2) permits. A real vfork would make the parent wait in the
+/// kernel.
 ROCEMU_REPLACE(pid_t, vfork, ()) {
   return rocemu_shim_fork();
 }

@@ -43,8 +43,8 @@ class SignalsOfShell {
   SignalsOfShell(const SignalsOfShell&) = delete;
   SignalsOfShell& operator=(const SignalsOfShell&) = delete;
 
-  /// The shell starts with the previous signal mask and actions; signals that the program handles
-  /// have their default actions.
+  /// Sets the attributes with which the shell starts: the previous signal mask and actions. Signals
+  /// that the program handles have their default actions.
   void give_to(posix_spawnattr_t* attributes) const {
     sigset_t standard;
     sigemptyset(&standard);
