@@ -8,7 +8,8 @@
 namespace rocemu::provider {
 namespace {
 
-/// The mark if the kernel cannot wipe a page (before Linux 4.14); children are then not recognized.
+/// process_mark points here if the kernel cannot wipe a page (before Linux 4.14); children are then
+/// not recognized.
 constinit std::atomic<uint64_t> never_wiped{0};
 
 /// The latest number. A child continues the numbers of its ancestors, so its numbers are larger

@@ -46,7 +46,7 @@ std::span<const Fault> fault_table();
 std::span<const EventNote> event_notes();
 std::vector<Fault> faults_for(const FaultPoint& point);
 
-/// Returns, for example, "server#1's 2nd reg_mr fails with ENOMEM".
+/// Returns a description such as "server#1's 2nd reg_mr fails with ENOMEM".
 std::string text_of(const FaultPoint& point, const Fault& fault);
 
 /// Returns the table and the notes as docs/faults.md shows them.

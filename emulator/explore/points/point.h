@@ -40,7 +40,7 @@ struct FaultPoint {
   int64_t time_ns = 0;
   size_t represents = 1;  // points of its class
 
-  /// Returns, for example, "server#1's 2nd reg_mr".
+  /// Returns a description such as "server#1's 2nd reg_mr".
   std::string text() const;
 };
 

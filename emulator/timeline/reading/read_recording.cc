@@ -176,7 +176,8 @@ class Reader {
       text += fmt::format(" {:#x}", qp->number);
     const Field* state = event.find("state");
     if (state != nullptr) text += " to " + state->text;
-    // If the provider refused a call, the recording has no numbers for it.
+    // If the provider refused a call, the recording does not contain the call's numbers, such as
+    // its length.
     const Field* length = event.find("length");
     if (verb == "reg_mr" && length != nullptr) text += fmt::format(", {} B", length->number);
     const Field* capacity = event.find("capacity");
