@@ -290,7 +290,7 @@ constexpr const OpcodeInfo* find_opcode(Opcode opcode) {
   return find_opcode(static_cast<uint8_t>(opcode));
 }
 
-// Returns "RC SEND First", or "unknown opcode".
+// Returns the opcode's name, such as "RC SEND First", or "unknown opcode".
 constexpr std::string_view name(Opcode opcode) {
   const OpcodeInfo* info = find_opcode(opcode);
   return info == nullptr ? "unknown opcode" : info->name;

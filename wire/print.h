@@ -15,7 +15,7 @@ std::string to_string(const Packet& packet);
 // remote access error msn=1".
 std::string to_string(const Aeth& aeth);
 
-// Returns "0x12", the form of QPNs in all texts.
+// Returns the number in the form of QPNs in all texts, such as "0x12".
 std::string hexadecimal(uint64_t value);
 
 }  // namespace rocemu::wire

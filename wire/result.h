@@ -43,7 +43,7 @@ enum class ParseError : uint8_t {
 };
 inline constexpr size_t kParseErrorCount = static_cast<size_t>(ParseError::kBadIcrc) + 1;
 
-// Returns "truncated_reth", "not_udp" and so on.
+// Returns the name of the error, such as "truncated_reth" or "not_udp".
 std::string_view name(ParseError error);
 
 constexpr bool is_truncation(ParseError error) {

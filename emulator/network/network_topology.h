@@ -175,8 +175,8 @@ struct PortInfo {
 /// Returns the ports by PortId.
 std::vector<PortInfo> ports_of(const Topology& topology);
 
-/// Returns "h3" for the port of host 3 and "s1:3" for port 3 of switch 1, with the names of the
-/// nodes.
+/// Returns the name of a port, made of the name of its node: "h3" for the port of host 3, and
+/// "s1:3" for port 3 of switch 1.
 std::string port_name(const Topology& topology, const PortInfo& port);
 std::optional<PortId> find_port(const Topology& topology, std::string_view name);
 /// Finds a link by the nodes that it connects, "h3-s1", or by one of its ports, "s1:3".

@@ -334,7 +334,7 @@ void check_devices(const Given& given, FabricOptions& options) {
   }
 }
 
-/// Returns the meaning of "N" or "N:THREAD/CALL,...".
+/// Returns the value of --schedule, "N" or "N:THREAD/CALL,...", in its parts.
 GivenSchedule schedule_of(const std::string& text) {
   const auto fail = [&]() -> uint64_t {
     throw OptionError("--schedule '" + text +

@@ -73,7 +73,7 @@ enum class MadError : uint8_t {
 };
 inline constexpr size_t kMadErrorCount = static_cast<size_t>(MadError::kBadLength) + 1;
 
-/// Returns "mad_truncated" and so on.
+/// Returns the name of the error, such as "mad_truncated".
 std::string_view name(MadError error);
 
 MadHeader parse_mad_header(std::span<const uint8_t, MadHeader::kSize> bytes);

@@ -50,7 +50,8 @@ constexpr char kAgain[] =
   _exit(kExitFailure);
 }
 
-/// Returns "44.0" for libibverbs.so.1.14.44.0; empty if the file name has no version.
+/// Returns the version of rdma-core: "44.0" for libibverbs.so.1.14.44.0; empty if the file name has
+/// no version.
 std::string rdma_core_version(const std::string& path) {
   const size_t at = path.find(".so.1.");
   if (at == std::string::npos) return "";

@@ -50,9 +50,9 @@ void check_names(const engine::faults::RuleSet& rules, const std::string& word,
   }
 }
 
-/// Returns what the NIC must be sent to add the rules of `word`, which is a rule, a file or the
-/// name of a scenario. Adds their names to `words_of`, which maps each to its source. Throws
-/// Failure if the rules are invalid.
+/// Returns the request's arguments by which the NIC adds the rules of `word`, which is a rule, a
+/// file or the name of a scenario. Adds the rules' names to `words_of`, which maps each name to its
+/// source. Throws Failure if the rules are invalid.
 Json rules_of(const std::string& word, std::map<std::string, std::string>& words_of) {
   try {
     std::vector<std::string> warnings;

@@ -74,7 +74,7 @@ bool is_start(const StackFrame& frame) {
   return frame.function == "_start" || name_of_library(frame.module).starts_with("libc.so");
 }
 
-/// Returns "S::f" for "S::f(int) const".
+/// Returns the function's name without its arguments: "S::f" for "S::f(int) const".
 std::string without_arguments(std::string name) {
   constexpr std::string_view kUnnamed = "(anonymous namespace)";
   size_t end = name.find('(');

@@ -221,8 +221,8 @@ std::optional<Judgement> reported(const RunFacts& facts, const Baseline& baselin
   return Judgement{Verdict::kReported, "", text + last_words(facts)};
 }
 
-/// Returns the judgement on a program that fails without a fault, which is wrong. Its output may
-/// have numbers that differ from run to run.
+/// Returns the judgement "wrong", because the program failed although there was no fault. Its
+/// output may have numbers that differ from run to run.
 Judgement failed_without_fault(const Judgement& found, const RunFacts& facts) {
   static const std::regex kNumber("[0-9]+");
   const std::string place = std::regex_replace(found.detail, kNumber, "N");

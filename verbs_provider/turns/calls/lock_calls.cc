@@ -148,7 +148,8 @@ int take_spin_lock(pthread_spinlock_t* lock) {
   return take(lock, abi::kNever, attempt);
 }
 
-/// Returns the result of sem_wait(), that is 0, or -1 with errno; or 1 if the daemon has ended.
+/// Takes the semaphore. Returns the result of sem_wait(), which is 0, or -1 with errno; or 1 if the
+/// daemon has ended.
 int take_semaphore(sem_t* semaphore, int64_t deadline) {
   const LockPlace place(semaphore);
   const End end = wait(call_of(semaphore), deadline, [&] {
