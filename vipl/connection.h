@@ -41,7 +41,8 @@ rdma_conn_param parameters(const Vi& vi, const std::string& private_data);
 VIP_RETURN request_connection(Lock& lock, Vi& vi, const NetAddress& local, const NetAddress& remote,
                               Clock::time_point deadline, bool of_peer, VIP_VI_ATTRIBUTES* theirs);
 VIP_RETURN accept_connection(Lock& lock, Vi& vi, Request& request);
-/// Returns VipConnectAccept's result for two VIs that cannot be connected.
+/// Compares the attributes of two VIs. Returns VipConnectAccept's error if the VIs cannot be
+/// connected, else VIP_SUCCESS.
 VIP_RETURN compare(const VIP_VI_ATTRIBUTES& ours, const VIP_VI_ATTRIBUTES& theirs);
 
 /// Opens a listener and returns its port; 0 if there is no free port.

@@ -46,8 +46,8 @@ constexpr bool is_one_of_these(size_t header_context_head) {
 // extended, although the provider uses nothing that is new.
 static_assert(is_one_of_these(offsetof(verbs_context, context)));
 
-/// A loaded library with the newest symbol versions that it defines; 0 if it defines no such
-/// version.
+/// A loaded library, with the numbers of the newest symbol versions that it defines. A number is 0
+/// if the library defines no such version.
 struct Library {
   const void* address;  // in one of its segments
   const char* name = nullptr;

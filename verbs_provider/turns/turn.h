@@ -117,8 +117,9 @@ void yield(const Call& call, uint64_t place);
 /// Notes that the thread read a clock. Many readings in one turn are a wait for time to pass.
 void read_clock();
 
-/// Notes that the thread does something that others may have to see before it polls again: it then
-/// returns its turn as if the daemon had granted no polls.
+/// Notes that the thread does something that other threads may have to see before this thread polls
+/// again. At its next empty poll, the thread then returns its turn as if the daemon had granted no
+/// polls.
 void acts();
 
 /// Returns whether the thread may make another empty poll in this turn.
