@@ -22,8 +22,9 @@ namespace {
 /// uverbsN/abi_version in the daemon's sysfs tree
 constexpr uint32_t kDeviceAbiVersion = 1;
 
-/// The daemon's devices can have any name, but have this adapter type or, if they emulate another
-/// NIC, the file that names their profile. With `rocemu run --host` there is only one of them.
+/// Returns whether the device is one of the daemon's. Such devices can have any name, but they have
+/// the adapter type "rocemu" or, if they emulate another NIC, the file that names their profile.
+/// With `rocemu run --host` there is only one of them.
 bool match_device(SysfsDevice* device) {
   const char* const only = secure_getenv(abi::kHostDeviceVariable);
   if (only != nullptr && strcmp(device->ibdev_name, only) != 0) return false;

@@ -7,8 +7,9 @@
 namespace rocemu::vipl {
 namespace {
 
-// 0 'V'  1 'I'  2 version  3 flags  4 reliability  5 length of discriminator  6 of the own one
-// 7-10 MaxTransferSize, big endian  11 discriminators
+// The bytes of a message: 0 'V', 1 'I', 2 version, 3 flags, 4 reliability, 5 length of the other
+// side's discriminator, 6 length of the own discriminator, 7-10 MaxTransferSize (big endian),
+// 11 the discriminators.
 constexpr char kMagic[] = {'V', 'I', 1};
 constexpr size_t kFixed = 11;
 static_assert(kFixed + 2 * kMaxDiscriminator <= 56);

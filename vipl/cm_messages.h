@@ -20,7 +20,7 @@ struct Hello {
 enum class Refusal : uint8_t { kNoMatch = 1, kByConsumer = 2, kReliability = 3, kMtu = 4 };
 
 std::string to_bytes(const Hello& hello);
-/// Returns nothing if the bytes are not from this library.
+/// Parses the bytes. Returns nothing if they are not from this library.
 std::optional<Hello> hello_of(const std::string& bytes);
 
 std::string to_bytes(Refusal refusal);

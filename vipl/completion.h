@@ -24,7 +24,7 @@ std::shared_ptr<Cq> make_cq(const std::shared_ptr<Nic>& nic, uint32_t entries, b
 void close_cq(Cq& cq);
 /// Reads an event, if there is one.
 void take_event(Cq& cq);
-/// If handlers are registered or a thread sleeps, requests an event. Completions from before the
+/// Requests an event if handlers are registered or a thread sleeps. Completions from before the
 /// request are not missed.
 void keep_armed(Cq& cq);
 void wake_waiters(Cq& cq);

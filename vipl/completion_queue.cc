@@ -82,8 +82,8 @@ int milliseconds_until(Clock::time_point deadline) {
 }
 
 void keep_armed(Cq& cq) {
-  // The CQ is armed again also for a leader, since the event for which the leader sleeps may have
-  // just been read.
+  // The CQ is armed again for a leader, too: the event for which this thread sleeps may have just
+  // been read.
   if (cq.dead || (cq.registrations == 0 && !cq.has_leader)) return;
   if (cq.registrations != 0) watch(cq, EPOLL_CTL_MOD);
   if (cq.armed) return;

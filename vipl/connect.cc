@@ -122,7 +122,8 @@ VIP_RETURN request_connection(Lock& lock, Vi& vi, const NetAddress& local, const
 
 namespace {
 
-/// The connection's id remains until the peer has answered, or the connection manager gives up.
+/// Disconnects the VI. The connection's id remains until the peer has answered, or the connection
+/// manager gives up.
 void hang_up(Vi& vi) {
   const std::shared_ptr<Connection> connection = std::move(vi.connection);
   vi.connection.reset();
@@ -173,8 +174,8 @@ VIP_RETURN VipDisconnect(VIP_VI_HANDLE ViHandle) {
     drain(*vi->recv.cq);
     vi->state = VIP_STATE_IDLE;
     hang_up(*vi);
-    // A new QP is used for the next connection, because the peer may remember the number of this
-    // one for a while.
+    // The next connection gets a new QP, because the peer may remember the number of the old QP for
+    // a while.
     destroy_qp(*vi);
     flush(*vi, vi->send);
     flush(*vi, vi->recv);

@@ -48,7 +48,8 @@ void read_connection_events(Nic& nic) {
       copy.private_data.assign(static_cast<const char*>(event->param.conn.private_data),
                                event->param.conn.private_data_len);
     }
-    // Acknowledged at once: a thread that destroys the id waits for this, and may hold the lock.
+    // The event is acknowledged at once: a thread that destroys the id waits for this, and may hold
+    // the lock.
     rdma_ack_cm_event(event);
     const Lock lock(nic.mutex);
     if (nic.dead) {
@@ -76,7 +77,7 @@ void run(const std::shared_ptr<Nic>& nic) {
     if (entries[2].revents != 0) return;
     if (entries[0].revents != 0) read_connection_events(*nic);
     if (entries[1].revents != 0) read_device_events(*nic);
-    // The descriptors of a removed device stay readable.
+    // The thread ends, since the descriptors of a removed device stay readable.
     if (((entries[0].revents | entries[1].revents) & (POLLERR | POLLHUP | POLLNVAL)) != 0) return;
   }
 }
@@ -156,7 +157,8 @@ VIP_RETURN failed(Vi& vi, Connection* connection, VIP_RETURN why, bool qp_used) 
   Nic& nic = *vi.nic;
   if (nic.dead || vi.dead) return VIP_INVALID_PARAMETER;  // everything was destroyed
   if (connection != nullptr && connection->id != nullptr) destroy_connection(nic, *connection);
-  // The peer may remember the number of the QP, although the connection was not established.
+  // The VI gets a new QP, because the peer may remember the number of the old one, although the
+  // connection was not established.
   if (qp_used && !renew_qp(vi)) why = VIP_ERROR_RESOURCE;
   vi.state = VIP_STATE_IDLE;
   nic.changed.notify_all();

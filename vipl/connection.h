@@ -13,7 +13,7 @@ namespace rocemu::vipl {
 /// Starts the thread. Throws std::system_error.
 void start_event_thread(Nic& nic);
 
-/// Returns null if that is not possible.
+/// Creates a connection with a new id. Returns null if that is not possible.
 std::shared_ptr<Connection> make_connection(Nic& nic);
 /// Creates a connection for an id that came with a listener's event.
 std::shared_ptr<Connection> adopt_connection(Nic& nic, rdma_cm_id* id);
@@ -41,7 +41,8 @@ rdma_conn_param parameters(const Vi& vi, const std::string& private_data);
 VIP_RETURN request_connection(Lock& lock, Vi& vi, const NetAddress& local, const NetAddress& remote,
                               Clock::time_point deadline, bool of_peer, VIP_VI_ATTRIBUTES* theirs);
 VIP_RETURN accept_connection(Lock& lock, Vi& vi, Request& request);
-/// Returns VipConnectAccept's result for two VIs that cannot be connected.
+/// Compares the attributes of two VIs. Returns VipConnectAccept's error if the VIs cannot be
+/// connected, else VIP_SUCCESS.
 VIP_RETURN compare(const VIP_VI_ATTRIBUTES& ours, const VIP_VI_ATTRIBUTES& theirs);
 
 /// Opens a listener and returns its port; 0 if there is no free port.

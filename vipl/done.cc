@@ -20,7 +20,8 @@ VIP_RETURN wait(VIP_VI_HANDLE handle, WorkQueue Vi::*queue, VIP_ULONG timeout,
     Access<Vi> vi(vis, handle);
     if (!vi || descriptor == nullptr) return VIP_INVALID_PARAMETER;
     WorkQueue& wanted = (*vi).*queue;
-    // Only the completion queue announces its completions.
+    // The descriptors of a work queue with a completion queue are announced only by the completion
+    // queue.
     if (wanted.cq->visible) return VIP_ERROR_RESOURCE;
     const std::shared_ptr<Cq> cq = wanted.cq;
     const bool likely_there = !wanted.recv;  // between a send and its wait programs do other work

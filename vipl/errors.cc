@@ -43,8 +43,9 @@ void log_error(VIP_PVOID, VIP_ERROR_DESCRIPTOR* error) {
                static_cast<void*>(error->DescriptorPtr));
 }
 
-/// Verbs do not report the operation of the peer. The rights show it in part: an operation that the
-/// QP forbids is an invalid request, and one that the memory forbids is an access error.
+/// Returns the error for a peer's RDMA request that was refused. Verbs do not report the operation.
+/// The rights show it in part: an operation that the QP forbids is an invalid request, and one that
+/// the memory forbids is an access error.
 VIP_ERROR_CODE refused_rdma(const Vi& vi, bool by_memory) {
   const bool read = vi.attributes.EnableRdmaRead != 0;
   const bool write = vi.attributes.EnableRdmaWrite != 0;
@@ -146,7 +147,8 @@ void read_device_events(Nic& nic) {
       default:
         break;
     }
-    // Acknowledged at once: a thread that destroys the QP waits for this, and may hold the lock.
+    // The event is acknowledged at once: a thread that destroys the QP waits for this, and may hold
+    // the lock.
     ibv_ack_async_event(&event);
     const Lock lock(nic.mutex);
     if (!nic.dead) handle(nic, type, qpn, cq);

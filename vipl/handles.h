@@ -13,8 +13,8 @@ namespace rocemu::vipl {
 template <class T>
 class Handles {
  public:
-  /// `kind` makes the handles of different kinds different. Its bits are above those of any
-  /// address.
+  /// Starts the numbers with `kind`, which makes the handles of different kinds different. Its bits
+  /// are above those of any address.
   explicit constexpr Handles(uint8_t kind) : last_(uint64_t{kind} << 56) {}
 
   void* add(std::shared_ptr<T> object) {
@@ -23,7 +23,7 @@ class Handles {
     objects_.emplace(last_, std::move(object));
     return reinterpret_cast<void*>(last_);
   }
-  /// Returns null if there is none.
+  /// Returns the object of the handle, or null if there is none.
   std::shared_ptr<T> find(const void* handle) {
     const std::scoped_lock lock(mutex_);
     const auto found = objects_.find(reinterpret_cast<uint64_t>(handle));

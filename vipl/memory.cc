@@ -20,7 +20,7 @@ int access_of(const VIP_MEM_ATTRIBUTES& attributes) {
   return access;
 }
 
-/// Returns null if this is not a region of the NIC, or the region does not start there.
+/// Returns the region with this handle that starts at `address`; null if the NIC has none.
 Region* find_region(Nic& nic, const void* address, VIP_MEM_HANDLE handle) {
   const auto found = nic.regions.find(handle);
   if (found == nic.regions.end() || found->second.address != address) return nullptr;

@@ -29,9 +29,9 @@ struct NetAddress {
   auto operator<=>(const NetAddress&) const = default;
 };
 
-/// Returns nothing if the address is null or invalid for this provider.
+/// Reads the address. Returns nothing if it is null or invalid for this provider.
 std::optional<NetAddress> read_address(const VIP_NET_ADDRESS* address);
-/// The caller must have space for the address.
+/// Writes the address to `to`, which must have space for it.
 void write_address(const NetAddress& from, VIP_NET_ADDRESS* to);
 
 uint16_t port_of(const std::string& discriminator, uint16_t attempt);

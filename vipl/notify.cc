@@ -134,8 +134,8 @@ VIP_RETURN notify(VIP_VI_HANDLE handle, WorkQueue Vi::*queue, VIP_PVOID context,
     if (wanted.cq->visible) return VIP_ERROR_RESOURCE;
     wanted.handlers.push_back({handler, context});
     ++wanted.cq->registrations;
-    // Arming polls. If the CQ is already armed, completions since then would be handled only after
-    // the event.
+    // keep_armed() also polls the CQ when it arms it. If the CQ is already armed, completions since
+    // then would be handled only after the event.
     if (wanted.published == 0 && wanted.cq->armed) drain(*wanted.cq);
     serve(*vi, wanted);
     keep_armed(*wanted.cq);

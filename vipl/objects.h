@@ -86,7 +86,7 @@ struct Cq : Object {
   std::deque<Handler> handlers;
   unsigned registrations = 0;  // handlers, including those of work queues without a CQ of VIPL
 
-  // Whether one of the waiting threads sleeps on the channel; the others sleep on the condition.
+  // If true, one of the waiting threads sleeps on the channel; the others sleep on the condition.
   bool has_leader = false;
   int kick_fd = -1;  // wakes the leader for completions without an event
   std::condition_variable followers;
@@ -258,7 +258,8 @@ struct Access {
   Lock lock;
 };
 
-/// No exception leaves the library: if memory is exhausted, the result is a lack of resources.
+/// Runs `body`. No exception leaves the library: if memory is exhausted, the result is a lack of
+/// resources.
 template <class Body>
 VIP_RETURN guarded(Body body) noexcept {
   try {

@@ -12,7 +12,8 @@
 namespace rocemu::vipl {
 namespace {
 
-// Until the peer has made its call too, its address matches nothing.
+// The interval between two requests: until the peer has made its call, too, its address matches
+// nothing.
 constexpr std::chrono::milliseconds kAskAgainAfter{5};
 
 VIP_RETURN ask(Lock& lock, Vi& vi, const NetAddress& local, const NetAddress& remote,

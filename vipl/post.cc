@@ -33,8 +33,8 @@ bool is_readable(const Vi& vi, const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE 
          region.covers(descriptor, kControlBytes + segments);
 }
 
-/// Returns the error bits of a descriptor that must not reach the QP, else 0, and its number of
-/// bytes.
+/// Checks a descriptor, and stores its number of bytes in `total`. Returns the error bits if the
+/// descriptor must not reach the QP, else 0.
 uint32_t check(const Vi& vi, const WorkQueue& queue, const VIP_DESCRIPTOR& descriptor,
                uint64_t* total) {
   const uint16_t control = descriptor.CS.Control;

@@ -31,7 +31,7 @@ class BigEndian {
     return value;
   }
 
-  // Bits above the field are dropped: 24-bit fields are kept in 32-bit integers.
+  // Stores the value. Bits above the field are dropped: 24-bit fields are kept in 32-bit integers.
   constexpr void set(Native value) {
     if constexpr (Bytes == sizeof(Native)) {
       if (!std::is_constant_evaluated()) {

@@ -40,7 +40,8 @@ struct Bth {
   friend constexpr bool operator==(const Bth&, const Bth&) = default;
 };
 
-// Refuses an unknown opcode and a transport version other than 0. Reserved bits are ignored.
+// Parses the header. Refuses an unknown opcode and a transport version other than 0. Reserved bits
+// are ignored.
 Result<Bth> parse_bth(std::span<const uint8_t, Bth::kSize> bytes);
 void emit(const Bth& bth, std::span<uint8_t, Bth::kSize> bytes);
 

@@ -15,7 +15,7 @@
 
 namespace rocemu::wire {
 
-// RDMA: READ requests, the first packet of a WRITE, FLUSH, ATOMIC WRITE.
+// RETH: in READ requests, the first packet of a WRITE, FLUSH and ATOMIC WRITE.
 //  +---------------------------------------------------------------+
 //  |                     virtual address (64)                      |
 //  |                                                               |
@@ -32,7 +32,7 @@ struct Reth {
   friend constexpr bool operator==(const Reth&, const Reth&) = default;
 };
 
-// Acknowledgements and READ responses other than Middle.
+// AETH: in acknowledgements, and in READ responses other than Middle.
 //  +---------------+-----------------------------------------------+
 //  |   syndrome    |                     MSN                       |
 //  +---------------+-----------------------------------------------+
@@ -43,7 +43,7 @@ struct Aeth {
   friend constexpr bool operator==(const Aeth&, const Aeth&) = default;
 };
 
-// Compare-and-swap and fetch-and-add requests.
+// AtomicETH: in compare-and-swap and fetch-and-add requests.
 //  +---------------------------------------------------------------+
 //  |                     virtual address (64)                      |
 //  |                                                               |
@@ -65,14 +65,14 @@ struct AtomicEth {
   friend constexpr bool operator==(const AtomicEth&, const AtomicEth&) = default;
 };
 
-// The original value that an atomic returns, 64 bits
+// AtomicAckETH: the original value that an atomic returns, 64 bits
 struct AtomicAckEth {
   static constexpr size_t kSize = 8;
   uint64_t original = 0;
   friend constexpr bool operator==(const AtomicAckEth&, const AtomicAckEth&) = default;
 };
 
-// Datagrams.
+// DETH: in datagrams.
 //  +---------------------------------------------------------------+
 //  |                            Q_Key                              |
 //  +---------------+-----------------------------------------------+
@@ -85,7 +85,7 @@ struct Deth {
   friend constexpr bool operator==(const Deth&, const Deth&) = default;
 };
 
-// XRC requests.
+// XRCETH: in XRC requests.
 //  +---------------+-----------------------------------------------+
 //  |   reserved    |                  XRC SRQ                      |
 //  +---------------+-----------------------------------------------+
@@ -95,22 +95,22 @@ struct Xrceth {
   friend constexpr bool operator==(const Xrceth&, const Xrceth&) = default;
 };
 
-// Immediate data. Verbs pass it in network byte order (ibv_send_wr.imm_data, ibv_wc.imm_data), so
-// `value` contains the four bytes in wire order: they are copied, not swapped.
+// ImmDt: immediate data. Verbs pass it in network byte order (ibv_send_wr.imm_data,
+// ibv_wc.imm_data), so `value` contains the four bytes in wire order: they are copied, not swapped.
 struct ImmDt {
   static constexpr size_t kSize = 4;
   uint32_t value = 0;  // network order
   friend constexpr bool operator==(const ImmDt&, const ImmDt&) = default;
 };
 
-// SEND with invalidate: the R_Key to invalidate.
+// IETH: the R_Key that a SEND with invalidate invalidates.
 struct Ieth {
   static constexpr size_t kSize = 4;
   uint32_t rkey = 0;
   friend constexpr bool operator==(const Ieth&, const Ieth&) = default;
 };
 
-// FLUSH.
+// FETH: in FLUSH requests.
 //  +-------------------------------------------------------+---+---+
 //  |                      reserved (26)                    |SEL|PLT|
 //  +-------------------------------------------------------+---+---+

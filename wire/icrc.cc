@@ -24,7 +24,8 @@ static_assert(kLargestHead >= kV6Head);
 
 using Head = std::array<uint8_t, kLargestHead>;
 
-// Fields that can change in transit count as ones. All of them are in the headers up to the BTH.
+// Returns ones at the fields that can change in transit, which count as ones. All of them are in
+// the headers up to the BTH.
 constexpr Head ones_in_head(bool is_v4, size_t ip_size) {
   Head ones{};
   if (is_v4) {
@@ -44,8 +45,8 @@ constexpr Head ones_in_head(bool is_v4, size_t ip_size) {
 constexpr Head kV4Ones = ones_in_head(true, Ipv4Header::kSize);
 constexpr Head kV6Ones = ones_in_head(false, Ipv6Header::kSize);
 
-// Works on a copy of the headers, so the payload does not move. With a size known at compile time
-// the copy uses vectors, which the CRC can read at once.
+// Computes the CRC of the headers. Works on a copy of them, so the payload does not move. With a
+// size known at compile time the copy uses vectors, which the CRC can read at once.
 template <size_t kExtent>
 uint32_t crc_of_head(std::span<const uint8_t, kExtent> bytes, const Head& ones) {
   Head head;

@@ -10,8 +10,9 @@ namespace rocemu::wire {
 
 inline constexpr size_t kIcrcSize = 4;
 
-// `ip_packet` starts at the IP header and ends before the ICRC. The result is stored little-endian.
-// Any bytes are accepted: for bytes that are not a RoCEv2 packet the result has no meaning.
+// Computes the ICRC, which is stored little-endian. `ip_packet` starts at the IP header and ends
+// before the ICRC. Any bytes are accepted: for bytes that are not a RoCEv2 packet the result has no
+// meaning.
 uint32_t compute_icrc(std::span<const uint8_t> ip_packet);
 
 void store_icrc(uint32_t icrc, std::span<uint8_t, kIcrcSize> bytes);

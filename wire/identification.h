@@ -10,22 +10,22 @@
 
 namespace rocemu::wire {
 
-// `frame` extends from its Ethernet header to the end of its ICRC; IPv4 must have no options.
-//
 // Returns the identification with which the frame's ICRC is correct, with all other bytes
 // unchanged: the frame's own, or the only other one. Returns nothing if there is none, because the
 // frame is damaged. One of 65,536 damaged frames passes, but none with a single wrong bit outside
 // the identification (up to 4,300 bytes, all of which were tested). Over IPv6, which has no
-// identification, returns 0 if the ICRC is correct. Ethernet padding after the IP packet is
-// ignored.
+// identification, returns 0 if the ICRC is correct.
+//
+// `frame` extends from its Ethernet header to the end of its ICRC; IPv4 must have no options.
+// Ethernet padding after the IP packet is ignored.
 std::optional<uint16_t> find_identification(std::span<const uint8_t> frame);
 
 // Returns the identification in the header of an IPv4 frame; 0 for any other frame.
 uint16_t identification_of(std::span<const uint8_t> frame);
 
-// Both functions ignore frames that are not IPv4. The first writes the identification that was
-// found into the header and updates its checksum. The second gives the frame another identification
-// and updates the ICRC; a wrong ICRC remains wrong.
+// The following two functions ignore frames that are not IPv4. The first writes the identification
+// that was found into the header and updates its checksum. The second gives the frame another
+// identification and updates the ICRC; a wrong ICRC remains wrong.
 void write_identification(std::span<uint8_t> frame, uint16_t identification);
 void change_identification(std::span<uint8_t> frame, uint16_t identification);
 

@@ -40,8 +40,9 @@ struct Ipv6Layout {
 };
 static_assert(sizeof(Ipv6Layout) == Ipv6Header::kSize && alignof(Ipv6Layout) == 1);
 
-// RFC 1071. Over a header that includes its checksum the sum is zero. `bytes` are whole 32-bit
-// words; the sum of words in any byte order is the sum in network order with swapped bytes (2. B).
+// Returns the checksum of RFC 1071. Over a header that includes its checksum it is zero. `bytes`
+// are whole 32-bit words; the sum of words in any byte order is the sum in network order with
+// swapped bytes (RFC 1071, 2. B).
 uint16_t internet_checksum(std::span<const uint8_t> bytes) {
   uint64_t sum = 0;
   for (size_t i = 0; i + sizeof(uint32_t) <= bytes.size(); i += sizeof(uint32_t)) {

@@ -47,8 +47,9 @@ struct Ipv6Header {
   friend constexpr bool operator==(const Ipv6Header&, const Ipv6Header&) = default;
 };
 
-// Both functions take a whole packet, possibly followed by link padding, and check that the lengths
-// they return are within it. Any protocol is accepted; a fragment is not.
+// The following two functions parse the header of a whole packet, possibly followed by link
+// padding, and check that the lengths in the header are within the packet. Any protocol is
+// accepted; a fragment is not.
 Result<Ipv4Header> parse_ipv4(std::span<const uint8_t> ip_packet);
 Result<Ipv6Header> parse_ipv6(std::span<const uint8_t> ip_packet);
 

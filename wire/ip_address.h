@@ -31,7 +31,8 @@ struct IpAddress {
   friend constexpr auto operator<=>(const IpAddress&, const IpAddress&) = default;
 };
 
-// Returns "10.7.0.1" for an IPv4 address, and RFC 5952 text otherwise.
+// Returns the address as text: dotted, such as "10.7.0.1", for an IPv4 address, and in the form of
+// RFC 5952 otherwise.
 std::string to_string(const IpAddress& address);
 
 // Parses dotted quads and every RFC 4291 form; no zone, no prefix length, no leading zeros in a

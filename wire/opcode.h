@@ -280,8 +280,8 @@ inline constexpr auto kRowOfOpcode = [] {
 
 }  // namespace opcode_rows
 
-// Returns nullptr for an opcode that is reserved or belongs to a transport that is not supported
-// (RD).
+// Returns the row of the opcode; nullptr if the opcode is reserved or belongs to a transport that
+// is not supported (RD).
 constexpr const OpcodeInfo* find_opcode(uint8_t opcode) {
   const uint8_t row = opcode_rows::kRowOfOpcode[opcode];
   return row == 0 ? nullptr : &opcode_rows::kOpcodes[row - 1u];
@@ -290,7 +290,7 @@ constexpr const OpcodeInfo* find_opcode(Opcode opcode) {
   return find_opcode(static_cast<uint8_t>(opcode));
 }
 
-// Returns "RC SEND First", or "unknown opcode".
+// Returns the opcode's name, such as "RC SEND First", or "unknown opcode".
 constexpr std::string_view name(Opcode opcode) {
   const OpcodeInfo* info = find_opcode(opcode);
   return info == nullptr ? "unknown opcode" : info->name;

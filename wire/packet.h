@@ -70,7 +70,8 @@ void write_icrc(std::span<uint8_t> frame);
 bool check_icrc(std::span<const uint8_t> frame);
 bool check_datagram_icrc(std::span<const uint8_t> ip_packet);
 
-// Carries out all three steps, with packet.payload as the payload. Returns frame_size().
+// Carries out all three steps of building a frame, with packet.payload as the payload. Returns
+// frame_size().
 size_t emit_frame(const Packet& packet, std::span<uint8_t> frame);
 
 }  // namespace rocemu::wire

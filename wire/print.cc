@@ -28,7 +28,7 @@ std::string_view nak_name(uint8_t code) {
   return "NAK reserved code";
 }
 
-// All RNR timers are multiples of a hundredth of a millisecond.
+// Returns a time with two decimals: all RNR timers are multiples of a hundredth of a millisecond.
 std::string milliseconds(uint32_t ns) {
   char text[32];
   std::snprintf(text, sizeof text, "%" PRIu32 ".%02" PRIu32 "ms", ns / 1'000'000,

@@ -14,8 +14,9 @@
 
 namespace rocemu::wire {
 
-// One flat list, so that a reason includes the place of the error, and an array can have a counter
-// for each reason. The truncation errors name the first header (or trailer) that is incomplete.
+// The reasons are one flat list, so that a reason includes the place of the error, and an array can
+// have a counter for each reason. The truncation errors name the first header (or trailer) that is
+// incomplete.
 enum class ParseError : uint8_t {
   kTruncatedEthernet,
   kTruncatedIpv4,
@@ -42,7 +43,7 @@ enum class ParseError : uint8_t {
 };
 inline constexpr size_t kParseErrorCount = static_cast<size_t>(ParseError::kBadIcrc) + 1;
 
-// Returns "truncated_reth", "not_udp" and so on.
+// Returns the name of the error, such as "truncated_reth" or "not_udp".
 std::string_view name(ParseError error);
 
 constexpr bool is_truncation(ParseError error) {

@@ -14,7 +14,7 @@ constexpr size_t kUdpAt = kIpAt + Ipv6Header::kSize;
 static_assert(kIpv6UdpChecksumAt == kUdpAt + 6);
 constexpr size_t kAddressesAt = kIpAt + 8, kAddressesSize = 32;
 
-/// RFC 1071: returns the sum of 16-bit numbers, of which the last may lack its second byte.
+/// Returns the sum of 16-bit numbers, of which the last may lack its second byte (RFC 1071).
 uint64_t sum_of(std::span<const uint8_t> bytes) {
   uint64_t sum = 0;
   size_t i = 0;

@@ -68,8 +68,8 @@ void require_success(const RunFacts& facts, const Options& options) {
         tail_of(facts.errors.empty() ? facts.output : facts.errors)));
 }
 
-/// Returns the first line in which the recordings differ. Differences in pids do not count, and on
-/// the real clock those in times.
+/// Returns the first line in which the recordings differ. Ignores differences in PIDs and, on the
+/// real clock, in times.
 std::string difference_of(const std::filesystem::path& a, const std::filesystem::path& b,
                           bool lockstep) {
   const std::regex by_chance(lockstep ? R"re(,"pid":\d+)re" : R"re(,"pid":\d+|"t":\d+,)re");
@@ -98,7 +98,7 @@ BaselineRuns run_baseline(Runner& runner, const Options& options,
     jobs.push_back({.number = i, .scenario = "", .keep = kept / std::to_string(i + 1)});
   BaselineRuns runs;
   runs.facts.resize(kRuns + std::size(kLatencies));
-  // The first run is made alone: if it fails, the others are unnecessary.
+  // No other run is made beside the first one: if it fails, the others are unnecessary.
   const auto take = [&](const Job& job, const RunFacts& facts) {
     runs.facts[job.number] = facts;
     require_success(facts, options);

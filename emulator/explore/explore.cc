@@ -176,9 +176,9 @@ void Exploration::run_all(const std::vector<Job>& jobs,
       [this] { return stops_trials(); });
 }
 
-/// For each place at which the limit of real time ended runs, repeats one run with a much longer
-/// limit. If that run ends elsewhere, the machine was too busy, and all runs of that place are
-/// repeated.
+/// Repeats one run, with a much longer limit of real time, for each place at which the usual limit
+/// ended runs. If the repeated run ends elsewhere, the machine was too busy, and all runs of that
+/// place are repeated.
 void Exploration::look_again() {
   const auto job_of = [](const Trial& trial) {
     return Job{.number = trial.number,
@@ -346,7 +346,7 @@ void Exploration::write_scenario(const Finding& finding) const {
 }
 
 /// Runs the repetitions that are missing. The first repetition of a finding keeps its files. The
-/// quickest findings come first, because the budget may end before all are done.
+/// quickest findings come first, because the budget may end before all repetitions are done.
 void Exploration::repeat() {
   std::vector<Job> jobs;
   std::vector<std::string> keys;

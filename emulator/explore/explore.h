@@ -1,5 +1,5 @@
-// `rocemu explore` runs a command repeatedly with one fault each, at a point that its run without
-// faults has shown. It reports the faults that the command does not survive.
+// `rocemu explore` runs a command repeatedly, each time with one fault, at a point that its run
+// without faults has shown. It reports the faults that the command does not survive.
 #pragma once
 
 #include <string>
@@ -9,7 +9,8 @@
 
 namespace rocemu::explore {
 
-/// Explores. Returns the exit status: 0, 1 if there is a new finding that counts, 130 after Ctrl-C.
+/// Explores the command of the options. Returns the exit status: 0, 1 if there is a new finding
+/// that counts, or 130 after Ctrl-C.
 int explore(const Options& options);
 
 /// Combines the folders of shards into `folder`. Returns the exit status, as explore() does.

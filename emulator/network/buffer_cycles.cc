@@ -7,7 +7,8 @@
 namespace rocemu::network {
 namespace {
 
-/// Returns, for each port, the ports for which a frame may wait next, by PortId.
+/// Returns the dependencies of ports, by PortId: the ports for which a frame may wait after it has
+/// left the port.
 std::vector<std::vector<PortId>> dependencies_of(const Topology& topology,
                                                  const std::vector<PortInfo>& ports) {
   Routes routes(topology, ports);

@@ -42,8 +42,8 @@ class Dcqcn final : public RateController {
   uint64_t alpha_ = kOne;
   engine::Instant alpha_since_{};     // the last update of alpha
   engine::Instant increase_since_{};  // the last expiry of the increase timer
-  uint64_t bytes_ = 0;                // since the byte counter last expired
-  uint32_t timer_steps_ = 0;          // since the last decrease
+  uint64_t bytes_ = 0;                // sent since the byte counter last expired
+  uint32_t timer_steps_ = 0;          // expiries since the last decrease
   uint32_t byte_steps_ = 0;
   uint64_t cnps_handled_ = 0;
 };

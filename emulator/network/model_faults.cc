@@ -33,7 +33,7 @@ void Network::Model::update_links(Instant now) {
       PortState& port = ports_[id];
       port.is_up = is_up;
       if (!is_up) ++port.link_epoch;
-      // A link that comes up is not paused; necessary pauses are sent again.
+      // After a link has come up, no pause is in effect; necessary pauses are sent again.
       port.paused = 0;
       port.sent_pause = 0;
       wake_up(id, time_ps);
@@ -73,7 +73,7 @@ void Network::Model::reboot_switch(SwitchId switch_id, Duration outage, Instant 
 
 void Network::Model::end_outage(SwitchId switch_id) {
   SwitchState& state = switches_[switch_id];
-  if (!state.is_down || state.outage_end_ps > now_ps_) return;  // it has rebooted again
+  if (!state.is_down || state.outage_end_ps > now_ps_) return;  // another reboot has begun since
   state.is_down = false;
   update_links(Instant(Duration(static_cast<int64_t>(now_ps_ / 1000))));
 }

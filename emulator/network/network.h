@@ -57,13 +57,15 @@ class Sink {
  public:
   virtual ~Sink() = default;
 
-  /// The frame's last bit has arrived at its host. `is_marked`: a switch set CE.
+  /// Is called when the frame's last bit has arrived at its host. `is_marked` is true if a switch
+  /// has set CE.
   virtual void deliver(uint64_t token, HostId host, Instant at, bool is_marked) = 0;
-  /// The frame is lost. `where` is the port for which it waited or at which it arrived.
+  /// Is called when a frame is lost. `where` is the port for which the frame waited or at which it
+  /// arrived.
   virtual void drop(uint64_t token, PortId where, DropReason why) = 0;
-  /// can_inject() has become true for a priority of the host.
+  /// Is called when can_inject() has become true for a priority of the host.
   virtual void host_resumed(HostId host) = 0;
-  /// Called for each hop if Network::observe_hops() was called.
+  /// Is called for each hop if Network::observe_hops() was called.
   virtual void on_hop(const Hop&) {}
 };
 
@@ -85,7 +87,7 @@ struct PriorityCounters {
 
 class Network {
  public:
-  /// The topology must have no errors (see check()). It is copied.
+  /// Creates the network with a copy of the topology, which must have no errors (see check()).
   Network(const Topology& topology, uint64_t seed);
   ~Network();
   Network(Network&&) noexcept;
@@ -127,7 +129,8 @@ class Network {
   /// Returns the number of bytes in the buffer of a switch.
   uint64_t buffered_bytes(SwitchId switch_id) const;
 
-  // Faults. They take effect at `now`. Frames that they lose are dropped in advance().
+  // Faults. They take effect at `now`. Frames that are lost because of them are dropped in
+  // advance().
 
   /// Takes a link up or down. If it goes down, frames on it or waiting for it are lost, and routes
   /// avoid it.

@@ -1,5 +1,5 @@
 // Computes the earliest times at which frames in a simulated network can arrive. The caller of
-// Network::next_delivery() does not need the events before that.
+// Network::next_delivery() does not need the events before these times.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace rocemu::network {
 
 class Network::Model::Deliveries {
  public:
-  /// The model must outlive this object.
+  /// Refers to the model, which must outlive this object.
   explicit Deliveries(const Model& model) : model_(model) {}
 
   void add(uint32_t frame);

@@ -20,7 +20,7 @@ Instant rounded_up(uint64_t time_ps) {
   return Instant(Duration(static_cast<int64_t>((time_ps + 999) / 1000)));
 }
 
-/// The last step of MurmurHash3, which lets every bit affect all others.
+/// Applies the last step of MurmurHash3, which lets every bit affect all others.
 uint32_t mixed(uint32_t hash) {
   hash = (hash ^ hash >> 16) * 0x85ebca6bu;
   hash = (hash ^ hash >> 13) * 0xc2b2ae35u;
@@ -296,9 +296,9 @@ void Network::Model::send_frame(PortId id, uint8_t candidates) {
     sink_->on_hop({id, sent.token, rounded_up(now_ps_), sent.is_marked, sent.ttl});
 }
 
-/// Returns whether to mark a frame that leaves, by the frames that stay in the queue. Then the mark
-/// is only as old as the link's delay, and not as the queue (Zhu et al., "ECN or Delay", CoNEXT
-/// 2016, section 5.2).
+/// Returns whether to mark a frame that leaves, judging by the frames that stay in the queue. So
+/// the mark is only as old as the link's delay, and not as old as the frame's wait in the queue
+/// (Zhu et al., "ECN or Delay", CoNEXT 2016, section 5.2).
 bool Network::Model::SwitchState::is_marking(PortState& port, uint64_t queue_bytes) const {
   if (queue_bytes <= kmin) return false;
   if (queue_bytes >= kmax) return true;

@@ -12,10 +12,11 @@ namespace rocemu::network {
 
 class Routes {
  public:
-  /// Both arguments must outlive this object.
+  /// Refers to both arguments, which must outlive this object.
   Routes(const Topology& topology, const std::vector<PortInfo>& ports);
 
-  /// Computes the paths again, over the links that are up, by LinkId.
+  /// Computes the paths again. They use only the links that are up: `is_up` has an element for each
+  /// LinkId.
   void compute(const std::vector<bool>& is_up);
   /// Returns the ports towards the host, in ascending order; none if there is no path.
   std::span<const PortId> ports_to(SwitchId from, HostId host) const {

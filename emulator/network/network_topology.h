@@ -69,7 +69,7 @@ struct SwitchParameters {
   /// The limit of one egress queue, above which frames without PFC are dropped. 0 means that the
   /// buffer is the limit.
   uint64_t queue_limit_bytes = 0;
-  /// Whether the switch is a router, which decrements the TTL and drops a frame whose TTL has run
+  /// If true, the switch is a router, which decrements the TTL and drops a frame whose TTL has run
   /// out.
   bool decrements_ttl = false;
 };
@@ -95,9 +95,10 @@ struct PriorityParameters {
 };
 
 struct NicParameters {
-  /// Network::can_inject() is true while fewer bytes than this of a priority wait for the port.
+  /// The limit of a priority's waiting bytes: Network::can_inject() is true while fewer bytes wait
+  /// for the port.
   uint64_t queue_bytes = 8192;
-  /// Without a value, QPs send at the rate of their link.
+  /// The parameters of DCQCN. Without a value, QPs send at the rate of their link.
   std::optional<DcqcnParameters> dcqcn;
 };
 
@@ -174,8 +175,8 @@ struct PortInfo {
 /// Returns the ports by PortId.
 std::vector<PortInfo> ports_of(const Topology& topology);
 
-/// Returns "h3" for the port of host 3 and "s1:3" for port 3 of switch 1, with the names of the
-/// nodes.
+/// Returns the name of a port, made of the name of its node: "h3" for the port of host 3, and
+/// "s1:3" for port 3 of switch 1.
 std::string port_name(const Topology& topology, const PortInfo& port);
 std::optional<PortId> find_port(const Topology& topology, std::string_view name);
 /// Finds a link by the nodes that it connects, "h3-s1", or by one of its ports, "s1:3".

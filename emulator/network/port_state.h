@@ -57,7 +57,7 @@ class PortQueues {
   uint8_t choose(FrameSlots& frames, uint8_t candidates, const Shares& shares) {
     const auto strict = static_cast<uint8_t>(candidates & shares.strict);
     if (strict != 0) return static_cast<uint8_t>(std::bit_width(strict) - 1);
-    // A queue that is alone neither uses nor saves its share.
+    // If only one queue has frames, it neither uses nor saves its share.
     if ((candidates & (candidates - 1)) == 0)
       return static_cast<uint8_t>(std::countr_zero(candidates));
     while (true) {

@@ -20,7 +20,7 @@ enum class Admission : uint8_t { kShared, kHeadroom, kNoHeadroom, kBufferFull };
 
 class SwitchBuffer {
  public:
-  /// `reserved` is the total headroom of all ports.
+  /// Sets the limits of the buffer. `reserved` is the total headroom of all ports.
   void configure(const SwitchParameters& parameters, uint8_t lossless, uint64_t reserved) {
     if (parameters.pfc) {
       xoff_ = parameters.pfc->xoff_bytes;

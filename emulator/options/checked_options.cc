@@ -49,7 +49,7 @@ class Given {
   const po::variables_map& values_;
 };
 
-/// Reads a whole decimal number; nothing if `text` is anything else.
+/// Returns the decimal number, or nothing if `text` is anything else.
 std::optional<uint64_t> read_number(std::string_view text) {
   uint64_t number = 0;
   const char* const end = text.data() + text.size();
@@ -170,7 +170,8 @@ void read_devices(const std::vector<std::string>& texts, FabricOptions& options)
   check_distinct(options.devices, "--device");
 }
 
-/// Files of profiles that a topology names are relative to the topology's directory.
+/// Returns the profile that a topology names. The path of a profile's file is relative to the
+/// topology's directory.
 std::string beside(const std::string& topology, const std::string& profile) {
   if (!profile::is_profile_file(profile)) return profile;
   return (std::filesystem::path(topology).parent_path() / profile).string();
@@ -333,7 +334,7 @@ void check_devices(const Given& given, FabricOptions& options) {
   }
 }
 
-/// Returns the meaning of "N" or "N:THREAD/CALL,...".
+/// Returns the value of --schedule, "N" or "N:THREAD/CALL,...", in its parts.
 GivenSchedule schedule_of(const std::string& text) {
   const auto fail = [&]() -> uint64_t {
     throw OptionError("--schedule '" + text +
@@ -375,7 +376,8 @@ void check_clock(const Given& given, FabricOptions& options) {
   }
 }
 
-/// Runs in lockstep are compared, so by default no frame in them depends on relative speed.
+/// Sets the coalescing of ACKs. Runs in lockstep are compared, so by default no frame in them
+/// depends on relative speed.
 void check_ack_coalescing(const Given& given, FabricOptions& options) {
   options.ack_coalescing = options.lockstep ? 1 : engine::kMaxAckCoalescing;
   if (!given.has("ack-coalescing")) return;
@@ -463,7 +465,8 @@ std::vector<std::string> adversarial_class_names() {
 
 namespace {
 
-/// Adds the class of "CLASS", or of "CLASS:N:N" with only these choices.
+/// Adds the class of `word`, which is "CLASS", or "CLASS:N:N" with the numbers of the only choices
+/// to make.
 void add_adversarial(const std::string& word, engine::adversarial::Classes& chosen,
                      FabricOptions& options) {
   const size_t colon = word.find(':');
@@ -487,7 +490,7 @@ void add_adversarial(const std::string& word, engine::adversarial::Classes& chos
   }
 }
 
-/// Without a value, or with "all", every class is enabled.
+/// Sets the classes of --adversarial. Without a value, or with "all", every class is enabled.
 void check_adversarial(const Given& given, FabricOptions& options) {
   using engine::adversarial::Classes;
   if (!given.is_text("adversarial")) return;  // of `rocemu explore` it is a number of seeds
@@ -501,8 +504,8 @@ void check_adversarial(const Given& given, FabricOptions& options) {
   options.adversarial = chosen.bits();
 }
 
-/// In lockstep the daemon waits for the programs. An adversary itself decides when memory is read
-/// and written.
+/// Sets how the daemon waits and when it accesses memory. In lockstep it waits for the programs,
+/// and an adversary itself decides when memory is read and written.
 void check_waiting(const Given& given, FabricOptions& options) {
   options.exact_memory =
       given.is_set("exact-memory") || options.lockstep || options.adversarial != 0;

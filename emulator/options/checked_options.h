@@ -30,7 +30,7 @@ struct GivenSchedule {
   std::vector<std::pair<uint64_t, uint64_t>> stops = {};  // threads and calls
 };
 
-/// The names of the classes of --adversarial.
+/// Returns the names of the classes of --adversarial.
 std::vector<std::string> adversarial_class_names();
 
 /// A port of the simulated network, and the file that gets the frames that leave it.

@@ -6,7 +6,7 @@ namespace {
 constexpr Commands kRun = Command::kRun, kUp = Command::kUp, kExplore = Command::kExplore,
                    kDaemon = Command::kDaemon;
 constexpr Commands kEvery = kRun | kUp | kExplore | kDaemon;
-/// The commands of options that `rocemu explore` sets itself for each run.
+/// The commands that have an option which `rocemu explore` sets itself for each run.
 constexpr Commands kNic = kRun | kUp | kDaemon;
 
 constexpr auto kSwitch = Value::kSwitch;

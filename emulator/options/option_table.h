@@ -40,11 +40,11 @@ enum class Task : uint8_t {
   kOther,
 };
 
-/// The help that shows an option: --help, --help-all only, or none, for options that one part of
-/// rocemu passes to another.
+/// The help that shows an option: --help, only --help-all, or none (for options that one part of
+/// rocemu passes to another).
 enum class Shown : uint8_t { kAlways, kInHelpAll, kNever };
 
-/// kMaybeText: without a value, or with one after "=".
+/// The kind of an option's value. With kMaybeText, the value may be omitted, or follows "=".
 enum class Value : uint8_t { kSwitch, kText, kMaybeText, kTexts, kNumber };
 
 struct Option {

@@ -48,7 +48,7 @@ class TopologyError : public std::runtime_error {
 /// Reads "pci", "flat", a file, or the name of an installed topology. Throws TopologyError.
 Topology read_topology(const std::string& text);
 
-/// Reads the text of a file; `name` is for messages. Throws TopologyError.
+/// Reads the text of a topology. `name` is the file's name in messages. Throws TopologyError.
 Topology parse_topology(const std::string& yaml, const std::string& name);
 
 /// Reads a list of processors in Linux's format, such as "0-7,16". Returns nothing if the text is

@@ -39,8 +39,8 @@ struct Poll {
   Thread thread;
 };
 
-/// The program gets a completion. It finishes the requests of the queue up to number `last`; for an
-/// SRQ, where `last` is 0, it finishes only one.
+/// The program gets a completion. The completion finishes the requests of the queue up to number
+/// `last`; for an SRQ, where `last` is 0, it finishes only one request.
 struct Completion {
   const Objects& objects;
   Cq& cq;
@@ -93,7 +93,7 @@ struct FailedDestruction {
   int error;
 };
 
-/// A verb refused a request beyond a limit of `whose`, a device or an object.
+/// A verb refused a value that exceeds a limit of `whose`, a device or an object.
 struct BeyondLimit {
   std::string_view attribute;  // "cap.max_send_wr"
   uint64_t asked, allowed;
@@ -101,7 +101,7 @@ struct BeyondLimit {
   Place place;
 };
 
-/// A verb refused an object in its present state: `message` is that of the report.
+/// A verb refused an object in its present state. `message` is the report's message.
 struct WrongState {
   std::string message;
   Place created, place;
@@ -117,7 +117,8 @@ struct AcknowledgementsComplete {
   const Object& object;
 };
 
-/// The same for rdma_destroy_id(), for events of the connection manager
+/// rdma_destroy_id() waits for acknowledgements of events of the connection manager, or has
+/// received all of them.
 struct CmWait {
   Handle id;
   uint64_t events;
@@ -128,7 +129,8 @@ struct CmWaitEnd {
   Handle id;
 };
 
-/// A thread waits in ibv_get_cq_event(), for a channel without an event; or has received one.
+/// A thread waits in ibv_get_cq_event() for a channel without an event, or the thread has received
+/// an event.
 struct EventWait {
   std::span<const Cq* const> cqs;  // of the channel, by number
   Thread thread;

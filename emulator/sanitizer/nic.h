@@ -32,7 +32,7 @@ struct MissingReceive {
 };
 NicFinding receive_queue_empty(const MissingReceive& missing);
 
-/// Two WRITEs to the same bytes in no order
+/// Two WRITEs to the same bytes, without an order between the two
 struct WriteRace {
   uint32_t qp;     // of the second
   uint32_t other;  // of the first
@@ -41,7 +41,8 @@ struct WriteRace {
 };
 NicFinding remote_write_race(const WriteRace& race);
 
-/// A datagram of `payload` bytes found a receive with space for the payload, but not for the GRH.
+/// Returns the finding for a datagram of `payload` bytes that found a receive with space for the
+/// payload, but not for the GRH.
 NicFinding ud_grh_ignored(uint32_t qp, uint32_t from, uint64_t payload);
 
 enum class RefusalReason : uint8_t {
@@ -63,7 +64,7 @@ struct RefusedAccess {
   uint64_t opened_address, opened_length;  // the range of the key
   bool is_window;                          // whether it is a memory window, not a region
 };
-/// Returns a finding of rkey-stale or protection-explained.
+/// Returns a finding of the rule rkey-stale or protection-explained.
 NicFinding access_refused(const RefusedAccess& refused);
 
 }  // namespace rocemu::sanitizer

@@ -81,7 +81,7 @@ struct Mr : Object {
   bool has_addresses = false;
   bool is_writable = false;  // IBV_ACCESS_LOCAL_WRITE
   bool is_remote = false;    // a peer can use it
-  /// Its address in the process; 0 if it is not mapped there, as device memory.
+  /// The region's address in the process; 0 if it is not mapped there, such as device memory.
   uint64_t memory = 0;
   /// A part whose pages changed, in the addresses of SGEs; an end of 0 means none.
   uint64_t changed_begin = 0, changed_end = 0;

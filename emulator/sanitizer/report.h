@@ -34,9 +34,9 @@ struct Report {
   std::span<const NamedPlace> places;  // the last one is where the mistake was made
 };
 
-/// Memory that was found to be readable while one call of the program is checked. If a call posts
-/// or completes many requests whose buffers share a page, the kernel is asked about that page only
-/// once.
+/// Memory that the kernel has reported as readable since the check of the program's current call
+/// began. If a call posts or completes many requests whose buffers share a page, the kernel is
+/// asked about that page only once.
 struct ReadableBytes {
   uint64_t begin = 0, end = 0;
 };
@@ -44,8 +44,8 @@ struct ReadableBytes {
 class Host {
  public:
   virtual void report(const Report& report) = 0;
-  /// Reports a mistake that counts only if a wait never ends, unless the report is withdrawn.
-  /// Returns its number.
+  /// Reports a mistake that counts only if a wait never ends. Returns the report's number, by which
+  /// withdraw() removes the report when the wait ends.
   virtual uint64_t report_unless_withdrawn(const Report& report) = 0;
   virtual void withdraw(uint64_t number) = 0;
   /// Returns whether the calling thread is the only one of the process.

@@ -1,4 +1,4 @@
-// The work requests of one queue, as posted, whose end the program has not seen
+// The posted work requests of one queue, until the program sees that they have ended
 #pragma once
 
 #include <cstddef>
@@ -31,14 +31,14 @@ struct Request {
   std::vector<abi::Sge> sges;
   Place posted;
   std::optional<uint64_t> checksum;  // of the bytes, when it was posted
-  /// The bytes that belong to the NIC until the completion, and an address that represents the
-  /// completion, for the program's compiler sanitizer if there is one.
+  /// The bytes that belong to the NIC until the completion. If the program has a compiler's
+  /// sanitizer, the list also contains an address that represents the completion.
   std::vector<MemoryRange> memory;
   std::unique_ptr<uint64_t> completion_point;
 };
 
-/// A ring that grows up to the queue's capacity, and whose entries are reused, so that it stops
-/// allocating.
+/// A ring that grows up to the queue's capacity. Its entries are reused, so that in the end nothing
+/// is allocated any more.
 class Requests {
  public:
   uint64_t posted() const { return posted_; }      // requests ever posted
@@ -46,7 +46,8 @@ class Requests {
   bool empty() const { return posted_ == finished_; }
   size_t size() const { return static_cast<size_t>(posted_ - finished_); }
 
-  /// Adds a request, which still has the values of an earlier one.
+  /// Adds an entry for a request. The entry still has the values of an earlier request, which the
+  /// caller must replace.
   Request& push() {
     if (size() == ring_.size()) grow();
     Request& request = ring_[posted_ % ring_.size()];
@@ -77,7 +78,8 @@ class Requests {
     }
     return nullptr;
   }
-  /// Finishes the oldest unfinished request with that wr_id. Returns null if there is none.
+  /// Finishes and returns the oldest unfinished request with that wr_id; returns null if there is
+  /// none.
   const Request* finish_one(uint64_t wr_id) {
     Request* const found = find(wr_id);
     if (found != nullptr) found->is_finished = true;

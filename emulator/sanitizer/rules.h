@@ -17,10 +17,10 @@ extern const Rule kAhDestroyedInUse, kCmEventKept, kCqOverrun, kCqTooSmall, kDes
     kReceiveQueueEmpty, kRefusedLimit, kRefusedState, kRemoteWriteRace, kRkeyStale,
     kSendBufferModified, kSendQueueNeverSignaled, kSendQueueOverflow, kUdGrhIgnored;
 
-/// Returns errors first, each severity sorted by name.
+/// Returns all rules: errors before warnings, and each severity sorted by name.
 std::span<const Rule* const> rules();
 
-/// Returns null if there is none of that name.
+/// Returns the rule with that name; null if there is none.
 const Rule* find_rule(std::string_view id);
 
 /// The rules that are checked

@@ -1,5 +1,6 @@
 // The definition of a rule of the verbs sanitizer. Each rule is one file in rules/, and has one row
-// in rules.cc: options, `rocemu explain`, reports and docs/sanitizer.md take its words from here.
+// in rules.cc: options, `rocemu explain`, reports and docs/sanitizer.md take their texts from this
+// definition.
 #pragma once
 
 #include <cstdint>

@@ -16,12 +16,12 @@ inline std::string in_hex(uint64_t value) {
   return text;
 }
 
-/// Returns "1 event", "3 events".
+/// Returns the number with its noun, such as "1 event" or "3 events".
 inline std::string count_of(uint64_t count, std::string_view what) {
   return std::to_string(count) + " " + std::string(what) + (count == 1 ? "" : "s");
 }
 
-/// Returns "send 4 on QP 5", "receive 17 on SRQ 2".
+/// Returns the name of a request, such as "send 4 on QP 5" or "receive 17 on SRQ 2".
 inline std::string title_of(QueueKind kind, uint32_t queue, uint64_t number) {
   return (kind == QueueKind::kSend ? "send " : "receive ") + std::to_string(number) +
          (kind == QueueKind::kShared ? " on SRQ " : " on QP ") + std::to_string(queue);

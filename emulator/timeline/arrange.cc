@@ -141,7 +141,7 @@ class Rows {
     for (const size_t arrow : item.arrivals) result_.places[arrow].end = row_;
   }
 
-  /// Must be called when the row is complete.
+  /// Notes whether the row can be folded. Must be called when the row is complete.
   void note_fold() {
     if (result_.rows == 0) return;
     const bool folds = may_fold_ && !row_kind_.empty();

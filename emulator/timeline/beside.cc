@@ -16,7 +16,8 @@ namespace {
 
 constexpr const char* kMark = "first difference";
 
-/// Details whose values are random, or that repeat the contents of a text or a lane
+/// Details that are not compared, because their values are random or repeat the contents of a text
+/// or a lane
 const std::set<std::string_view> kIncomparable = {"client",  "address", "lkey",   "rkey",
                                                   "sq_psn",  "rq_psn",  "psn",    "frame",
                                                   "message", "id",      "cookie", "channel"};

@@ -35,7 +35,7 @@ inline constexpr std::pair<const char*, Kind> kKindNames[] = {
     {"fault", Kind::kFault},
 };
 
-/// Returns, for example, "frame".
+/// Returns the name of the kind, such as "frame".
 const char* kind_name(Kind kind);
 
 enum class Tone : uint8_t { kPlain, kAgain, kFault, kError };
@@ -77,9 +77,9 @@ struct Timeline {
   std::vector<Difference> differences;  // at the first difference of two runs
 };
 
-/// Returns, for example, "rping[4711] rocemu0 QP 0x11"; unknown parts are missing.
+/// Returns the lane's title, such as "rping[4711] rocemu0 QP 0x11"; unknown parts are missing.
 std::string title(const Lane& lane);
-/// Returns, for example, "14.2 us" or "655.36 ms".
+/// Returns the duration with a suitable unit, such as "14.2 us" or "655.36 ms".
 std::string duration_text(engine::Duration duration);
 
 }  // namespace rocemu::timeline

@@ -27,7 +27,7 @@ constexpr char kTimeoutVariable[] = "ROCEMU_TIMEOUT";
 constexpr std::string_view kSanitizerLibrary = "librocemu-sanitizer.so";
 constexpr std::string_view kProvider = "/librocemu-rdmav";
 
-/// Returns an option whose value may be omitted.
+/// Returns the option as an argument, without "=" if the value is empty.
 std::string with_value(const std::string& option, const std::string& value) {
   return value.empty() ? option : option + "=" + value;
 }
@@ -230,7 +230,7 @@ class Fabric::Nic {
     return std::make_unique<NicProcess>(options_of_run(options), watch);
   }
 
-  /// Sends the scenario by the command, which finds scenarios by their names.
+  /// Injects the scenario by `rocemu inject`, which finds installed scenarios by their names.
   void inject(const std::string& scenario) { output_of({find_command(), "inject", scenario}); }
 
   /// Returns the output of a command. Throws Error with its message if it fails.

@@ -14,19 +14,19 @@ namespace rocemu::testing {
 
 class HangWatch {
  public:
-  /// Creates the memory. Throws Error.
+  /// Creates the memory that is shared with `rocemu run`. Throws Error.
   HangWatch();
   ~HangWatch();
   HangWatch(const HangWatch&) = delete;
   HangWatch& operator=(const HangWatch&) = delete;
 
-  /// Returns the memory that `rocemu run` must get.
+  /// Returns the descriptor of the memory, which `rocemu run` must get.
   int fd() const { return fd_; }
 
   /// Marks the calling thread as waiting for programs while the object exists.
   class Waiting {
    public:
-    /// `watch` may be null.
+    /// Does nothing if `watch` is null.
     explicit Waiting(HangWatch* watch);
     ~Waiting();
     Waiting(const Waiting&) = delete;

@@ -34,9 +34,9 @@ std::string read_line(int fd) {
 
 }  // namespace
 
-/// Returns the path of the command. It is some folders above the library that makes libibverbs see
-/// the NIC: PREFIX/lib/TRIPLET and PREFIX/bin. Since this function names the library, a linker with
-/// --as-needed does not omit it.
+/// Returns the path of `rocemu`. It is found from the library that makes libibverbs see the NIC:
+/// PREFIX/bin/rocemu, if that library is in PREFIX/lib/TRIPLET. Since this function refers to the
+/// library, a linker with --as-needed does not omit the library.
 std::string find_command() {
   if (const char* chosen = std::getenv("ROCEMU_COMMAND")) return chosen;
   Dl_info library{};

@@ -42,11 +42,12 @@ constexpr bool is_one_of_these(size_t header_context_head) {
     if (version.context_head == header_context_head) return true;
   return false;
 }
-// A header that is newer than the table contains nothing that the provider uses, but the table must
-// then be checked.
+// This fails for a header that is newer than the table. The table must then be checked and
+// extended, although the provider uses nothing that is new.
 static_assert(is_one_of_these(offsetof(verbs_context, context)));
 
-/// A loaded library with the symbol versions that it defines. A version is 0 if it defines none.
+/// A loaded library, with the numbers of the newest symbol versions that it defines. A number is 0
+/// if the library defines no such version.
 struct Library {
   const void* address;  // in one of its segments
   const char* name = nullptr;
@@ -116,8 +117,9 @@ void set_mask(VerbsQp* qp, size_t mask_at) {
   memcpy(reinterpret_cast<char*>(qp) + mask_at, &kVerbsQpEx, sizeof(kVerbsQpEx));
 }
 
-/// Returns the position of the mask by a trial with libibverbs' own ibv_qp_to_qp_ex(), which reads
-/// the mask and nothing else. Returns 0 if it reads an unknown position.
+/// Returns the position of comp_mask in verbs_qp. Finds it by trials with libibverbs' own
+/// ibv_qp_to_qp_ex(), which reads this mask and nothing else. Returns 0 if the function reads an
+/// unknown position.
 size_t find_qp_mask() {
   for (const size_t mask_at : kQpMasks) {
     VerbsQp probe{};

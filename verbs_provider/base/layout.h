@@ -28,7 +28,7 @@ inline constexpr size_t kLargestContextHead = 368;
 extern Layout layout;
 
 /// Detects `layout`. `function` is any function of libibverbs. Returns false, with a line on
-/// standard error, if this version does not support the libibverbs.
+/// standard error, if this version of rocemu does not support the libibverbs.
 bool recognize_libibverbs(const void* function);
 
 /// Returns `all` in the arrangement of this libibverbs: its operations without gaps, without those

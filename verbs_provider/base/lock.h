@@ -36,7 +36,7 @@ class Mutex {
 /// A mutex that does nothing if the application promised to use one thread at a time.
 class OptionalMutex {
  public:
-  /// Must be called before the first lock().
+  /// Makes the mutex do nothing. Must be called before the first lock().
   void leave_out() { needed_ = false; }
 
   void lock() {

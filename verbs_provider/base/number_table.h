@@ -1,8 +1,7 @@
 // A context's objects by number, with which completions are matched.
 //
 // Looking up an object takes no lock, since poll_cq of several CQs runs at the same time. The
-// comments where objects are entered say what keeps an object alive while it is used: see
-// Context::Parts.
+// comments in Context::Parts say what keeps an object of each kind alive while it is used.
 #pragma once
 
 #include <atomic>
@@ -24,7 +23,8 @@ class NumberTable {
   NumberTable(const NumberTable&) = delete;
   NumberTable& operator=(const NumberTable&) = delete;
 
-  /// Returns false if memory is exhausted, or the number does not fit into 24 bits.
+  /// Adds the object. Returns false if memory is exhausted, or the number does not fit into 24
+  /// bits.
   bool insert(uint32_t number, T* object) {
     if (number >> (2 * kBits) != 0) return false;
     {

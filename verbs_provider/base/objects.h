@@ -25,7 +25,7 @@ void dispose(T* object) {
   free(object);
 }
 
-/// The result of verbs that return a pointer: null, with the reason in errno.
+/// Returns null, the result of verbs that return a pointer, after storing the reason in errno.
 template <class T = void>
 T* fail(int error) {
   errno = error;

@@ -21,7 +21,7 @@ class PlaceSet {
     return false;
   }
 
-  /// Returns false if there is no memory for another place.
+  /// Adds the place. Returns false if there is no memory for another place.
   bool add(const void* place) {
     if (count_ == capacity_) {
       const size_t capacity = capacity_ == 0 ? 8 : 2 * capacity_;

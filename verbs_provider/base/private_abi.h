@@ -138,10 +138,10 @@ struct VerbsCq {
   };
 };
 
-/// The operations of a context by name in alphabetical order, including those that this provider
-/// does not implement (verbs.h): the N of IBVERBS_1.N, the newest version of libibverbs' public
-/// symbols, that introduced the operation, and its type. This provider implements none that is
-/// newer than IBVERBS_1.14, and omits the types of those operations.
+/// The operations of a context in alphabetical order, including those that this provider does not
+/// implement (verbs.h). Each row has the version of libibverbs' public symbols that introduced the
+/// operation (the N of IBVERBS_1.N), its type and its name. This provider implements no operation
+/// that is newer than IBVERBS_1.14, and omits the types of newer operations.
 // clang-format off
 #define ROCEMU_CONTEXT_OPS(V) \
   V(14, int, advise_mr, (ibv_pd*, ibv_advise_mr_advice, uint32_t flags, ibv_sge*, uint32_t num_sge)) \

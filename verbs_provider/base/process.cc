@@ -8,10 +8,12 @@
 namespace rocemu::provider {
 namespace {
 
-/// The mark if the kernel cannot wipe a page (before Linux 4.14); children are then not recognized.
+/// process_mark points here if the kernel cannot wipe a page (before Linux 4.14); children are then
+/// not recognized.
 constinit std::atomic<uint64_t> never_wiped{0};
 
-/// The latest number. A child continues the numbers of its ancestors, which had all smaller ones.
+/// The latest number. A child continues the numbers of its ancestors, so its numbers are larger
+/// than theirs.
 constinit std::atomic<uint64_t> latest{0};
 
 __attribute__((constructor)) void make_mark() {

@@ -11,8 +11,8 @@ namespace rocemu::provider {
 /// Returns a number that no ancestor of this process had. It is assigned at the first call.
 uint64_t this_process();
 
-/// The location of that number: memory that reads as 0 in every child of fork(), even if the C
-/// library was not notified of the fork.
+/// The location of the process's number: memory that reads as 0 in every child of fork(), even if
+/// the C library was not notified of the fork.
 extern std::atomic<uint64_t>* process_mark;
 
 /// Returns whether `process` was returned by this_process() in this process, and not in an

@@ -35,7 +35,8 @@ class Segments {
 
   /// Maps a segment, unless another thread has mapped it. Returns 0 or a positive errno value.
   int add(uint32_t number, int fd, uint64_t size);
-  /// Returns 0, ENOENT if the segment is not mapped yet, or EIO if it cannot contain such a range.
+  /// Finds the memory of `range`. Returns 0, ENOENT if the segment is not mapped yet, or EIO if the
+  /// segment cannot contain such a range.
   int find(const abi::SharedRange& range, SharedPiece* piece);
 
  private:

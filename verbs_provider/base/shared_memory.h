@@ -31,8 +31,8 @@ class SharedMemory {
 
   /// Maps the file's first `size` bytes. Returns 0 or a positive errno value.
   ///
-  /// A child of fork() does not get the mapping. This is the same for the queues and doorbells of a
-  /// real NIC, which the kernel does not copy either; the child could only disturb its parent's.
+  /// A child of fork() does not get the mapping, as with the queues and doorbells of a real NIC.
+  /// The child could only disturb its parent's use of this memory.
   int map(int fd, uint64_t size) {
     // A direct system call is used, because fstat() can be the shim's. A file that is too short
     // would cause a SIGBUS later.

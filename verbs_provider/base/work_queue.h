@@ -62,7 +62,8 @@ struct WorkQueue {
                                            std::memory_order_relaxed);
     in_slots.fetch_add(1, std::memory_order_release);
   }
-  /// Returns the number of the slot, if it was not taken before; else 0.
+  /// Takes a WQE's slot away from it, and returns the slot's number; 0 if the WQE has no slot any
+  /// more.
   uint32_t take_send_slot(uint64_t index) {
     if (in_slots.load(std::memory_order_acquire) == 0) return 0;
     const uint16_t number = slot_of_place[index & slot_mask].exchange(0, std::memory_order_relaxed);

@@ -20,7 +20,7 @@ namespace {
 
 using turns::kernel;
 
-/// Longer stacks are distinguished by their innermost kMostFrames frames.
+/// Stacks that are longer are distinguished by their innermost kMostFrames frames.
 constexpr size_t kMostFrames = 64;
 constexpr size_t kLongestLine = 96;
 
@@ -70,9 +70,10 @@ uint64_t hash_of_stack() {
   return walk.hash.value();
 }
 
-/// The directory and the file are opened again each time, because a program may close descriptors
-/// that it did not open. If opening fails, for example in a child that may not write there, all its
-/// calls count as the same. The stack can be nearly exhausted here, as in a signal handler.
+/// Appends a line to a file. Opens the directory and the file again each time, because a program
+/// may close descriptors that it did not open. If opening fails, for example in a child that may
+/// not write there, all calls of the child count as the same. The stack can be nearly exhausted
+/// here, as in a signal handler.
 void write_line(const char* directory, std::string_view name, uint64_t stack, size_t count) {
   const long at = kernel(SYS_openat, AT_FDCWD, directory, O_PATH | O_CLOEXEC, 0);
   if (at < 0) return;
@@ -94,8 +95,8 @@ std::atomic<bool> is_known = false;  // that the program was executed
 
 extern "C" void rocemu_note_call(const char* name, size_t length, size_t count) {
   using namespace rocemu;
-  // This is not done in a constructor, since constructors of other libraries can make calls, too,
-  // and can run before ours.
+  // The variable is not read in a constructor, since constructors of other libraries can make
+  // calls, too, and can run before ours.
   const char* const directory = getenv(abi::kCallSitesVariable);
   if (directory == nullptr) return;
   if (!is_known.exchange(true)) write_line(directory, abi::kExecuted, 0, 0);

@@ -13,8 +13,8 @@ constexpr uint32_t kFewest = 4;
 constexpr int64_t kMaxNs = 5'000'000;
 /// The time since its last message in which a thread still counts as sending or receiving.
 constexpr int64_t kLatelyNs = 100'000'000;
-/// If the NIC has work for a long time, a thread need not poll for half of this time, but at most
-/// for kMaxAwayNs, since other work of the thread waits in the meantime.
+/// If the NIC still has work for kLongLeadNs, a thread need not poll for half of the time of that
+/// work, but at most for kMaxAwayNs, since other work of the thread waits in the meantime.
 constexpr int64_t kLongLeadNs = 800'000;
 constexpr int64_t kMaxAwayNs = 400'000;
 

@@ -1,5 +1,5 @@
-// How far ahead of the NIC a thread has posted. A thread that has given the NIC work for a long
-// time, or receives for many messages, need not watch the NIC, and leaves its processor to the
+// Measures how far ahead of the NIC a thread has posted. A thread that has given the NIC work for a
+// long time, or receives for many messages, need not watch the NIC, and leaves its processor to the
 // threads that do the work; if messages go over a network, these are two daemons.
 #pragma once
 
@@ -13,7 +13,8 @@ class Backlog {
  public:
   /// Notes that `requests` send work requests have ended, and that `ahead` of the same QP have not.
   void sends_end(uint32_t requests, uint32_t ahead) { sends_.end(requests, ahead); }
-  /// Notes the same for receive work requests.
+  /// Notes that `requests` receive work requests have ended, and that `ahead` of the same queue
+  /// have not.
   void receives_end(uint32_t requests, uint32_t ahead) { receives_.end(requests, ahead); }
   /// Notes that the thread posts to a send queue. Any thread may poll the completion.
   void sends() { sends_.is_fresh = true; }

@@ -104,7 +104,8 @@ int open_segment(ibv_context* context, uint32_t number) {
   return error;
 }
 
-/// Returns the offset of libibverbs' verbs_context in our Context, which depends on its size.
+/// Returns the offset of libibverbs' verbs_context in our Context, which depends on the size of the
+/// verbs_context.
 size_t verbs_context_offset() {
   return offsetof(Context, context) - layout.context_head;
 }
@@ -113,7 +114,8 @@ verbs_context* verbs_of(Context* context) {
                                           verbs_context_offset());
 }
 
-/// libibverbs stores the size of its verbs_context just before the ibv_context in it.
+/// Returns whether the context has the expected layout: libibverbs stores the size of its
+/// verbs_context just before the ibv_context in it.
 bool is_of_the_layout(const Context& context) {
   size_t size;
   memcpy(&size, reinterpret_cast<const char*>(&context.context) - sizeof(size), sizeof(size));
@@ -163,7 +165,7 @@ verbs_context* import_context(ibv_device* device, int cmd_fd) {
   const int error = shared < 0 ? errno : replace_connection(*device, cmd_fd);
   if (error != 0) {
     close_fd(shared);
-    close_fd(cmd_fd);  // as when a later step fails
+    close_fd(cmd_fd);  // a failed later step closes it, too
     return fail<verbs_context>(error);
   }
   Context* context = open_context(device, cmd_fd, shared);

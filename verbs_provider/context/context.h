@@ -21,9 +21,9 @@ struct Qp;
 struct Srq;
 
 struct Context {
-  /// The space for the part of libibverbs' verbs_context before its ibv_context, with which it
-  /// ends. The beginning depends on the version (layout.h); older versions leave the first bytes
-  /// unused.
+  /// The space for the part of libibverbs' verbs_context that precedes its last member, the
+  /// ibv_context. The size of this part depends on the version (layout.h); older versions leave the
+  /// first bytes unused.
   std::byte head[kLargestContextHead];
   ibv_context context;  // prepared by libibverbs, with the bytes before it
 
@@ -70,7 +70,8 @@ inline Context* context_of(ibv_context* context) {
   return reinterpret_cast<Context*>(reinterpret_cast<char*>(context) - offsetof(Context, context));
 }
 
-/// Returns false in a child of fork(), for a context that its parent opened.
+/// Returns whether this process opened the context. Returns false in a child of fork() for a
+/// context of its parent.
 inline bool is_of_this_process(ibv_context* context) {
   return is_this_process(context_of(context)->parts.opened_by);
 }
@@ -108,8 +109,8 @@ bool is_gone_with_its_device(int error);
 /// `object` is the handle with which the request starts, if it has one.
 int refuse(ibv_context* context, abi::Op op, int error, uint32_t object = 0);
 
-/// Does the same for a verb that has failed with `error`, unless the recording already contains
-/// this error as the daemon's latest answer to the calling thread.
+/// Does the same as refuse() for a verb that has failed with `error`, unless the recording already
+/// contains this error as the daemon's latest answer to the calling thread.
 int recorded_refusal(ibv_context* context, abi::Op op, int error, uint32_t object);
 /// Starts a verb: the calling thread has no answer yet.
 void forget_answer();

@@ -17,7 +17,8 @@
 namespace rocemu::provider {
 namespace {
 
-/// The number of yields after which a loop that waits for the daemon checks that it still exists.
+/// The number of yields after which a loop that waits for the daemon checks whether the daemon
+/// still exists.
 constexpr uint32_t kYieldsPerCheck = 1000;
 
 /// Returns the processor in the ring's format: counted from 1, or 0 if it is unknown.
@@ -41,8 +42,9 @@ int DoorbellWriter::ring(abi::DoorbellKind kind, uint32_t object, uint64_t value
   if (!wait_for_space(producer)) return EIO;
   ring_->entries[producer % abi::kDoorbellEntries] = {kind, object, value};
   ring_->client_processor.store(processor(), std::memory_order_relaxed);
-  // Sequentially consistent, like the following load of daemon_sleeping: see DoorbellRing. (Fences
-  // would do the same, but ThreadSanitizer does not support fences.)
+  // This store is sequentially consistent, like the following load of daemon_sleeping, for the
+  // reason given at DoorbellRing. (Fences would do the same, but ThreadSanitizer does not support
+  // fences.)
   ring_->producer.store(producer + 1, std::memory_order_seq_cst);
   wake_if_sleeping();
   return 0;
@@ -71,9 +73,9 @@ bool DoorbellWriter::wait_for_space(uint32_t producer) {
 bool DoorbellWriter::wait_for_round(const void* place) {
   if (!is_virtual()) return false;
   if (rocemu_turns_found_nothing != nullptr && rocemu_turns_found_nothing(place)) return true;
-  // The places that this thread polled without success in that round. The round's number is common
-  // to all contexts. It was read before this last poll, so that anything that arrived after the
-  // poll belongs to another round.
+  // The places that this thread polled without success in the round `empty->round`. The numbers of
+  // rounds are common to all contexts. The stored number was read before the latest poll, so that
+  // anything that arrived after that poll belongs to another round.
   PlaceSet* const empty = PlaceSet::of_this_thread();
   const uint32_t now = ring_->round.load(std::memory_order_seq_cst);
   if (empty != nullptr && !(empty->round == now && empty->contains(place))) {

@@ -10,7 +10,8 @@ namespace rocemu::provider {
 
 class DoorbellWriter {
  public:
-  /// `wake_fd` is the daemon's eventfd; `connection` shows whether the daemon still exists.
+  /// Sets the ring. `wake_fd` is the daemon's eventfd; `connection` shows whether the daemon still
+  /// exists.
   void attach(abi::DoorbellRing* ring, int wake_fd, int connection);
 
   /// Adds an entry, and wakes the daemon if necessary. Returns 0, or EIO if the daemon has ended.
@@ -21,8 +22,8 @@ class DoorbellWriter {
     return ring_->has_exact_memory.load(std::memory_order_relaxed) != 0;
   }
   /// Notes, on a virtual clock, that a poll of `place` found nothing. If this is the calling
-  /// thread's second such poll of the place in one round, waits for the next round, so that others
-  /// can continue. Returns false on a real clock.
+  /// thread's second such poll of the place in one round, waits for the next round, so that other
+  /// threads can continue. Returns false on a real clock.
   bool wait_for_round(const void* place);
 
   /// Returns whether a rule may make such an operation fail (abi::DoorbellRing::asked_for).
@@ -35,7 +36,7 @@ class DoorbellWriter {
     return ring_->pollers_per_processor.load(std::memory_order_relaxed);
   }
 
-  /// Asks the kernel whether the daemon has ended. The result remains true once it was true.
+  /// Asks the kernel whether the daemon has ended. Once true, the result remains true.
   bool is_daemon_gone();
   /// Yields the processor, and shows this to the daemon in the meantime.
   void give_way();

@@ -11,7 +11,7 @@
 namespace rocemu::provider {
 namespace {
 
-/// An overlay can be over any of the others; in practice it is a container's, over a disk.
+/// An overlay can have any file system below it; in practice it is a container's, over a disk.
 constexpr const char* kLocal[] = {"bcachefs", "btrfs",  "devtmpfs", "erofs",     "exfat",   "ext2",
                                   "ext3",     "ext4",   "f2fs",     "hugetlbfs", "iso9660", "jfs",
                                   "msdos",    "nilfs2", "ntfs3",    "overlay",   "proc",    "ramfs",
@@ -57,7 +57,7 @@ struct FileSystems {
 
 /// Looks up the file systems that are mounted here. Others keep their value: they are internal to
 /// the kernel, outside of this chroot(2), or unmounted. This is a separate function because a
-/// ProcFile takes a quarter of the smallest thread's stack, and its caller needs others.
+/// ProcFile takes a quarter of the smallest thread's stack, and its caller needs other ProcFiles.
 [[gnu::noinline]] void look_up(FileSystems& wanted) {
   ProcFile mounts("/proc/self/mountinfo");
   while (char* line = mounts.next()) {

@@ -7,7 +7,8 @@
 
 namespace rocemu::provider {
 
-/// The result if /proc cannot be read: only is_shared is set, which is always safe.
+/// The properties of a range of memory. If /proc cannot be read, only is_shared is set, which is
+/// always safe.
 struct MappedKind {
   bool has_hole;      // some memory is not mapped, or not readable
   bool is_read_only;  // some memory is read-only
@@ -16,9 +17,9 @@ struct MappedKind {
 };
 MappedKind kind_of_memory(uint64_t begin, uint64_t end);
 
-/// `line` is a line of /proc/self/mountinfo (proc_pid_mountinfo(5)). Returns the type of the file
-/// system with that device number, or null if the line is about another file system. Modifies the
-/// line.
+/// Returns the type of the file system with that device number, according to `line`, a line of
+/// /proc/self/mountinfo (proc_pid_mountinfo(5)). Returns null if the line is about another file
+/// system. Modifies the line.
 const char* kind_of_file_system(char* line, unsigned device_major, unsigned device_minor);
 
 /// Returns whether the pages come from this machine's memory or disks.

@@ -55,9 +55,9 @@ void cut(MappedRange& range, uint64_t begin, uint64_t end) {
   if (range.end > end) range.end = end;
 }
 
-/// Returns false if the kernel does not support this query, from `*begin` on. This and
-/// for_each_mapped_by_text() are separate functions because both need much of a small stack, but
-/// not at the same time.
+/// Visits the mappings from `*begin` on. Returns false if the kernel does not support this query;
+/// `*begin` is then the first address that was not visited. This and for_each_mapped_by_text() are
+/// separate functions because both need much of a small stack, but not at the same time.
 [[gnu::noinline]] bool for_each_mapped_by_query(uint64_t* begin, uint64_t end, void* context,
                                                 bool (*visit)(void* context,
                                                               const MappedRange& range)) {

@@ -31,7 +31,7 @@ bool for_each_mapped(uint64_t begin, uint64_t end, Visit visit) {
   });
 }
 
-/// Does the same with the file's text only, as on older kernels
+/// Does the same as for_each_mapped() with the file's text only, as on older kernels
 bool for_each_mapped_by_text(uint64_t begin, uint64_t end, void* context,
                              bool (*visit)(void* context, const MappedRange& range));
 

@@ -24,7 +24,7 @@ struct State {
   bool is_watched;  // by a userfaultfd
   bool blocks;      // some page may have to be waited for
 };
-/// Is never destroyed: a program can register memory while the process exits.
+/// A State that is never destroyed, because a program can register memory while the process exits.
 union Lasting {
   constexpr Lasting() : state{} {}
   ~Lasting() {}
@@ -33,8 +33,8 @@ union Lasting {
 constinit Lasting lasting;
 State& state = lasting.state;
 
-/// A thread of the parent may have held the lock, and the child does not have this thread. The list
-/// that it was changing is consistent after each of its assignments.
+/// Replaces the lock: a thread of the parent may have held it, and the child does not have this
+/// thread. The list that the thread was changing is consistent after each of its assignments.
 void after_fork_in_child() {
   new (&state.lock) Mutex;
 }
@@ -42,8 +42,9 @@ __attribute__((constructor)) void watch_forks() {
   pthread_atfork(nullptr, nullptr, after_fork_in_child);
 }
 
-/// Notifies the daemon, once for each context. The daemon handles requests one after the other:
-/// once it has replied, no earlier access to the memory is in progress.
+/// Notifies the daemon that memory may have to be waited for, once for each context. The daemon
+/// handles requests one after the other: once it has replied, no earlier access to the memory is in
+/// progress.
 void tell_of_blocking(Context& context) {
   Context::Parts& parts = context.parts;
   if (parts.told_of_blocking_memory || !is_this_process(parts.opened_by)) return;
@@ -54,7 +55,7 @@ void tell_of_blocking(Context& context) {
 }
 
 /// All memory that was ever registered lies between these addresses; most changes of mappings are
-/// outside.
+/// outside of them.
 constinit std::atomic<uint64_t> lowest{UINT64_MAX}, highest{0};
 
 void note_change(Context& context, uint64_t begin, uint64_t end, abi::MappingCall call) {
@@ -69,8 +70,9 @@ void note_change(Context& context, uint64_t begin, uint64_t end, abi::MappingCal
   changes.count.store(count + 1, std::memory_order_release);
 }
 
-/// See rocemu_watch_mappings(). A change is not noticed while another thread, or the thread that a
-/// signal has interrupted, registers memory, because waiting for it could take forever.
+/// Notes that the program has changed mapped pages (see rocemu_watch_mappings()). A change is not
+/// noticed while another thread, or the thread that a signal has interrupted, registers memory,
+/// because waiting for it could take forever.
 void on_mapping_change(uint64_t begin, uint64_t end, abi::MappingCall call) {
   if (begin >= highest.load(std::memory_order_relaxed)) return;
   if (end <= lowest.load(std::memory_order_relaxed)) return;

@@ -8,7 +8,7 @@
 
 namespace rocemu::provider {
 
-/// Must be called before the daemon first accesses memory of a region. Returns 0, or EFAULT if some
+/// Checks the memory of a region before the daemon first accesses it. Returns 0, or EFAULT if some
 /// of the memory is not mapped or does not permit `access`, which a NIC notices when it pins the
 /// pages. With IBV_ACCESS_ON_DEMAND a NIC pins no pages.
 ///
@@ -33,7 +33,8 @@ void enter_memory(RegisteredMemory& memory, ibv_context* context, uint64_t begin
                   bool is_shared);
 void leave_memory(RegisteredMemory& memory);
 
-/// Must be called before the context is closed.
+/// Forgets the memory that is registered in the context. Must be called before the context is
+/// closed.
 void forget_region_memory(ibv_context* context);
 
 }  // namespace rocemu::provider

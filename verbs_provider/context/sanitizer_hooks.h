@@ -63,7 +63,7 @@ const rocemu::provider::SanitizerHooks rocemu_sanitizer_hooks;
 
 namespace rocemu::provider {
 
-/// Returns null if the run does not have --sanitize.
+/// Returns the hooks, or null if the run does not have --sanitize.
 inline const SanitizerHooks* sanitizer() {
   return &rocemu_sanitizer_hooks;
 }

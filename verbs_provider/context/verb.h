@@ -73,8 +73,9 @@ struct Verb<kVerb, kInChild, kName> {
   }
 
  private:
-  /// The man pages say that verbs return "the value of errno". errno has this value too, as with a
-  /// kernel's provider after a failed system call. After success, errno(3) leaves it undefined.
+  /// Sets errno to the result of a failed verb, as with a kernel's provider after a failed system
+  /// call: the man pages say that verbs return "the value of errno". After success, errno(3) leaves
+  /// errno undefined.
   template <class Any>
   static Any with_errno(Any result, Object* object) {
     if constexpr (std::is_same_v<Any, int>) {
@@ -118,9 +119,10 @@ struct Verb<kVerb, kInChild, kName> {
   }
 };
 
-/// A verb whose result is an error number sets errno to it. (A verb that returns a pointer does so
-/// by itself.) In a child of fork() it fails with EPERM, before it accesses anything. Its refusals
-/// are recorded under its name, if it has one.
+/// The function that libibverbs calls for the verb. If the verb returns an error number, the
+/// function sets errno to it. (A verb that returns a pointer does so by itself.) In a child of
+/// fork() the function fails with EPERM, before it accesses anything. Refusals are recorded under
+/// the verb's name, if it has one.
 template <auto kVerb, InChild kInChild = InChild::kFails, VerbName kName = "">
 inline constexpr auto* verb = Verb<kVerb, kInChild, kName>::call;
 

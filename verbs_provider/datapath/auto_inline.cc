@@ -28,7 +28,8 @@ bool is_readable(uint64_t address) {
   return readable;
 }
 
-/// A region can have holes: posting a hole causes an error completion, not a crash.
+/// Returns whether the data can be read. A region can have holes: posting a hole causes an error
+/// completion, not a crash.
 bool is_there(const ibv_sge& sge) {
   const uint64_t last = sge.addr + sge.length - 1;
   return is_readable(sge.addr) && (sge.addr / kPage == last / kPage || is_readable(last));

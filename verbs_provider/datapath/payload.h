@@ -9,8 +9,8 @@
 namespace rocemu::provider {
 
 /// The page that was last found to be writable. The check takes a system call, and the buffers of
-/// consecutive completions are often in one page. Must not be kept beyond one call by the program,
-/// which may unmap the page between two calls.
+/// consecutive completions are often in one page. Must not be kept beyond one call of the program,
+/// because the program may unmap the page between two calls.
 struct WritablePage {
   uint64_t number = UINT64_MAX;
 };

@@ -23,7 +23,8 @@ uint64_t total_length(const ibv_send_wr& wr) {
   return total;
 }
 
-/// `window_type` is the type of windows that can be bound in this way.
+/// Returns 0, or the errno value with which the request is refused. `window_type` is the type of
+/// the windows that can be bound by this call.
 int check(const Qp& qp, const ibv_send_wr& wr, ibv_mw_type window_type) {
   const ibv_qp_type type = qp.verbs.qp.qp_type;
   // The program can store any number, but only values of the enumeration may be read as the
@@ -69,7 +70,7 @@ RefusedRequest why_refused(const Qp& qp, const ibv_send_wr& wr, bool is_ready, i
   return refused;
 }
 
-/// Copies the present data at the list's addresses.
+/// Copies the data that is at the list's addresses now. Returns its size in bytes.
 uint32_t copy_inline(const ibv_send_wr& wr, std::byte* to) {
   uint32_t size = 0;
   for (int i = 0; i < wr.num_sge; ++i) {

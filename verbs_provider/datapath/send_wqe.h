@@ -56,20 +56,21 @@ constexpr bool can_send(abi::QpState state) {
   return false;
 }
 
-/// "Valid only when device_cap_flags in device_attr indicates" it, and those of rocemu's devices do
-/// not.
+/// Returns whether the flags are supported. IBV_SEND_IP_CSUM is "valid only when device_cap_flags
+/// in device_attr indicates" it (ibv_post_send(3)), and those of rocemu's devices do not.
 constexpr bool are_valid(unsigned send_flags) {
   return (send_flags & IBV_SEND_IP_CSUM) == 0;
 }
 
-/// Length 0 unbinds; then no region is needed.
+/// Returns whether the window can be bound in this way. A bind of length 0 ends the binding, and
+/// then needs no region.
 constexpr bool is_valid(const ibv_mw_bind_info& info) {
   return info.mr != nullptr || (info.addr == 0 && info.length == 0);
 }
 
-/// "Bind a MW type 2 ... specified by the rkey" (ibv_wr_post(3)): the consumer owns the low 8 bits
-/// of the key. The other bits are the window's, whatever the request contains, as with mlx5, irdma
-/// and rxe.
+/// Writes a bind of a type 2 window into the WQE. The consumer owns the low 8 bits of the key:
+/// "Bind a MW type 2 ... specified by the rkey" (ibv_wr_post(3)). The other bits are the window's,
+/// whatever the request contains, as with mlx5, irdma and rxe.
 inline void write_bind(const ibv_mw& window, uint32_t rkey, const ibv_mw_bind_info& info,
                        abi::SendWqe* wqe) {
   constexpr uint32_t kConsumers = 0xff;

@@ -25,8 +25,8 @@ bool take(Cq& cq, uint64_t end, abi::Cqe* cqe, WritablePage& known) {
     if (cqe->payload != 0) {
       receive_payload(parts, cq.verbs.cq.handle, static_cast<uint32_t>(index), *cqe, known);
     }
-    // This comes before the WQE's place can be reused: another thread may post there at once, and
-    // the completion of that request needs this completion's place.
+    // The CQ's space is released before the WQE's place can be reused: another thread may post
+    // there at once, and the completion of that request needs this completion's place.
     cq.publish_consumed();
     if (settle(parts, *cqe, index)) {
       if (sanitizer() != nullptr) [[unlikely]]

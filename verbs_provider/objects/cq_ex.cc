@@ -33,8 +33,8 @@ bool advance(Cq* cq, uint64_t produced) {
   return true;
 }
 
-/// Returns with the CQ locked if it returns 0; "If an error code is given, end_poll shouldn't be
-/// called."
+/// Starts polling. Locks the CQ and returns 0, or returns an error and leaves the CQ unlocked: "If
+/// an error code is given, end_poll shouldn't be called."
 int start_poll(ibv_cq_ex* base, ibv_poll_cq_attr* attr) {
   if (attr->comp_mask != 0) return EINVAL;
   if (const int error = ask(base->context, abi::Op::kPollCq, base->handle); error != 0)
@@ -55,7 +55,8 @@ int start_poll(ibv_cq_ex* base, ibv_poll_cq_attr* attr) {
   return !overran && empty.wait(base->context) ? ENOENT : EIO;
 }
 
-/// "If an error code is given, end_poll should still be called".
+/// Takes the next completion. The CQ stays locked after an error, too: "If an error code is given,
+/// end_poll should still be called."
 int next_poll(ibv_cq_ex* base) {
   if (const int error = ask(base->context, abi::Op::kNextPoll, base->handle); error != 0) {
     return error;
@@ -87,7 +88,7 @@ unsigned read_wc_flags(ibv_cq_ex* cq) {
 uint32_t read_byte_len(ibv_cq_ex* cq) {
   return current(cq).byte_len;
 }
-/// Also returns the invalidated R_Key, which is in host byte order.
+/// Returns the immediate data or the invalidated R_Key, which is in host byte order.
 __be32 read_imm_data(ibv_cq_ex* cq) {
   return current(cq).imm_data;
 }
@@ -113,14 +114,15 @@ uint64_t read_completion_wallclock_ns(ibv_cq_ex* cq) {
   return wall_clock_ns(cq->context, current(cq).timestamp_ns);
 }
 
-/// RoCE has no VLAN tags that the device removes, flow tags or matched tags.
+/// With RoCE there are no VLAN tags that the device removes, no flow tags and no matched tags.
 constexpr uint64_t kFields = uint64_t{IBV_WC_STANDARD_FLAGS} | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
                              IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
 
 }  // namespace
 
-/// "Only fields that the user requested via wc_flags in ibv_create_cq_ex could be queried": the
-/// other functions are null, which exposes a program that did not request a field.
+/// Sets the functions that read the fields of a completion. "Only fields that the user requested
+/// via wc_flags in ibv_create_cq_ex could be queried": the other functions are null, which exposes
+/// a program that did not request a field.
 void make_extended(Cq* ours, uint64_t wc_flags) {
   ibv_cq_ex* cq = &ours->verbs.cq_ex;
   cq->start_poll = verb<start_poll>;

@@ -105,7 +105,8 @@ int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input
 
 int query_rt_values(ibv_context* context, ibv_values_ex* values) {
   if (const int error = ask(context, abi::Op::kQueryRtValues); error != 0) return error;
-  // "has to query this value somehow and mark the queried values in the comp_mask field"
+  // ibv_query_rt_values_ex(3): "has to query this value somehow and mark the queried values in the
+  // comp_mask field"
   values->comp_mask &= IBV_VALUES_MASK_RAW_CLOCK;
   if (values->comp_mask != 0) {
     // The value is in ticks and not in seconds, as on other devices. With ticks of 1 ns both are

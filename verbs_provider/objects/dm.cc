@@ -20,7 +20,8 @@ bool is_within(const Dm& dm, uint64_t offset, size_t length) {
   return offset <= dm.length && length <= dm.length - offset;
 }
 
-/// Returns whether the range can be copied: like mlx5 and rdma-core's tests, in words.
+/// Returns whether the range can be copied. Only whole words can be copied, as with mlx5 and in
+/// rdma-core's tests.
 bool can_be_copied(const Dm& dm, uint64_t offset, size_t length) {
   constexpr uint64_t kWord = 4;
   return is_within(dm, offset, length) && offset % kWord == 0 && length % kWord == 0;
@@ -100,8 +101,8 @@ ibv_dm* alloc_dm(ibv_context* context, ibv_alloc_dm_attr* attr) {
 int free_dm(ibv_dm* base) {
   Dm* dm = ours<Dm>(base);
   if (!is_this_process(dm->allocated_by)) return EPERM;
-  // "ibv_free_dm() may fail if any other resources (such as an MR) is still associated with the DM
-  // being freed."
+  // ibv_alloc_dm(3): "ibv_free_dm() may fail if any other resources (such as an MR) is still
+  // associated with the DM being freed."
   if (dm->users.load(std::memory_order_acquire) != 0) {
     return refuse(base->context, abi::Op::kFreeDm, EBUSY, base->handle);
   }
@@ -117,7 +118,7 @@ ibv_mr* reg_dm_mr(ibv_pd* pd, ibv_dm* base, uint64_t offset, size_t length, unsi
                                 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
                                 IBV_ACCESS_ZERO_BASED | IBV_ACCESS_OPTIONAL_RANGE;
   Dm* dm = ours<Dm>(base);
-  // "For this type of registration, user must set the IBV_ACCESS_ZERO_BASED flag."
+  // ibv_alloc_dm(3): "For this type of registration, user must set the IBV_ACCESS_ZERO_BASED flag."
   if ((access & IBV_ACCESS_ZERO_BASED) == 0 || (access & ~kAllowed) != 0) {
     return fail<ibv_mr>(EINVAL);
   }

@@ -35,7 +35,7 @@ int check(uint64_t offset, uint64_t length, uint64_t iova, int fd, int access, u
   constexpr int kAllowed = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                            IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
                            IBV_ACCESS_RELAXED_ORDERING;
-  // "iova [...] must have the same page offset as offset."
+  // ibv_reg_dmabuf_mr(3): "iova [...] must have the same page offset as offset."
   if ((offset ^ iova) % page != 0) return EINVAL;
   constexpr int kChanges = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
   const bool changes = (access & kChanges) != 0;

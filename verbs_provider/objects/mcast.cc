@@ -8,7 +8,8 @@
 namespace rocemu::provider {
 namespace {
 
-/// "Only QPs of Transport Service Type IBV_QPT_UD may be attached to multicast groups."
+/// Attaches or detaches a QP. "Only QPs of Transport Service Type IBV_QPT_UD may be attached to
+/// multicast groups."
 int call_mcast(abi::Op op, const ibv_qp& qp, const ibv_gid& gid) {
   if (qp.qp_type != IBV_QPT_UD) return EINVAL;
   abi::Request request{};

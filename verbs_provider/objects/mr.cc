@@ -29,7 +29,9 @@ Mr* make_mr(ibv_pd* pd, MrType type) {
   return mr;
 }
 
-/// "Use byte offset from beginning of MR to access this MR, instead of a pointer address".
+/// Returns the address of the region's first byte in work requests. ibv_reg_mr(3) about
+/// IBV_ACCESS_ZERO_BASED: "Use byte offset from beginning of MR to access this MR, instead of a
+/// pointer address".
 uint64_t iova_of(int access, uint64_t iova) {
   return (access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : iova;
 }
@@ -98,7 +100,7 @@ ibv_mr* reg_mr(ibv_pd* pd, void* address, size_t length, uint64_t iova, int acce
 }
 
 ibv_mr* alloc_null_mr(ibv_pd* pd) {
-  // "It has the maximum length and only the lkey is valid".
+  // ibv_alloc_null_mr(3): "It has the maximum length and only the lkey is valid".
   Mr* mr = register_region(pd,
                            {.pd = 0,
                             .access = abi::kAccessLocalWrite,
@@ -224,7 +226,8 @@ ibv_mr* import_mr(ibv_pd* pd, uint32_t handle) {
     dispose(mr);
     return fail<ibv_mr>(error);
   }
-  // "The addr field in the imported MR is not applicable, NULL value is expected."
+  // ibv_import_mr(3): "The addr field in the imported MR is not applicable, NULL value is
+  // expected."
   mr->verbs.mr.handle = handle;
   mr->verbs.mr.length = reply.body.reg_mr.length;
   mr->verbs.mr.lkey = reply.body.reg_mr.lkey;
@@ -233,7 +236,8 @@ ibv_mr* import_mr(ibv_pd* pd, uint32_t handle) {
   return &mr->verbs.mr;
 }
 
-/// The region may be one of this process, which another context imported and deregistered.
+/// Releases an imported region. It may be a region of this process, which another context imported
+/// and deregistered.
 void unimport_mr(ibv_mr* base) {
   Mr* mr = ours<Mr>(base);
   leave(mr);

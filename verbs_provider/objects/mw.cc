@@ -40,8 +40,9 @@ int dealloc_mw(ibv_mw* mw) {
   return 0;
 }
 
-/// "In case of a success, the R_key of the memory window after the bind is returned": the device,
-/// here the provider, chooses the key of a type 1 window. Posting sets it.
+/// Binds a type 1 window. The device, here the provider, chooses the new key, and posting sets it:
+/// "In case of a success, the R_key of the memory window after the bind is returned"
+/// (ibv_bind_mw(3)).
 int bind_mw(ibv_qp* qp, ibv_mw* mw, ibv_mw_bind* bind) {
   ibv_send_wr wr{};
   wr.wr_id = bind->wr_id;

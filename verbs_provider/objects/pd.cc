@@ -10,11 +10,12 @@
 namespace rocemu::provider {
 namespace {
 
-/// Deallocates a parent domain, which exists only in the program: the device can have been removed.
+/// Deallocates a parent domain. It exists only in the program, so this also works after the device
+/// was removed.
 int dealloc_parent_domain(ibv_pd* base) {
   Pd* pd = ours<Pd>(base);
-  // "All resources created with the parent domain should be destroyed prior to deallocating the
-  // parent domain."
+  // ibv_alloc_parent_domain(3): "All resources created with the parent domain should be destroyed
+  // prior to deallocating the parent domain."
   if (pd->users.load(std::memory_order_acquire) != 1) return EBUSY;
   const int error = ask(base->context, abi::Op::kDeallocParentDomain);
   if (error != 0) return error;
@@ -65,8 +66,8 @@ ibv_pd* import_pd(ibv_context* context, uint32_t handle) {
   return &pd->pd;
 }
 
-/// "cleanup what ever is needed/opposite of the import without calling the kernel". This cannot
-/// fail: objects that were created with the PD continue to work.
+/// Releases an imported PD: "cleanup what ever is needed/opposite of the import without calling the
+/// kernel". This cannot fail: objects that were created with the PD continue to work.
 void unimport_pd(ibv_pd* pd) {
   release(pd);
 }
@@ -97,7 +98,7 @@ ibv_pd* alloc_parent_domain(ibv_context* context, ibv_parent_domain_init_attr* a
   constexpr uint32_t kUnderstood =
       IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
   if ((attr->comp_mask & ~kUnderstood) != 0) return fail<ibv_pd>(EOPNOTSUPP);
-  // "reference to a protection domain, can't be NULL"
+  // ibv_alloc_parent_domain(3): "reference to a protection domain, can't be NULL"
   if (attr->pd == nullptr || attr->pd->context != context) return fail<ibv_pd>(EINVAL);
   if (attr->td != nullptr && attr->td->context != context) return fail<ibv_pd>(EINVAL);
   const bool allocates = (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) != 0;

@@ -54,7 +54,7 @@ int enter(Qp* qp, uint32_t generation) {
   return table_of(qp->verbs.qp).insert(qp->verbs.qp.qp_num, qp) ? 0 : ENOMEM;
 }
 
-/// Releases the slots of the posted sends, none of which continues.
+/// Releases the slots of the posted sends, which are all discarded.
 void forget_messages(Qp* qp) {
   release_slots(context_of(qp->verbs.qp.context)->parts, qp->send,
                 qp->send.released.load(std::memory_order_relaxed),
@@ -81,8 +81,8 @@ void set_state(Qp* qp, uint32_t state) {
   qp->verbs.qp.state = static_cast<ibv_qp_state>(state);
 }
 
-/// The daemon gets the async event channel, from which it removes the QP's unread events, and the
-/// handle that distinguishes several references to one QP.
+/// Destroys the QP. The request has the async event channel, from which the daemon removes the QP's
+/// unread events, and the handle that distinguishes several references to one QP.
 int call_destroy_qp(const Qp& qp, abi::Reply* reply) {
   const ibv_qp& base = qp.verbs.qp;
   abi::Request request{};
@@ -103,12 +103,12 @@ int check(const ibv_qp_init_attr_ex& attr) {
   switch (attr.qp_type) {
     case IBV_QPT_RC:
     case IBV_QPT_UD:
-      // Messages for an XRC SRQ arrive on XRC QPs.
+      // Messages for an XRC SRQ arrive only on XRC QPs.
       if (attr.srq != nullptr && ours<Srq>(attr.srq)->is_xrc()) return EINVAL;
       return has_pd && attr.send_cq != nullptr && attr.recv_cq != nullptr ? 0 : EINVAL;
     case IBV_QPT_UC:
-      // "will fail if it is asked to create QP of a type other than IBV_QPT_RC or IBV_QPT_UD
-      // associated with an SRQ"
+      // ibv_create_qp(3): "will fail if it is asked to create QP of a type other than IBV_QPT_RC or
+      // IBV_QPT_UD associated with an SRQ"
       if (attr.srq != nullptr) return EINVAL;
       return has_pd && attr.send_cq != nullptr && attr.recv_cq != nullptr ? 0 : EINVAL;
     case IBV_QPT_XRC_SEND:
@@ -123,12 +123,12 @@ int check(const ibv_qp_init_attr_ex& attr) {
   }
 }
 
-/// An XRC_SEND QP receives nothing, and an XRC_RECV QP has no queue at all: its messages go into
-/// XRC SRQs, which have the CQs and PDs. Attributes that a program sets nevertheless are ignored,
-/// as with other devices.
+/// Returns the attributes without those that a QP of this type ignores, as with other devices. An
+/// XRC_SEND QP receives nothing, and an XRC_RECV QP has no queue at all: its messages go into XRC
+/// SRQs, which have the CQs and PDs.
 ibv_qp_init_attr_ex without_the_irrelevant(ibv_qp_init_attr_ex attr) {
-  // "The attributes max_recv_wr and max_recv_sge are ignored ... if the QP is to be associated
-  // with an SRQ."
+  // ibv_create_qp(3): "The attributes max_recv_wr and max_recv_sge are ignored ... if the QP is to
+  // be associated with an SRQ."
   const bool receives = attr.srq == nullptr && attr.qp_type != IBV_QPT_XRC_SEND;
   if (!receives) attr.cap.max_recv_wr = attr.cap.max_recv_sge = 0;
   if (attr.qp_type == IBV_QPT_XRC_SEND) attr.recv_cq = nullptr;
@@ -142,8 +142,9 @@ ibv_qp_init_attr_ex without_the_irrelevant(ibv_qp_init_attr_ex attr) {
   return attr;
 }
 
-/// Inline data uses the space of the SGEs, so there is always space for some. NICs and rxe also
-/// report it in max_inline_data, and rdma_xclient sends inline without having requested any.
+/// Increases max_inline_data to the size of the SGEs: inline data uses their space, so there is
+/// always space for some. NICs and rxe also report it in max_inline_data, and rdma_xclient sends
+/// inline without having requested any.
 void offer_sge_room_for_inline_data(ibv_qp_cap* cap) {
   constexpr auto kSgeSize = static_cast<uint32_t>(sizeof(abi::Sge));
   cap->max_inline_data = std::max(cap->max_inline_data, cap->max_send_sge * kSgeSize);

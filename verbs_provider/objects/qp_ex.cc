@@ -45,8 +45,8 @@ void drop_session(Qp* qp) {
   qp->send.posted = qp->builder.posted_before;
 }
 
-/// "If a failure is detected during operation, for instance due to an invalid argument, then
-/// ibv_wr_complete() will return failure": the first failure counts.
+/// Notes a failure of the session: "If a failure is detected during operation, for instance due to
+/// an invalid argument, then ibv_wr_complete() will return failure". The first failure counts.
 void fail_session(Qp* qp, int error) {
   WorkRequestBuilder& builder = qp->builder;
   if (builder.error == 0) builder.error = error;
@@ -57,7 +57,7 @@ void fail_session(Qp* qp, int error) {
 void finish_request(Qp* qp) {
   WorkRequestBuilder& builder = qp->builder;
   if (!builder.building) return;
-  // "Certain QP types require each post to be accompanied by additional setters"
+  // ibv_wr_post(3): "Certain QP types require each post to be accompanied by additional setters"
   if (builder.missing != 0) return fail_session(qp, EINVAL);
   memcpy(qp->send.next_slot(), &builder.wqe, sizeof(builder.wqe));
   ++qp->send.posted;
@@ -145,7 +145,7 @@ void wr_local_inv(ibv_qp_ex* base, uint32_t rkey) {
 void wr_bind_mw(ibv_qp_ex* base, ibv_mw* mw, uint32_t rkey, const ibv_mw_bind_info* info) {
   abi::SendWqe* wqe = begin_request(base, IBV_WR_BIND_MW);
   if (wqe == nullptr) return;
-  // "Bind a MW type 2"
+  // ibv_wr_post(3): "Bind a MW type 2"
   if (mw == nullptr || mw->type != IBV_MW_TYPE_2 || info == nullptr || !is_valid(*info)) {
     return fail_session(builder_qp(base), EINVAL);
   }
@@ -155,7 +155,8 @@ void wr_bind_mw(ibv_qp_ex* base, ibv_mw* mw, uint32_t rkey, const ibv_mw_bind_in
   qp->builder.binds = true;
 }
 
-/// Stores the new keys of the windows that were bound in this session, now that it is posted.
+/// Stores the new keys of the windows that were bound in this session. Must be called when the
+/// session has been posted.
 void tell_keys(const Qp& qp) {
   for (uint64_t i = qp.builder.posted_before; i != qp.send.posted; ++i) {
     const std::byte* slot = qp.send.slot(i);
@@ -195,7 +196,8 @@ void wr_atomic_fetch_add(ibv_qp_ex* base, uint32_t rkey, uint64_t address, uint6
   }
 }
 
-/// The data is an argument of the operation, so it needs no setter for data.
+/// Builds an ATOMIC WRITE. Its data is an argument of the operation, so it needs no setter for
+/// data.
 void wr_atomic_write(ibv_qp_ex* base, uint32_t rkey, uint64_t address, const void* data) {
   abi::SendWqe* wqe = begin_remote(base, kAtomicWrite, rkey, address);
   if (wqe == nullptr) return;
@@ -296,7 +298,8 @@ void show_session(const Qp& qp, int error) {
   sanitizer()->posted(posted, &refused);
 }
 
-/// If any of the posted work requests is invalid, "the entire posting will be aborted".
+/// Ends the session and posts its requests. If any of them is invalid, "the entire posting will be
+/// aborted".
 int wr_complete(ibv_qp_ex* base) {
   Qp* qp = builder_qp(base);
   WorkRequestBuilder& builder = qp->builder;
@@ -380,7 +383,7 @@ bool offers(ibv_qp_type type, uint64_t send_ops_flags, uint32_t refused_opcodes)
   return (opcodes & ~(opcodes_of(type) & ~without_builder() & ~refused_opcodes)) == 0;
 }
 
-/// FLUSH names a range of the peer's memory and has no data (IBTA vol 1, A19).
+/// Builds a FLUSH, which names a range of the peer's memory and has no data (IBTA vol 1, A19).
 void wr_flush(ibv_qp_ex* base, uint32_t rkey, uint64_t address, size_t length, uint8_t type,
               uint8_t level) {
   abi::SendWqe* wqe = begin_remote(base, kFlush, rkey, address);

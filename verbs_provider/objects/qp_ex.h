@@ -12,8 +12,8 @@ namespace rocemu::provider {
 /// device whose NIC lacks these opcodes.
 bool offers(ibv_qp_type type, uint64_t send_ops_flags, uint32_t refused_opcodes = 0);
 
-/// ibv_wr_flush() was introduced by rdma-core 45. It is offered if libibverbs has it; tests call it
-/// with every libibverbs.
+/// Builds a FLUSH. rdma-core 45 introduced ibv_wr_flush(), which is offered if libibverbs has it;
+/// tests call this function with every libibverbs.
 void wr_flush(ibv_qp_ex* qp, uint32_t rkey, uint64_t address, size_t length, uint8_t type,
               uint8_t level);
 

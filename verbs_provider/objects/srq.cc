@@ -94,13 +94,14 @@ int query(const ibv_srq& srq, abi::Reply* reply) {
 
 }  // namespace
 
-/// libibverbs fills in its own members of the SRQ. "srq_limit: irrelevant for ibv_create_srq".
+/// Creates a basic SRQ; libibverbs fills in its own members. "srq_limit: irrelevant for
+/// ibv_create_srq".
 ibv_srq* create_srq(ibv_pd* pd, ibv_srq_init_attr* attr) {
   Srq* srq = create(pd->context, {IBV_SRQT_BASIC, pd, nullptr, nullptr}, 0, &attr->attr);
   return srq == nullptr ? nullptr : &srq->base;
 }
 
-/// libibverbs leaves all members of the SRQ to the provider.
+/// Creates an SRQ of any type. libibverbs leaves all members of the SRQ to the provider.
 ibv_srq* create_srq_ex(ibv_context* context, ibv_srq_init_attr_ex* attr) {
   constexpr uint32_t kUnderstood =
       IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
@@ -180,7 +181,8 @@ int destroy_srq(ibv_srq* base) {
   return 0;
 }
 
-/// "return srq number associated with the given XRC shared receive queue"
+/// Stores the number of an XRC SRQ. ibv_get_srq_num(3): "return srq number associated with the
+/// given XRC shared receive queue"
 int get_srq_num(ibv_srq* base, uint32_t* number) {
   if (!ours<Srq>(base)->is_xrc()) return EINVAL;
   if (const int error = ask(base->context, abi::Op::kGetSrqNum, base->handle); error != 0) {

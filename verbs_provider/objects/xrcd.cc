@@ -15,7 +15,7 @@
 
 namespace rocemu::provider {
 
-/// "If fd equals -1, no inode is associated with the XRCD."
+/// Opens an XRC domain. "If fd equals -1, no inode is associated with the XRCD."
 ibv_xrcd* open_xrcd(ibv_context* context, ibv_xrcd_init_attr* attr) {
   constexpr uint32_t kRequired = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
   if ((attr->comp_mask & ~kRequired) != 0) return fail<ibv_xrcd>(EOPNOTSUPP);

@@ -1,5 +1,5 @@
 // Chooses the CQ at which a thread that polls several CQs in turn waits. If each empty poll waited,
-// the thread would wait as many times before it polled the CQ with the completion.
+// the thread would wait once for every empty CQ before it polled the CQ with the completion.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ class CqRotation {
     waits_at_ = cq;
     skipped_ = 0;
   }
-  /// Notes that the thread found none. Returns true if it must wait at this CQ, false if it must
-  /// poll the next CQ at once.
+  /// Notes that the thread found no completion. Returns true if it must wait at this CQ, false if
+  /// it must poll the next CQ at once.
   bool waits(const void* cq) {
     if (waits_at_ != nullptr && waits_at_ != cq && ++skipped_ < kMaxSkipped) return false;
     finds(cq);

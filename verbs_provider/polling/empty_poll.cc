@@ -42,7 +42,8 @@ void relax() {
 #endif
 }
 
-/// Returns the mode, which is read once. 1 + the mode is stored, or 0 before that.
+/// Returns the mode, which is read from the environment only once. `known` is 1 + the mode, or 0 if
+/// the mode was not read yet.
 PollMode poll_mode() {
   static std::atomic<int> known{0};
   int chosen = known.load(std::memory_order_relaxed);
@@ -98,7 +99,7 @@ EmptyPoll::EmptyPoll(Cq* cq)
   if (poll_mode() != PollMode::kAdaptive) return;
   blocks_soon_ = cq->notifies.load(std::memory_order_relaxed) && polls_ <= kPollsBeforeBlocking;
   if (way_ == WaitPolicy::Way::kSleep) {
-    // The thread continues to poll for as long as it would have slept.
+    // A thread that shares the CQ polls instead, for as long as it would have slept.
     if (is_shared) policy.slept(longest);
     if (blocks_soon_ || is_shared) {
       way_ = WaitPolicy::Way::kPollOn;
@@ -145,8 +146,8 @@ bool EmptyPoll::wait(ibv_context* context) {
   return !doorbells.is_daemon_gone();
 }
 
-/// A resize may unmap the ring in the meantime; the kernel then returns EFAULT. An empty
-/// ibv_poll_cq(3) is not a failure, so it does not change errno.
+/// Sleeps until the producer index changes. A resize may unmap the ring in the meantime; the kernel
+/// then returns EFAULT. An empty ibv_poll_cq(3) is not a failure, so it does not change errno.
 void EmptyPoll::sleep() const {
   const int saved = errno;
   const timespec at_most{0, at_most_ns_};

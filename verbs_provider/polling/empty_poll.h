@@ -21,11 +21,11 @@ void note_completion(const Cq* cq);
 
 class EmptyPoll {
  public:
-  /// The caller must hold the CQ's lock.
+  /// Describes an empty poll. The caller must hold the CQ's lock.
   explicit EmptyPoll(Cq* cq);
 
-  /// The caller must not hold the lock. Returns false if the daemon has ended, which every 1,000th
-  /// empty poll checks.
+  /// Waits as long as the policy permits. The caller must not hold the lock. Returns false if the
+  /// daemon has ended, which every 1,000th empty poll checks.
   bool wait(ibv_context* context);
 
  private:

@@ -11,10 +11,12 @@ namespace rocemu::provider {
 
 /// The mode that ROCEMU_POLL chooses
 enum class PollMode : uint8_t {
-  kAdaptive,  // "adaptive", the default: yields, or sleeps where a yield takes too long, but only
-              // for the time that its polls have earned (wait_budget.h)
-  kYield,     // "yield": always gives the processor to who else wants it
-  kSpin,      // "spin": never; for threads that have a processor each, beside a busy-polling daemon
+  /// "adaptive", the default: yields, or sleeps where a yield takes too long, but only for the time
+  /// that its polls have earned (wait_budget.h)
+  kAdaptive,
+  kYield,  // "yield": always yields the processor
+  /// "spin": never yields; for threads that have a processor each, beside a busy-polling daemon
+  kSpin,
 };
 
 /// Parses a value of ROCEMU_POLL; null means the default. Returns false if there is no such mode.
@@ -27,8 +29,8 @@ struct WaitConstants {
   /// for longer has other work, and would keep it for a time slice after each yield. A thread that
   /// sleeps instead runs as soon as it is woken.
   int64_t long_turn_ns = 650'000;
-  /// The number of long turns in a row that are needed, since single ones happen while programs
-  /// start.
+  /// The number of long turns in a row after which a thread sleeps, since single long turns happen
+  /// while programs start.
   uint32_t long_turns = 3;
   /// The shortest turn in nanoseconds: a yield that took less let no other thread run.
   int64_t shortest_turn_ns = 1'000;
@@ -58,7 +60,7 @@ class WaitPolicy {
 
   /// Notes that a poll found a completion.
   void finds() { budget_.finds(); }
-  /// Notes that a poll found none, while `pollers` threads of rocemu yield on a processor
+  /// Notes that a poll found no completion, while `pollers` threads of rocemu yield on a processor
   /// (abi::DoorbellRing::pollers_per_processor). If other threads poll the same CQ (CqSharing),
   /// turns can be long because one of them spins for a lock: such turns do not show expensive
   /// switches.
@@ -68,7 +70,7 @@ class WaitPolicy {
   }
   /// Returns what to do next. A sleep takes `longest_sleep_ns` at most.
   Way next(PollMode mode, int64_t longest_sleep_ns = kBudgetConstants.most_ns);
-  /// Returns whether the budget permits a sleep for another reason.
+  /// Returns whether the budget permits a sleep of at most this time, whatever next() returns.
   bool may_sleep(int64_t at_most_ns) const { return budget_.allows_sleep(at_most_ns); }
 
   /// Notes that a yield took this time. If threads block, a turn includes wake-ups and does not

@@ -42,8 +42,9 @@ uint64_t sum_of(uint64_t value, const unsigned char* bytes, size_t size) {
   return mix(lanes[0], size);
 }
 
-/// The kernel first reads the set of signals, and then refuses the operation (sigprocmask(2),
-/// EINVAL): this takes a tenth of the time of process_vm_readv(2).
+/// Returns whether the word can be read. The kernel first reads the set of signals, and then
+/// refuses the operation (sigprocmask(2), EINVAL): this takes a tenth of the time of
+/// process_vm_readv(2).
 bool can_read_word(uint64_t address) {
   constexpr long kNothing = -1, kSizeOfSet = 8;
   return turns::kernel(SYS_rt_sigprocmask, kNothing, address & ~uint64_t{7}, 0L, kSizeOfSet) ==
@@ -65,8 +66,8 @@ bool is_readable(uint64_t address, uint64_t length) {
   return true;
 }
 
-/// Under valgrind the bytes are read like those of another process: valgrind would check bytes that
-/// a system call or this library reads directly.
+/// Adds the bytes under valgrind, by reading them like those of another process: valgrind would
+/// check bytes that a system call or this library reads directly.
 bool add_copies(uint64_t& value, uint64_t address, uint64_t length) {
   const long self = turns::kernel(SYS_getpid);
   unsigned char piece[kPiece];

@@ -15,8 +15,8 @@ namespace {
 
 using provider::Guard;
 
-/// The scope in which a wrapper works after its verb: it preserves the program's errno, and one
-/// thread at a time is in it. Null if there is no Program.
+/// The scope in which a wrapper works after its verb. It preserves the program's errno, and one
+/// thread at a time is in such a scope. Null if there is no Program.
 class Seen {
  public:
   explicit Seen(Program* program) : program_(program) {
@@ -107,7 +107,7 @@ struct Bytes {
   uint64_t memory = 0;  // of the process; 0 if a NIC may fault it in
 };
 
-/// Memory that peers can write counts as written, because the program does not learn of their
+/// Marks memory that peers can write as written, because the program does not learn of their
 /// WRITEs.
 void mark_what_peers_write(const Mr& region, unsigned access) {
   constexpr unsigned kWrites =
@@ -139,7 +139,7 @@ ibv_mr* add_mr(ibv_mr* mr, ibv_pd* pd, const Bytes& bytes, unsigned access, cons
   return mr;
 }
 
-/// Zero-based regions are addressed by offsets.
+/// Returns the bytes of a region. SGEs address the bytes of a zero-based region by offsets.
 Bytes bytes_of(const void* memory, uint64_t iova, size_t length, int access) {
   const bool is_on_demand = (access & IBV_ACCESS_ON_DEMAND) != 0;
   return {(access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : iova, length, true,
@@ -388,8 +388,8 @@ ibv_qp* open_qp(ibv_context* context, ibv_qp_open_attr* attr) {
   return qp;
 }
 
-/// IBTA vol 1, 10.3.1: RESET and ERR can be entered from each state, and few other transitions
-/// exist.
+/// Returns whether the transition exists. RESET and ERR can be entered from each state, and few
+/// other transitions exist (IBTA vol 1, 10.3.1).
 bool exists(ibv_qp_state from, ibv_qp_state to) {
   if (to == IBV_QPS_RESET || to == IBV_QPS_ERR) return true;
   switch (from) {

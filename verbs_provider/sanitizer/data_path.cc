@@ -57,7 +57,8 @@ void copy_receive(const std::byte* slot, Request& to) {
 }
 
 void copy_requests(const PostedRequests& posted, const Place& place, Queue& queue) {
-  // The queue may have been missing from its table during a failed destruction.
+  // The queue may have missed earlier posts, because it was not in its table during a failed
+  // destruction.
   if (queue.requests.posted() != posted.begin) queue.requests.begin_at(posted.begin);
   for (uint64_t i = posted.begin; i != posted.end; ++i) {
     Request& request = queue.requests.push();
@@ -106,7 +107,7 @@ void tell_of_refusal(Sanitizer& sanitizer, const Post& post) {
 struct CompletionCount {
   uint32_t produced, taken;
 };
-/// The caller must hold the CQ's lock.
+/// Returns the counts of the CQ. The caller must hold the CQ's lock.
 CompletionCount count_of(ibv_cq* base) {
   const auto& cq = *reinterpret_cast<const provider::Cq*>(base);
   return {cq.ring->producer.load(std::memory_order_acquire), static_cast<uint32_t>(cq.consumed)};

@@ -111,7 +111,8 @@ void tell_of_failure(Program& program, const Object& object, const Place& place,
 }
 
 void note_end(Program&, const Object&, const char*, const Place&) {}
-/// If a peer still uses the key later, the NIC names the key in its report.
+/// Records the end of a region's R_Key: if a peer still uses the key later, the NIC names the key
+/// in its report.
 void note_end(Program& program, const Mr& region, const char* device, const Place& place) {
   if (region.is_remote) program.log().write_key(region, device, place);
 }
@@ -172,7 +173,8 @@ int destroy_qp(ibv_qp* qp) {
   return watch(qp, qp->context, "ibv_destroy_qp", [=] { return original.destroy_qp(qp); });
 }
 
-/// Objects that an imported or a closed context leaves cannot be used by the program.
+/// Removes the PD: the program cannot use the objects of an imported PD or a closed context any
+/// more.
 void unimport_pd(ibv_pd* pd) {
   if (Program* const program = Program::get()) {
     const Guard guard(program->lock);

@@ -44,7 +44,8 @@ bool has_no_event(int fd) {
   return kernel(SYS_ppoll, &entry, 1L, &now, nullptr, 0L) == 0;
 }
 
-/// The caller must hold the program's lock.
+/// Reports that the calling thread waits for an event of the channel. The caller must hold the
+/// program's lock.
 void begin_wait(Program& program, const ibv_comp_channel& channel, const char* call) {
   std::vector<const Cq*> cqs;
   program.objects().cqs.for_each([&](Cq& cq) {
@@ -56,7 +57,7 @@ void begin_wait(Program& program, const ibv_comp_channel& channel, const char* c
   program.sanitizer().tell(EventWait{cqs, this_thread(), program.here(call, channel.context)});
 }
 
-/// ibv_get_cq_event() itself waits for the descriptor.
+/// If true, the thread is in ibv_get_cq_event(), which itself waits for the descriptor.
 thread_local bool is_waiting = false;
 
 }  // namespace

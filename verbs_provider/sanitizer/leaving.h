@@ -19,7 +19,7 @@ struct Leaving {
   Leaving* next;
 };
 
-/// Returns null if the object is not being destroyed.
+/// Returns the entry of an object that is being destroyed, or null for any other object.
 const Leaving* find_leaving(Handle handle);
 
 }  // namespace rocemu::sanitizer

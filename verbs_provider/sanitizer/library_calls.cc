@@ -22,8 +22,8 @@ std::atomic<bool> cares_for_fork{false};
 
 // ---- Completion events ----
 
-/// An event answers one request for notification. If there were several requests since the previous
-/// event, it is unknown whether the event answers the latest.
+/// Notes an event, which answers one request for notification. If there were several requests since
+/// the previous event, it is unknown whether the event answers the latest.
 void note_event(Program& program, const ibv_cq* base) {
   const Guard guard(program.lock);
   Cq* const cq = program.objects().cqs.find(base);
@@ -56,16 +56,18 @@ void forget_event(const rdma_cm_event* event) {
   ids_of_events.erase(id);
 }
 
-/// A test that loads this library late (rocemu::testing::Fabric) calls libibverbs directly, so it
-/// is unknown whether it prepared for fork().
+/// Returns whether the program's calls reach this library. A test that loads this library late
+/// (rocemu::testing::Fabric) calls libibverbs directly, so it is unknown whether the test prepared
+/// for fork().
 bool are_calls_ours() {
   return dlsym(RTLD_DEFAULT, "ibv_fork_init") == reinterpret_cast<void*>(&ibv_fork_init);
 }
 
 }  // namespace
 
-/// A plugin that was loaded with RTLD_LOCAL has its libraries in a separate scope, which RTLD_NEXT
-/// does not search, but its calls still reach this library.
+/// Searches further than RTLD_NEXT: a plugin that was loaded with RTLD_LOCAL has its libraries in a
+/// separate scope, which RTLD_NEXT does not search, but the plugin's calls still reach this
+/// library.
 void* function_behind(const char* name) {
   void* found = dlsym(RTLD_NEXT, name);
   for (const char* library : {"libibverbs.so.1", "librdmacm.so.1"}) {
@@ -187,7 +189,7 @@ ROCEMU_BEFORE int rdma_destroy_id(rdma_cm_id* id) {
 
 __attribute__((destructor)) static void end_program() {
   Program* const program = Program::get();
-  // A thread may have ended during a verb.
+  // A thread may have ended during a verb without releasing the lock, so this must not wait for it.
   if (program == nullptr || !program->lock.try_lock()) return;
   program->sanitizer().tell(ProgramEnd{program->objects()});
   program->lock.unlock();

@@ -23,10 +23,12 @@ struct Exceeded {
   uint64_t asked, allowed;
 };
 
-/// Queries the device. The caller must not hold the program's lock.
+/// Queries the device, and returns the limits that `asked` exceeds. The caller must not hold the
+/// program's lock.
 std::vector<Exceeded> exceeded_limits(ibv_context* context, const std::vector<Asked>& asked);
 
-/// Returns "mlx5_0", followed by " (profile mlx5-cx6dx)" if the device emulates another NIC.
+/// Returns the device's name, followed by " (profile mlx5-cx6dx)" if the device emulates another
+/// NIC.
 std::string name_with_profile(const ibv_context* context);
 
 }  // namespace rocemu::sanitizer

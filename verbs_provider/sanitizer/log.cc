@@ -49,7 +49,8 @@ Log::Log(std::string directory, Stacks& stacks)
   map_counts();
 }
 
-/// Each program that the process executes has separate files.
+/// Maps the file of counts under an unused name: each program that the process executes has
+/// separate files.
 void Log::map_counts() {
   constexpr int kPrograms = 1000;
   for (int i = 0; i < kPrograms; ++i) {
@@ -68,8 +69,8 @@ void Log::map_counts() {
   }
 }
 
-/// The file is opened again each time, because a program may close descriptors that it did not
-/// open.
+/// Appends or writes the line. The file is opened again each time, because a program may close
+/// descriptors that it did not open.
 void Log::write_line(const std::string& file, int flags, const std::string& line) {
   const std::string path = directory_ + "/" + file;
   const long fd =
@@ -104,7 +105,7 @@ void Log::count(uint64_t index) {
   if (counts_ != nullptr && index <= abi::kMaxSanitizerReports) ++counts_[index - 1];
 }
 
-/// `more` has further members, each after a comma.
+/// Returns the report as JSON. `more` has further members, each after a comma.
 std::string Log::json_of(const Report& report, const std::string& more) {
   std::string places;
   for (const NamedPlace& named : report.places)

@@ -53,7 +53,7 @@ void tell(Program& program, const Change& change, const Place& place) {
 }  // namespace
 
 void on_mapping_change(ibv_context* context, uint64_t begin, uint64_t end, abi::MappingCall call) {
-  // This is ignored because allocators give advice about memory that they keep.
+  // madvise(2) is ignored, because allocators give advice about memory that they keep.
   if (call == abi::MappingCall::kMadvise) return;
   forget_marks(begin, end);
   const size_t at = count.fetch_add(1);

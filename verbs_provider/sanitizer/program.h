@@ -30,7 +30,7 @@ class Program final : public Host {
   Stacks& stacks() { return stacks_; }
   /// Returns the call stack of the calling thread, which called the function `call`, and the time.
   Place here(const char* call, ibv_context* context);
-  /// Called when the context is closed.
+  /// Forgets the context. Called when the context is closed.
   void forget(ibv_context* context);
 
   void report(const Report& report) override;

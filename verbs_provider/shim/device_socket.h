@@ -18,12 +18,13 @@ struct DeviceNumber {
 };
 
 /// Returns whether a socket of this name emulates a device, and stores the device. The daemon must
-/// bind its sockets under names that end so (runtime_dir.h).
+/// bind its sockets under names of this form (runtime_dir.h).
 bool device_of_name(const char* path, DeviceNumber* number);
 
-/// The same for the existing socket that `path` names, relative to `dirfd` as in openat(2) (with an
-/// empty path, `dirfd` itself). Stores its whole name in `name`. This is for a program that changed
-/// into the devices' directory or opened it, and asks the kernel for the directory.
+/// Does the same as device_of_name() for the existing socket that `path` names, relative to `dirfd`
+/// as in openat(2) (with an empty path, `dirfd` itself). Stores the socket's whole name in `name`.
+/// This is for a program that changed into the devices' directory or opened it: the kernel knows
+/// the directory's name.
 bool device_of_relative_path(int dirfd, const char* path, DeviceNumber* number,
                              char (&name)[kMaxPath]);
 

@@ -44,7 +44,7 @@ bool find_runtime_dir(char* out, size_t size) {
   }
   text.add("/");
   text.add(abi::kSharedName);
-  // Every user can create a directory in /tmp: trust only one of our own user.
+  // Every user can create a directory in /tmp, so only a directory of our own user is trusted.
   return text.fits() && is_directory(out, true);
 }
 

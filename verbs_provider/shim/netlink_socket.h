@@ -1,5 +1,5 @@
-// The socket that emulates a netlink socket of the RDMA subsystem. It is recognized like devices
-// are.
+// The socket that emulates a netlink socket of the RDMA subsystem. It is recognized in the same way
+// as the sockets of devices.
 #pragma once
 
 namespace rocemu::shim {

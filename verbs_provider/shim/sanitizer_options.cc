@@ -3,9 +3,9 @@
 // The shim replaces none of these functions, and its replacements call the next library's
 // functions.
 
-/// The runtime calls this before it reads ASAN_OPTIONS, which takes precedence. A program that
-/// defines this function itself keeps its own; for such programs `rocemu run` sets the variable
-/// too.
+/// Returns the default options. The runtime calls this function before it reads ASAN_OPTIONS, which
+/// takes precedence. A program that defines this function itself keeps its own; for such programs
+/// `rocemu run` sets the variable, too.
 extern "C" __attribute__((visibility("default"))) const char* __asan_default_options() {
   return "verify_asan_link_order=0";
 }

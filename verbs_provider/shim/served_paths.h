@@ -36,9 +36,10 @@ __attribute__((noinline)) auto with_mapped_path(int dirfd, const char* path, Cal
   return map_path(dirfd, path, mapped) ? call(static_cast<const char*>(mapped)) : call(path);
 }
 
-/// Does the same for any `path` and a call that only queries, which is harmless with the wrong
-/// name. The original call is made first: if the kernel reads the path without EFAULT, it can be
-/// read here. Programs that query other files have no additional cost.
+/// Does the same as with_mapped_path() for any `path`, and for a call that only queries and is thus
+/// harmless with the wrong name. The original call is made first: if the kernel reads the path
+/// without EFAULT, the path can be read here. Programs that query other files have no additional
+/// cost.
 template <class Call>
 inline auto query_path(int dirfd, const char* path, Call call) {
   const int saved = errno;
@@ -48,7 +49,7 @@ inline auto query_path(int dirfd, const char* path, Call call) {
   return with_mapped_path(dirfd, path, call);
 }
 
-/// Does the same for any `path` and a call that has an effect.
+/// Does the same as with_mapped_path() for any `path`, and for a call that has an effect.
 template <class Call>
 inline auto use_path(int dirfd, const char* path, Call call) {
   if (!is_readable_path(path) || !may_be_served(path)) return call(path);

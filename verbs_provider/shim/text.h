@@ -8,7 +8,8 @@ namespace rocemu::shim {
 
 class Text {
  public:
-  /// The string is always null-terminated, and truncated if it does not fit; see fits().
+  /// Starts with an empty string in `out`. The string is always null-terminated, and truncated if
+  /// it does not fit; see fits().
   Text(char* out, size_t size) : out_(out), size_(size) { out_[0] = '\0'; }
 
   void add(const char* text) { add(text, strlen(text)); }
@@ -33,7 +34,7 @@ class Text {
     add(digits + first, sizeof(digits) - first);
   }
 
-  /// Keeps the only slash of the root directory.
+  /// Removes trailing slashes, but keeps the only slash of the root directory.
   void strip_trailing_slashes() {
     while (used_ > 1 && out_[used_ - 1] == '/') out_[--used_] = '\0';
   }

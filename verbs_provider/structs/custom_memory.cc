@@ -20,8 +20,8 @@ void* allocate(ibv_pd* base, size_t size, size_t alignment, Resource resource,
     if (object == nullptr) return fail(ENOMEM);
     if (object != IBV_ALLOCATOR_USE_DEFAULT) {
       memory->from = pd;
-      // "The callback makes sure the allocated buffer is initialized with zeros": ensuring it costs
-      // little.
+      // ibv_alloc_parent_domain(3): "The callback makes sure the allocated buffer is initialized
+      // with zeros". Ensuring this here costs little.
       return memset(object, 0, size);
     }
   }

@@ -21,7 +21,7 @@ struct Mr {
   size_t mapped = 0;
 };
 
-/// The key of a region in Context::Parts::regions.
+/// Returns the key of a region in Context::Parts::regions.
 constexpr uint32_t region_number(uint32_t lkey) {
   return lkey >> 8;
 }

@@ -50,8 +50,8 @@ inline bool is_parent_domain(const ibv_pd& pd) {
   return ours<const Pd>(&pd)->under != nullptr;
 }
 
-/// "If the ibv_td object is specified then any objects created under this thread domain will
-/// disable internal locking" (ibv_alloc_td(3)).
+/// Returns whether the PD has a thread domain: "If the ibv_td object is specified then any objects
+/// created under this thread domain will disable internal locking" (ibv_alloc_td(3)).
 inline bool is_single_threaded(const ibv_pd* pd) {
   return pd != nullptr && ours<const Pd>(pd)->thread_domain != nullptr;
 }

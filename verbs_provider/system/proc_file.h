@@ -24,7 +24,7 @@ class ProcFile {
   ProcFile(const ProcFile&) = delete;
   ProcFile& operator=(const ProcFile&) = delete;
 
-  /// Returns -1 if the file could not be opened.
+  /// Returns the descriptor, or -1 if the file could not be opened.
   int fd() const { return fd_; }
 
   /// Returns the next line without its newline, truncated if it is too long, or null at the end.

@@ -55,9 +55,10 @@ inline long kernel_words(long number, long a, long b, long c, long d, long e, lo
 #endif
 }
 
-/// Returns -1 on failure, with the reason in errno. In lockstep the syscall function is replaced
-/// (verbs_provider/turns/calls/direct_calls.cc). Of our own calls only those of futexes use it,
-/// since other threads of the program may have to wake them.
+/// Makes the call by the syscall function. Returns -1 on failure, with the reason in errno. In
+/// lockstep the syscall function is replaced (verbs_provider/turns/calls/direct_calls.cc). Of our
+/// own calls only those of futexes use it, since other threads of the program may have to wake
+/// them.
 template <class... Args>
 long system_call(long number, Args... args) {
   const long words[6] = {as_word(args)...};

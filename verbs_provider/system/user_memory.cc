@@ -24,13 +24,14 @@ bool is_accessible(long call, void* ours, void* theirs, size_t size) {
 
 }  // namespace
 
-// symlinkat(2) reads its first path, and then refuses the empty second one before it accesses any
-// file system: it does the least of all calls that take a path.
+// Uses symlinkat(2), which reads its first path, and then refuses the empty second one before it
+// accesses any file system: it does the least of all calls that take a path.
 bool is_readable_path(const char* path) {
   return raw_syscall(SYS_symlinkat, path, AT_FDCWD, "") != -EFAULT;
 }
 
-// Both functions copy a second time by memcpy, so that valgrind notices which bytes were written.
+// The following two functions copy a second time by memcpy, so that valgrind notices which bytes
+// were written.
 
 int copy_from_program(void* to, const void* from, size_t size) {
   if (!is_accessible(SYS_process_vm_readv, to, const_cast<void*>(from), size)) return EFAULT;

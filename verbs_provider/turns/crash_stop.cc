@@ -1,5 +1,5 @@
 // With `rocemu run --stacks` a program that is about to be killed by a signal first waits until its
-// stacks have been read (emulator/command/stacks.h). In this time no other thread has a turn, so
+// stacks have been read (emulator/os/threads/stacks.h). In this time no other thread has a turn, so
 // other programs notice the death at the same point as without the option.
 #include <cerrno>
 #include <csignal>
@@ -41,7 +41,8 @@ void tell_reader() {
 }  // namespace
 }  // namespace rocemu::turns
 
-/// Exported, so that the reader of the stack can omit the frames above the program's own.
+/// Waits for the reader of stacks. This function is exported, so that the reader can omit the
+/// frames above the program's own.
 extern "C" __attribute__((visibility("default"))) void rocemu_turns_on_crash(int signal) {
   using namespace rocemu::turns;
   using rocemu::abi::ThreadSlot;
@@ -58,7 +59,7 @@ extern "C" __attribute__((visibility("default"))) void rocemu_turns_on_crash(int
 
 namespace {
 
-/// Programs that have their own handlers keep them.
+/// Installs the handler. Programs that have their own handlers keep them.
 __attribute__((constructor)) void watch_crashes() {
   const char* const variable = getenv(rocemu::abi::kStacksVariable);
   if (variable == nullptr) return;

@@ -31,8 +31,8 @@ constexpr int kOurDescriptors = 960;
 
 std::atomic<abi::TurnTable*> the_table{nullptr};
 int handback_fd = -1;
-/// The identity of the file: a program that closes descriptors it does not know may open another
-/// file with the same number.
+/// The identity of the eventfd's file: a program that closes descriptors it does not know may open
+/// another file with the same number.
 struct stat handback_file {};
 int socket_fd = -1;
 

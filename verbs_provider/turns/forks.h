@@ -5,7 +5,7 @@
 
 namespace rocemu::turns {
 
-/// Called in the parent with the result of fork().
+/// Gives the child its slot. Called in the parent with the result of fork().
 void forked(pid_t child);
 
 }  // namespace rocemu::turns

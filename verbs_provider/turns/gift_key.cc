@@ -51,7 +51,7 @@ class Reader {
     }
   }
 
-  /// Returns false at the end of the file.
+  /// Skips the characters up to and including `wanted`. Returns false at the end of the file.
   bool skip_to(char wanted) {
     for (int c = next(); c >= 0; c = next()) {
       if (c == wanted) return true;
@@ -67,9 +67,9 @@ class Reader {
 
 }  // namespace
 
-/// proc(5), /proc/pid/maps: "begin-end perms offset major:minor inode path", all hexadecimal except
-/// the inode. The inode is read as hexadecimal too, which gives another number, but a unique one
-/// for each inode.
+/// Searches /proc/self/maps for the object's file. Its lines are "begin-end perms offset
+/// major:minor inode path" (proc(5)), all hexadecimal except the inode. The inode is read as
+/// hexadecimal too, which gives another number, but a unique one for each inode.
 uint64_t key_among_processes(const void* object) {
   const auto address = reinterpret_cast<uint64_t>(object);
   Reader maps("/proc/self/maps");

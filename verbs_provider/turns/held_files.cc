@@ -15,8 +15,8 @@
 namespace rocemu::turns {
 namespace {
 
-/// Indexed by the threads' slots in the table of all threads. No lock is needed, since only one
-/// thread has the turn.
+/// The file for which a thread waits. The array is indexed by the threads' slots in the table of
+/// all threads. No lock is needed, since only one thread has the turn.
 struct Held {
   int number;  // of the descriptor that the thread waits for, plus 1; 0: none
   int own;     // of its own copy, plus 1

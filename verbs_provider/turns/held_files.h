@@ -13,10 +13,12 @@ int held_file(int fd);
 /// Ends the wait. Threads that are cancelled or exit do not call this.
 void release_file();
 
-/// Must be called before the calling thread closes the descriptor.
+/// Copies the descriptor for the threads that wait for it. Must be called before the calling thread
+/// closes the descriptor.
 void before_close(int fd);
 
-/// Called in a child of fork(2), which has none of the other threads.
+/// Forgets the waits of all threads. Called in a child of fork(2), which has none of the other
+/// threads.
 void forget_held_files();
 
 }  // namespace rocemu::turns

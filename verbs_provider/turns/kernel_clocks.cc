@@ -61,7 +61,8 @@ bool read_object(KernelObject* object) {
     if (dynamic->d_tag == DT_STRTAB) object->names = reinterpret_cast<const char*>(address);
   }
   if (object->symbols == nullptr || object->names == nullptr) return false;
-  // In the file, the names follow the symbols.
+  // The names directly follow the symbols, so the distance between the two tables gives the number
+  // of symbols.
   object->symbol_count =
       (reinterpret_cast<uintptr_t>(object->names) - reinterpret_cast<uintptr_t>(object->symbols)) /
       sizeof(Elf64_Sym);

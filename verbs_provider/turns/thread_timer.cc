@@ -22,7 +22,7 @@ struct ThreadTimer {
 
 namespace {
 
-/// timer_create(2) requires that threads start with all signals unblocked.
+/// An expiration, given to the thread that is started for it.
 struct Expiration {
   void (*function)(sigval);
   sigval value;
@@ -31,6 +31,7 @@ struct Expiration {
 void* notify(void* given) {
   const Expiration expiration = *static_cast<Expiration*>(given);
   free(given);
+  // timer_create(2) requires that threads start with all signals unblocked.
   sigset_t none;
   sigemptyset(&none);
   pthread_sigmask(SIG_SETMASK, &none, nullptr);
@@ -38,7 +39,8 @@ void* notify(void* given) {
   return nullptr;
 }
 
-/// If a thread cannot be started, the expiration is lost, as in the C library.
+/// Starts a thread for an expiration. If this is not possible, the expiration is lost, as in the C
+/// library.
 void expire(const ThreadTimer& timer) {
   auto* const expiration = static_cast<Expiration*>(malloc(sizeof(Expiration)));
   if (expiration == nullptr) return;

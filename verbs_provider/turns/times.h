@@ -16,7 +16,7 @@ inline bool is_valid(const timespec& time) {
   return time.tv_sec >= 0 && time.tv_nsec >= 0 && time.tv_nsec < kBillion;
 }
 
-/// Returns a value beyond any deadline if the time does not fit.
+/// Returns the time in nanoseconds, or a value beyond any deadline if the time does not fit.
 inline int64_t ns_of(const timespec& time) {
   if (time.tv_sec >= abi::kNever / kBillion) return abi::kNever;
   return time.tv_sec * kBillion + time.tv_nsec;

@@ -40,7 +40,7 @@ std::atomic<bool> has_left{false};
 /// Not 0 in the process that joined the run; zero in a child of a fork that ran none of our
 /// handlers (madvise(2), MADV_WIPEONFORK).
 uint32_t* same_process = nullptr;
-/// The latest sets of places.
+/// The sets of places that a thread has polled in its latest turns.
 struct LatestLooks {
   uint64_t pattern[kMaxLooks];
   uint32_t next;
@@ -140,7 +140,8 @@ void begin_turn() {
   self.pattern = 0;
 }
 
-/// A thread that waited in the kernel elsewhere may have lost its turn in the meantime.
+/// Waits for the turn, which a thread that waited in the kernel elsewhere may have lost in the
+/// meantime.
 void regain_turn() {
   if (self.slot->turn.load(std::memory_order_relaxed) == ThreadSlot::kNone)
     give(Call{}, abi::kNever, ThreadSlot::kProgressed);
@@ -168,8 +169,8 @@ void take_over(ThreadSlot* slot) {
 
 // ---- fork(2) ----------------------------------------------------------------------------------
 
-/// The slot of the child, between the two handlers. Only one thread at a time forks, since it has
-/// the turn.
+/// The slot of the child, from before_fork() to after_fork_in_child(). Only one thread at a time
+/// forks, since it has the turn.
 ThreadSlot* child_slot = nullptr;
 
 void before_fork() {
@@ -300,8 +301,8 @@ void progressed() {
   self.streak = 0;
 }
 
-/// Returns the looks of the turn. If the turn began within a poll, which has ended, the thread may
-/// have polled no other place.
+/// Returns the places that the thread has polled without success in this turn. If it has polled
+/// none yet, returns those of the poll in which the turn began, which has ended.
 Looks looks_of_turn() {
   const uint64_t pattern = self.pattern != 0 ? self.pattern : self.last_pattern;
   return {.pattern = pattern, .are_as_before = pattern != 0 && self.before_locks.contain(pattern)};

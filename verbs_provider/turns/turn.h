@@ -77,13 +77,14 @@ struct Looks {
   bool are_as_before = false;
 };
 Looks looks_of_turn();
-/// Continues the thread in the state after those empty polls.
+/// Continues the thread in the state after the empty polls of `looks`.
 void go_on_after(const Looks& looks);
+
+/// With kMay, a wait is a cancellation point (pthreads(7)).
+enum class Cancel : uint8_t { kMay, kMayNot };
 
 /// Waits until `ready` returns true, which is called in each of this thread's turns. The caller has
 /// checked that the thread is active().
-enum class Cancel : uint8_t { kMay, kMayNot };
-
 template <class Ready>
 End wait(const Call& call, int64_t deadline_ns, Ready ready, uint32_t flags = 0,
          Cancel cancel = Cancel::kMay) {
@@ -109,14 +110,16 @@ End wait(const Call& call, int64_t deadline_ns, Ready ready, uint32_t flags = 0,
 /// as often as the daemon granted, it returns the turn until the time that its polls cost is over.
 void found_nothing(const Call& call, uint64_t place);
 
-/// Like found_nothing(), for a thread that yields: it returns the turn even after the first time.
+/// Does the same as found_nothing() for a thread that yields, but returns the turn even after the
+/// first time.
 void yield(const Call& call, uint64_t place);
 
 /// Notes that the thread read a clock. Many readings in one turn are a wait for time to pass.
 void read_clock();
 
-/// Notes that the thread does something that others may have to see before it polls again: it then
-/// returns its turn as if the daemon had granted no polls.
+/// Notes that the thread does something that other threads may have to see before this thread polls
+/// again. At its next empty poll, the thread then returns its turn as if the daemon had granted no
+/// polls.
 void acts();
 
 /// Returns whether the thread may make another empty poll in this turn.

@@ -18,7 +18,7 @@ struct Options {
   bool unreliable = false;
 };
 
-/// Exits after --help, or with status 2 if the command line is wrong.
+/// Reads the command line. Exits after --help, or with status 2 if the command line is wrong.
 Options read_options(int argc, char** argv);
 
 }  // namespace rocemu::vipl::pingpong

@@ -206,7 +206,7 @@ void Side::ask_server(Address& local) {
   VIP_VI_ATTRIBUTES theirs{};
   constexpr std::chrono::milliseconds kShortPause{2}, kLongPause{100};
   std::chrono::milliseconds pause = kShortPause;
-  // The server may not wait yet.
+  // The client tries again, because the server may not be waiting yet.
   while (result == VIP_NO_MATCH && std::chrono::steady_clock::now() < deadline) {
     result = VipConnectRequest(vi_, local.get(), server.get(),
                                options_.patience_s * VIP_ULONG{1000}, &theirs);

@@ -16,7 +16,7 @@ namespace rocemu::vipl::pingpong {
 /// Fails unless the call succeeded.
 void check(VIP_RETURN result, const char* call);
 const char* name_of(VIP_RETURN result);
-/// Returns "VIP_STATUS_TRANSPORT_ERROR", and further error bits that are set.
+/// Returns the names of the error bits that are set, such as "VIP_STATUS_TRANSPORT_ERROR".
 std::string errors_of(VIP_UINT32 status);
 
 class Side {

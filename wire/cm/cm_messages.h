@@ -30,19 +30,19 @@ enum class CmAttribute : uint16_t {
   kApr = 0x1a,
 };
 
-/// Additional reject, address or path information.
+/// The size of the additional information about a rejection, an address or a path.
 inline constexpr size_t kCmInfoSize = 72;
 using CmInfo = std::array<uint8_t, kCmInfoSize>;
 
 enum class CmTransport : uint8_t { kRc = 0, kUc = 1, kRd = 2, kExtended = 3 };
-/// A value of kExtended (annex A14).
+/// The extended transport type of XRC, which goes with kExtended (annex A14).
 inline constexpr uint8_t kCmExtendedXrc = 1;
 
 /// The message to which a REJ or MRA refers.
 enum class CmRejected : uint8_t { kReq = 0, kRep = 1, kNoMessage = 2 };
 enum class CmMraed : uint8_t { kReq = 0, kRep = 1, kLap = 2 };
 
-/// IBTA vol 1, 12.6.7.2. A message can contain any other 16-bit value, too.
+/// The reasons of a REJ (IBTA vol 1, 12.6.7.2). A message can contain any other 16-bit value, too.
 enum class CmRejectReason : uint16_t {
   kNoQp = 1,
   kNoEec = 2,
@@ -79,7 +79,7 @@ enum class CmRejectReason : uint16_t {
   kInvalidAlternateFlowLabel = 33,
 };
 
-/// IBTA vol 1, 12.11.2.1.
+/// The status of a SIDR_REP (IBTA vol 1, 12.11.2.1).
 enum class SidrStatus : uint8_t {
   kValid = 0,
   kServiceIdNotSupported = 1,
@@ -89,7 +89,7 @@ enum class SidrStatus : uint8_t {
   kVersionNotSupported = 5,
 };
 
-/// IBTA vol 1, 12.8.2.1.
+/// The status of an APR (IBTA vol 1, 12.8.2.1).
 enum class AprStatus : uint8_t {
   kLoaded = 0,
   kInvalidCommInstance = 1,
@@ -147,7 +147,7 @@ struct CmReq {
   friend constexpr bool operator==(const CmReq&, const CmReq&) = default;
 };
 
-/// Message receipt acknowledgement: the reply to a message takes longer.
+/// MRA, the message receipt acknowledgement: the reply to a message takes longer.
 struct CmMra {
   static constexpr CmAttribute kAttribute = CmAttribute::kMra;
   uint32_t local_comm_id = 0;
@@ -170,7 +170,7 @@ struct CmRej {
   friend constexpr bool operator==(const CmRej&, const CmRej&) = default;
 };
 
-/// Reply to a request for communication.
+/// REP, the reply to a request for communication.
 struct CmRep {
   static constexpr CmAttribute kAttribute = CmAttribute::kRep;
   uint32_t local_comm_id = 0;
@@ -200,7 +200,7 @@ struct CmRtu {
   friend constexpr bool operator==(const CmRtu&, const CmRtu&) = default;
 };
 
-/// Request to release the communication.
+/// DREQ, the request to release the communication.
 struct CmDreq {
   static constexpr CmAttribute kAttribute = CmAttribute::kDreq;
   uint32_t local_comm_id = 0;
@@ -218,7 +218,7 @@ struct CmDrep {
   friend constexpr bool operator==(const CmDrep&, const CmDrep&) = default;
 };
 
-/// Service ID resolution: asks for the datagram QP that serves it.
+/// SIDR_REQ, which asks for the datagram QP that serves a service ID.
 struct CmSidrReq {
   static constexpr CmAttribute kAttribute = CmAttribute::kSidrReq;
   uint32_t request_id = 0;
@@ -276,7 +276,8 @@ struct CmMad {
   friend constexpr bool operator==(const CmMad&, const CmMad&) = default;
 };
 
-/// Reserved bits, the status and the attribute modifier are ignored: Send does not use them.
+/// Parses a MAD of the connection manager. Ignores reserved bits, the status and the attribute
+/// modifier, which the method Send does not use.
 Result<CmMad, MadError> parse_cm_mad(std::span<const uint8_t> bytes);
 void emit(const CmMad& mad, std::span<uint8_t, kMadSize> bytes);
 

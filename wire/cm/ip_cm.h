@@ -13,8 +13,8 @@
 
 namespace rocemu::wire {
 
-/// An IP protocol number. The low byte of librdmacm's port spaces RDMA_PS_TCP and RDMA_PS_UDP is
-/// the protocol, with 0x01 above it.
+/// An IP protocol number. In librdmacm's port spaces RDMA_PS_TCP and RDMA_PS_UDP, the low byte is
+/// the protocol, and the next byte is 0x01.
 enum class IpCmProtocol : uint8_t { kTcp = 0x06, kUdp = 0x11 };
 
 /// Returns the service ID: the bytes 00 00 00 00 01, the protocol, the port.

@@ -19,7 +19,7 @@ inline constexpr uint8_t kMadBaseVersion = 1;
 inline constexpr uint8_t kMadClassCm = 0x07;
 inline constexpr uint8_t kCmClassVersion = 2;
 
-/// IBTA vol 1, 13.4.5. The specification has further methods.
+/// The methods of MADs that rocemu uses (IBTA vol 1, 13.4.5).
 enum class MadMethod : uint8_t {
   kGet = 0x01,
   kSet = 0x02,
@@ -27,7 +27,7 @@ enum class MadMethod : uint8_t {
   kGetResp = 0x81,
 };
 
-/// IBTA vol 1, 13.4.7: codes in bits 2 to 4 of the status.
+/// The codes in bits 2 to 4 of a MAD's status (IBTA vol 1, 13.4.7).
 enum class MadStatus : uint16_t {
   kBadVersion = 1 << 2,
   kMethodAttributeNotSupported = 3 << 2,
@@ -73,7 +73,7 @@ enum class MadError : uint8_t {
 };
 inline constexpr size_t kMadErrorCount = static_cast<size_t>(MadError::kBadLength) + 1;
 
-/// Returns "mad_truncated" and so on.
+/// Returns the name of the error, such as "mad_truncated".
 std::string_view name(MadError error);
 
 MadHeader parse_mad_header(std::span<const uint8_t, MadHeader::kSize> bytes);

@@ -16,7 +16,8 @@
 namespace rocemu::command {
 namespace {
 
-/// Queues the signals that would end this process, so that it leaves nothing behind.
+/// Keeps the signals that would end this process in a queue, so that the process can leave nothing
+/// behind.
 class HeldSignals {
  public:
   HeldSignals() {

@@ -8,11 +8,11 @@ namespace rocemu::command {
 
 inline constexpr int kExitFailure = 1;
 inline constexpr int kExitUsage = 2;
-inline constexpr int kExitHang = 123;     // of `rocemu run`: its programs are in a deadlock
+inline constexpr int kExitHang = 123;     // from `rocemu run`: its programs are in a deadlock
 inline constexpr int kExitTimeout = 124;  // the same as timeout(1)'s
 inline constexpr int kExitNotExecutable = 126;
 inline constexpr int kExitNotFound = 127;
-inline constexpr int kExitSignalBase = 128;  // plus the signal's number
+inline constexpr int kExitSignalBase = 128;  // the signal's number is added to it
 
 /// An error of a subcommand. Its text says what was wrong and what would be right; main() prints it
 /// after "rocemu: ".

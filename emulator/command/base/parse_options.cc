@@ -37,7 +37,7 @@ std::string nearest_option(const std::string& word, const po::options_descriptio
 
 std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates) {
   std::string_view best;
-  size_t best_distance = 3;  // a larger distance means another word
+  size_t best_distance = 3;  // at this distance, it is another word
   for (const std::string_view candidate : candidates) {
     const size_t distance = edit_distance(word, candidate);
     if (distance < best_distance && distance < candidate.size()) {

@@ -79,8 +79,9 @@ boost::program_options::variables_map parse_options(
     const boost::program_options::options_description& description,
     const boost::program_options::positional_options_description& positional = {});
 
-/// Returns the argument with this number among those that are neither an option of `description`
-/// nor an option's value. Empty if there are fewer before an unknown option.
+/// Returns the argument with this number, counted from 0, among those that are neither an option of
+/// `description` nor the value of one. Returns an empty string if there are not enough of them
+/// before an unknown option.
 std::string word_of(const Arguments& arguments,
                     const boost::program_options::options_description& description,
                     unsigned number = 0);

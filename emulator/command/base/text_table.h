@@ -7,10 +7,11 @@
 
 namespace rocemu::command {
 
-/// Returns "0x1f", the form of all QPNs and keys.
+/// Returns the number in the form of all QPNs and keys, such as "0x1f".
 std::string hexadecimal(uint64_t value);
 
-/// Returns "+3 (103)": the PSN relative to the connection's first PSN, and the PSN in the packets.
+/// Returns a text such as "+3 (103)": the PSN relative to the connection's first PSN, and the PSN
+/// in the packets.
 std::string psn_text(uint32_t psn, uint32_t first);
 
 class Table {

@@ -21,7 +21,7 @@ namespace {
 /// Returns whether this process has one thread. A child of a process with several threads could
 /// find a lock that is held forever.
 bool has_one_thread() {
-  struct stat status;  // of a directory, which has a link to each entry, "." and ".."
+  struct stat status;  // of a directory, which has a link for each entry and for "." and ".."
   return stat("/proc/self/task", &status) == 0 && status.st_nlink == 3;
 }
 
@@ -68,7 +68,7 @@ void continue_as_daemon(const std::vector<std::string>& arguments) {
   std::vector<const char*> argv;
   for (const std::string& argument : arguments) argv.push_back(argument.c_str());
   argv.push_back(nullptr);
-  // rocemu flushes its own buffered output, and its static objects still exist in the parent.
+  // _exit() neither flushes buffers nor destroys static objects: the parent does both.
   _exit(run_daemon(argv));
 }
 

@@ -18,7 +18,7 @@ void add_dir_option(boost::program_options::options_description& options);
 ControlClient choose_daemon(const boost::program_options::variables_map& values,
                             const std::string& invocation);
 
-/// Describes this choice for help texts.
+/// Describes how choose_daemon() chooses, for help texts.
 std::string choice_in_words();
 
 }  // namespace rocemu::command

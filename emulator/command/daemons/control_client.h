@@ -14,8 +14,8 @@ namespace rocemu::command {
 
 class ControlClient {
  public:
-  /// The time to wait for a reply. In lockstep the daemon replies when all its clients wait. It
-  /// allows a minute for a client that has no processor or waits for a disk.
+  /// The time to wait for a reply. In lockstep the daemon replies when all its clients wait. The
+  /// daemon allows a minute for a client that has no processor or waits for a disk.
   static constexpr std::chrono::seconds kPatience{120};
 
   /// Connects to the daemon in `dir`; returns nothing if none listens there. Waits up to `patience`

@@ -40,7 +40,7 @@ using std::chrono::seconds;
 constexpr milliseconds kReadyTimeout = seconds(120);
 constexpr milliseconds kStopTimeout = seconds(60);
 
-// The descriptor numbers of the daemon.
+// The numbers of the descriptors that the daemon inherits.
 constexpr int kReadyFd = 3;
 constexpr int kLifetimeFd = 4;
 constexpr int kCaptureFd = 5;
@@ -122,7 +122,7 @@ class HeldSignals {
   sigset_t before_;
 };
 
-/// Gives the descriptor the number `to`. If it is -1, closes the number `to`.
+/// Moves descriptor `fd` to the number `to`. If `fd` is -1, closes the descriptor `to` instead.
 void place(int fd, int to) {
   if (fd >= 0) {
     dup2(fd, to);
@@ -148,7 +148,7 @@ void place(int fd, int to) {
     setrlimit(RLIMIT_NOFILE, &files);
   }
 
-  // First move the descriptors away from the numbers that they must get.
+  // Moves the descriptors away from the numbers that they must get.
   const auto out_of_the_way = [](int fd) {
     return fd < 0 ? -1 : fcntl(fd, F_DUPFD, 2 * kFirstOtherFd);
   };
@@ -219,7 +219,8 @@ std::string wait_until_ready(int ready_fd) {
   return line.starts_with(kErrorPrefix) ? line.substr(kErrorPrefix.size()) : "rocemud: " + line;
 }
 
-/// Waits for a child that is about to end, at most as long as a daemon takes to end.
+/// Waits until a child that is about to end has ended, but not longer than a daemon may take to
+/// end.
 int reap(pid_t pid) {
   if (!wait_until_gone(pid, kStopTimeout)) kill(pid, SIGKILL);
   int wait_status = 0;
@@ -253,8 +254,8 @@ PrivateDaemon::PrivateDaemon(std::string dir, pid_t pid, RunLifetime lifetime)
 
 PrivateDaemon PrivateDaemon::start(const DaemonStart& start) {
   require_limits();
-  // Signals are held until the daemon runs: it creates the directories, and removes them after our
-  // end.
+  // Signals are blocked until the daemon runs. From then on, the daemon removes its directories if
+  // this process ends.
   std::optional<HeldSignals> held(std::in_place);
   const std::string base = private_base_dir();
   require_trust(base);
@@ -279,7 +280,7 @@ PrivateDaemon PrivateDaemon::start(const DaemonStart& start) {
     daemon.stop();
     throw_start_error(why, *daemon.wait_status_);
   }
-  require_trust(base);  // another user may have created it since then
+  require_trust(base);  // another user may have created it after the first check
   return daemon;
 }
 

@@ -14,13 +14,13 @@ namespace rocemu::command {
 
 /// The arguments and descriptors of a daemon to start.
 struct DaemonStart {
-  std::vector<std::string> arguments;  // of its command line
+  std::vector<std::string> arguments;  // the arguments on its command line
   int capture_fd = -1;                 // the descriptor for its capture; -1 for none
   std::string scenario = {};           // the text of its first rules; empty for none
 };
 
-/// A daemon that lives as long as this object's process: however `rocemu` dies, the daemon notices
-/// it and cleans up.
+/// A daemon that lives as long as the process of this object: however `rocemu` dies, the daemon
+/// notices it, cleans up and ends.
 class PrivateDaemon {
  public:
   /// Starts a daemon in a new directory BASE/run-*. Throws Failure with the daemon's reason.

@@ -73,9 +73,9 @@ std::string base_dir() {
   return base.empty() ? base_in_tmp() : base;
 }
 
-// The sysfs tree has about 60 directories and 450 files. On a disk, creating and removing them may
-// cost more than everything else that `rocemu run` does: in rmdir(), an ext4 without a journal
-// discards the directory's block and waits for it.
+// Prefers a directory in memory, because the sysfs tree has about 60 directories and 450 files. On
+// a disk, creating and removing them may cost more than everything else that `rocemu run` does: in
+// rmdir(), an ext4 without a journal discards the directory's block and waits for it.
 std::string private_base_dir() {
   std::string base = base_of_user();
   if (!base.empty()) return base;
@@ -103,8 +103,8 @@ void require_trust(const std::string& base) {
 
 void create_base(const std::string& base) {
   if (mkdir(base.c_str(), 0700) == 0) {
-    // The umask may have cleared permission bits. A run that ends may already have removed the
-    // directory; then the daemon creates it again.
+    // The umask may have cleared permission bits. Another run may have removed the directory as it
+    // ended; then the daemon creates it again.
     if (chmod(base.c_str(), 0700) != 0 && errno != ENOENT)
       fail_with_errno("cannot change the runtime directory " + base, errno);
   } else if (errno != EEXIST) {

@@ -10,7 +10,7 @@ namespace rocemu::command {
 /// Returns BASE, which need not exist.
 std::string base_dir();
 
-/// Returns BASE for private daemons: base_dir(), or a directory in memory if that would be in /tmp.
+/// Returns BASE for private daemons: base_dir(), or a directory in memory if base_dir() is in /tmp.
 std::string private_base_dir();
 
 /// Returns why BASE must not be used (it belongs to another user, is a symbolic link, or is open to
@@ -32,7 +32,7 @@ std::string new_private_dir(const std::string& base);
 /// Returns the existing directories run-* in every BASE, sorted. Their daemons may be dead.
 std::vector<std::string> private_dirs();
 
-/// Removes DIR if a killed daemon left it behind. Returns whether there was one.
+/// Removes DIR if a killed daemon left it behind. Returns whether DIR existed and was removed.
 bool remove_remains(const std::string& dir);
 
 /// Removes BASE if it is empty.

@@ -40,7 +40,7 @@ bool wait_until_gone(pid_t pid, std::chrono::milliseconds timeout) {
       pollfd poll_entry{.fd = process.get(), .events = POLLIN, .revents = 0};
       poll(&poll_entry, 1, static_cast<int>(remaining().count()));
       if ((poll_entry.revents & POLLIN) != 0) return true;  // a zombie has ended
-    } else {                                                // a kernel before 5.3 or a sandbox
+    } else {                                                // before Linux 5.3 or in a sandbox
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
   }
@@ -55,7 +55,7 @@ bool is_ending(pid_t pid) {
   const std::string stat = proc::contents_of(directory + "/stat");
   size_t at = stat.rfind(')');
   for (int i = 0; i <= kFieldsBetween && at != std::string::npos; ++i) at = stat.find(' ', at + 1);
-  if (at == std::string::npos) return has_ended(pid);  // or there is no /proc
+  if (at == std::string::npos) return has_ended(pid);  // it is gone, or there is no /proc
   if ((std::strtoul(stat.c_str() + at, nullptr, 10) & kExiting) != 0) return true;
   const std::string status = proc::contents_of(directory + "/status");
   const auto is_killed_by = [&](const char* pending) {

@@ -63,7 +63,8 @@ Circumstances circumstances_of(size_t number) {
   return {.beside_load = number % 2 == 0, .on_one_processor = (number - 1) % 4 >= 2};
 }
 
-/// Returns the name of a directory from which an earlier check's recording has been removed.
+/// Removes the recording of an earlier check from the directory `name` in `dir`, and returns the
+/// path of that directory.
 fs::path place_for(const std::string& dir, const char* name) {
   fs::path place = fs::absolute(dir) / name;
   remove_recording(place);

@@ -38,7 +38,7 @@ bool has_rdtsc(std::string_view code) {
   return false;
 }
 
-/// Tries to make reads fault in a child process, and returns whether they do.
+/// Tries to make reads of the counter fault in a child process, and returns whether they do.
 bool reads_fault() {
   const pid_t child = fork();
   if (child == 0) {
@@ -53,7 +53,7 @@ bool reads_fault() {
 
 #endif
 
-/// MRS Xt, CNTVCT_EL0 (Arm ARM, D23.12).
+/// Returns whether the code contains MRS Xt, CNTVCT_EL0 (Arm ARM, D23.12).
 [[maybe_unused]] bool has_mrs_cntvct(std::string_view code) {
   for (size_t at = 0; at + 4 <= code.size(); at += 4) {
     uint32_t instruction;

@@ -1,5 +1,5 @@
-// Finds programs that read real time from the cycle counter although they run in lockstep. They can
-// on arm64, and on x86-64 machines where reading the counter does not fault
+// Finds programs that read real time from the cycle counter although they run in lockstep. This is
+// possible on arm64, and on x86-64 machines where reading the counter does not fault
 // (verbs_provider/turns/cycle_counter.h).
 #pragma once
 
@@ -7,8 +7,8 @@
 
 namespace rocemu::command {
 
-/// Returns whether the program's own code has the instruction. Does not find programs that read the
-/// counter through a library function.
+/// Returns whether the program's own code has the instruction that reads the counter. Does not find
+/// programs that read the counter through a library function.
 bool reads_cycle_counter(const std::string& path);
 
 }  // namespace rocemu::command

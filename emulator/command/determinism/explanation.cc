@@ -38,7 +38,7 @@ std::string file_of(const RecordedRun& run, const char* name) {
   return run.dir.string() + name;
 }
 
-/// An event of a recording, and its process.
+/// An event of a recording, with the name of its process.
 struct Event {
   Json json;
   std::string process;  // empty if there is none, or it is unknown
@@ -88,7 +88,8 @@ class EventReader {
   explicit EventReader(const RecordedRun& run)
       : path_(file_of(run, journal::kEventsFile)), stream_(path_) {}
 
-  /// Returns the line without PIDs, which the system chooses.
+  /// Returns the next line without its PID, which the system chooses; nothing at the end of the
+  /// file.
   const std::optional<std::string>& next() {
     std::string line;
     line_.reset();
@@ -108,8 +109,8 @@ class EventReader {
   }
 
  private:
-  /// Returns the name of the client's process, which an event after the first one of the client
-  /// contains.
+  /// Returns the name of the client's process. Searches all lines for it, since the line that
+  /// contains the name may follow other events of the client.
   std::string name_of(uint64_t client) {
     if (names_.empty()) {
       std::ifstream all(path_);
@@ -129,8 +130,8 @@ class EventReader {
   std::map<uint64_t, std::string> names_;
 };
 
-/// The kernel chooses process numbers, and a program may depend on them: Open MPI derives the
-/// identity of a job from them.
+/// The kernel chooses process IDs, and a program may depend on them: Open MPI derives the identity
+/// of a job from its process ID.
 constexpr const char* kAboutProcessNumbers =
     "if the programs depend on their process IDs: they are the same in each run of\n"
     "  unshare -rpf --mount-proc rocemu run --lockstep --record DIR -- COMMAND\n";
@@ -226,7 +227,7 @@ std::string explain_status(const RecordedRun& first, const RecordedRun& other) {
          ": " + std::to_string(other.status) + "\n";
 }
 
-/// Returns whether both recordings are equal for `rocemu diff`.
+/// Returns whether `rocemu diff` finds no difference between the recordings.
 bool are_same_in_canonical_form(const RecordedRun& first, const RecordedRun& other) {
   try {
     uint64_t lines = 0;

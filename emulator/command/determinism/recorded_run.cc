@@ -45,8 +45,8 @@ void use_one_processor() {
   }
 }
 
-/// Separates rocemu's messages from the command's output. After the message about a hang,
-/// everything is the report.
+/// Separates rocemu's messages from the command's output. If the run hung, all lines from rocemu's
+/// first message on belong to its report.
 void split_errors(const std::string& text, RecordedRun& run) {
   const bool hung = run.status == kExitHang || run.status == kExitTimeout;
   bool is_report = false;

@@ -17,7 +17,7 @@ struct Circumstances {
 
 struct RecordedRun {
   std::string name;           // "run 2 (under load)"
-  std::filesystem::path dir;  // that contains the recording
+  std::filesystem::path dir;  // the directory of the recording
   int status = 0;
   std::string output;  // the command's standard output and standard error
   std::string errors;

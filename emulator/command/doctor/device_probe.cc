@@ -50,7 +50,8 @@ constexpr char kAgain[] =
   _exit(kExitFailure);
 }
 
-/// Returns "44.0" for libibverbs.so.1.14.44.0; empty if the file name has no version.
+/// Returns the version of rdma-core: "44.0" for libibverbs.so.1.14.44.0; empty if the file name has
+/// no version.
 std::string rdma_core_version(const std::string& path) {
   const size_t at = path.find(".so.1.");
   if (at == std::string::npos) return "";
@@ -65,7 +66,8 @@ Function* function_of(void* library, const char* name) {
   return function;
 }
 
-/// rdma-core 49 made the struct four bytes larger, without another ABI number.
+/// Returns the size of ibv_port_attr. rdma-core 49 made the struct four bytes larger, without
+/// another ABI number.
 size_t port_attr_size(const std::string& version) {
   constexpr int kFirstWithSpeedEx = 49;
   constexpr size_t kBefore = 52, kSince = 56;
@@ -187,7 +189,7 @@ ProbeOutput run_probe(const std::string& dir) {
 std::string line_with(const std::string& text, std::string_view part) {
   const size_t at = text.find(part);
   if (at == std::string::npos) return "";
-  const size_t begin = text.rfind('\n', at) + 1;  // npos + 1 is the beginning
+  const size_t begin = text.rfind('\n', at) + 1;  // 0 if there is none, since npos + 1 is 0
   return text.substr(begin, text.find('\n', at) - begin);
 }
 
@@ -225,7 +227,8 @@ std::string preload_reason(const std::string& line) {
              : line.substr(begin + 2, end - begin - 2);
 }
 
-/// In each program, libibverbs warns that it has no list of providers; our provider needs none.
+/// Reports libibverbs' warning that it has no directory with a list of providers. Each program
+/// prints this warning, although our provider needs no list.
 Findings check_warnings(const ProbeOutput& output) {
   constexpr std::string_view kNoDirectory = "couldn't open config directory '";
   const std::string line = line_with(output.err, kNoDirectory);
@@ -259,7 +262,7 @@ Finding explain(const ProbeOutput& output) {
     return {Level::kProblem, kProvider, path + " cannot be loaded: " + reason,
             remedy_for(reason, path)};
   }
-  // The warning of verbs_provider/base/layout.cc.
+  // verbs_provider/base/layout.cc prints this warning.
   if (const std::string line = line_with(output.err, " is a libibverbs that rocemu ");
       !line.empty()) {
     constexpr std::string_view kSpeaker = "rocemu: ";

@@ -10,11 +10,12 @@ namespace rocemu::command {
 /// The option that makes `rocemu doctor` the process that opens a device. It is not for users.
 inline constexpr char kProbeOption[] = "--open-device";
 
-/// Starts a NIC, and under it this program again, which opens a device and uses it. Finds nothing
-/// if no NIC starts: another check reports that.
+/// Starts a NIC and, as a program with this NIC, `rocemu doctor` again, which opens a device and
+/// uses it. Returns no findings if the NIC does not start, since another check reports that.
 Findings check_device();
 
-/// The main function of that process: prints its results, which the parent process reads.
+/// Opens a device and uses it, in the separate process. Prints the results for the parent process.
+/// Returns the exit status.
 int probe_device();
 
 }  // namespace rocemu::command

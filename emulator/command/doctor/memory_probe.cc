@@ -65,7 +65,7 @@ int receive_fd(int socket) {
   g_word = kBefore;
   send_fd(socket, open("/proc/self/mem", O_RDWR | O_CLOEXEC));
   char byte;
-  (void)!read(socket, &byte, 1);  // until the daemon's end is closed
+  (void)!read(socket, &byte, 1);  // returns when the daemon has closed its end
   _exit(0);
 }
 

@@ -70,7 +70,7 @@ void check_network(const std::string& text, const std::string& file, bool as_jso
 /// Returns the network of --fabric, or null. Throws Failure if it cannot be read.
 std::shared_ptr<const network::FilePlan> network_of(const po::variables_map& values) {
   if (values.count("fabric") == 0) return nullptr;
-  std::vector<std::string> warnings;  // about the network, which is not what is checked
+  std::vector<std::string> warnings;  // dropped, since the network is not checked here
   try {
     return network::load_plan(values["fabric"].as<std::string>(), warnings);
   } catch (const std::runtime_error& error) {

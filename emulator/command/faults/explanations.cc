@@ -38,8 +38,8 @@ Cells cells_of(const std::string& line) {
   return cells;
 }
 
-/// Reads the page. Columns are known by their titles; a table without a cause or a meaning has
-/// other contents and is skipped.
+/// Reads the rows of the page's tables. Recognizes columns by their titles; skips the tables of
+/// transitions.
 std::vector<Explanation> read_page() {
   std::vector<Explanation> all;
   std::istringstream lines{std::string(kStatusesPage)};

@@ -38,8 +38,8 @@ bool is_rule(const std::string& word) {
   return is_yaml && !is_file(word);
 }
 
-/// Adds the names of the rules. Throws Failure if a name is already there, because its rule would
-/// be replaced at once.
+/// Adds the rules' names to `words_of`. Throws Failure if a name is already in it, because the
+/// second rule would replace the first one.
 void check_names(const engine::faults::RuleSet& rules, const std::string& word,
                  std::map<std::string, std::string>& words_of) {
   for (const auto& rule : rules.rules) {
@@ -50,8 +50,9 @@ void check_names(const engine::faults::RuleSet& rules, const std::string& word,
   }
 }
 
-/// Returns the rules for the NIC that `word` gives: a rule, a file or a name. `words_of` maps the
-/// name of a rule to its source. Throws Failure if the rules are invalid.
+/// Returns the request's arguments by which the NIC adds the rules of `word`, which is a rule, a
+/// file or the name of a scenario. Adds the rules' names to `words_of`, which maps each name to its
+/// source. Throws Failure if the rules are invalid.
 Json rules_of(const std::string& word, std::map<std::string, std::string>& words_of) {
   try {
     std::vector<std::string> warnings;

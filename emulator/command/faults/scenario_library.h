@@ -11,7 +11,7 @@ struct LibraryScenario {
   std::string name;
   std::string path;
   std::string explanation;  // the paragraph, in one line
-  std::string group;        // what it is about: "packets"
+  std::string group;        // the subject: "packets"
 };
 
 /// Returns all scenarios, sorted by name. Throws Failure if the library is missing.
@@ -20,9 +20,9 @@ std::vector<LibraryScenario> scenario_library();
 /// Returns whether a file of that name exists; it may be a pipe.
 bool is_file(const std::string& word);
 
-/// Returns the file that `--scenario` or `check` names: that file if it exists, else the scenario
-/// of that name. Throws Failure, with the most similar name, if there is neither. A path is
-/// returned unchanged.
+/// Returns the path that `--scenario` or `check` names: `file_or_name` itself if such a file
+/// exists, else the path of the scenario with that name. Throws Failure, which suggests the most
+/// similar name, if there is neither.
 std::string find_scenario(const std::string& file_or_name);
 
 /// Prints the warnings about a scenario to standard error.

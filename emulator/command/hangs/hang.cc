@@ -76,7 +76,7 @@ nanoseconds parse_time(const std::string& option, const std::string& text) {
 }
 
 /// Inspects each thread twice: a thread that was waiting both times and had no context switch in
-/// between was waiting all the time. Threads that poll wake again and again, and find nothing.
+/// between was waiting all the time. The context switches of threads that poll do not matter.
 std::optional<std::vector<BlockedThread>> find_hang(const Look& look, bool counts_polling) {
   const auto all_wait = [&](const std::vector<BlockedThread>& threads) {
     return !threads.empty() && std::ranges::all_of(threads, [&](const BlockedThread& thread) {

@@ -13,11 +13,11 @@ namespace rocemu::command {
 struct StackFiles {
   StackTool tool{};
   std::string file;    // stacks are appended to it
-  bool cores = false;  // beside it, "core.PID" of each process
+  bool cores = false;  // also write "core.PID" of each process next to `file`
 };
 
-/// Returns nothing without --stacks. Removes the file of an earlier run. Throws UsageError, and
-/// Failure if no tool is installed.
+/// Returns the files that the options name; nothing without --stacks. Removes the file of an
+/// earlier run. Throws UsageError, and Failure if no tool is installed.
 std::optional<StackFiles> make_stack_files(const boost::program_options::variables_map& values);
 
 }  // namespace rocemu::command

@@ -17,7 +17,7 @@
 namespace rocemu::command {
 namespace {
 
-/// Returns the first descriptor in the reply, which is the table's.
+/// Receives the daemon's reply, and returns its first descriptor, which is that of the table.
 UniqueFd receive_table(int socket) {
   abi::TurnsReply reply{};
   iovec part{&reply, sizeof reply};

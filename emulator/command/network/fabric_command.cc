@@ -55,7 +55,7 @@ po::options_description options_of_fabric() {
   return options;
 }
 
-/// Reads a time in the notation of scenarios.
+/// Parses a time in the notation of scenarios.
 engine::Duration time_option(const po::variables_map& values, const char* name) {
   const std::string& text = values[name].as<std::string>();
   std::vector<scenario::Problem> problems;

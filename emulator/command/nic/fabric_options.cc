@@ -18,7 +18,7 @@ namespace rocemu::command {
 namespace po = boost::program_options;
 
 void require_own_clock(std::string_view subcommand) {
-  // A run in lockstep preloads librocemu-turns.so.
+  // Only a run in lockstep preloads librocemu-turns.so, which has this function.
   if (dlsym(RTLD_DEFAULT, "rocemu_turns_on_crash") == nullptr) return;
   throw Failure(std::string(subcommand) +
                 ": a run in lockstep cannot contain another run in lockstep; "
@@ -82,7 +82,7 @@ std::vector<std::string> daemon_arguments(options::Command command,
         arguments.push_back(text->empty() ? "--" + name : "--" + name + "=" + *text);
         continue;
       }
-      // The daemon has another working directory.
+      // The daemon has another working directory, and thus needs absolute paths.
       const bool is_relative =
           name == "record" || (name == "profile" && profile::is_profile_file(*text)) ||
           ((name == "topology" || name == "fabric") && std::filesystem::is_regular_file(*text));

@@ -15,7 +15,7 @@ uint64_t sum_of(const Json& port, const char* counter) {
   return sum;
 }
 
-/// Returns "up", "down" or "paused 3".
+/// Returns the port's state, such as "up", "down" or "paused 3".
 std::string state_of(const Json& port) {
   if (!port.at("is_up").get<bool>()) return "down";
   std::string paused;

@@ -7,8 +7,8 @@
 
 namespace rocemu::command {
 
-/// The ports of a simulated network in `state` (the reply to the command "network"), for people.
-/// Ports without traffic are counted only.
+/// Returns a table of the ports of a simulated network in `state`, the reply to the command
+/// "network". Only counts the ports without traffic.
 std::string network_text(const Json& state);
 
 }  // namespace rocemu::command

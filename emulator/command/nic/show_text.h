@@ -7,9 +7,8 @@
 
 namespace rocemu::command {
 
-/// Returns everything in `state` (see control_client.h, command "show") as text for people. A
-/// missing value is left out, and a value of an unexpected type is shown as it is; neither is an
-/// error.
+/// Returns everything in `state`, the reply to the command "show", as tables. Omits missing values,
+/// and prints values of unexpected types unchanged; neither is an error.
 std::string show_text(const Json& state);
 
 }  // namespace rocemu::command

@@ -70,7 +70,7 @@ po::options_description options_of_down() {
   return options;
 }
 
-/// Prints a line for people, or `json`.
+/// Prints `text` or, with `as_json`, `json`.
 void say(std::ostream& out, bool as_json, const std::string& text, const Json& json) {
   if (as_json) {
     out << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
@@ -211,7 +211,7 @@ int down(const Arguments& arguments) {
   try {
     client->request("shutdown");
   } catch (const Failure&) {
-    asked = false;  // it may have another version, or be stuck
+    asked = false;  // the daemon has another version, or is stuck
     kill(pid, SIGTERM);
   }
   const bool ended = wait_until_gone(pid, kStopTimeout);

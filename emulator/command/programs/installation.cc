@@ -70,8 +70,9 @@ bool has_separator(const std::string& path) {
   return path.find_first_of(" :;\t\n") != std::string::npos;
 }
 
-/// Returns the directory under a name without separators. If its own name has one, that is a link
-/// to it in the runtime directory, which the daemon removes with everything else.
+/// Returns a path of the directory that contains no separator. If `dir` contains one, creates a
+/// link to it in the runtime directory, and returns the link. The daemon removes the link with the
+/// runtime directory.
 std::string nameable_dir(const std::string& dir, const std::string& runtime_dir) {
   if (!has_separator(dir)) return dir;
   if (has_separator(runtime_dir))
@@ -120,7 +121,8 @@ std::string preload_value(const std::string& present, const std::string& runtime
                     "; build or install it");
     entries.push_back(dir + "/" + name);
   };
-  if (preloaded.sanitizer) add(kSanitizer);  // sees the waits that the turns library replaces
+  if (preloaded.sanitizer)
+    add(kSanitizer);  // first, to see the waits that the turns library replaces
   if (preloaded.turns) add(kTurns);
   if (preloaded.call_sites) add(kCallSites);
   entries.push_back(dir + "/" + kShim);

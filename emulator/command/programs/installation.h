@@ -20,9 +20,9 @@ std::string scenario_library_dir();
 
 /// The libraries that are loaded into programs before the shim.
 struct Preloaded {
-  bool turns = false;       // by which programs take turns on a virtual clock
-  bool call_sites = false;  // notes where the programs' calls come from (abi/call_sites.h)
-  bool sanitizer = false;   // checks how the programs use verbs (abi/sanitizer_log.h)
+  bool turns = false;       // the library for turns on a virtual clock
+  bool call_sites = false;  // the library that records call sites (abi/call_sites.h)
+  bool sanitizer = false;   // the library that checks for misuse (abi/sanitizer_log.h)
 };
 
 /// Returns the value of LD_PRELOAD that puts the shim (and in a sanitizer build its runtime

@@ -116,8 +116,8 @@ std::set<fs::path> directories_of_devices(const fs::path& machine) {
   return found;
 }
 
-/// Hides the machine's RDMA devices, which have these directories, from programs that find devices
-/// without the classes: by a PCI function, a file in /dev, or netlink.
+/// Hides the machine's RDMA devices, whose directories are `directories`, from programs that find
+/// devices without the classes in sysfs: by a PCI function, a file in /dev, or netlink.
 void hide_real_devices(const std::set<fs::path>& directories, const std::string& nic_dir) {
   for (const fs::path& directory : directories) {
     // Inside another run, the NIC has devices in the directories of the outer NIC's devices.

@@ -7,8 +7,8 @@ namespace rocemu::command {
 
 /// Directories into which programs write information about themselves; empty for none.
 struct ProgramNotes {
-  std::string call_sites;  // where their calls come from (abi/call_sites.h)
-  std::string sanitizer;   // their misuse of verbs (abi/sanitizer_log.h)
+  std::string call_sites;  // for call sites (abi/call_sites.h)
+  std::string sanitizer;   // for misuse of verbs (abi/sanitizer_log.h)
 };
 
 /// Sets the environment of this process and of what it executes next, so that programs see the NIC

@@ -24,8 +24,8 @@ class GoldenRun {
 
   /// Returns the directory into which the current run must be recorded.
   const std::filesystem::path& record_dir() const { return record_dir_; }
-  /// After the run: prints the first difference from the expected run to standard error. Returns
-  /// whether there is none.
+  /// Prints the first difference from the expected run to standard error. Must be called after the
+  /// run. Returns whether there is no difference.
   bool check() const;
 
  private:

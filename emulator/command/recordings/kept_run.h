@@ -12,8 +12,9 @@ namespace rocemu::command {
 
 class KeptRun {
  public:
-  /// Returns nothing without --keep-on-failure. Removes an earlier run's files from the directory,
-  /// and makes inner runs keep their recordings there. `golden` may be null. Throws UsageError.
+  /// Prepares for --keep-on-failure; returns nothing without this option. Removes an earlier run's
+  /// files from the directory, and makes inner runs keep their recordings there. `golden` may be
+  /// null. Throws UsageError.
   static std::optional<KeptRun> make(const boost::program_options::variables_map& values,
                                      const GoldenRun* golden);
 

@@ -48,7 +48,7 @@ std::optional<journal::Difference> replay_into_capture(journal::JournalReader& j
   std::signal(SIGXFSZ, SIG_IGN);  // if the file may not grow further, treat it like a full disk
   const std::chrono::nanoseconds start(journal.header().wall_start_ns);
   capture::CaptureFile file = capture::open_capture_file(path);
-  // Then messages about the replay go to standard error.
+  // If the capture goes to standard output, messages about the replay go to standard error.
   if (file.descriptor == STDOUT_FILENO) dup2(STDERR_FILENO, STDOUT_FILENO);
   capture::PcapWriter capture(
       std::move(file),

@@ -1,6 +1,6 @@
 // Writes the frames of a recording as a pcap file. After the run, the engine processes the journal
-// again to make it: writing every frame while the program runs would take longer than everything
-// else in a recording.
+// again to produce the frames: writing every frame while the program runs would take longer than
+// everything else in a recording.
 #pragma once
 
 #include <optional>

@@ -101,7 +101,8 @@ void RecordingJudge::add(const sanitizer::EngineFinding& found) {
   findings_.push_back(std::move(misuse));
 }
 
-/// IBTA vol 1, 9.9.2: the requester completes the request that got a NAK with an error.
+/// Adds the wr_id of a failed request to the finding about it: the requester completes the request
+/// that got a NAK with an error (IBTA vol 1, 9.9.2).
 void RecordingJudge::read_completion(const engine::Completion& completion) {
   const abi::Cqe& cqe = completion.cqe;
   const auto status = static_cast<abi::WcStatus>(cqe.status);

@@ -1,5 +1,5 @@
-// `rocemu replay --sanitize`: checks a recording by the rules that need only the engine. Where a
-// report of `rocemu run --sanitize` has stacks, these reports have calls with their times and, for
+// `rocemu replay --sanitize`: checks a recording by the rules that need only the engine. A report
+// of `rocemu run --sanitize` has stacks; these reports have calls with their times instead and, for
 // a request that failed, its wr_id.
 #pragma once
 
@@ -42,8 +42,8 @@ class RecordingJudge {
   std::map<std::pair<uint32_t, std::string>, FoundPlace> places_;
   std::map<std::pair<uint32_t, uint64_t>, uint64_t> rkeys_;  // by (client, MR)
   std::map<ByQp, uint32_t> peers_;                           // the QPs that QPs are connected to
-  std::map<ByQp, size_t> unnamed_;       // findings about a request whose wr_id is still unknown
-  std::map<std::string, size_t> known_;  // findings, by rule, process and objects
+  std::map<ByQp, size_t> unnamed_;       // indexes of findings whose wr_id is unknown
+  std::map<std::string, size_t> known_;  // indexes of findings, by rule, process and objects
   std::vector<Misuse> findings_;
 };
 

@@ -37,7 +37,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-/// The default limit for a page: browsers can open some hundred megabytes.
+/// The default limit of the rows of a page: browsers can open a page of a few hundred megabytes.
 constexpr size_t kMaxRows = 250'000;
 
 po::options_description options_of_timeline() {

@@ -33,8 +33,7 @@ void refuse_files_of_one_run(const po::variables_map& values) {
   }
 }
 
-/// Returns the options of one run: the given options, with the name of its profile in place of
-/// "all".
+/// Returns the options of one run: `own`, with the name of the run's profile in place of "all".
 Arguments arguments_for(const Arguments& own, const std::string& profile) {
   Arguments arguments{"rocemu", "run"};
   for (size_t i = 0; i < own.size(); ++i) {
@@ -50,7 +49,7 @@ Arguments arguments_for(const Arguments& own, const std::string& profile) {
 }
 
 struct Output {
-  std::string refusal;  // what the profile refused first; empty if nothing
+  std::string refusal;  // the first reason why the profile refused a verb; may be empty
   std::string last;     // the command's last line
   bool nothing_posted = false;
   std::deque<std::string> lines;  // the last lines
@@ -117,7 +116,7 @@ void print_row(size_t width, std::string_view profile, std::string_view result,
   std::string row(profile);
   row.append(width + 2 - profile.size(), ' ').append(result);
   if (!reason.empty()) row.append(kResultWidth + 2 - result.size(), ' ').append(reason);
-  std::cout << row << std::endl;  // immediately: the next run may take long
+  std::cout << row << std::endl;  // flushed, since the next run may take long
 }
 
 }  // namespace

@@ -8,9 +8,9 @@
 
 namespace rocemu::command {
 
-/// `own` are the options of `rocemu run`, including `--profile all`, and `values` are their parsed
-/// values. Returns 0 if the command succeeded with every profile. Prints the last lines of each
-/// failed run to standard error.
+/// Runs the command with every profile. `own` are the options of `rocemu run`, including `--profile
+/// all`, and `values` are their parsed values. Returns 0 if the command succeeded with every
+/// profile. Prints the last lines of each failed run to standard error.
 int run_with_all_profiles(const boost::program_options::variables_map& values, const Arguments& own,
                           const Arguments& command);
 

@@ -1,4 +1,4 @@
-// What the NIC reports at the end of a run about how it was used.
+// The NIC's report about its use at the end of a run.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ struct NicUse {
   std::string nothing_posted;
 };
 
-/// Reads it from `state`, the reply to "show".
+/// Returns how the NIC was used, from `state`, the reply to "show".
 NicUse use_of_nic(const Json& state);
 
 }  // namespace rocemu::command

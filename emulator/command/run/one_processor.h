@@ -5,7 +5,7 @@
 
 namespace rocemu::command {
 
-/// Restricts this process and its descendants to processor `number`. Scheduled programs still see
+/// Restricts this process and its descendants to processor `number`. Programs in lockstep still see
 /// the processors that they would otherwise have (abi/run_processors.h). Throws UsageError if that
 /// processor may not be used.
 void stay_on_processor(int number);

@@ -123,7 +123,8 @@ bool has_rule_acted(ControlClient& client) {
                              [](const Json& rule) { return rule.at("fired").get<uint64_t>() > 0; });
 }
 
-/// With turns and on the virtual clock, rocemu inspects programs by their PIDs in /proc.
+/// Throws Failure if /proc belongs to another PID namespace. With turns and on the virtual clock,
+/// rocemu inspects programs by their PIDs in /proc.
 void require_own_proc() {
   std::error_code error;
   const std::string self = std::filesystem::read_symlink("/proc/self", error).string();
@@ -181,12 +182,12 @@ class Run {
         stops_unrecorded_(text("record-policy") == "stop") {
     if (command_.empty() || command_[0].empty())
       throw UsageError("run: no command given; it follows '--': rocemu run -- ibv_devices");
-    find_command(command_[0]);  // throws before a NIC is started for nothing
+    find_command(command_[0]);  // throws before a NIC is started in vain
     if (has("host")) host_ = parse_host(text("host"));
     start_.scenario = read_scenarios(values);
   }
 
-  /// Returns the exit status.
+  /// Executes the run, and returns its exit status.
   int execute() {
     if (joins_outer_run()) return execute_in_outer_run();
     set_limits();
@@ -200,7 +201,7 @@ class Run {
     report_idle_rules();
     report_use();
     stop_nic();
-    // A test reads the reports itself.
+    // A test reads the reports itself, so they do not change the exit status.
     if (sanitized_ != nullptr && sanitized_->finish() && !test_) fail();
     check_recordings(outcome.report);
     return status_;
@@ -315,8 +316,8 @@ class Run {
     if (has_idle_rules(dir_, strict && has("scenario")) && strict) fail();
   }
 
-  /// Reports requests that the NIC's profile completed with an error, and that the program has not
-  /// used the NIC, which a successful run may hide.
+  /// Reports two problems that a successful run may hide: the NIC's profile completed requests with
+  /// an error, or the program has posted nothing.
   void report_use() {
     if (!daemon_ || daemon_->is_gone()) return;
     std::optional<ControlClient> client = ControlClient::connect(dir_);
@@ -332,7 +333,7 @@ class Run {
   void stop_nic() {
     if (!daemon_) return;
     const bool nic_was_gone = daemon_->is_gone();
-    // In lockstep, the NIC lets programs finish.
+    // In lockstep, the NIC itself lets the programs finish.
     if (!lockstep_) programs_->wait_until_gone(kFinishing);
     const std::string trouble = daemon_->stop();
     end_left_programs(*programs_, lockstep_ ? kFinishing : std::chrono::milliseconds(0));
@@ -368,7 +369,7 @@ class Run {
     return is_set("update") ? text("expect") : "";
   }
 
-  /// --snap-length also applies to the recording's capture.
+  /// Returns the limits of the recording's capture. --snap-length applies to it, too.
   capture::CaptureLimits limits_of_recording() const {
     return {.snap_length = options::check_options(values_).snap_length};
   }
@@ -377,18 +378,18 @@ class Run {
   Arguments command_;
   DaemonStart start_;
   const bool lockstep_;
-  const bool stops_unrecorded_;  // end the run when it can no longer be recorded
+  const bool stops_unrecorded_;  // whether the run ends when recording fails
   std::optional<uint32_t> host_;
   std::optional<std::chrono::nanoseconds> timeout_;
   std::chrono::nanoseconds poll_patience_ = std::chrono::seconds(5);
   std::optional<WatchedTest> test_;
   std::unique_ptr<GoldenRun> golden_;
-  std::string outer_recording_;  // for the surrounding run; empty if there is none
+  std::string outer_recording_;  // where the outer run expects a recording; may be empty
   std::optional<KeptRun> kept_;
   std::optional<StackFiles> stacks_;
   std::string call_sites_;
   std::unique_ptr<SanitizedRun> sanitized_;
-  std::string sanitizer_dir_;  // this run's or the shared NIC's; empty if there is none
+  std::string sanitizer_dir_;  // the directory of the NIC's findings; empty for none
   int capture_descriptor_ = -1;
   std::optional<PrivateDaemon> daemon_;  // none: the NIC is shared
   std::string dir_;                      // the NIC's
@@ -419,7 +420,7 @@ int run(const Arguments& arguments) {
       values.count("profile") != 0 && values["profile"].as<std::string>() == "all";
   if (has_all_profiles) {
     if (command.empty()) throw UsageError("run: no command given; it follows '--'");
-    find_command(command[0]);  // throws before 13 runs do
+    find_command(command[0]);  // throws once, and not in each of 13 runs
     return run_with_all_profiles(values, own, command);
   }
   Run one(values, command);

@@ -21,7 +21,7 @@ using std::chrono::milliseconds;
 /// The time for the kernel to end a killed process, which may be in the middle of a write to a slow
 /// disk.
 constexpr milliseconds kKillTimeout{10'000};
-/// The interval for finding programs that were started.
+/// The interval between two searches for newly started programs.
 constexpr milliseconds kProgramsLookInterval{10};
 constexpr size_t kMaxCommandLine = 200;
 
@@ -87,7 +87,7 @@ void RunPrograms::pass_on(int signal, pid_t except_group) const {
   std::vector<pid_t> programs = list();
   const std::set<pid_t> all(programs.begin(), programs.end());
   std::set<pid_t> below_another;          // inner `rocemu` processes
-  for (const pid_t process : programs) {  // parents before their children
+  for (const pid_t process : programs) {  // parents come before their children
     const pid_t parent = proc::parent_of(process);
     if (below_another.contains(parent) ||
         (all.contains(parent) && name_of_program(parent) == "rocemu"))

@@ -15,8 +15,8 @@ namespace rocemu::command {
 
 class RunPrograms {
  public:
-  /// Construct it before the command is started: children that this process already has, such as
-  /// one that a shell started before it became `rocemu run`, are not part of the run.
+  /// Must be constructed before the command is started: children that this process already has,
+  /// such as one that a shell started before it became `rocemu run`, are not part of the run.
   RunPrograms();
 
   /// Sets the command after it was started.
@@ -24,8 +24,8 @@ class RunPrograms {
   /// Returns the wait status of the command, as waitpid(2) does; nothing until it has ended.
   std::optional<int> command_status();
 
-  /// Returns the running programs by age, without NICs. Returns only the command if /proc belongs
-  /// to another PID namespace.
+  /// Returns the running programs, the oldest first, without NICs. Returns only the command if
+  /// /proc belongs to another PID namespace.
   std::vector<pid_t> list() const;
 
   /// Returns the directories of the NICs of runs inside this one. `daemon` is this run's own NIC.

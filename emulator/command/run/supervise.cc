@@ -48,8 +48,8 @@ constexpr std::chrono::seconds kMaxPause{2};
 constexpr std::chrono::seconds kUnwinding{10};
 /// The interval for checking programs that must end, or whose NIC has ended.
 constexpr std::chrono::milliseconds kLookInterval{50};
-/// How long a thread must run after --timeout, and how often it is inspected meanwhile, before it
-/// is reported as running.
+/// The time for which a thread must run after --timeout before it is reported as running, and the
+/// interval at which it is inspected meanwhile.
 constexpr std::chrono::milliseconds kLongestLook{500}, kBetweenLooks{5};
 
 /// The signals that `rocemu run` takes from a queue while the command runs, so that they do not
@@ -172,7 +172,7 @@ int exit_status(int wait_status) {
 void report_orphan(const siginfo_t& end, bool tells_exits) {
   std::string name = proc::contents_of(proc::directory_of(end.si_pid) + "/comm");
   while (!name.empty() && name.back() == '\n') name.pop_back();
-  const std::string status = std::to_string(end.si_status);  // or the signal's number
+  const std::string status = std::to_string(end.si_status);  // an exit status or a signal
   std::string how;
   if (end.si_code == CLD_EXITED) {
     if (tells_exits && end.si_status != 0) how = "ended with status " + status;
@@ -298,7 +298,7 @@ std::optional<Clock::time_point> Supervisor::next_wake() const {
   std::optional<Clock::time_point> next = deadline_;
   const auto wake_at = [&](Clock::time_point time) { next = next ? std::min(*next, time) : time; };
   if (ending_.kill_at()) wake_at(*ending_.kill_at());
-  // When another program's child ends, we get no signal.
+  // When another program's child ends, this process gets no signal, so it checks regularly.
   if (is_daemon_gone() || command_status_) wake_at(Clock::now() + kLookInterval);
   return next;
 }
@@ -326,7 +326,8 @@ void Supervisor::on_children() {
     on_daemon_end(wait_status);
   }
   if (const std::optional<int> ended = programs_.command_status(); ended && !command_status_) {
-    // The exit status alone could be a shell's. The daemon reports all other processes.
+    // The command's exit status alone could be a shell's. The daemon reports the crashes of all
+    // processes other than the command.
     if (supervision_.lockstep && WIFSIGNALED(*ended) && proc::is_crash(WTERMSIG(*ended)))
       std::cerr << "rocemu: " + name_ + " (pid " + std::to_string(program_) + ") received SIG" +
                        abi::signal_name(WTERMSIG(*ended)) + "\n";
@@ -401,13 +402,13 @@ void Supervisor::on_stuck(uint32_t serial) {
   const auto threads =
       find_hang([this] { return look(); }, begin - stuck_since_ >= supervision_.poll_patience);
   if (!threads) {
-    // Inspecting many threads takes long, and must take at most a tenth of the time.
+    // Inspecting many threads takes long; this limits it to a tenth of the time.
     const Clock::time_point end = Clock::now();
     next_look_ = end + std::min<Clock::duration>(9 * (end - begin), kMaxPause);
     return;
   }
   const Json nic = ask_nic({{"serial", serial}});
-  if (nic.is_null()) return;  // something happened just then
+  if (nic.is_null()) return;  // something has happened since
   const double now = nic.contains("now_ns") ? nic["now_ns"].get<double>() / 1e9 : 0;
   char time[32];
   std::snprintf(time, sizeof time, "%.6f", now);
@@ -432,7 +433,8 @@ Json Supervisor::ask_nic(const Json& arguments) const {
   }
 }
 
-/// Adds the reports of the NICs of runs inside this one, such as tests' own NICs.
+/// Returns the NIC's reply, together with the reports of the NICs of runs inside this one, such as
+/// tests' own NICs.
 Json Supervisor::ask_nics() const {
   Json all = ask_nic(Json::object());
   if (supervision_.test != nullptr) return all;
@@ -446,7 +448,7 @@ Json Supervisor::ask_nics() const {
         for (const Json& entry : value) all[key].push_back(entry);
       }
     } catch (const Failure&) {
-      // That NIC has ended meanwhile.
+      // This NIC has ended meanwhile.
     }
   }
   return all;

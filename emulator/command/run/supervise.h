@@ -17,14 +17,14 @@ struct Supervision {
   /// The private NIC; null if the NIC is shared.
   PrivateDaemon* daemon = nullptr;
   std::string dir;              // the NIC's
-  int capture_descriptor = -1;  // not inherited by the command
+  int capture_descriptor = -1;  // the command does not inherit it; -1 for none
   bool ends_with_daemon = false;
   bool lockstep = false;
   bool mounts_sysfs = false;
-  bool tells_exits = false;  // includes orphans, which the NIC may notice too late
+  bool tells_exits = false;  // also the exits of orphans, which the NIC may miss
   std::optional<std::chrono::nanoseconds> timeout = {};
-  /// The time for which a thread may poll without success. A thread's own time limit is not visible
-  /// from outside.
+  /// The time for which a thread may poll without success. rocemu cannot see the time limit that
+  /// the thread may have itself.
   std::chrono::nanoseconds poll_patience = std::chrono::seconds(5);
   /// The directory of the run's recording; may be empty.
   std::string recording = {};
@@ -34,12 +34,13 @@ struct Supervision {
 };
 
 struct Outcome {
-  int status = 0;      // the command's, kExitHang or kExitTimeout
-  std::string report;  // for a run that hung, or whose NIC is gone; empty otherwise
+  int status = 0;      // the command's exit status, kExitHang or kExitTimeout
+  std::string report;  // why the run hung or lost its NIC; empty otherwise
 };
 
-/// Declares that no program outside the supervised runs connects to a socket or opens a FIFO of
-/// their programs. Then a program that waits for a peer there hangs when all other programs do.
+/// Declares that no program outside the supervised runs connects to a socket, or opens a FIFO, of
+/// programs in these runs. A program that waits for a peer at such a socket or FIFO then hangs when
+/// all other programs do.
 void expect_no_outsiders();
 
 /// Runs the command to its end.

@@ -20,8 +20,9 @@
 namespace rocemu::command {
 namespace {
 
-/// The number of signals to a test. A Python test raises an exception at the signal. A test whose
-/// main thread cannot be interrupted then gets SIGABRT, and finally SIGKILL.
+/// The number of its signals that a test gets before stronger ones. A Python test raises an
+/// exception at the signal. A test whose main thread cannot be interrupted then gets SIGABRT, and
+/// finally SIGKILL.
 constexpr int kMaxSignals = 3;
 /// The time after which a hang counts as new; the same hang is reported every two seconds.
 constexpr std::chrono::seconds kNewHang{10};
@@ -108,7 +109,7 @@ void WatchedTest::report(const std::string& text) {
   watch_->report_length.store(static_cast<uint32_t>(length));
   watch_->hangs.fetch_add(1);
   const int soft = watch_->signal.load();
-  const bool raises = soft > 0 && soft != SIGABRT;  // in Python, also during a wait
+  const bool raises = soft > 0 && soft != SIGABRT;  // with Python, also if it is waiting
   if (!raises && is_waiting()) return;
   const auto now = std::chrono::steady_clock::now();
   if (now - latest_ > kNewHang) signals_ = 0;

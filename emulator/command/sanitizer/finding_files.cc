@@ -67,7 +67,8 @@ std::string uri_of(std::string path, const std::string& root) {
   return uri;
 }
 
-/// Without debug information only the program or library is known.
+/// Returns the place as a SARIF location. Without debug information only the program or library is
+/// known.
 Json location_of(const FoundPlace& place, const std::string& root) {
   if (place.stack.empty()) return nullptr;
   const StackFrame& frame = place.stack.front();
@@ -128,7 +129,7 @@ Json sarif_of(const std::vector<Misuse>& findings, const std::string& root) {
 
 // ---- JUnit ----
 
-/// Returns the text with characters that XML 1.0 can represent.
+/// Returns the text escaped for XML 1.0, without the characters that XML cannot represent.
 std::string escaped(std::string_view text) {
   std::string result;
   for (const char c : text) {

@@ -74,7 +74,7 @@ bool is_start(const StackFrame& frame) {
   return frame.function == "_start" || name_of_library(frame.module).starts_with("libc.so");
 }
 
-/// Returns "S::f" for "S::f(int) const".
+/// Returns the function's name without its arguments: "S::f" for "S::f(int) const".
 std::string without_arguments(std::string name) {
   constexpr std::string_view kUnnamed = "(anonymous namespace)";
   size_t end = name.find('(');
@@ -88,7 +88,7 @@ bool has_ended(int pid) {
   return kill(pid, 0) != 0 && errno == ESRCH;
 }
 
-/// Returns the relevant lines of the waits in the directory.
+/// Returns a line for each wait in the directory that `waits` selects.
 std::vector<std::string> read_waits(const std::string& directory, Waits waits) {
   constexpr std::string_view kPrefix = abi::kSanitizerWait;
   std::vector<std::string> lines;
@@ -97,7 +97,7 @@ std::vector<std::string> read_waits(const std::string& directory, Waits waits) {
     const std::string name = entry.path().filename().string();
     if (!name.starts_with(kPrefix)) continue;
     const int pid = std::atoi(name.c_str() + kPrefix.size());
-    // The process may still withdraw the wait.
+    // While the process runs, it may still withdraw the wait.
     if (waits == Waits::kOfEnded && !has_ended(pid)) continue;
     std::ifstream file(entry.path());
     std::getline(file, lines.emplace_back());
@@ -140,7 +140,8 @@ class FindingReader::Log {
   }
 
  private:
-  /// Skips an incomplete line, which a program that was killed during a write leaves behind.
+  /// Calls `read` with the record in the line. Skips an incomplete line, which a program leaves
+  /// behind if it is killed during a write.
   template <class Read>
   static void with_record(const std::string& line, Read read) {
     const Json record = Json::parse(line, nullptr, /*allow_exceptions=*/false);

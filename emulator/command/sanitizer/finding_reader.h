@@ -35,7 +35,8 @@ struct Misuse {
   uint64_t count = 1;
 };
 
-/// The reported waits that count. Another thread of the process can still end a wait.
+/// Selects the waits that count as findings. While a process runs, another thread can still end the
+/// wait.
 enum class Waits {
   kAll,      // the run is over
   kOfEnded,  // only waits of processes that have ended

@@ -9,9 +9,10 @@
 namespace rocemu::command {
 
 std::string in_words(const Misuse& finding);
-/// Returns "error [RULE] was found 7 times: MESSAGE", for a finding that was already printed.
+/// Returns the line about a finding that was already printed: "error [RULE] was found 7 times:
+/// MESSAGE".
 std::string repetitions_of(const Misuse& finding);
-/// Returns "2 errors, 1 warning in 3 rules; rocemu explain RULE".
+/// Returns the numbers of findings, such as "2 errors, 1 warning in 3 rules; rocemu explain RULE".
 std::string summary_of(const std::vector<Misuse>& findings);
 
 }  // namespace rocemu::command

@@ -16,14 +16,14 @@ class SanitizedRun {
  public:
   /// Returns null without --sanitize. Throws Error if the options cannot be met. In lockstep the
   /// reports are printed at the end: programs continue while the lines of a report are looked up,
-  /// so its place among the programs' output would differ from run to run. Otherwise reports are
-  /// printed when they are found.
+  /// so the place of the report among the programs' output would differ from run to run. Otherwise
+  /// reports are printed when they are found.
   static std::unique_ptr<SanitizedRun> make(const boost::program_options::variables_map& values);
 
   std::string directory() const { return directory_.path().string(); }
 
-  /// Prints the remaining findings and writes the report. Returns whether it contains an error or
-  /// cannot be written.
+  /// Prints the remaining findings and writes the report. Returns whether the report contains an
+  /// error or cannot be written.
   bool finish();
 
  private:

@@ -19,8 +19,9 @@ struct SanitizerOptions {
   void write(const std::string& directory) const;
 };
 
-/// Returns nothing without --sanitize. Throws UsageError for wrong options, and Failure for a file
-/// that cannot be read or written. Empties the report.
+/// Reads --sanitize and its dependent options; returns nothing without --sanitize. Throws
+/// UsageError for wrong options, and Failure for a file that cannot be read or written. Empties the
+/// report.
 std::optional<SanitizerOptions> read_sanitizer_options(
     const std::string& command, const boost::program_options::variables_map& values);
 

@@ -11,8 +11,8 @@
 
 namespace rocemu::command {
 
-/// Writes the findings to the file, if it has a name. Returns whether there is an error among them,
-/// or the file cannot be written.
+/// Writes the findings to `file`, unless its name is empty. Returns whether there is an error among
+/// the findings, or the file cannot be written.
 bool write_all(const std::vector<Misuse>& findings, const std::string& file);
 /// Prints the findings and a summary to standard error, then does the same as write_all().
 bool report_all(const std::vector<Misuse>& findings, const std::string& file);
@@ -29,7 +29,8 @@ class SanitizerReports {
   /// Prints the remaining findings and a summary, and writes the file of --sanitize-report. Returns
   /// whether there is an error among the findings, or the file cannot be written.
   bool finish();
-  /// Writes only the file, if one is wanted. Returns whether that succeeded.
+  /// Writes the file of --sanitize-report, if there is this option, and prints nothing. Returns
+  /// whether that succeeded.
   bool write_file();
 
  private:

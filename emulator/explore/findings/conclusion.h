@@ -6,8 +6,9 @@
 
 namespace rocemu::explore {
 
-/// Marks the findings that --known names, and reports all. Returns 1 if a finding counts: it is
-/// repeatable, not known, no warning, and has a verdict that --fail-on names. Otherwise returns 0.
+/// Marks the findings that --known names, and reports all findings. Returns 1 if a finding counts:
+/// it is repeatable, not known and not only a warning, and it has a verdict that --fail-on names.
+/// Otherwise returns 0.
 int conclude(const Options& options, const Summary& summary,
              const std::map<size_t, Result>& results, std::vector<Finding>& findings);
 

@@ -30,10 +30,10 @@ std::string reproduce_line(const Summary& summary, const Finding& finding);
 /// Returns the text of report.txt in the finding's folder.
 std::string report_on(const Summary& summary, const Finding& finding);
 
-/// Returns, for example, "confirmed by 1 of 2 repetitions".
+/// Returns how often the finding was repeated, such as "confirmed by 1 of 2 repetitions".
 std::string repetitions_text(const Finding& finding);
-/// Returns, for example, "90 of 90 faults at 18 fault points in 17 classes: 30 SURVIVED 60
-/// REPORTED".
+/// Returns the numbers of results, such as "90 of 90 faults at 18 fault points in 17 classes: 30
+/// SURVIVED 60 REPORTED".
 std::string counts_text(const Summary& summary, const std::map<size_t, Result>& results);
 /// Describes why the exploration ended early, and what was not done.
 std::string stopped_text(const Summary& summary, const std::vector<Finding>& findings);

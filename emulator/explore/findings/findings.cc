@@ -17,8 +17,8 @@ bool is_broad(const Cause& cause) {
       [&](std::string_view effect) { return cause.rule.find(effect) != std::string::npos; });
 }
 
-/// The order of findings. First come findings that are common to all cases of one cause, then those
-/// that are easiest to understand: they happen once, to one object, and early.
+/// Returns the key by which results are sorted. First come trials with a single cause. Among these,
+/// the first ones are the easiest to understand: their causes act once, on one object, and early.
 auto order_of(const Result& result) {
   const Trial& trial = result.trial;
   const bool once = std::ranges::all_of(trial.causes, [](const Cause& cause) {
@@ -134,7 +134,7 @@ bool is_finding(Verdict verdict) {
 
 std::vector<Finding> group(const std::map<size_t, Result>& results,
                            const std::vector<Judgement>& baseline_misuses) {
-  // Runs of different adversarial classes are different findings.
+  // Identifies a finding. Runs with different adversarial classes have different findings.
   using Key = std::tuple<std::string, std::vector<std::string>, std::string>;
   std::map<Key, std::vector<const Result*>> by_place;
   for (const auto& [number, result] : results)

@@ -11,15 +11,15 @@
 
 namespace rocemu::explore {
 
-/// A run of a trial, and the judgements on it
+/// A run of a trial, and the judgements on that run
 struct Result {
   Trial trial;
   RunFacts facts;
-  Judgement judgement;                  // on the run's end
+  Judgement judgement;                  // on the end of the run
   std::vector<Judgement> misuses = {};  // only those that the runs without faults do not have
 
-  /// Returns the verdict of the judgement. If that is not a finding but there is a misuse, returns
-  /// MISUSE.
+  /// Returns the verdict of `judgement`. If that verdict is not a finding but there is a misuse,
+  /// returns MISUSE.
   Verdict verdict() const;
   std::string detail() const;
   /// Returns the judgements that are findings.
@@ -51,16 +51,18 @@ struct Finding {
 /// Returns the text that identifies a finding in a later run.
 std::string place_of(const Judgement& judgement);
 
-/// Returns whether a run of the finding's smallest trial had the same result.
+/// Returns whether a repeated run of the finding's smallest trial has ended like the finding.
+/// `facts` are those of the repeated run.
 bool has_again(const Finding& finding, const RunFacts& facts, const Baseline& baseline,
                const Limits& limits);
 
-/// Groups results by the number of their trial, in that order. Verdicts that are not findings are
-/// omitted. Misuses of the baseline are findings that no fault triggers.
+/// Groups the results into findings. The keys of `results` are the numbers of trials. Omits results
+/// whose verdicts are not findings. Misuses of the baseline are findings that no fault triggers.
 std::vector<Finding> group(const std::map<size_t, Result>& results,
                            const std::vector<Judgement>& baseline_misuses = {});
 
-/// Returns true for verdicts that users must examine, by default or not.
+/// Returns whether the verdict is one that users must examine. --fail-on selects which of these
+/// verdicts cause a failure.
 bool is_finding(Verdict verdict);
 
 }  // namespace rocemu::explore

@@ -12,8 +12,8 @@ inline constexpr char kPlanFile[] = "plan.json";
 /// Throws ExploreError if the folder has files that must not be removed.
 void prepare_folder(const Options& options);
 
-/// Removes the folders of findings whose scenarios differ from `scenarios`, which begins with that
-/// of finding 1.
+/// Removes the folders of findings whose scenarios differ from those in `scenarios`. The first
+/// element of `scenarios` is the scenario of finding 1.
 void remove_findings_but(const std::vector<std::string>& scenarios,
                          const std::filesystem::path& folder);
 

@@ -28,7 +28,8 @@ class Cases {
   }
 
  private:
-  /// JUnit has one result for each test: a failure has precedence over the other results.
+  /// Returns the elements of a test's result. JUnit has one result for each test: a failure has
+  /// precedence over the other results.
   std::string result_of(const std::vector<const Finding*>& findings) {
     const Finding *failure = nullptr, *unsure = nullptr;
     std::string failed, warned;

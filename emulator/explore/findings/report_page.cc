@@ -58,7 +58,8 @@ constexpr std::array<std::pair<const char*, const char*>, 9> kFiles = {{
     {"report.txt", "report"},
 }};
 
-/// "NOT REACHED" becomes two classes; the class NOT has the color.
+/// Returns the verdict as a span with a CSS class. "NOT REACHED" becomes two classes; the class NOT
+/// has the color.
 std::string verdict_html(Verdict verdict) {
   return fmt::format("<span class=\"{0}\">{0}</span>", name_of(verdict));
 }

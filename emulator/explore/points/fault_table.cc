@@ -47,7 +47,7 @@ constexpr Fault kTable[] = {
     {kVerb, "rdma_connect rdma_accept", "{errno: ENOMEM}", kOnce, "fails with ENOMEM"},
     {kVerb, "rdma_set_option rdma_leave_multicast", "{errno: EINVAL}", kOnce, "fails with EINVAL"},
 
-    // The status with which a send work request can complete before it was sent (IBTA vol 1,
+    // The statuses with which a send work request can complete before it was sent (IBTA vol 1,
     // 11.6.2).
     {kWr, "", "{status: LOC_LEN_ERR}", kOnce, "completes with LOC_LEN_ERR"},
     {kWr, "", "{status: LOC_QP_OP_ERR}", kOnce, "completes with LOC_QP_OP_ERR"},
@@ -56,7 +56,7 @@ constexpr Fault kTable[] = {
     {kWr, "BIND_MW LOCAL_INV", "{status: MW_BIND_ERR}", kOnce, "completes with MW_BIND_ERR"},
     {kWr, "", "{raise: QP_FATAL}", kOnce, "its QP fails with IBV_EVENT_QP_FATAL"},
 
-    // The status with which it can complete after it was executed.
+    // The statuses with which a work request can complete after it was executed.
     {kSent, "", "{status: RETRY_EXC_ERR}", kOnce, "completes with RETRY_EXC_ERR"},
     {kSent, "RDMA_READ COMP_SWAP FETCH_ADD", "{status: BAD_RESP_ERR}", kOnce,
      "completes with BAD_RESP_ERR"},

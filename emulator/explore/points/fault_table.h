@@ -41,11 +41,12 @@ struct EventNote {
 };
 
 std::span<const Fault> fault_table();
-/// The table and the notes name all events of ibv_get_async_event(3) and rdma_get_cm_event(3).
+/// Returns the notes. The table and the notes together name all events of ibv_get_async_event(3)
+/// and rdma_get_cm_event(3).
 std::span<const EventNote> event_notes();
 std::vector<Fault> faults_for(const FaultPoint& point);
 
-/// Returns, for example, "server#1's 2nd reg_mr fails with ENOMEM".
+/// Returns a description such as "server#1's 2nd reg_mr fails with ENOMEM".
 std::string text_of(const FaultPoint& point, const Fault& fault);
 
 /// Returns the table and the notes as docs/faults.md shows them.

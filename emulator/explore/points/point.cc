@@ -19,7 +19,7 @@ std::string ordinal(uint64_t number) {
   return std::to_string(number) + ending;
 }
 
-/// Returns a JSON string, which is also a YAML string.
+/// Returns the text as a JSON string, which is also a YAML string.
 std::string quoted(const std::string& text) {
   return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -72,7 +72,8 @@ class Finder {
     }
   }
 
-  /// If the process has only one QP, the text needs no QP number.
+  /// Returns the keys of a rule that select the QP. If the process has only one QP, they need no QP
+  /// number.
   std::string at_qp(const Qp& qp) const {
     std::string place = "process: " + quoted(qp.process);
     if (qps_of_process_.at(qp.process) > 1)

@@ -26,11 +26,11 @@ enum class PointKind : uint8_t {
 
 struct FaultPoint {
   PointKind kind{};
-  std::string process;  // "server#1"; empty of messages of the connection manager
+  std::string process;  // "server#1"; empty for messages of the connection manager
   std::string name;     // of the verb, opcode, message or event
   std::string place;    // the keys of a rule that select it, except those that count
-  /// The number of the occurrence for rules that count, in each flow or in total. 0: `place`
-  /// identifies it already.
+  /// The number of the occurrence for rules that count, in each flow or in total; 0 if `place`
+  /// alone identifies the point.
   uint64_t nth = 0, nth_total = 0;
   uint64_t position = 0;      // from 1, among points with the same process, kind and name
   std::string call_site;      // of a verb, if it is known
@@ -40,7 +40,7 @@ struct FaultPoint {
   int64_t time_ns = 0;
   size_t represents = 1;  // points of its class
 
-  /// Returns, for example, "server#1's 2nd reg_mr".
+  /// Returns a description such as "server#1's 2nd reg_mr".
   std::string text() const;
 };
 

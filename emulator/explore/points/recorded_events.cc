@@ -12,8 +12,8 @@ namespace rocemu::explore {
 namespace fs = std::filesystem;
 namespace {
 
-/// The commands of librdmacm, and the functions that send them. No function fails because of a
-/// command that is missing here.
+/// The commands of librdmacm, and the functions that send them. The table omits commands whose
+/// failure makes no function fail.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kCmCalls = {{
     {"open_channel", "rdma_create_event_channel"},
     {"create_id", "rdma_create_id"},
@@ -106,8 +106,8 @@ RecordedEvents read_events(const std::filesystem::path& dir) {
     std::vector<std::string>& all = events.processes_of_pid[pid];
     if (std::ranges::find(all, process) == all.end()) all.push_back(process);
   }
-  // Names also the events before the one that has the name, such as the opening of a channel or the
-  // attachment of a client.
+  // Also sets the process of events that are recorded before the process has a name, such as the
+  // opening of a channel or the attachment of a client.
   for (RecordedEvent& event : events.list) {
     if (!event.process.empty()) continue;
     if (event.json.contains("channel")) event.process = of_channel[event.number("channel")];
@@ -201,7 +201,8 @@ std::map<std::string, int64_t> objects_left(const RecordedEvents& events) {
       if (call == lifetime.destroyed_by && (!failed || trying_is_enough)) --left[key];
     }
   }
-  // A process that was killed, or whose device was removed, could not destroy its objects.
+  // A process that was killed, or whose device was removed, could not destroy its objects, so these
+  // do not count.
   for (const RecordedEvent& event : events.list) {
     const std::string what = event.text("what");
     if (what != "killed" && what != "device_lost") continue;

@@ -14,7 +14,7 @@ using Json = nlohmann::ordered_json;
 
 struct RecordedEvent {
   Json json;
-  std::string process;  // "server#1"; empty if it is of none
+  std::string process;  // "server#1"; empty if it has no process
   /// The call stack of a call. It is equal for calls of a process with the same stack, and empty if
   /// it is unknown.
   std::string call_site = {};

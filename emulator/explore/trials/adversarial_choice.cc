@@ -60,7 +60,7 @@ ShrunkChoices shrink_choices(const std::string& of_class,
   AdversarialChoices best;
   const auto leads = [&](const AdversarialChoices& tried) {
     AdversarialRun made = run(adversarial_with(of_class, tried));
-    // The descriptions are those of this run; choices that the run did not reach are removed.
+    // `made.choices` has the descriptions of this run, and only the choices that the run reached.
     if (made.is_again) best = std::move(made.choices);
     return made.is_again;
   };

@@ -14,7 +14,8 @@ class Budget {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// Without `total` there is no limit. `jobs` runs are made at the same time.
+  /// Creates a budget of `total`, or without a limit if `total` is empty. `jobs` runs are made at
+  /// the same time.
   Budget(std::optional<std::chrono::nanoseconds> total, Clock::time_point begin, size_t jobs);
 
   /// Reserves time for a run that ended badly in a new place and took `took`: `runs` repetitions

@@ -36,7 +36,8 @@ class Scanner {
     if (const size_t end = end_of_time_of_day(begin); end != begin) return end;
     const size_t unit = end_of_number(begin);
     if (unit == begin) return begin;
-    // This is a part of "1h2m3.5s". A single "m" or "h" may be meters or something else.
+    // The number may be the first part of "1h2m3.5s". A single "m" or "h" may be meters or
+    // something else.
     const bool is_compound = (at(unit) == 'h' || at(unit) == 'm') && is_digit(at(unit + 1));
     if (!is_compound) return end_of_unit(unit, begin);
     const size_t end = end_of_compound(unit + 1);
@@ -47,7 +48,7 @@ class Scanner {
   char at(size_t i) const { return i < line_.size() ? line_[i] : '\0'; }
   bool is_of_word_or_digit(size_t i) const { return i < line_.size() && is_of_word(line_[i]); }
 
-  /// Returns whether the rest of a word or of another number, such as 1.2.3, begins there.
+  /// Returns whether `begin` is inside a word or another number, such as 1.2.3.
   bool continues_another(size_t begin) const {
     if (begin == 0) return false;
     const char before = line_[begin - 1];
@@ -59,7 +60,7 @@ class Scanner {
     return i;
   }
 
-  /// Accepts "12", "0.66", "0,66" and "1e-05", but not "1.2.3".
+  /// Returns the end of a number such as "12", "0.66", "0,66" or "1e-05", but not "1.2.3".
   size_t end_of_number(size_t begin) const {
     size_t end = skip_digits(begin);
     if (end == begin) return begin;
@@ -94,7 +95,8 @@ class Scanner {
     return std::ranges::find(kUnits, word) != kUnits.end() ? end : none;
   }
 
-  /// Accepts "12:34:56.789", and "0:01:02" of a long duration, but not a part of an address.
+  /// Returns the end of a time such as "12:34:56.789", or "0:01:02" of a long duration, but not of
+  /// a part of an address.
   size_t end_of_time_of_day(size_t begin) const {
     size_t end = skip_digits(begin);
     if (end - begin > 2) return begin;

@@ -11,7 +11,8 @@ std::string last_part(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-/// Returns, for example, "send() hello.c:44", or the library if the line is unknown.
+/// Returns the function and line of a frame, such as "send() hello.c:44", or the library if the
+/// line is unknown.
 std::string in_words(const Json& frame, const char* between) {
   const std::string function = frame.at("function");
   const uint32_t line = frame.at("line");

@@ -35,7 +35,7 @@ std::string without_numbers(const std::string& line) {
   return form;
 }
 
-/// Returns the lines that the other output does not have, or has fewer times.
+/// Returns the lines that `other` does not contain, or contains fewer times.
 std::vector<std::string> only_in(const std::vector<std::string>& lines,
                                  const std::vector<std::string>& other) {
   std::multiset<std::string> there(other.begin(), other.end());

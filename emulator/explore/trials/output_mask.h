@@ -1,6 +1,6 @@
 // The part of a program's output that depends only on time: durations, and everything that differs
-// between runs without a fault whose links have other latencies. A difference of a run with a fault
-// in this part is not an error.
+// between runs without a fault whose links have other latencies. If a run with a fault differs from
+// the baseline only in this part, its output is correct.
 #pragma once
 
 #include <cstddef>

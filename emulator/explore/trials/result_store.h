@@ -12,8 +12,8 @@ namespace rocemu::explore {
 
 class ResultStore {
  public:
-  /// `identity` identifies what is explored; results with another identity are refused. Throws
-  /// std::runtime_error.
+  /// Opens the file. `identity` identifies what is explored; results with another identity are
+  /// refused. Throws std::runtime_error.
   ResultStore(const std::filesystem::path& file, const Json& identity, bool resumes);
 
   /// Returns the result for a key, which consists of the scenario and the number of earlier runs;

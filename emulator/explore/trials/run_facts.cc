@@ -43,7 +43,7 @@ class ErrorReader {
     for (std::string line; std::getline(lines, line);) on_line(line);
     std::ranges::sort(facts_.waits);
     facts_.waits.erase(std::unique(facts_.waits.begin(), facts_.waits.end()), facts_.waits.end());
-    // Both the daemon and `rocemu run` may report the command itself.
+    // Both the daemon and `rocemu run` may report the command itself, so duplicates are removed.
     std::ranges::sort(facts_.crashes);
     facts_.crashes.erase(std::unique(facts_.crashes.begin(), facts_.crashes.end()),
                          facts_.crashes.end());
@@ -51,7 +51,7 @@ class ErrorReader {
 
  private:
   void on_line(const std::string& line) {
-    // The program's last line may have no newline; then this text follows on the same line.
+    // The program's last line may have no newline; then rocemu's message follows on the same line.
     static const std::regex kOurs(
         R"(rocemud?: (deadlock at |--timeout is over|(warning: )?\S+ \(pid \d+\) (received SIG|ended with status \d)))");
     std::smatch ours;

@@ -89,8 +89,7 @@ std::string try_own_network() {
   return error == 0 ? "" : std::strerror(error);
 }
 
-/// Resets the signals as for a program that is executed: there are no handlers, and no signal is
-/// blocked.
+/// Restores the default actions of all signals that have a handler, and unblocks all signals.
 void forget_signals() {
   for (int signal = 1; signal < NSIG; ++signal) {
     struct sigaction action {};
@@ -169,8 +168,8 @@ milliseconds Runner::time_for(const Job& job) const {
   return options_.timeout * (job.patiently ? kPatience : 1);
 }
 
-/// Returns a processor with the fewest runs. It begins with the current processor, because other
-/// explorations on the same machine begin with others.
+/// Returns a processor with the fewest runs. The search begins with the current processor, because
+/// other explorations on the same machine begin with others.
 std::optional<int> Runner::next_processor() const {
   std::optional<int> best;
   size_t fewest = SIZE_MAX;
@@ -315,7 +314,7 @@ void Runner::look_after() {
   }
 }
 
-/// Children that this process did not start remain from a run that has ended.
+/// Waits for the children that this process did not start: they remain from a run that has ended.
 void Runner::end_strays() const {
   for (const pid_t thread : proc::numbers_in("/proc/self/task")) {
     std::string text = proc::contents_of("/proc/self/task/" + std::to_string(thread) + "/children");

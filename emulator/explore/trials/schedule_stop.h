@@ -14,7 +14,7 @@ struct ScheduleStop {
   std::string thread;         // its number in the process
   std::string before, after;  // the calls between which it was stopped; "-" if it is not known
 
-  /// Returns, for example, "thread 2 of kv_server is stopped between ibv_poll_cq and
+  /// Returns a description such as "thread 2 of kv_server is stopped between ibv_poll_cq and
   /// ibv_req_notify_cq".
   std::string text() const;
   bool operator==(const ScheduleStop&) const = default;
@@ -25,10 +25,10 @@ std::vector<ScheduleStop> read_stops(const std::filesystem::path& recording);
 std::vector<ScheduleStop> stops_of(const std::string& lines);
 std::string to_text(const std::vector<ScheduleStop>& stops);
 
-/// Returns, for example, "0:3/17,2/4".
+/// Returns the value of --schedule for these stops, such as "0:3/17,2/4".
 std::string schedule_with(const std::string& number, const std::vector<ScheduleStop>& stops);
-/// Returns, for example, "thread 1 of ... is stopped between ..., and thread 2 ..."; if there are
-/// many, only the first.
+/// Returns a description of all stops, such as "thread 1 of ... is stopped between ..., and thread
+/// 2 ..."; if there are many, only of the first.
 std::string text_of(const std::string& number, const std::vector<ScheduleStop>& stops);
 
 }  // namespace rocemu::explore

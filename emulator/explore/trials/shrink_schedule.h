@@ -9,7 +9,8 @@
 
 namespace rocemu::explore {
 
-/// A run with a schedule: whether it ended like the finding, and where threads were stopped
+/// The result of a run with a schedule: whether the run ended like the finding, and where threads
+/// were stopped
 struct ScheduledRun {
   bool is_again = false;
   std::vector<ScheduleStop> stops;

@@ -28,7 +28,7 @@ struct Trial {
   size_t follows = 0;  // the number of the trial whose fault comes first; 0: none
 
   bool is_undisturbed() const { return causes.empty() && variation.empty(); }
-  /// Returns, for example, "server#1's 2nd reg_mr fails with ENOMEM".
+  /// Returns a description such as "server#1's 2nd reg_mr fails with ENOMEM".
   std::string text() const;
   /// Returns the scenario that causes the trial. It differs from the scenario of any other trial.
   std::string scenario() const;

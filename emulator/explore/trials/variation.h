@@ -17,11 +17,12 @@ struct Variation {
   std::string shrunk;       // in words, after it was reduced to the least that leads to a finding
 
   bool empty() const { return schedule.empty() && adversarial.empty(); }
-  /// Returns, for example, "placement"; empty for a schedule.
+  /// Returns the name of the adversarial class, such as "placement"; empty for a schedule.
   std::string adversarial_class() const { return adversarial.substr(0, adversarial.find(':')); }
-  /// Returns, for example, "threads execute in order 9".
+  /// Returns a description such as "threads execute in order 9".
   std::string text() const;
-  /// Adds the options of `rocemu run` to the common options of all runs.
+  /// Returns the options of `rocemu run` for this variation: `options`, which all runs have, and
+  /// those of the variation.
   std::vector<std::string> added_to(std::vector<std::string> options) const;
 
   void to_json(Json& json) const;

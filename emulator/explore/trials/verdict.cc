@@ -54,8 +54,8 @@ std::string in_short(const std::string& wait) {
   return found[1].str() + " blocks in " + found[2].str() + (of.empty() ? "" : " (" + of + ")");
 }
 
-/// Threads that wait for other threads of their process are less relevant than those that wait for
-/// the NIC.
+/// Returns what the waiting threads wait for. If threads wait for the NIC, omits those that wait
+/// for other threads of their process, which are less relevant.
 std::string who_waits(const RunFacts& facts) {
   std::string nic, others;
   for (const std::string& wait : facts.waits) {
@@ -141,7 +141,8 @@ std::optional<Judgement> leak(const RunFacts& facts, const Baseline& baseline) {
   return Judgement{Verdict::kLeak, kinds, "exits with 0, but leaves objects: " + text};
 }
 
-/// A polling thread may have been stopped anywhere in its loop.
+/// Returns the stacks of processes that do not poll: a polling thread may have been stopped
+/// anywhere in its loop.
 std::vector<std::string> steady_stacks(const RunFacts& facts) {
   std::vector<std::string> list;
   for (const auto& [process, threads] : facts.stacks) {
@@ -220,8 +221,8 @@ std::optional<Judgement> reported(const RunFacts& facts, const Baseline& baselin
   return Judgement{Verdict::kReported, "", text + last_words(facts)};
 }
 
-/// A program that fails without a fault is wrong. Its output may have numbers that differ from run
-/// to run.
+/// Returns the judgement "wrong", because the program failed although there was no fault. Its
+/// output may have numbers that differ from run to run.
 Judgement failed_without_fault(const Judgement& found, const RunFacts& facts) {
   static const std::regex kNumber("[0-9]+");
   const std::string place = std::regex_replace(found.detail, kNumber, "N");
@@ -252,7 +253,8 @@ Judgement judge_raw(const RunFacts& facts, const Baseline& baseline, const Limit
   return {Verdict::kSurvived, "", ""};
 }
 
-/// The same mistake at the same place counts once, whatever caused it.
+/// Returns the judgement on a misuse. The same mistake at the same place counts once, whatever
+/// caused it.
 Judgement judge(const Misuse& misuse) {
   std::vector<std::string> place;
   if (!misuse.places.empty()) place.push_back(misuse.places.back());

@@ -36,8 +36,8 @@ struct Judgement {
   Verdict verdict{};
   std::string place;   // where it ended: equal for equal causes
   std::string detail;  // for a reader: "server#1 blocks in ibv_get_cq_event (CQ 2)"
-  /// The places of its threads: "server#1: wait < main". They contain only the parts that are equal
-  /// in each run, and are empty without a tool for stacks.
+  /// The places of the program's threads: "server#1: wait < main". They contain only the parts that
+  /// are equal in each run, and are empty without a tool for stacks.
   std::vector<std::string> stacks = {};
   bool is_warning = false;  // a misuse that is only a warning
 };
@@ -46,7 +46,7 @@ struct Baseline {
   RunFacts facts;
   OutputMask output, errors;
   std::map<std::string, OutputMask> files;
-  std::vector<Judgement> misuses = {};  // of all of its runs
+  std::vector<Judgement> misuses = {};  // in any run without a fault
 };
 
 struct Limits {
@@ -58,7 +58,7 @@ struct Limits {
 
 Judgement judge(const RunFacts& facts, const Baseline& baseline, const Limits& limits);
 
-/// Returns a judgement for each mistake among the wrong uses of verbs.
+/// Returns a judgement for each mistake in `misuses`. Repetitions of one mistake get one judgement.
 std::vector<Judgement> misuses_of(const std::vector<Misuse>& misuses);
 
 }  // namespace rocemu::explore

@@ -12,8 +12,8 @@ namespace rocemu::network {
 
 class FilePlan final : public engine::NetworkPlan {
  public:
-  /// `topology` is the network that `text` describes. Frames that leave `captured_ports` are
-  /// reported.
+  /// Creates the plan of `topology`, the network that `text` describes. Frames that leave
+  /// `captured_ports` are reported.
   FilePlan(std::string text, Topology topology, std::vector<PortId> captured_ports = {});
 
   std::unique_ptr<engine::SimulatedNetwork> build(uint64_t seed) const override;
@@ -37,7 +37,7 @@ class FilePlan final : public engine::NetworkPlan {
 /// `warnings`. Throws NetworkFileError, or std::runtime_error if there is no such file.
 std::shared_ptr<const FilePlan> load_plan(const std::string& name,
                                           std::vector<std::string>& warnings);
-/// Reads a network from text. Messages use `name`.
+/// Reads a network from text. `name` is the file's name in messages.
 std::shared_ptr<const FilePlan> parse_plan(const std::string& text, const std::string& name,
                                            std::vector<std::string>& warnings);
 

@@ -34,7 +34,7 @@ std::string find_network_file(const std::string& name);
 /// Returns whether the text is probably a network file and not a scenario or a profile.
 bool is_network_file(std::string_view yaml);
 
-/// Parses the text. Messages use `name`. Throws NetworkFileError.
+/// Parses the text. `name` is the file's name in messages. Throws NetworkFileError.
 NetworkFile parse_network_file(const std::string& yaml, const std::string& name);
 
 }  // namespace rocemu::network

@@ -11,7 +11,7 @@ const std::string& name_of(const Topology& topology, NodeRef node) {
   return node.is_switch ? topology.switches[node.index].name : topology.hosts[node.index].name;
 }
 
-/// Returns "h0 to h15", or "h0" if there is one.
+/// Returns the range of the nodes' names, such as "h0 to h15", or "h0" if there is only one node.
 template <class Node>
 std::string range_of(const std::vector<Node>& nodes) {
   if (nodes.empty()) return "none";

@@ -9,7 +9,8 @@
 
 namespace rocemu::network {
 
-/// One of these is set, or none if the network has no such part.
+/// The part of a network in which a fault happens. One member is set, or none if the network has no
+/// such part.
 struct FaultPlace {
   std::optional<LinkId> link;
   std::optional<SwitchId> switch_id;

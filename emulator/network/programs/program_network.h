@@ -14,16 +14,17 @@ namespace rocemu::network {
 class NetworkObserver {
  public:
   virtual ~NetworkObserver() = default;
-  /// A QP hands a frame to its port.
+  /// Is called when a QP hands a frame to its port.
   virtual void on_inject(const engine::Injection& injection, Instant now) = 0;
   virtual void on_hop(const Network& network, const Hop& hop) = 0;
-  /// A frame was dropped. `latest` is the time of the latest hop before that.
+  /// Is called when a frame is dropped. `latest` is the time of the latest hop before that.
   virtual void on_drop(const Network& network, PortId where, Instant latest) = 0;
 };
 
 class ProgramNetwork final : public engine::SimulatedNetwork, private Sink {
  public:
-  /// The topology must have no errors. Frames that leave `captured_ports` are reported.
+  /// Creates the network. The topology must have no errors. Frames that leave `captured_ports` are
+  /// reported.
   ProgramNetwork(const Topology& topology, uint64_t seed, std::vector<PortId> captured_ports);
 
   bool can_inject(engine::DeviceIndex from, uint8_t dscp) const override;
@@ -37,7 +38,7 @@ class ProgramNetwork final : public engine::SimulatedNetwork, private Sink {
 
   engine::PauseCounters pauses_of(engine::DeviceIndex device) const override;
 
-  /// The observer must outlive this object.
+  /// Sets the observer, which must outlive this object.
   void observe(NetworkObserver& observer);
   const Network& network() const { return network_; }
 

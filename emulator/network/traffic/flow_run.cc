@@ -100,7 +100,8 @@ Instant FlowRun::next_time() const {
 }
 
 bool FlowRun::run_until(Instant end) {
-  // Sorted once. Flows with the same start stay in the order in which they were added.
+  // The flows are sorted once. Flows with the same start stay in the order in which they were
+  // added.
   const auto is_later = [&](uint32_t a, uint32_t b) {
     const Instant first = results_[a].spec.start, second = results_[b].spec.start;
     return first != second ? first > second : a > b;

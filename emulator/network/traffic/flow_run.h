@@ -50,7 +50,8 @@ inline constexpr uint32_t kCnpBytes = kFrameOverhead + 16;
 
 class FlowRun final : private Sink {
  public:
-  /// `topology` must outlive this object. Its NIC parameters must be those of DCQCN.
+  /// Creates a run without flows. `topology` must outlive this object. Its NIC parameters must be
+  /// those of DCQCN.
   FlowRun(const Topology& topology, uint64_t seed, const FlowRunOptions& options);
   ~FlowRun() override;
 
@@ -63,7 +64,7 @@ class FlowRun final : private Sink {
   Network& network() { return network_; }
   const std::vector<FlowResult>& results() const { return results_; }
   size_t completed() const { return completed_; }
-  /// Returns the flow's current rate; the rate of its link without congestion control.
+  /// Returns the flow's current rate or, without congestion control, the rate of its link.
   uint64_t rate_bps(size_t flow) const;
   /// Returns the time that the flow would take on an idle network: all its frames over the slowest
   /// link of its path, and the last frame over the other links.

@@ -93,7 +93,8 @@ std::vector<FlowSpec> incast(const Topology& topology, uint64_t seed, uint32_t s
   return flows;
 }
 
-// Sattolo's algorithm: one cycle through all hosts, so that no host sends to itself.
+// Uses Sattolo's algorithm, which makes one cycle through all hosts, so that no host sends to
+// itself.
 std::vector<FlowSpec> permutation(const Topology& topology, uint64_t seed, uint64_t bytes) {
   engine::Random random(seed);
   std::vector<HostId> to(topology.hosts.size());

@@ -13,7 +13,7 @@ namespace rocemu::network {
 /// generator of HPCC (SIGCOMM 2019). `load` is the load of the hosts' links.
 std::vector<FlowSpec> web_search(const Topology& topology, uint64_t seed, double load,
                                  Duration duration);
-/// Returns the mean of those sizes in bytes.
+/// Returns the mean size of the flows of web_search() in bytes.
 double web_search_mean_bytes();
 /// Returns flows in which `senders` hosts send to one host at once. Each round has another
 /// receiver.

@@ -1,4 +1,4 @@
-// cq-too-small: the outstanding requests that complete in a CQ are more than its capacity. It
+// cq-too-small: the outstanding requests that complete in a CQ are more than its capacity. The CQ
 // overruns if they complete before the program polls.
 #include <algorithm>
 #include <unordered_map>
@@ -46,7 +46,8 @@ class TooSmallCheck : public CheckOf<kCqTooSmall> {
     bool is_reported = false;
   };
 
-  /// Receives of an SRQ complete in the CQ of the QP that takes them.
+  /// Returns the CQ in which the queue's requests complete; null for an SRQ, whose receives
+  /// complete in the CQ of the QP that takes them.
   static const Cq* cq_of(const Queue& queue) {
     if (queue.qp == nullptr) return nullptr;
     return queue.kind == QueueKind::kSend ? queue.qp->sends_to : queue.qp->receives_from;

@@ -1,5 +1,5 @@
 // event-without-rearm: a thread waits for an event of a channel none of whose CQs is armed: each
-// request for notification is for one event. If there are other threads one of them may arm a CQ,
+// request for notification is for one event. If there are other threads, one of them may arm a CQ,
 // so the report counts only if the wait lasts until the program ends.
 #include <unordered_map>
 

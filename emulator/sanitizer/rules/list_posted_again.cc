@@ -67,9 +67,9 @@ class PostedAgainCheck : public CheckOf<kListPostedAgain> {
     return event.head == partial.head && event.head_wr_id == partial.head_wr_id;
   }
 
-  /// A program may build another list in the same memory, or post the same one again after its
-  /// requests have finished. It is a mistake only if the requests are equal and at least one of
-  /// them is unfinished.
+  /// Judges a list that is posted again. A program may build another list in the same memory, or
+  /// post the same list again after its requests have finished. It is a mistake only if the
+  /// requests are equal and at least one of them is unfinished.
   void judge(const Post& event, const Partial& partial) {
     if (!is_list_of(event, partial)) return;
     const Requests& requests = event.queue.requests;

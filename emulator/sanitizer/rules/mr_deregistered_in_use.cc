@@ -33,7 +33,8 @@ class DeregistrationCheck : public CheckOf<kMrDeregisteredInUse> {
   }
 
  private:
-  /// Data that the post copied (IBV_SEND_INLINE) uses no region.
+  /// Returns whether the request uses the region. Data that the post copied (IBV_SEND_INLINE) uses
+  /// no region.
   static bool names(const Request& request, const Mr& region) {
     if (request.is_inline) return false;
     for (const abi::Sge& sge : request.sges)

@@ -1,4 +1,4 @@
-// mr-memory-unmapped: memory of a live region was unmapped, or other memory mapped there, and is
+// mr-memory-unmapped: memory of a live region was unmapped or replaced by other memory, and is
 // used. A NIC has pinned the old pages, and does not access the memory that the program sees.
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // not-polled-after-arm: a thread waits for an event of a CQ that it has armed and not polled since.
-// A completion that arrived just before the request causes no event. The first request, before
-// anything can complete, is correct.
+// A completion that arrived just before the request for notification causes no event. The first
+// such request, before anything can complete, is correct.
 #include "emulator/sanitizer/check.h"
 #include "emulator/sanitizer/rules.h"
 #include "emulator/sanitizer/words.h"

@@ -3,8 +3,9 @@
 // UC or UD QP failed, it is in the SQE state and flushes sends (IBTA vol 1, 10.3.1).
 //
 // A thread gets several completions at once and may post before it handles the last one, and
-// another thread may not have seen it at all. Therefore the thread that got the error is reported
-// only when it polls again, and any thread only after an earlier such post was flushed.
+// another thread may not have seen the error at all. Therefore the thread that got the error is
+// reported only after it has polled again. Any thread is reported after the program has polled the
+// completion of a request that was posted after the error.
 #include <unordered_map>
 
 #include "emulator/sanitizer/check.h"
@@ -60,8 +61,8 @@ class AfterErrorCheck : public CheckOf<kPostedAfterError> {
            {{"polled the error", error.place}, {"posted", event.place}});
   }
 
-  /// A program that changes the state is aware of it: to ERR to drain the QP, to RESET to start
-  /// again.
+  /// Forgets the QP's error: a program that changes the state knows about the error. It moves the
+  /// QP to ERR to drain it, or to RESET to start again.
   void on(const StateChange& event) override { errors_.erase(&event.qp); }
   void on(const Destruction& event) override {
     if (event.object.kind == ObjectKind::kQp) errors_.erase(static_cast<Qp*>(&event.object));

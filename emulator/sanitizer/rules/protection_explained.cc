@@ -1,6 +1,6 @@
-// protection-explained: explains why an access to memory was refused. The completion only shows
-// that it was. For a peer's access the NIC knows the reason; for the program's own requests its
-// regions show it.
+// protection-explained: explains why an access to memory was refused. The completion shows only
+// that it was refused. For a peer's access the NIC knows the reason; for the program's own requests
+// its regions show it.
 #include "emulator/abi/send_opcodes.h"
 #include "emulator/abi/verbs_values.h"
 #include "emulator/sanitizer/check.h"
@@ -82,7 +82,8 @@ class ProtectionCheck : public CheckOf<kProtectionExplained> {
     return found;
   }
 
-  /// Returns an empty text if each SGE is correct according to the program's regions.
+  /// Returns why the access was refused; an empty text if each SGE is correct according to the
+  /// program's regions.
   static std::string reason_of(const Objects& objects, const Queue& queue, const Request& request) {
     for (const abi::Sge& sge : request.sges) {
       if (sge.length == 0) continue;

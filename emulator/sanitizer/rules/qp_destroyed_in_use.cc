@@ -1,6 +1,6 @@
 // qp-destroyed-in-use: a QP is destroyed with signaled sends whose completions the program has not
 // polled. Whether they were executed remains unknown. Remaining receives, and work of a QP that the
-// program moved to ERR to abandon it, are usual.
+// program moved to ERR to abandon it, are usual, and are not reported.
 #include "emulator/sanitizer/check.h"
 #include "emulator/sanitizer/rules.h"
 #include "emulator/sanitizer/words.h"

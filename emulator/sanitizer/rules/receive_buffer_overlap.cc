@@ -36,13 +36,13 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
     if (!is_message || event.request == nullptr || event.length == 0) return;
     Messages& messages = messages_[&event.cq];
     messages.forget_up_to(event.index);
-    // Without other completions in the CQ, no message can have been overwritten, and this one will
-    // not be.
+    // If this completion is the only one in the CQ, its message has overwritten no other message,
+    // and will not be overwritten.
     const bool is_alone = messages.empty() && event.produced == event.index + 1;
     if (is_alone || reported_.contains(&event.queue)) return;
     const auto buffers = buffers_.find(&event.queue);
     const bool is_one_of_several = buffers == buffers_.end() || buffers->second.are_several;
-    // All overlapping messages were discarded on purpose.
+    // If the queue has only one buffer, all overlapping messages were discarded on purpose.
     const bool is_one_buffer = !is_one_of_several && messages.are_all_of(event.queue);
     Message& message = messages.push(event.queue);
     message.produced = event.produced;
@@ -109,7 +109,7 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
       }
       return ring_[(first_ + count_++) % kMost];
     }
-    /// Returns the first message that matches, without the last one added; null if there is none.
+    /// Returns the first message that matches, ignoring the last one added; null if there is none.
     template <class Is>
     const Message* find_before_last(Is is) const {
       for (size_t i = 0; i + 1 < count_; ++i)
@@ -137,7 +137,8 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
     });
   }
 
-  /// Returns whether the program has lost `before`, and not on purpose.
+  /// Returns whether `message` has overwritten `before`, unless the program discards both on
+  /// purpose.
   static bool destroys(const Message& message, const Message& before) {
     const bool is_thrown_away = !message.is_one_of_several && !before.is_one_of_several &&
                                 is_same(message.sges, before.sges);
@@ -149,7 +150,8 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
     buffers_.erase(&queue);
   }
 
-  /// Both values count completions of a CQ, modulo 2^32.
+  /// Returns whether the completion with `index` had already arrived when the CQ's count was
+  /// `count`. Both values are modulo 2^32.
   static bool is_behind(uint32_t count, uint32_t index) {
     return static_cast<int32_t>(count - index) > 0;
   }
@@ -165,7 +167,8 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
     }
   }
 
-  /// Regions may have different address spaces, so only messages in the same region are compared.
+  /// Returns whether two messages share bytes. Regions may have different address spaces, so only
+  /// messages in the same region are compared.
   static bool overlap(const Message& some, const Message& others) {
     bool found = false;
     for_each_piece(some, [&](uint32_t key, uint64_t begin, uint64_t end) {

@@ -33,7 +33,7 @@ class ModifiedCheck : public CheckOf<kSendBufferModified> {
     for (uint64_t number = requests.finished() + 1;
          number <= event.last && number <= requests.posted(); ++number) {
       Request& request = requests.at(number);
-      // A request that failed may never have been read.
+      // The NIC may never have read the bytes of a request that failed.
       if (!request.checksum || (number == event.last && !is_success)) continue;
       const auto now = host().checksum(request.sges, readable);
       if (!now || *now == *request.checksum) continue;
@@ -43,7 +43,8 @@ class ModifiedCheck : public CheckOf<kSendBufferModified> {
     }
   }
 
-  /// A program that finds wrong data at the other end often exits before it polls.
+  /// Checks the sends that are still outstanding: a program that finds wrong data at the other end
+  /// often exits before it polls.
   void on(const ProgramEnd& event) override {
     std::vector<const Qp*> qps;
     event.objects.for_each_object([&](const Object& object) {
@@ -70,7 +71,8 @@ class ModifiedCheck : public CheckOf<kSendBufferModified> {
     }
   }
 
-  /// Returns false for bytes that the NIC itself writes, and for data that the post has copied.
+  /// Returns whether the NIC reads the request's bytes: it does not if it writes them itself, or if
+  /// the post has copied them.
   static bool is_read(const Request& request) {
     switch (static_cast<abi::WrOpcode>(request.opcode)) {
       case abi::WrOpcode::kSend:

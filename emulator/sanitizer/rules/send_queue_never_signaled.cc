@@ -1,5 +1,5 @@
-// send-queue-never-signaled: a send queue is full of requests without a completion. The places of
-// requests are released when the completion of a later one is polled, and there will be none.
+// send-queue-never-signaled: a send queue is full of requests that cause no completion. Space in
+// the queue is released when the completion of a later request is polled, but there will be none.
 #include "emulator/sanitizer/check.h"
 #include "emulator/sanitizer/rules.h"
 #include "emulator/sanitizer/words.h"

@@ -60,8 +60,8 @@ struct Geometry {
   std::vector<Dot> dots;
 };
 
-/// `width` is in characters. Columns that would be too narrow for their texts make the picture
-/// wider.
+/// Computes the places of all parts of the picture. `width` is in characters. Columns that would be
+/// too narrow for their texts make the picture wider.
 Geometry lay_out(const Timeline& timeline, size_t width);
 
 }  // namespace rocemu::timeline

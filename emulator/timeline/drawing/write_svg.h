@@ -9,7 +9,7 @@
 
 namespace rocemu::timeline {
 
-/// `width` is in characters, like that of the text ladder.
+/// Writes the picture. `width` is in characters, like that of the text ladder.
 void write_svg(const Timeline& timeline, size_t width, std::ostream& out);
 
 }  // namespace rocemu::timeline

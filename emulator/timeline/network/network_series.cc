@@ -124,7 +124,8 @@ class SeriesCollector final : public network::NetworkObserver {
     return intervals[number];
   }
 
-  /// Returns the number of the interval of that time. Merges intervals if it would be too large.
+  /// Returns the number of the interval that contains the time. Merges intervals if the number
+  /// would be too large.
   size_t number_of(engine::Instant at) {
     if (!has_begun_) {
       has_begun_ = true;

@@ -58,11 +58,12 @@ struct SeriesOptions {
   std::optional<engine::Instant> to;    // default: the last frame
   /// Default: a power of two of microseconds, so that there are 100 to 200 intervals.
   std::optional<engine::Duration> interval;
-  /// Only these ports, by name, and the QPs of hosts among them; all if there are none.
+  /// The names of the ports to show, together with the QPs of the hosts among them; empty for all
+  /// ports.
   std::vector<std::string> ports;
 };
 
-/// Returns the fraction of the rate that those bytes use in that time.
+/// Returns the fraction of the rate that `tx_bytes` use in `time`.
 double utilization(uint64_t rate_bps, uint64_t tx_bytes, engine::Duration time);
 
 /// Replays the recording in that directory. Throws JournalError if it cannot be read, and

@@ -83,8 +83,8 @@ void write_qps(const NetworkSeries& series, size_t columns, std::ostream& out) {
   }
 }
 
-/// Returns a chart up to the value `most`. It is the same for all ports, so that their charts can
-/// be compared.
+/// Returns a chart up to the value `most`, which is the same for all ports, so that their charts
+/// can be compared.
 std::string chart_of(const NetworkSeries& series, double most, std::string_view color,
                      const auto& value_of) {
   constexpr double kWidth = 800, kHeight = 60;

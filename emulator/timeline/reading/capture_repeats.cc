@@ -81,8 +81,8 @@ std::string CaptureRepeats::reason_for(const Requests& requests, Position psn,
   }
   const auto sent = requests.sent.find(psn);
   if (sent != requests.sent.end() && requests.ack_timeout) {
-    // The timer, which each acknowledgement restarts, expires between T and 4 T (IBTA vol 1,
-    // 9.7.6.1.3).
+    // The timer restarts at each acknowledgement, and expires between one and four times the ACK
+    // timeout (IBTA vol 1, 9.7.6.1.3).
     const engine::Duration waited = now - std::max(sent->second, requests.acknowledged_at);
     if (waited >= *requests.ack_timeout && waited <= 4 * *requests.ack_timeout) {
       return fmt::format("retransmission: no ACK for {}, and the ACK timeout is {}",

@@ -34,7 +34,7 @@ class FrameFacts {
   void fired(FiredRule rule);
   /// Returns the lane of the first rule that acted on the frame, if there is one.
   std::optional<uint32_t> lane_of_rule(uint64_t number) const;
-  /// Notes that the frame is that happening of the timeline. `asks` is true if the frame is a
+  /// Notes which happening of the timeline shows the frame. `asks` is true if the frame is a
   /// request whose answer is more than an ACK: a READ or an atomic.
   void drawn(const engine::FrameMarks& marks, size_t happening, bool asks);
   /// Adds a happening for each rule whose frame was not drawn, because the recording ended before

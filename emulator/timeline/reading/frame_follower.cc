@@ -73,8 +73,8 @@ uint32_t FrameFollower::lane_of(const Place& place) {
   return qp.lane;
 }
 
-/// A frame of a connection does not name its sender's QP. The sender is the QP whose peer is the
-/// receiver.
+/// Returns the QPN of the sender. A frame of a connection does not contain it: the sender is the QP
+/// whose peer is the receiver.
 std::optional<uint32_t> FrameFollower::sender_qpn(const wire::Packet& packet, const Place& to,
                                                   const std::string& from) {
   const wire::OpcodeInfo* info = wire::find_opcode(packet.bth.opcode);

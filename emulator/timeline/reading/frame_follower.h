@@ -41,7 +41,7 @@ class FrameFollower {
   void set_send_psn(const Place& place, uint32_t psn) { qps_[place].send_start = psn; }
   void set_receive_psn(const Place& place, uint32_t psn) { qps_[place].receive_start = psn; }
   std::string place_of(const wire::IpAddress& address) const;
-  /// Returns the lane, and creates it if there is none.
+  /// Returns the lane of the QP, and creates it if there is none.
   uint32_t lane_of(const Place& place);
 
   // ---- Frames --------------------------------------------------------------------------------

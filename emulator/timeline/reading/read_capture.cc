@@ -61,7 +61,8 @@ bool is_of_connection(const wire::Packet& packet) {
 
 /// Pairs the QPs of each two addresses, because frames of connections do not contain their sender's
 /// QP. The QPs that receive frames are paired in the order of their numbers, which is that of their
-/// creation at both ends. If there are messages of the connection manager, they correct that.
+/// creation at both ends. Messages of the connection manager, if there are any, correct wrong
+/// pairs.
 void pair_qps(const std::map<std::pair<std::string, std::string>, std::set<uint32_t>>& heard,
               FrameFollower& frames) {
   for (const auto& [way, there] : heard) {

@@ -95,7 +95,7 @@ class Reader {
   void name(const journal::ClientName& client) {
     lanes_.name(client.client.value, std::string(client.name), client.pid);
   }
-  /// Must be called after the last record.
+  /// Completes the timeline. Must be called after the last record.
   void finish() {
     facts_.add_undrawn();
     lanes_.finish();
@@ -176,7 +176,8 @@ class Reader {
       text += fmt::format(" {:#x}", qp->number);
     const Field* state = event.find("state");
     if (state != nullptr) text += " to " + state->text;
-    // If the provider refused a call, the recording has no numbers for it.
+    // If the provider refused a call, the recording does not contain the call's numbers, such as
+    // its length.
     const Field* length = event.find("length");
     if (verb == "reg_mr" && length != nullptr) text += fmt::format(", {} B", length->number);
     const Field* capacity = event.find("capacity");
@@ -324,7 +325,7 @@ class Reader {
   static Place place_of(const journal::RecordedRuleFired& output) {
     return {output.device, output.qp, output.owner};
   }
-  /// Returns the lane of the most specific of these.
+  /// Returns the lane of the most specific of the object's known parts.
   uint32_t lane_of(const Place& place) {
     const auto* client = place.owner ? std::get_if<engine::ClientId>(&*place.owner) : nullptr;
     if (place.qp && client != nullptr) return lanes_.of_qp(client->value, place.qp->value);
@@ -352,8 +353,8 @@ class Reader {
     const bool asks = info != nullptr && !info->is_response && is_query(info->operation);
     facts_.drawn(output.marks, timeline_.happenings.size() - 1, asks);
   }
-  /// Adds a malformed frame. A rule may have caused it. Nothing is known about other malformed
-  /// frames.
+  /// Adds a malformed frame if a rule acted on it. Otherwise only counts the frame, since nothing
+  /// is known about its place.
   void add_malformed(const journal::RecordedFrame& output, const std::string& error,
                      std::vector<uint8_t> bytes) {
     const auto lane = facts_.lane_of_rule(output.marks.number);

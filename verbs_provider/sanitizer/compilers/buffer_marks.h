@@ -15,11 +15,11 @@ namespace rocemu::sanitizer {
 
 class BufferMarks final : public Check {
  public:
-  /// Returns null if the program has none of these sanitizers.
+  /// Returns the marks for the program's sanitizers, or null if the program has none.
   static std::unique_ptr<BufferMarks> make(const Stacks& stacks);
   explicit BufferMarks(const Stacks& stacks);
 
-  /// Called when the process has no requests any more, as in a child of fork().
+  /// Removes all marks. Called when the process has no requests any more, as in a child of fork().
   void release_all();
 
   void on(const Post& event) override;
@@ -42,8 +42,8 @@ class BufferMarks final : public Check {
   std::optional<NicThreads> threads_;
 };
 
-/// Called when the pages of registered memory were unmapped or replaced. Takes no lock and
-/// allocates no memory.
+/// Removes the marks of [begin, end). Called when the pages of registered memory were unmapped or
+/// replaced. Takes no lock and allocates no memory.
 void forget_marks(uint64_t begin, uint64_t end);
 
 }  // namespace rocemu::sanitizer

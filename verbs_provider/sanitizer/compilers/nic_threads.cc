@@ -25,7 +25,7 @@ extern "C" {
 namespace rocemu::sanitizer {
 namespace {
 
-/// The runtime has space for some thousand threads.
+/// The most queues that get separate fibers: the runtime has space for only some thousand threads.
 constexpr size_t kMaxOwnFibers = 256;
 constexpr unsigned kWithoutOrder = 1;  // __tsan_switch_to_fiber_no_sync
 

@@ -35,13 +35,13 @@ class NicThreads {
   /// Notes that the calling thread has destroyed the queue.
   void end(const Queue& queue);
 
-  /// A message orders the threads that post and poll it if they belong to one process. QP numbers
-  /// of different devices are not distinguished, which can order too many threads, but never causes
-  /// a false report.
+  /// Notes that a thread posts or polls a message, which orders the two threads if they belong to
+  /// one process. QP numbers of different devices are not distinguished, which can order too many
+  /// threads, but never causes a false report.
   void send_message(uint32_t from);
   void receive_message(uint32_t from);
-  /// Memory that a peer can change, for example by an atomic, orders the threads that change it
-  /// with the threads that read it.
+  /// Notes a change or a read of memory that a peer can change, for example by an atomic. This
+  /// orders the threads that change the memory with the threads that read it.
   void change_remote_memory();
   void read_remote_memory();
 

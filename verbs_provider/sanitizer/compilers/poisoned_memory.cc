@@ -25,7 +25,7 @@ uint8_t PoisonedMemory::value_before(Granule granule) const {
   return 0;
 }
 
-/// Returns the granules that contain no accessible bytes of others.
+/// Returns the granules that contain no accessible bytes outside of the range.
 std::pair<uint64_t, uint64_t> PoisonedMemory::granules_of(const MemoryRange& range) const {
   const uint64_t end = range.address + range.length;
   const Granule first = (range.address + kGranule - 1) / kGranule;
@@ -60,7 +60,8 @@ PoisonedMemory::Segment PoisonedMemory::poisoned(Granule begin, Granule end) con
   return segment;
 }
 
-/// A value that differs from ours means that the memory was freed, allocated again, or similar.
+/// Restores the earlier shadow, except where its value differs from ours: the memory was then
+/// freed, allocated again, or similar.
 void PoisonedMemory::restore(Granule begin, const Segment& segment) const {
   for (const auto& [granule, value] : segment.before)
     if (uint8_t& now = shadow_of(granule); now == kPoisoned && value < kGranule) now = value;

@@ -17,7 +17,7 @@ namespace rocemu::sanitizer {
 
 class PoisonedMemory {
  public:
-  /// `shadow` is the address where the shadow of address 0 would be.
+  /// Takes the address where the shadow of address 0 would be.
   explicit PoisonedMemory(uint64_t shadow) : shadow_(shadow) {}
 
   /// Adds a posted request as a holder of the memory, which can have several.
@@ -25,8 +25,9 @@ class PoisonedMemory {
   void release(const MemoryRange& range);
   void release_all();
 
-  /// Called when the memory was unmapped: afterwards nothing there is poisoned, even if the program
-  /// maps other memory in its place. Takes no lock and allocates no memory.
+  /// Removes the poison of [begin, end). Called when the memory was unmapped: afterwards nothing
+  /// there is poisoned, even if the program maps other memory in its place. Takes no lock and
+  /// allocates no memory.
   static void forget(uint64_t shadow, uint64_t begin, uint64_t end);
 
  private:

@@ -28,7 +28,7 @@ struct Offer {
 // library is loaded with the program.
 __attribute__((tls_model("initial-exec"))) thread_local Offer offer{-1, -1};
 
-/// Whether memory was registered with a userfaultfd, and the function to call when that happens.
+/// If true, memory was registered with a userfaultfd. The function is called when that happens.
 constinit std::atomic<bool> memory_may_block{false};
 constinit std::atomic<void (*)()> tell_of_memory{nullptr};
 

@@ -24,8 +24,8 @@ Next<int(int, const sockaddr*, socklen_t)> next_bind("bind");
 Next<int(int, sockaddr*, socklen_t*)> next_getsockname("getsockname");
 Next<ssize_t(int, msghdr*, int)> next_recvmsg("recvmsg");
 
-/// Returns false if there is no daemon. Otherwise stores the result of socket(2); if the daemon has
-/// just ended, the result is that of a kernel without RDMA.
+/// Opens the socket at the daemon. Returns false if there is no daemon. Otherwise stores the result
+/// of socket(2); if the daemon has just ended, the result is that of a kernel without RDMA.
 __attribute__((noinline)) bool open_if_served(int type, int* result) {
   char dir[kMaxPath];
   if (!find_runtime_dir(dir, sizeof(dir))) return false;
@@ -42,8 +42,8 @@ inline bool is_ours(int fd) {
   return __builtin_expect(has_seen_rdma_netlink(), 0) && is_rdma_netlink(fd);
 }
 
-/// Stores the address like the kernel: truncated to `room`, with the whole length. Returns 0 or
-/// EFAULT.
+/// Stores the address like the kernel: the address is truncated to `room`, and the stored length is
+/// that of the whole address. Returns 0 or EFAULT.
 int give_address(uint32_t port, void* address, socklen_t room, socklen_t* length) {
   sockaddr_nl given{};
   given.nl_family = AF_NETLINK;
@@ -91,7 +91,7 @@ ROCEMU_REPLACE(ssize_t, recvmsg, (int fd, msghdr* message, int flags)) {
   if (copy_from_program(&asked, message, sizeof(asked)) != 0) return fail(EFAULT);
   const ssize_t size = next_recvmsg(fd, message, flags);
   if (size < 0 || asked.msg_name == nullptr) return size;
-  // Port 0 is the kernel.
+  // The sender is the kernel, whose port is 0.
   const int error = give_address(0, asked.msg_name, asked.msg_namelen, &message->msg_namelen);
   return error != 0 ? fail(error) : size;
 }

@@ -50,7 +50,8 @@ __attribute__((noinline)) int open_from_directory(int dirfd, const char* path, i
   return -1;
 }
 
-/// `open` opens a path with the caller's flags and mode.
+/// Opens the path or, if it names a device, connects to the device's socket. `open` opens a path
+/// with the caller's flags and mode.
 template <class Open>
 int open_path(int dirfd, const char* path, int flags, Open open) {
   const int saved = errno;
@@ -66,7 +67,8 @@ int open_path(int dirfd, const char* path, int flags, Open open) {
   return open_from_directory(dirfd, path, flags);
 }
 
-/// The call has a mode argument only if the flags require one (O_TMPFILE includes O_DIRECTORY).
+/// Returns whether the call has a mode argument: it does only if the flags require one (O_TMPFILE
+/// includes O_DIRECTORY).
 bool has_mode(int flags) {
   return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
 }

@@ -1,6 +1,6 @@
-// Replaces the other functions that take a path: they get the path of the daemon's file instead.
-// Calls of these functions inside glibc are not intercepted, so each function that programs use
-// must be replaced itself.
+// Replaces functions that take a path, such as access(2) and fopen(3): they get the path of the
+// daemon's file instead. Calls of these functions inside glibc are not intercepted, so each
+// function that programs use must be replaced itself.
 #include <cstdio>
 
 #include <dirent.h>

@@ -1,5 +1,5 @@
-// Functions that also return paths. Paths in the daemon's directory are replaced by the names that
-// the caller knows, so that it can continue from there and compare them.
+// Replaces functions that take and return paths. Paths in the daemon's directory are replaced by
+// the names that the caller knows, so that the caller can continue from there and compare them.
 #include <climits>
 #include <cstring>
 
@@ -26,7 +26,8 @@ void unmap(const char* dir, char* path) {
   if (name != nullptr) memmove(path, name, strlen(name) + 1);
 }
 
-/// A resolved path is below the resolved name of the daemon's directory.
+/// Replaces a resolved path in the daemon's directory by the name that the caller knows. Such a
+/// path is below the resolved name of the directory.
 char* unmap_resolved(char* path) {
   char dir[kMaxPath], resolved_dir[PATH_MAX];
   if (path != nullptr && find_runtime_dir(dir, sizeof(dir)) &&

@@ -51,7 +51,7 @@ inline int correct_result(int result, int fd, const char* path, Stat* status) {
   return result;
 }
 
-/// `call` queries the status of a path.
+/// Queries the status of a path by `call`, and corrects the status of a device.
 template <class Call>
 inline int stat_path(int dirfd, const char* path, Stat* status, Call call) {
   const auto stat_name = [=](const char* name) {

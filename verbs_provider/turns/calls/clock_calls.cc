@@ -21,7 +21,8 @@ shim::Next<int(timespec*, int)> next_timespec_get("timespec_get");
 shim::Next<clock_t(tms*)> next_times("times");
 shim::Next<int(struct sysinfo*)> next_sysinfo("sysinfo");
 
-/// Returns false for clocks that count processor time.
+/// Stores the value of the clock at the start of the run. Returns false for clocks that count
+/// processor time.
 bool start_of(clockid_t clock, int64_t* start) {
   switch (clock) {
     case CLOCK_REALTIME:
@@ -84,8 +85,8 @@ ROCEMU_REPLACE(int, timespec_get, (timespec * time, int base)) {
   return base;
 }
 
-/// times(2): "the number of clock ticks that have elapsed since an arbitrary point in the past".
-/// The processor times are the kernel's.
+/// Returns virtual time, since times(2) returns "the number of clock ticks that have elapsed since
+/// an arbitrary point in the past". The processor times are the kernel's.
 ROCEMU_REPLACE(clock_t, times, (tms * processor_times)) {
   const clock_t ticks = next_times(processor_times);
   if (!has_virtual_time()) return ticks;

@@ -28,7 +28,8 @@ shim::Next<int(pthread_cond_t*)> next_broadcast("pthread_cond_broadcast");
 shim::Next<int(pthread_barrier_t*)> next_barrier_wait("pthread_barrier_wait");
 
 #ifdef __GLIBC__
-/// In glibc, nptl/pthread_cond_common.c, the lowest bits of __wrefs are the attributes.
+/// Returns whether processes share the condition. In glibc, the lowest bit of __wrefs shows this,
+/// and the next bit shows the clock (nptl/pthread_cond_common.c).
 bool is_shared(const pthread_cond_t* condition) {
   return (condition->__data.__wrefs & 1) != 0;
 }
@@ -36,7 +37,8 @@ clockid_t clock_of(const pthread_cond_t* condition) {
   return (condition->__data.__wrefs & 2) != 0 ? CLOCK_MONOTONIC : CLOCK_REALTIME;
 }
 #else
-/// musl, src/internal/pthread_impl.h: _c_shared and _c_clock.
+/// Returns whether processes share the condition. In musl, _c_shared shows this, and _c_clock shows
+/// the clock (src/internal/pthread_impl.h).
 bool is_shared(const pthread_cond_t* condition) {
   return condition->__u.__p[0] != nullptr;
 }
@@ -49,14 +51,15 @@ uint64_t key_of(const pthread_cond_t* condition) {
   return is_shared(condition) ? key_among_processes(condition) : key_in_process(condition);
 }
 
-/// pthread_cond_wait(3p): a cancelled thread owns the mutex again when its handlers run, and takes
-/// no signal away from other threads.
+/// Ends the wait of a cancelled thread: the thread owns the mutex again when its handlers run, and
+/// takes no signal away from other threads (pthread_cond_wait(3p)).
 void take_again(void* mutex) {
   end_expecting(true);
   pthread_mutex_lock(static_cast<pthread_mutex_t*>(mutex));
 }
 
-/// Returns 0 or ETIMEDOUT with the mutex locked again, or -1 if the daemon has ended.
+/// Waits for a signal of the condition. Returns 0 or ETIMEDOUT with the mutex locked again, or -1
+/// if the daemon has ended.
 int wait_for_signal(pthread_cond_t* condition, pthread_mutex_t* mutex, int64_t deadline) {
   const uint64_t key = key_of(condition);
   const Call call = Call::of(SYS_futex, condition);

@@ -1,6 +1,6 @@
 // The daemon traces a thread for some milliseconds to detect whether it spins
-// (emulator/os/spinning_threads.h), and a thread can have only one tracer (ptrace(2)). A debugger
-// that attaches in this time waits until the daemon has detached.
+// (emulator/os/threads/spinning_threads.h), and a thread can have only one tracer (ptrace(2)). A
+// debugger that attaches in this time waits until the daemon has detached.
 #include <cerrno>
 #include <cstdarg>
 
@@ -18,8 +18,9 @@ namespace {
 
 shim::Next<long(int, ...)> next_ptrace("ptrace");
 
-/// In real time. The daemon traces for 10 ms, longer on a busy machine. After this limit the tracer
-/// is another process, or the thread cannot be traced at all.
+/// The longest wait for the tracer, in nanoseconds of real time. The daemon traces for 10 ms,
+/// longer on a busy machine. After this limit the tracer is another process, or the thread cannot
+/// be traced at all.
 constexpr int64_t kLongestLook = 1'000'000'000;
 
 int64_t real_time_ns() {

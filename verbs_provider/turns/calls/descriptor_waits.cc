@@ -62,8 +62,9 @@ bool wait_for(const Call& call, int64_t deadline, uint64_t place, int* result, L
   return true;
 }
 
-/// If a descriptor is closed during poll(2), the call continues to wait, and notices this when
-/// another descriptor wakes it or its time is over.
+/// Returns whether only closed descriptors would end the wait. If a descriptor is closed during
+/// poll(2), the call continues to wait, and notices this when another descriptor wakes it or its
+/// time is over.
 bool has_only_closed(const pollfd* entries, nfds_t count) {
   for (nfds_t i = 0; i < count; ++i)
     if (entries[i].revents != 0 && entries[i].revents != POLLNVAL) return false;
@@ -105,8 +106,9 @@ bool wait_in_select(int count, fd_set* reads, fd_set* writes, fd_set* others, in
     }
   };
   const auto has = [](const char* set, int fd) { return (set[fd / 8] & 1 << fd % 8) != 0; };
-  // Descriptors that another thread has closed during the call. select(2) continues to wait, and
-  // reports them as ready when another descriptor wakes it or its time is over.
+  // The most descriptors that other threads can close during the call. select(2) continues to wait
+  // for a closed descriptor, and reports it as ready when another descriptor wakes the call or its
+  // time is over.
   constexpr int kMostClosed = 64;
   struct {
     int fd, sets;

@@ -1,5 +1,5 @@
-// The syscall function, with which programs make system calls directly whose functions are
-// replaced.
+// Replaces the syscall function, by which programs can directly make system calls whose functions
+// are replaced.
 #include <cerrno>
 #include <csignal>
 #include <cstdarg>
@@ -51,15 +51,15 @@ long call(Result (*function)(Parameters...), const Arguments& arguments) {
   return call(function, arguments, std::index_sequence_for<Parameters...>());
 }
 
-/// pselect6(2): its last argument points to the mask and the mask's size.
+/// Calls pselect(). The last argument of pselect6(2) points to the mask and the mask's size.
 long call_pselect(const Arguments& arguments) {
   const auto* const masked = reinterpret_cast<const sigset_t* const*>(arguments[5]);
   return call(pselect, {arguments[0], arguments[1], arguments[2], arguments[3], arguments[4],
                         masked == nullptr ? 0 : reinterpret_cast<long>(*masked)});
 }
 
-/// If the call waits, reads a clock or sets a timer, makes it through the replaced functions and
-/// returns true. Returns false for other calls.
+/// Makes the call through the replaced functions and returns true if the call waits, reads a clock
+/// or sets a timer. Returns false for other calls.
 bool call_replaced(long number, const Arguments& arguments, long* result) {
 #define ROCEMU_CALL(name, function)      \
   case SYS_##name:                       \

@@ -84,7 +84,7 @@ ROCEMU_REPLACE(int, execlp, (const char* file, const char* first, ...)) {
   va_end(rest);
   return rocemu_shim_execvp(file, arguments);
 }
-/// The environment follows the null pointer.
+/// Passes on the environment, which follows the arguments' null pointer.
 ROCEMU_REPLACE(int, execle, (const char* path, const char* first, ...)) {
   ROCEMU_ARGUMENTS(first);
   char* const* const environment = va_arg(rest, char* const*);
@@ -92,7 +92,7 @@ ROCEMU_REPLACE(int, execle, (const char* path, const char* first, ...)) {
   return rocemu_shim_execve(path, arguments, environment);
 }
 
-/// wordexp(3) runs a shell for $(command).
+/// Runs with the real cycle counter, because wordexp(3) runs a shell for $(command).
 ROCEMU_REPLACE(int, wordexp, (const char* words, wordexp_t* result, int flags)) {
   const RealCycles real;
   return next_wordexp(words, result, flags);

@@ -83,7 +83,7 @@ void on_fault(int, siginfo_t* info, void* context) {
 void set_handler() {
   struct sigaction action {};
   action.sa_sigaction = on_fault;
-  // A handler of the program can read the counter.
+  // SA_NODEFER is set, because a handler of the program can read the counter.
   action.sa_flags = SA_SIGINFO | SA_NODEFER | (programs.sa_flags & (SA_ONSTACK | SA_RESTART));
   next_sigaction(SIGSEGV, &action, nullptr);
 }
@@ -152,7 +152,7 @@ ROCEMU_REPLACE(sighandler_t, signal, (int signal, sighandler_t handler)) {
   if (signal != SIGSEGV || !has_virtual_cycles()) return next_signal(signal, handler);
   return replace(SA_RESTART, handler);
 }
-/// The behavior of signal() with _XOPEN_SOURCE.
+/// Behaves like signal() with _XOPEN_SOURCE.
 ROCEMU_REPLACE(sighandler_t, __sysv_signal, (int signal, sighandler_t handler)) {
   if (signal != SIGSEGV || !has_virtual_cycles()) return next_sysv_signal(signal, handler);
   return replace(static_cast<int>(SA_RESETHAND | SA_NODEFER), handler);
@@ -170,7 +170,7 @@ ROCEMU_REPLACE(int, pthread_sigmask, (int how, const sigset_t* set, sigset_t* ol
                             : next_pthread_sigmask(how, MaskWithoutFaults(set).get(), old);
 }
 
-/// A handler that is left by siglongjmp(3) has ended.
+/// Notes that a handler has ended if siglongjmp(3) leaves it.
 ROCEMU_REPLACE(void, longjmp, (__jmp_buf_tag * place, int value)) {
   handler_frame = 0;
   next_longjmp(place, value);

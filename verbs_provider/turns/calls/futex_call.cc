@@ -17,7 +17,8 @@
 namespace rocemu::turns {
 namespace {
 
-/// Returns 0 or a negative errno value, or 1 if the daemon has ended.
+/// Waits while the word has the expected value. Returns 0 or a negative errno value, or 1 if the
+/// daemon has ended.
 long wait_in_futex(uint32_t* word, uint32_t expected, int64_t deadline) {
   const auto value = [word] { return __atomic_load_n(word, __ATOMIC_SEQ_CST); };
   if (value() != expected) return -EAGAIN;

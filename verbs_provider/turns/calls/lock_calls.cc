@@ -46,7 +46,8 @@ Call call_of(const volatile void* object) {
   return Call::of(SYS_futex, const_cast<const void*>(object));
 }
 
-/// Tries until the result is not EBUSY. Returns -1 if the daemon has ended.
+/// Calls `attempt` in each turn until its result is not EBUSY. Returns this result, or -1 if the
+/// daemon has ended.
 template <class Try>
 int take(const volatile void* lock, int64_t deadline, Try attempt) {
   const Looks looks = looks_of_turn();
@@ -92,7 +93,8 @@ bool is_own(const pthread_rwlock_t* lock) {
   return lock->__data.__cur_writer == static_cast<int>(kernel(SYS_gettid));
 }
 #else
-/// In musl, src/internal/pthread_impl.h, this is _m_lock. A mutex of the normal kind has no owner.
+/// Returns whether the caller owns the mutex. In musl, _m_lock has the owner
+/// (src/internal/pthread_impl.h), except for a mutex of the normal kind.
 bool is_own(const pthread_mutex_t* mutex) {
   constexpr int kOwner = 0x3fffffff;
   return (mutex->__u.__vi[1] & kOwner) == static_cast<int>(kernel(SYS_gettid));
@@ -103,7 +105,8 @@ int kind_of(const pthread_mutex_t* mutex) {
   return mutex->__u.__i[0] & 3;
 }
 
-/// A rwlock has no owner: a thread that locks it twice waits forever.
+/// Returns false, since musl does not store the owner of a rwlock: a thread that locks it twice
+/// waits forever.
 bool is_own(const pthread_rwlock_t*) {
   return false;
 }
@@ -128,8 +131,8 @@ int take_rwlock(pthread_rwlock_t* lock, int64_t deadline, Try attempt) {
   return take(lock, deadline, attempt);
 }
 
-/// Writers queue. A reader does not queue behind a waiting writer, which is the default policy of
-/// glibc, PTHREAD_RWLOCK_PREFER_READER_NP.
+/// Takes the lock for writing. Writers wait in a queue. A reader does not wait behind a waiting
+/// writer, which is the default policy of glibc, PTHREAD_RWLOCK_PREFER_READER_NP.
 int take_to_write(pthread_rwlock_t* lock, int64_t deadline) {
   const auto attempt = [&] { return next_trywrlock(lock); };
   if (somebody_waits_for(lock) && !is_own(lock)) return take(lock, deadline, attempt);
@@ -145,7 +148,8 @@ int take_spin_lock(pthread_spinlock_t* lock) {
   return take(lock, abi::kNever, attempt);
 }
 
-/// Returns the result of sem_wait(), that is 0, or -1 with errno; or 1 if the daemon has ended.
+/// Takes the semaphore. Returns the result of sem_wait(), which is 0, or -1 with errno; or 1 if the
+/// daemon has ended.
 int take_semaphore(sem_t* semaphore, int64_t deadline) {
   const LockPlace place(semaphore);
   const End end = wait(call_of(semaphore), deadline, [&] {
@@ -167,7 +171,7 @@ int take_semaphore(sem_t* semaphore, int64_t deadline) {
   return 1;
 }
 
-/// Returns the result of a finished call.
+/// Notes that the call has ended, and returns its result.
 int at_place(const char* call, int result) {
   pass_place(call);
   return result;

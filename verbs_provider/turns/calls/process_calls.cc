@@ -34,8 +34,8 @@ shim::Next<int(pid_t, int)> next_killpg("killpg");
 shim::Next<int(pid_t, int, sigval)> next_sigqueue("sigqueue");
 shim::Next<int(pthread_t, int)> next_pthread_kill("pthread_kill");
 
-/// Waits until the other thread's signal handler, or the other thread itself, has ended, before any
-/// other thread has a turn.
+/// Waits until the signal that the calling thread has sent has acted: the receiver's handler, or
+/// the receiver itself, has ended before any other thread has a turn.
 void let_signal_act() {
   if (!active()) return;
   unsettle();
@@ -96,7 +96,8 @@ ROCEMU_REPLACE(pid_t, fork, ()) {
   return pid;
 }
 
-/// vfork(2) may behave like fork(2). A real vfork would make the parent wait in the kernel.
+/// Behaves like fork(2), which vfork(2) permits. A real vfork would make the parent wait in the
+/// kernel.
 ROCEMU_REPLACE(pid_t, vfork, ()) {
   return rocemu_shim_fork();
 }

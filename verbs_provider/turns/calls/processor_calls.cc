@@ -27,7 +27,7 @@ struct {
   cpu_set_t all = {};
 } kept;
 
-/// Adds "0-3,8" to `set`.
+/// Adds the processors of a list such as "0-3,8" to `set`.
 void add_list(const char* list, cpu_set_t& set) {
   for (;;) {
     char* end;
@@ -90,7 +90,8 @@ void tell_of_all(const ThreadSlot* slot, size_t size, cpu_set_t* set) {
     if (CPU_ISSET(processor, &kept.all)) CPU_SET_S(processor, size, set);
 }
 
-/// `now` is the kernel's answer since then, which excludes the processors that may not be used.
+/// Notes whether the thread has chosen the run's only processor. `now` is the kernel's answer after
+/// the choice, which excludes the processors that may not be used.
 void note_choice(ThreadSlot* slot, const cpu_set_t& now) {
   if (slot != nullptr) slot->chose_processor.store(is_the_one(sizeof now, &now) ? 1 : 0);
 }

@@ -60,13 +60,14 @@ bool wait_while(int nothing, const Call& call, int64_t deadline, Signals signals
 /// A time that has passed on every clock.
 constexpr timespec kOver{};
 
-/// mq_overview(7): with a null pointer as its time, a call waits forever.
+/// Returns the deadline for the time that a call got. A call whose time is a null pointer waits
+/// forever (mq_overview(7)).
 int64_t deadline_of_queue(const timespec* time) {
   return time == nullptr ? abi::kNever : deadline_at(CLOCK_REALTIME, *time);
 }
 
-/// semop(2) carries out all operations at once or none. Returns true if no operation has
-/// IPC_NOWAIT, and copies the operations to `looks` with IPC_NOWAIT set.
+/// Copies the operations to `looks` with IPC_NOWAIT set: semop(2) carries out all of them at once
+/// or none. Returns false if an operation already has IPC_NOWAIT, or if there are too many.
 constexpr size_t kMostOperations = 500;  // SEMOPM of Linux
 bool make_looks(const sembuf* operations, size_t count, sembuf* looks) {
   if (count > kMostOperations) return false;

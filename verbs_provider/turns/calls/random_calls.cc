@@ -23,7 +23,8 @@ shim::Next<int(void*, size_t)> next_getentropy("getentropy");
 /// also depend on the serial number of the thread.
 uint64_t drawn = 0;
 
-/// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
+/// Returns the next number of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number
+/// generators, 2014).
 uint64_t next_number() {
   const uint64_t thread = own_slot()->serial.load();
   uint64_t value = table()->seed + (thread << 32) + (++drawn) * 0x9e3779b97f4a7c15;

@@ -43,8 +43,8 @@ class SignalsOfShell {
   SignalsOfShell(const SignalsOfShell&) = delete;
   SignalsOfShell& operator=(const SignalsOfShell&) = delete;
 
-  /// The shell starts with the previous signal mask and actions; signals that the program handles
-  /// have their default actions.
+  /// Sets the attributes with which the shell starts: the previous signal mask and actions. Signals
+  /// that the program handles have their default actions.
   void give_to(posix_spawnattr_t* attributes) const {
     sigset_t standard;
     sigemptyset(&standard);
@@ -71,8 +71,8 @@ int run_shell(const char* command) {
   pid_t pid = 0;
   const int error = posix_spawn(&pid, "/bin/sh", nullptr, &attributes, arguments, environ);
   posix_spawnattr_destroy(&attributes);
-  // "If a shell could not be executed in the child process, then the return value is as though the
-  // child shell terminated by calling _exit(2) with the status 127."
+  // system(3): "If a shell could not be executed in the child process, then the return value is as
+  // though the child shell terminated by calling _exit(2) with the status 127."
   if (error != 0) return 127 << 8;
   int status = 0;
   while (waitpid(pid, &status, 0) < 0) {

@@ -91,7 +91,7 @@ ROCEMU_REPLACE(unsigned, sleep, (unsigned seconds)) {
   return static_cast<unsigned>((left + kBillion / 2) / kBillion);
 }
 
-/// A thread that yields repeatedly waits for another thread.
+/// Counts as a poll: a thread that yields repeatedly waits for another thread.
 ROCEMU_REPLACE(int, sched_yield, ()) {
   if (!active()) return next_sched_yield();
   const Call call = Call::of(SYS_sched_yield);

@@ -30,7 +30,7 @@ bool is_tcp(int domain, int type, int protocol) {
 
 using namespace rocemu::turns;
 
-/// A socket that accept(2) returns inherits the buffer sizes of the listening socket.
+/// Sets the buffer sizes. A socket that accept(2) returns inherits them from the listening socket.
 ROCEMU_REPLACE(int, socket, (int domain, int type, int protocol)) {
   const int fd = next_socket(domain, type, protocol);
   if (fd < 0 || !is_tcp(domain, type, protocol) || !active()) return fd;

@@ -57,7 +57,7 @@ Call call_of(pthread_t thread) {
   return Call::of(SYS_futex, static_cast<uint64_t>(thread));
 }
 
-/// Returns 0, ETIMEDOUT or EDEADLK, or -1 if the daemon has ended.
+/// Waits for the thread's end. Returns 0, ETIMEDOUT or EDEADLK, or -1 if the daemon has ended.
 int wait_for_end(pthread_t thread, int64_t deadline) {
   if (pthread_equal(thread, pthread_self()) != 0) return EDEADLK;
   for (;;) {

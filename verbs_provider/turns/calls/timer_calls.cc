@@ -211,8 +211,8 @@ ROCEMU_REPLACE(int, getitimer, (int which, itimerval* value)) {
   return 0;
 }
 
-/// Reading an eventfd(2) works like reading a timerfd: it returns the number of expirations since
-/// the last read.
+/// Creates an eventfd(2). Reading it works like reading a timerfd: it returns the number of
+/// expirations since the last read.
 ROCEMU_REPLACE(int, timerfd_create, (int clock, int flags)) {
   const bool is_known =
       clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC || clock == CLOCK_BOOTTIME;
@@ -262,7 +262,7 @@ ROCEMU_REPLACE(int, timerfd_gettime, (int fd, itimerspec* value)) {
   return 0;
 }
 
-/// After this the number can belong to another descriptor.
+/// Forgets the timer: after the close, the number can belong to another descriptor.
 ROCEMU_REPLACE(int, close, (int fd)) {
   if (Descriptor* const found = find(fd); found != nullptr && active()) {
     delete_timer(found->number);
@@ -312,8 +312,8 @@ ROCEMU_REPLACE(int, timer_gettime, (timer_t timer, itimerspec* value)) {
   return 0;
 }
 
-/// Expirations are delivered one at a time: the clock stops until the handler or the thread has
-/// run.
+/// Returns 0: expirations are delivered one at a time, because the clock stops until the handler or
+/// the thread has run.
 ROCEMU_REPLACE(int, timer_getoverrun, (timer_t timer)) {
   return find(timer) != nullptr ? 0 : next_timer_getoverrun(timer);
 }
