@@ -1,6 +1,6 @@
-// A process dies in each state of a connection. These tests check the events of its peer, which did
-// nothing wrong, and that nothing of the process remains. For the engine a death is the end of the
-// event channel.
+// Tests the death of a process in each state of a connection: which events its peer gets, and that
+// nothing of the process remains. For the engine, a death is the end of the process's event
+// channel.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -23,8 +23,8 @@ constexpr uint32_t kSidrRejected = 2;
 class ProcessDeath : public testing::Test {
  protected:
   void SetUp() override { listen(PortSpace::kTcp); }
-  /// Whichever side died, the other side's port serves the next connection, and the dead program
-  /// can start again.
+  /// Checks, whichever side died, that the other side's port serves the next connection, and that
+  /// the dead program can start again.
   void TearDown() override {
     bench.run_for(std::chrono::minutes(5));
     EventChannel next(bench, 8), heir(bench, 9);
@@ -113,7 +113,7 @@ TEST_F(ProcessDeath, OfWhoOnlyResolvedIsNothingToAnybody) {
 TEST_F(ProcessDeath, OfWhoAskedMakesItsRequestFutile) {
   connect();
   active.close();
-  read_request();  // it was told before
+  read_request();  // the event was queued before the client died
   EXPECT_EQ(passive.accept(server, kUid, parameters()), EINVAL);
   EXPECT_EQ(passive.destroy_id(server), 0);
   expect_silence(passive);

@@ -1,4 +1,4 @@
-// Tests of the effects of rules on frames in flight.
+// Tests the effects of rules on frames in flight.
 #include <gtest/gtest.h>
 
 #include "emulator/engine/faults/rule_matcher.h"
@@ -142,7 +142,7 @@ TEST(LinkFault, LatencyAndBandwidthSetTheTimeOfArrival) {
   Script s;
   add_rules(s.bench(), "{on: link, from: dut, do: {latency: 100us, bandwidth: 1Gbit/s}}");
   s.at(0ms).app_posts_send(1, 2048).expect_silence();
-  // A frame has 1082 bytes and 24 for Ethernet, which take 8.848 us.
+  // A frame has 1082 bytes and 24 more on Ethernet, which take 8.848 us at 1 Gbit/s.
   s.at(108848ns).expect({send_first(psn(0))});
   s.at(117696ns).expect({send_last(psn(1))});
   s.at(6ms).wire_delivers(ack(psn(1))).expect({completion(1)});
@@ -180,7 +180,7 @@ TEST(LinkFault, JitterIsUpToSoMuch) {
   add_rules(s.bench(), "{on: link, from: dut, do: {latency: 100us, jitter: 50us}}");
   s.at(0ms).app_posts_send(1);
   s.at(100us).expect_silence();
-  s.at(102527ns).expect({send_only(psn(0))});  // by chance, of the script's seed
+  s.at(102527ns).expect({send_only(psn(0))});  // a random time, which depends on the script's seed
 }
 
 TEST(LinkFault, JitterIsWithinItsRangeAndUsesAllOfIt) {
@@ -198,8 +198,6 @@ TEST(LinkFault, JitterIsWithinItsRangeAndUsesAllOfIt) {
   EXPECT_LE(most, 1ms);
   EXPECT_EQ(engine::faults::chosen(random, {}), engine::Duration{});
 }
-
-// Random values come from a separate stream for each flow.
 
 }  // namespace
 }  // namespace rocemu::test

@@ -1,5 +1,5 @@
-// Tests that other clients do not wait while the objects of a client that ended are removed,
-// however many they are.
+// Tests that other clients do not wait while the objects of a client that ended are removed, even
+// if there are very many.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -17,8 +17,7 @@ using engine::DeviceIndex;
 
 constexpr uint32_t kLocal = abi::kAccessLocalWrite;
 
-/// Returns the processor time of this process only, so that the work of other processes does not
-/// count.
+/// Returns the processor time of this process alone, since other processes work at the same time.
 double seconds_of_work() {
   timespec time{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
@@ -92,8 +91,8 @@ TEST_F(Release, ManyReferencesToAnXrcQpAreReleasedTogether) {
   EXPECT_EQ(bench.engine().snapshot().devices[0].qps.size(), 0u);
 }
 
-// ibv_advise_mr(3) with IBV_ADVISE_MR_FLAG_FLUSH checks each page, and the provider requests a
-// limited number of pages at a time.
+// ibv_advise_mr(3) with IBV_ADVISE_MR_FLAG_FLUSH checks each page, so a request is limited to
+// kMaxFlushedBytes. The provider splits longer advice into several requests.
 TEST_F(Release, ARequestHasSoMuchMemoryLookedAtAndNoMore) {
   const uint32_t pd = client.alloc_pd();
   const Mr all = client.reg_mr(pd, 0, ~uint64_t{0}, kLocal | abi::kAccessOnDemand);

@@ -1,5 +1,6 @@
-// Tests short messages that a send WQE contains after its list, or that are in a slot whose number
-// it contains. Nothing is read from the application's memory, and there is no other difference.
+// Tests short messages whose data the provider put into the send WQE, behind the list of SGEs, or
+// into a slot that the WQE names. The engine reads nothing from the application's memory; nothing
+// else differs from other messages.
 #include <gtest/gtest.h>
 
 #include "tests/support/pair.h"
@@ -74,7 +75,8 @@ TEST_F(CarriedData, NeedsARangeThatIsRegistered) {
   EXPECT_EQ(only_status(pair_.take_left()), WcStatus::kLocProtErr);
 }
 
-// A client may write any size. It is used only if it is that of the whole short message.
+// A client may write any size. The data in the WQE is used only if its size is that of the whole
+// message and the message is short.
 TEST_F(CarriedData, OfAnotherSizeIsNotLookedAt) {
   for (const uint32_t lie : {1u, 63u, 65u, 176u}) {
     EXPECT_EQ(reads_of(send({pair_.left.send_sge(64)}, std::vector<uint8_t>(lie, 0xee))), 1u);
@@ -88,7 +90,7 @@ TEST_F(CarriedData, OfAnotherSizeIsNotLookedAt) {
       std::ranges::equal(pair_.right.recv_bytes(longer), std::span(in_memory_).first(longer)));
 }
 
-// ---- In a slot ----
+// ---- Data in a slot ----
 
 class DataInASlot : public testing::Test {
  protected:
@@ -110,7 +112,7 @@ class DataInASlot : public testing::Test {
   }
   uint64_t reads() const { return pair_.left_bench.memory.reads - reads_before_; }
 
-  JoinedPair pair_;  // with an MTU of 1024
+  JoinedPair pair_;  // its MTU is 1024 bytes
   const std::vector<uint8_t> data_ = pattern(4096, 9);
   const uint64_t reads_before_ = pair_.left_bench.memory.reads;
 };

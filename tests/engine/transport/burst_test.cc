@@ -1,5 +1,5 @@
-// Tests frames that arrive from outside in one burst: one ACK acknowledges all requests of a QP in
-// the burst (IBTA vol 1, 9.7.5.1.2), or as many as FabricConfig::ack_coalescing allows.
+// Tests frames that arrive from outside in one burst: one ACK is sent for all requests of a QP in
+// the burst (IBTA vol 1, 9.7.5.1.2), or for as many as FabricConfig::ack_coalescing allows.
 #include <gtest/gtest.h>
 
 #include "emulator/scenario/scenario.h"
@@ -34,8 +34,8 @@ TEST(Burst, FramesThatComeByThemselvesAreAcknowledgedByThemselves) {
   s.wire_delivers(send_only(psn(1))).expect({received(2), ack(psn(1)).with_msn(2)});
 }
 
-// 9.7.5.1.3: at the end of the burst, the last packet that requests an acknowledgement is
-// acknowledged.
+// 9.7.5.1.3: at the end of the burst, the ACK names the last packet that requests an
+// acknowledgement.
 TEST(Burst, WhatAsksForNoAcknowledgementHasNone) {
   Script s(outside());
   s.at(0ms).app_posts_recv(1).app_posts_recv(2).app_posts_recv(3);
@@ -51,7 +51,7 @@ TEST(Burst, AGapInItIsANakForAllBefore) {
   s.expect({received(1), sequence_nak(psn(1)).with_msn(1)});
 }
 
-// 9.7.5.2.8: an RNR NAK acknowledges all earlier packets.
+// 9.7.5.2.8: an RNR NAK acknowledges all packets before the one that it names.
 TEST(Burst, ANakThatTheReceiverIsNotReadyIsForAllBefore) {
   Script s(outside());
   s.at(0ms).app_posts_recv(1);
@@ -95,7 +95,8 @@ TEST(Burst, ARuleForFramesChangesNothingInIt) {
   s.expect({received(1), received(2), ack(psn(1)).with_msn(2)});
 }
 
-// After a rule has acted for the last time, the frames after that frame still keep their order.
+// The rule rewrites the first frame, and this was its last time. The second frame must still stay
+// behind the first.
 TEST(Burst, FramesKeepTheirOrderWhenARuleIsUsedUp) {
   Script s(outside());
   s.bench().step(engine::AddRules{scenario::parse_rule(
@@ -141,7 +142,7 @@ TEST(Burst, ADamagedFrameInAMessageIsNotWritten) {
   s.expect_counter(Counter::kDroppedBadIcrc, 1);
 }
 
-// If something ends the QP in the middle of a burst, the rest of the burst is dropped.
+// If an error ends the QP in the middle of a burst, the rest of the burst is dropped.
 TEST(Burst, AnOverrunOfTheCqEndsTheQpAtOnce) {
   ScriptOptions options = outside();
   options.cq_capacity = 1;

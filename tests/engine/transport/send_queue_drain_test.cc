@@ -51,8 +51,8 @@ TEST(SendQueueDrain, IsSilentWhenTheEventWasNotAskedFor) {
   s.at(1ms).wire_delivers(ack(psn(0))).expect({completion(1)});
 }
 
-// "Enable SQD.drained async notification" is an attribute of this transition. Without it there is
-// no event.
+// "Enable SQD.drained async notification" is an attribute of each change to SQD. A change without
+// the attribute causes no event.
 TEST(SendQueueDrain, DoesNotRememberTheWishForTheEventFromTheTimeBefore) {
   Script s;
   s.at(0ms);
@@ -152,7 +152,7 @@ TEST(SendQueueDrain, FinishesALongMessageThatItInterrupted) {
   options.connection.mtu = abi::Mtu::k256;
   Script s(options);
   s.at(0ms);
-  // The step of the post moves 256 frames; the state changes before the rest is sent.
+  // The step that posts the request sends 256 frames. The state changes before the rest is sent.
   const auto wqe = send_wqe({.wr_id = 1, .sges = {s.app().send_sge(256 * 256, 0)}}, options.cap);
   const auto more = send_wqe({.wr_id = 2, .sges = {s.app().send_sge(256 * 256, 0)}}, options.cap);
   engine::Outputs outputs;
