@@ -78,7 +78,7 @@ TEST_F(ForeignObjects, KeysAreNoKeys) {
   }
 }
 
-// Another PD of the same context is as foreign.
+// Another PD of the same context is as foreign as one of another context.
 TEST_F(ForeignObjects, KeysOfAnotherPdAreNoKeys) {
   const PdPtr second(ibv_alloc_pd(context.get()));
   const MrPtr mr_of_second(ibv_reg_mr(second.get(), memory.data(), memory.size(),
@@ -103,7 +103,7 @@ TEST_F(ForeignObjects, AnAddressHandleOfAnotherPdIsNone) {
   }
 }
 
-// The number of an object, as another context or a wrong program may use it.
+// Tests handles of another context, and handles that a wrong program may invent.
 TEST_F(ForeignObjects, HandlesOfOthersAndOfNobodyAreInvalid) {
   for (const uint32_t handle : {other_pd->handle, 0u, 4711u, ~0u}) {
     const uint32_t right = std::exchange(pd->handle, handle);

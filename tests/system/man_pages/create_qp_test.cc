@@ -69,7 +69,8 @@ TEST_F(CreateQp, TellsWhatItHas) {
   }
 }
 
-// "returns ... NULL if the request fails": just above the values of ibv_query_device(3).
+// "returns ... NULL if the request fails": a QP with one more than a limit of ibv_query_device(3)
+// is refused.
 TEST_F(CreateQp, TheLimitsAreTheDevices) {
   ibv_device_attr device{};
   ASSERT_EQ(ibv_query_device(context.get(), &device), 0);
@@ -81,7 +82,8 @@ TEST_F(CreateQp, TheLimitsAreTheDevices) {
   expect_limit(max_sge, [](ibv_qp_cap& cap) -> uint32_t& { return cap.max_recv_sge; });
 }
 
-// "IBV_QPT_RAW_PACKET or IBV_QPT_DRIVER" do not exist on an RDMA NIC without Ethernet queues.
+// An RDMA NIC without Ethernet queues does not have the types "IBV_QPT_RAW_PACKET or
+// IBV_QPT_DRIVER".
 TEST_F(CreateQp, RefusesWhatTheDeviceHasNot) {
   expect_refused(wish(IBV_QPT_RAW_PACKET), EOPNOTSUPP);
   expect_refused(wish(IBV_QPT_DRIVER), EOPNOTSUPP);
@@ -100,7 +102,7 @@ TEST_F(CreateQp, RefusesWhatTheDeviceHasNot) {
   }
 }
 
-// "create_flags" may be passed without any flag.
+// The mask may name "create_flags" although no flag is set.
 TEST_F(CreateQp, TakesNoFlagsAtAll) {
   ibv_qp_init_attr_ex init = wish();
   init.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
