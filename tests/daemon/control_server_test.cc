@@ -165,7 +165,7 @@ TEST_F(ControlServerTest, ASlowCommandMayBeDoneForNobody) {
   say("{\"command\":\"slow\"}\n");
   client.reset();
   turn();
-  client = connect_to_server();  // with the same descriptor, perhaps
+  client = connect_to_server();  // the new connection may have the same descriptor number
   done(Json{{"frames", 3}});
   EXPECT_EQ(hear(), "");
   say("{\"command\":\"version\"}\n");

@@ -1,4 +1,5 @@
-// Tests the command line: defaults, names and addresses, and one clear line for each error.
+// Tests the daemon's command line: defaults, names and addresses, and one clear line for each
+// error.
 #include "emulator/daemon/daemon_options.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// Short messages are copied into the WQE or a slot when they are posted, if the program cannot
-// detect this.
+// Tests that short messages are copied into the WQE or a slot when they are posted, if the program
+// cannot detect this.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -36,7 +36,7 @@ class Carry : public testing::Test {
   static ibv_sge sge(const void* address, uint32_t length) {
     return {reinterpret_cast<uint64_t>(address), length, kLkey};
   }
-  /// Posts the request, and returns the bytes that follow the list of its WQE.
+  /// Posts the request, and returns the message's bytes, which follow the list of SGEs in its WQE.
   std::string carried_by(ibv_send_wr wr) {
     ibv_send_wr* bad;
     const auto index = static_cast<uint32_t>(queues_.qp->send.posted);
@@ -86,7 +86,7 @@ TEST_F(Carry, NothingOfAnEmptyMessage) {
   EXPECT_EQ(carried_by(wr_), "");
 }
 
-// IBTA vol 1, 10.8.3.3: the READ before it may still be writing the data.
+// IBTA vol 1, 10.8.3.3: a READ before the request may still be writing to the buffer.
 TEST_F(Carry, NothingBehindAFence) {
   wr_.send_flags = IBV_SEND_FENCE;
   EXPECT_EQ(carried_by(wr_), "");
@@ -97,7 +97,8 @@ TEST_F(Carry, NothingThatIsToBeReceived) {
   EXPECT_EQ(carried_by(wr_), "");
 }
 
-// The daemon checks the key's rights, and completes a request that exceeds them with an error.
+// The daemon must check the region, and complete a request beyond it with an error, so nothing is
+// copied.
 TEST_F(Carry, NothingOutsideOfARegion) {
   sge_.addr = reinterpret_cast<uint64_t>(memory_) - 1;
   EXPECT_EQ(carried_by(wr_), "");
@@ -149,7 +150,7 @@ TEST_F(Carry, OfARequestThatIsBuilt) {
   EXPECT_EQ(queues_.send_wqe(1).inline_size, 0u);
 }
 
-// ---- In a slot ----
+// ---- Data in a slot ----
 
 class CarryInASlot : public Carry {
  protected:
@@ -157,7 +158,7 @@ class CarryInASlot : public Carry {
 
   CarryInASlot() { sge_ = sge(memory_ + 3, kLength); }
 
-  /// Posts the request, and returns the slot that its WQE names; 0 for none.
+  /// Posts the request, and returns the slot that its WQE names, or 0.
   uint32_t slot_of(ibv_send_wr wr) {
     ibv_send_wr* bad;
     const auto index = static_cast<uint32_t>(queue().posted);
@@ -239,8 +240,8 @@ TEST_F(CarryInASlot, NotOfMemoryThatIsNotThere) {
   munmap(pages, kPageSize);
 }
 
-// The daemon gives the memory of a QP's queue to another QP before this process has removed the QP,
-// and a bind has its window's number where other requests have the slot's.
+// The slot of a request cannot be read from its WQE: the daemon may already have given the memory
+// of the queue to another QP, and the WQE of a bind has the number of its window in this place.
 TEST_F(CarryInASlot, IsKnownWithoutALookAtTheQueue) {
   const uint32_t slot = slot_of(wr_);
   slot_of(wr_);

@@ -47,7 +47,7 @@ TEST(FileSystems, DisksAndMemoryAreLocal) {
   }
 }
 
-/// A page of memory that is unmapped at the end.
+/// A page of memory, which is unmapped when this object is destroyed.
 class Page {
  public:
   explicit Page(int flags, int file = -1)
@@ -81,7 +81,7 @@ TEST(FileSystems, NobodyWaitsForAMemoryFile) {
   close(file);
 }
 
-// Then /proc/self/maps cannot be opened.
+// Without a free descriptor, /proc/self/maps cannot be opened.
 TEST(FileSystems, NobodyWaitsForMemoryWithoutDescriptorsLeft) {
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -93,7 +93,7 @@ TEST(FileSystems, NobodyWaitsForMemoryWithoutDescriptorsLeft) {
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
-// A sanitizer needs additional stack.
+// Code with a sanitizer needs more stack.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr size_t kStacks = 16;
 #else
@@ -139,10 +139,10 @@ TEST(ProcFile, CutsALineThatIsTooLong) {
 
 TEST(FileSystems, NothingMappedIsNotWaitedFor) {
   EXPECT_FALSE(kind_of_memory(4096, 8192).may_block);
-  EXPECT_FALSE(kind_of_memory(8192, 4096).may_block);  // a length that wraps
+  EXPECT_FALSE(kind_of_memory(8192, 4096).may_block);  // the length would wrap around
 }
 
-// Tests what a NIC detects when it pins the pages.
+// Tests what a NIC detects when it pins pages: pages that do not exist or are read-only.
 TEST(FileSystems, WhatIsNotThereAndWhatIsReadOnly) {
   auto* pages = static_cast<std::byte*>(
       mmap(nullptr, 4 * kPageSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));

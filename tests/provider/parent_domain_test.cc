@@ -1,4 +1,4 @@
-// Tests of ibv_alloc_parent_domain(3) and ibv_alloc_td(3), which are known only to the provider.
+// Tests ibv_alloc_parent_domain(3) and ibv_alloc_td(3), which are known only to the provider.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -18,7 +18,7 @@ struct Object {
   uint64_t value = 5;
 };
 
-/// The calls of a parent domain's allocator, and its answers
+/// Records the calls of a parent domain's allocator, and determines their results.
 struct Allocator {
   ibv_pd* pd = nullptr;
   uint64_t resource = 0;
@@ -126,7 +126,7 @@ TEST_F(ParentDomain, OverAnotherIsOneOverItsProtectionDomain) {
 TEST_F(ParentDomain, RefusesWhatItCannotBeMadeOf) {
   ibv_parent_domain_init_attr attr{};
   EXPECT_EQ(alloc_parent_domain(context_.get(), &attr), nullptr);
-  EXPECT_EQ(errno, EINVAL);  // "reference to a protection domain, can't be NULL"
+  EXPECT_EQ(errno, EINVAL);  // pd: "reference to a protection domain, can't be NULL"
   attr.pd = pd_;
   attr.comp_mask = 1u << 2;
   EXPECT_EQ(alloc_parent_domain(context_.get(), &attr), nullptr);
@@ -166,7 +166,7 @@ TEST_F(ParentDomain, UsesItsOwnMemoryIfTheAllocatorWantsThat) {
   EXPECT_EQ(dealloc_pd(parent), 0);
 }
 
-// "or NULL to designate an error"
+// ibv_alloc_parent_domain(3), alloc: "or NULL to designate an error"
 TEST_F(ParentDomain, FailsIfTheAllocatorDoes) {
   allocator_.answer = nullptr;
   ibv_pd* parent = make_parent(kAllocators);

@@ -1,4 +1,4 @@
-// Tests completion channels and async fds: no event is lost while the client does not read, and
+// Tests completion channels and async fds: no event is lost while the client does not read, and the
 // events of a destroyed object are removed.
 #include "emulator/daemon/client/event_socket.h"
 
@@ -25,7 +25,7 @@ class EventSocketTest : public testing::Test {
         EventSocket::create(loop, sizeof(abi::CompletionEventRecord), [this] { socket.reset(); });
     socket = std::move(created.socket);
     client = std::move(created.client_end);
-    // So that a read does not block if a test fails.
+    // A read must not block if a test fails.
     fcntl(client.get(), F_SETFL, O_NONBLOCK);
   }
 
@@ -89,7 +89,7 @@ TEST_F(EventSocketTest, SaysWhenTooManyWait) {
 TEST_F(EventSocketTest, ForgetsUnreadEventsOfOneObjectAndKeepsTheOthersInOrder) {
   for (const uint64_t handle : {1u, 2u, 1u, 3u, 1u, 2u}) deliver(handle);
   uint64_t first;
-  ASSERT_EQ(read(client.get(), &first, sizeof first), 8);  // one event of 1 was read
+  ASSERT_EQ(read(client.get(), &first, sizeof first), 8);  // the client read one event of object 1
   EXPECT_EQ(socket->forget(1, client.get()), 1u);
   EXPECT_THAT(read_all(), ElementsAre(2, 3, 2));
   EXPECT_EQ(socket->forget(2, client.get()), 2u);

@@ -69,7 +69,7 @@ TEST(IdlePolicy, MessagesOfANetworkComeAfterAPause) {
   EXPECT_FALSE(policy.is_idle(kStart + 20us));
 }
 
-/// Returns how long the policy sleeps immediately after a yield that takes `took`.
+/// Returns how long the policy sleeps immediately after a yield that took `took`.
 engine::Duration crowd_after(IdlePolicy& policy, engine::Instant& now, engine::Duration took) {
   policy.worked(now);
   policy.gave_way(now, now + took);
@@ -79,7 +79,7 @@ engine::Duration crowd_after(IdlePolicy& policy, engine::Instant& now, engine::D
   return now - begin;
 }
 
-/// Two fewer long yields than are needed to detect a crowd.
+/// Makes two fewer long yields than the policy needs to detect a crowd.
 void almost_a_crowd(IdlePolicy& policy, engine::Instant& now) {
   for (int i = 0; i < 2; ++i) EXPECT_EQ(crowd_after(policy, now, 4ms), 0ms);
 }
@@ -92,7 +92,7 @@ TEST(IdlePolicy, SleepsWhereYieldsTakeLong) {
   EXPECT_EQ(crowd_after(policy, now, 651us), 20ms);
 }
 
-// This happens while programs start.
+// Single long yields happen while programs start.
 TEST(IdlePolicy, SingleLongYieldsAreNoCrowd) {
   IdlePolicy policy(kStart);
   engine::Instant now = kStart;

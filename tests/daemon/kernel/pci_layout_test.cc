@@ -1,4 +1,4 @@
-// Tests the PCI functions of topologies, and the files that describe them.
+// Tests the PCI functions of topologies, and the files in sysfs that describe them.
 #include "emulator/daemon/kernel/pci_layout.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// The addresses of devices that are not attached to a network.
+// Tests the addresses of devices that are not attached to a network.
 #include "emulator/daemon/net/device_addresses.h"
 
 #include <gmock/gmock.h>

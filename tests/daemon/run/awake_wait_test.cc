@@ -1,4 +1,4 @@
-// Tests when the daemon waits actively until a turn is returned.
+// Tests when the daemon waits actively until a program returns its turn.
 #include "emulator/daemon/run/awake_wait.h"
 
 #include <gtest/gtest.h>
