@@ -1,4 +1,4 @@
-// Tests which limits are reported as too small for a NIC.
+// Tests which resource limits are reported as too small for a NIC.
 #include "emulator/os/process_limits.h"
 
 #include <gtest/gtest.h>

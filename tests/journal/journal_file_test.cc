@@ -1,4 +1,4 @@
-// Tests journal files: complete, truncated at any place, and damaged at any place.
+// Tests journal files that are complete, truncated at any place, or damaged at any place.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,8 +20,8 @@ Header small_header() {
   return header;
 }
 
-/// Replays as far as possible. Returns the number of executed steps, or nothing if the journal was
-/// refused.
+/// What a replay did with a journal: whether it refused the journal, and if not, the number of
+/// steps that it executed.
 struct Outcome {
   uint64_t steps = 0;
   bool torn = false;
@@ -41,7 +41,7 @@ Outcome replay(Bytes contents) {
   return outcome;
 }
 
-/// Does the same without an engine, which is faster. Returns whether all steps can be read.
+/// Reads the journal like replay(), but without an engine, which is faster.
 Outcome read(Bytes contents) {
   Outcome outcome;
   try {
@@ -58,7 +58,7 @@ Outcome read(Bytes contents) {
   return outcome;
 }
 
-/// An engine also replays one file of kReplayEach.
+/// Every file is read, and one of each kReplayEach files is also replayed by an engine.
 constexpr size_t kReplayEach = 499;
 
 TEST(JournalFile, GivesBackTheRecordsAndTheirPlaces) {
@@ -107,7 +107,7 @@ TEST(JournalFile, CutOffAtAnyByteReplaysUpToThere) {
     }
     steps = part.steps;
   }
-  EXPECT_EQ(steps, all.steps);  // only the end is missing
+  EXPECT_EQ(steps, all.steps);  // only the end record is missing
 }
 
 TEST(JournalFile, WithoutItsEndIsTornThoughEveryRecordIsWhole) {
@@ -169,7 +169,7 @@ TEST(JournalFile, WhoseRecordsMakeNoSenseIsRefusedThoughTheirChecksumsAreRight) 
     try {
       JournalReader reader(dir / "journal");
       Replay replay(reader);
-      if (replay.run()) ++refused;  // another input, so another output
+      if (replay.run()) ++refused;  // the damage changed an input, so the outputs differ
     } catch (const JournalError& error) {
       EXPECT_THAT(error.what(), ContainsRegex("/journal: byte [0-9]+: "));
       ++refused;

@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 class OutputsInAJournal : public testing::Test {
  protected:
-  /// Returns the output as a reader gets it.
+  /// Returns the output as it is after it was written and read.
   template <class Recorded>
   Recorded written(engine::Output output) {
     engine::Outputs outputs;

@@ -25,7 +25,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Returns whether the thread was found to spin within that number of checks.
+/// Returns whether the thread is found to spin within `looks` checks.
 bool is_found(SpinningThreads& threads, pid_t pid, int looks) {
   for (int i = 0; i < looks; ++i) {
     if (threads.hold_if_it_spins(pid, pid)) return true;
@@ -37,10 +37,10 @@ bool is_found(pid_t pid, int looks) {
   SpinningThreads threads;
   return is_found(threads, pid, looks);
 }
-/// Enough checks on the busiest machine.
+/// Enough checks even on the busiest machine.
 constexpr int kManyLooks = 30'000;
 
-/// A compiler may remove a loop that has no effect ([intro.progress] of C++20). So this loop has an
+/// A compiler may remove a loop without effects ([intro.progress] of C++20), so this loop has an
 /// empty asm statement.
 [[noreturn]] void spin() {
   for (;;) asm volatile("");
@@ -66,7 +66,7 @@ class Shared {
   T* value_;
 };
 
-/// Waits until the condition is true.
+/// Waits until the condition is true, for a limited time. Returns whether it became true.
 bool comes(const std::function<bool()>& condition) {
   const auto deadline = std::chrono::steady_clock::now() + 60s;
   while (!condition()) {
@@ -217,7 +217,7 @@ TEST(SpinningThreads, OneThatSleepsDoesNotSpin) {
 }
 
 #if defined(__x86_64__)
-/// Calls epoll_wait(2) in a child, and reports its result.
+/// A child that calls epoll_wait(2), and reports its result.
 class WaitingChild {
  public:
   bool is_asleep() const {

@@ -1,4 +1,4 @@
-// Tests of the output of two programs that print stacks: both must yield the same names.
+// Tests that the outputs of the two programs that can print stacks are read as the same names.
 #include "emulator/os/threads/stacks.h"
 
 #include <gtest/gtest.h>

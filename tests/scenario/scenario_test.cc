@@ -1,4 +1,4 @@
-// Tests the meaning of scenario files, and the messages for wrong ones (docs/scenarios.md).
+// Tests the meaning of scenario files, and the messages about wrong files (docs/scenarios.md).
 #include "emulator/scenario/scenario.h"
 
 #include <gmock/gmock.h>
@@ -23,7 +23,8 @@ Rule rule(std::string_view text) {
   return parse_rule(text)->rules.at(0);
 }
 
-/// Returns all messages about the text, one per line, without the file's name and the text's lines.
+/// Returns all messages about the text, one per line, without the name of the file and the quoted
+/// lines.
 std::string error_of(std::string_view text) {
   try {
     parse_scenario(text, "f");
@@ -127,7 +128,7 @@ TEST(Scenario, ReadsEveryEffectOnFrames) {
   EXPECT_EQ(all.effects.inject[0].changes[2].value, 0x62u);
 }
 
-// ---- Messages: the error, its place, and what would be right -----------------------------------
+// ---- Messages: the error, its place, and the correction ----------------------------------------
 
 TEST(ScenarioError, NamesLineAndColumn) {
   EXPECT_EQ(error_of("rules:\n  - on: frame\n    do: dorp\n"),
@@ -473,7 +474,7 @@ TEST_F(SeveralScenarios, HaveAllRulesUnderNamesOfTheirOwn) {
   EXPECT_EQ(all.name, "one + two");
   EXPECT_THAT(names(*all.rules),
               testing::ElementsAre("rule 1", "lost", "lost (b)", "x", "rule 1 (c)"));
-  const auto again = parse_rules(all.rules->text);  // as from a journal
+  const auto again = parse_rules(all.rules->text);  // reads the rules as they are in a journal
   EXPECT_EQ(names(*again), names(*all.rules));
   EXPECT_EQ(again->text, all.rules->text);
   for (size_t length = 0; length < all.rules->text.size(); ++length) {

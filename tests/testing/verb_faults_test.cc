@@ -1,4 +1,5 @@
-// Tests rules that make calls fail that a program makes without the daemon while there is no rule.
+// Tests rules for calls that, without a rule, a program makes without the daemon: a rule can make
+// them fail.
 #include <cerrno>
 
 #include "tests/testing/connection.h"
@@ -23,8 +24,8 @@ int post_recv(ibv_qp* qp) {
   return ibv_post_recv(qp, &wr, &bad);
 }
 
-/// "If this function fails, bad_wr is the first failing WR" (ibv_post_send(3)), and nothing of the
-/// call is done.
+/// ibv_post_send(3): "If this function fails, bad_wr is the first failing WR". No request of the
+/// failed call is posted.
 TEST_F(VerbFaults, TheSecondPostSend) {
   fabric->add_rule("{name: full, on: verb, verb: post_send, nth: 2, do: {errno: ENOMEM}}");
   for (int i = 0; i < 3; ++i) ASSERT_EQ(post_recv(sides[1].qp), 0);
@@ -83,7 +84,7 @@ TEST_F(VerbFaults, ASharedReceiveQueueAndAnExtendedCq) {
   EXPECT_EQ(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 }
 
-/// ibv_wr_complete(3) posts all requests that were built since ibv_wr_start, or none.
+/// ibv_wr_complete(3) posts all requests that were built since ibv_wr_start, or none of them.
 TEST_F(VerbFaults, WorkRequestsThatAreBuilt) {
   fabric->add_rule("{name: full, on: verb, verb: post_send, count: 1, do: {errno: ENOMEM}}");
   ibv_qp_init_attr_ex init{};

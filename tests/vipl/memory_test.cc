@@ -1,4 +1,4 @@
-// Protection tags, registered memory.
+// Tests protection tags and registered memory.
 #include "tests/vipl/vipl_fixture.h"
 
 namespace rocemu::vipl_test {
@@ -69,7 +69,8 @@ TEST_F(Memory, RightsThatAreSetTakeEffectForThePeer) {
   post_send(a, node.rdma(VIP_CONTROL_OP_RDMAWRITE, 1, node, 5));
   write->DS[0].Remote.Handle = handle;
   VIP_DESCRIPTOR* done = nullptr;
-  EXPECT_EQ(VipSendWait(a, kPatienceMs, &done), VIP_SUCCESS);  // by the handle of the whole block
+  // the write uses the handle of the whole block
+  EXPECT_EQ(VipSendWait(a, kPatienceMs, &done), VIP_SUCCESS);
   write = node.rdma(VIP_CONTROL_OP_RDMAWRITE, 1, node, 5);
   write->DS[0].Remote.Handle = handle;
   post_send(a, write);

@@ -1,4 +1,5 @@
-// VipOpenNic, VipCloseNic, VipQueryNic, VipQuerySystemManagementInfo, name service, and the header.
+// Tests VipOpenNic, VipCloseNic, VipQueryNic, VipQuerySystemManagementInfo, the name service, and
+// the header.
 #include "tests/vipl/vipl_fixture.h"
 
 extern "C" int vipl_header_in_c(void);
@@ -92,7 +93,8 @@ TEST(Nic, ClosingWakesWhoWaits) {
     EXPECT_EQ(VipConnectWait(node.nic, local.get(), VIP_INFINITE, from.get(), &theirs, &connection),
               VIP_INVALID_PARAMETER);
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(5));  // likelier to find them asleep
+  // makes it likely that the threads sleep
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
   EXPECT_EQ(VipCloseNic(node.nic), VIP_SUCCESS);
   for (auto& thread : waiting) thread.join();
 }
@@ -121,7 +123,7 @@ TEST(NameService, NamesBecomeAddressesAndBack) {
   EXPECT_EQ(VipNSGetHostByName(node.nic, name, address.get(), 0), VIP_SUCCESS);
   EXPECT_EQ(address.host(), std::string("\x7f\0\0\2", 4));
   EXPECT_EQ(VipNSGetHostByName(node.nic, name, address.get(), 99), VIP_ERROR_NAMESERVICE);
-  std::string unknown(300, 'x');  // longer than names can be: nobody is asked
+  std::string unknown(300, 'x');  // longer than names can be, so no name server is queried
   EXPECT_EQ(VipNSGetHostByName(node.nic, unknown.data(), address.get(), 0), VIP_ERROR_NAMESERVICE);
 
   char localhost[] = "localhost";  // of /etc/hosts

@@ -13,7 +13,7 @@ using provider::PollMode;
 using provider::WaitPolicy;
 
 constexpr Nanoseconds kNever = std::numeric_limits<Nanoseconds>::max();
-/// Approximately their durations on the machine of docs/performance.md.
+/// Approximate durations on the machine of docs/performance.md.
 constexpr Nanoseconds kPoll = 60, kPost = 200, kLook = 150, kMessage = 350, kWakeCall = 1'000;
 constexpr Nanoseconds kNotLongAgo = 100'000;
 

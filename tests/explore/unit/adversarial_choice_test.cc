@@ -30,7 +30,8 @@ TEST(AdversarialChoices, AreAnArgument) {
   EXPECT_EQ(adversarial_with("undefined", {}), "undefined");
 }
 
-/// A program that fails if all of the `needed` choices are made, of `count` choices.
+/// A program in which `count` choices can be made, and which fails if all of the `needed` choices
+/// are made.
 class FailingProgram {
  public:
   FailingProgram(uint64_t count, std::set<uint64_t> needed)
@@ -86,7 +87,7 @@ TEST(ShrinkChoices, FindsNothingIfTheRunDoesNotFailAgain) {
 TEST(ShrinkChoices, IsBounded) {
   FailingProgram program(1000, {1, 250, 500, 750, 1000});
   EXPECT_THAT(program.shrunk(20).argument, HasSubstr("placement:1"));
-  EXPECT_LE(program.runs, 22u);  // and the two that show that it fails
+  EXPECT_LE(program.runs, 22u);  // 20, and the two runs that show that the program fails
 }
 
 TEST(Variation, ReplacesTheSeedOfTheOtherRuns) {

@@ -127,7 +127,7 @@ TEST(Misuses, AreNotWhatTheFaultItselfDoes) {
 
 TEST(Finding, IsRepeatableUnlessNoRepetitionEndsLikeIt) {
   Finding finding;
-  EXPECT_TRUE(finding.is_repeatable());  // no repetition was run
+  EXPECT_TRUE(finding.is_repeatable());  // no run was repeated
   finding.repetitions = 2;
   EXPECT_FALSE(finding.is_repeatable());
   finding.confirmed = 1;

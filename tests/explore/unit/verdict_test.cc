@@ -57,7 +57,7 @@ TEST(Verdict, SurvivesWithoutAFaultAsWithOne) {
   EXPECT_EQ(judged(facts).verdict, Verdict::kSurvived);
 }
 
-// POSIX, wait: without operands it waits for all children and exits with 0.
+// POSIX: without operands, wait waits for all children and exits with 0.
 TEST(Verdict, IsReportedWhenAProgramBehindAShellExitsWithAnotherStatus) {
   RunFacts facts = run_that_prints("");
   facts.statuses = {{"server#1", {1}}};
@@ -110,10 +110,11 @@ TEST(Verdict, IsWrongWhenAProgramThatFailsInTheBaselineSucceedsWithAnotherOutput
             Verdict::kWrong);
 }
 
-// A parent that kills its server at the end does so with and without a fault.
+// A parent that kills its server at the end does so even without a fault, so the signal does not
+// report the fault.
 TEST(Verdict, DoesNotTakeASignalForAReport) {
   RunFacts facts = run_that_prints("sum 10\n");
-  facts.failed = {"server#1"};  // by SIGTERM: it has no status
+  facts.failed = {"server#1"};  // ended by SIGTERM, so it has no exit status
   EXPECT_EQ(judged(facts).verdict, Verdict::kWrong);
 }
 

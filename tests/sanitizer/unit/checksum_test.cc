@@ -1,4 +1,4 @@
-// Tests the checksum of a buffer's bytes. The buffer may no longer exist.
+// Tests the checksum of the bytes in a buffer, which may not exist any more.
 #include "verbs_provider/sanitizer/checksum.h"
 
 #include <gtest/gtest.h>
@@ -85,7 +85,7 @@ TEST_F(ChecksumTest, AsksAgainAboutAPageBehindThoseThatAreReadable) {
   EXPECT_TRUE(sum.add(begin + page_ - 8, 9, readable));
 }
 
-/// mmap(2), "SIGBUS": beyond the end of the file.
+/// mmap(2), "SIGBUS": an access beyond the end of the file.
 TEST_F(ChecksumTest, IsNoneOfAFileThatIsTooShort) {
   const int file = memfd_create("short", 0);
   ASSERT_EQ(ftruncate(file, static_cast<off_t>(page_)), 0);

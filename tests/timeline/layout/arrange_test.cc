@@ -1,4 +1,4 @@
-// Tests the rows of events, and where arrows end.
+// Tests in which rows events are, and where arrows end.
 #include "emulator/timeline/arrange.h"
 
 #include <gmock/gmock.h>
@@ -29,7 +29,8 @@ TEST(Arrange, GivesEachHappeningTheRowBelowTheLast) {
 }
 
 TEST(Arrange, LetsAnArrowEndInTheFirstRowOfTheTimeOfItsArrival) {
-  // The receives are posted after the SEND, at the same time: the SEND's arrow ends below them.
+  // The receives are posted at the time of the SEND, but after it, so the SEND's arrow ends below
+  // them.
   const Arrangement rows = arrange(Written()
                                        .frame("SEND", 0, 1)
                                        .post("post_recv wr 1", 1)
