@@ -112,7 +112,7 @@ class CmSessions : public testing::Test {
   Channel channel{recorder, loop, owner, 1};
 };
 
-TEST_F(CmSessions, ACommandWhoseDescriptorsTheSystemHasNoRoomForEndsNothing) {
+TEST_F(CmSessions, ACommandWhoseDescriptorsDoNotFitEndsNothing) {
   const abi::ucma::DestroyId destroy{0, 5, 0};
   int pair[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
@@ -148,7 +148,7 @@ TEST_F(CmSessions, ACommandIsAnsweredOnItsOwnSocket) {
   EXPECT_EQ(channel.read_event(), 0u) << "the channel itself stays unreadable";
 }
 
-TEST_F(CmSessions, ThatARequestWasReadIsSaidWithoutAnAnswer) {
+TEST_F(CmSessions, AMessageThatARequestWasReadGetsNoAnswer) {
   const struct {
     abi::ucma::CommandHeader header;
     abi::ucma::RequestRead request;

@@ -117,7 +117,7 @@ TEST_F(ControlServerTest, EndsAConnectionWhoseLineDoesNotEnd) {
   EXPECT_TRUE(closed);
 }
 
-TEST_F(ControlServerTest, ASlowReaderKeepsNobodyWaiting) {
+TEST_F(ControlServerTest, ASlowReaderDoesNotDelayOthers) {
   say("{\"command\":\"big\"}\n{\"command\":\"big\"}\n{\"command\":\"version\"}\n");
   UniqueFd slow = std::exchange(client, connect_to_server());
   say("{\"command\":\"version\"}\n");
@@ -161,7 +161,7 @@ TEST_F(ControlServerTest, SaysWhyASlowCommandIsNotBegun) {
   EXPECT_EQ(hear(), "{\"ok\":false,\"error\":\"not so fast\"}\n{\"ok\":true,\"version\":\"1\"}\n");
 }
 
-TEST_F(ControlServerTest, ASlowCommandMayBeDoneForNobody) {
+TEST_F(ControlServerTest, ASlowCommandMayEndAfterItsPeerHasGone) {
   say("{\"command\":\"slow\"}\n");
   client.reset();
   turn();

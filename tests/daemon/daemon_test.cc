@@ -180,7 +180,7 @@ TEST(Daemon, CarriesMessagesBetweenTwoClients) {
   }
 }
 
-TEST(Daemon, ShowsWhatThereIs) {
+TEST(Daemon, ShowsVersionDevicesAndObjects) {
   const TempDir temp;
   RunningDaemon daemon(temp / "nic");
   Endpoint a(daemon.device(0));
@@ -265,7 +265,7 @@ class LingeringSocket {
   UniqueFd ours, peer;
 };
 
-TEST(Daemon, ADescriptorWhoseCloseWaitsKeepsNobodyWaiting) {
+TEST(Daemon, ADescriptorWhoseCloseTakesLongDelaysNobody) {
   const TempDir temp;
   UniqueFd sender, peer;
   // When the daemon reads the message, it must have the socket's last descriptor, so this function
@@ -328,7 +328,7 @@ TEST(Daemon, LeavesNothingBehindWhenItCannotStart) {
   EXPECT_FALSE(std::filesystem::exists(temp / "nic"));
 }
 
-TEST(Daemon, RefusesARequestThatSaysAnythingWrongAndDoesNothing) {
+TEST(Daemon, RefusesAnInvalidRequestWithoutEffect) {
   const TempDir temp;
   RunningDaemon daemon(temp / "nic");
   const std::pair<const char*, const char*> requests[] = {

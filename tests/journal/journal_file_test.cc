@@ -186,7 +186,7 @@ TEST(JournalFile, OfAnotherFormatNamesBoth) {
               ContainsRegex("it has format 15, and this is rocemu .*, which reads format 8:"));
 }
 
-TEST(JournalFile, ThatIsNoneSaysWhatMakesOne) {
+TEST(JournalFile, AnErrorForAnotherFileNamesTheOptionThatRecords) {
   EXPECT_THAT(replay(std::as_bytes(std::span("#!/bin/sh\nexit 0\n"))).error,
               HasSubstr("`rocemu run --record` writes one"));
   EXPECT_THAT(replay({}).error, HasSubstr("before its header ends: it cannot be read"));

@@ -374,7 +374,7 @@ TEST_F(CallerStructs, Datagrams) {
   }
 }
 
-TEST_F(CallerStructs, WhatThereIsNot) {
+TEST_F(CallerStructs, AreNotWrittenByUnsupportedVerbs) {
   const QpPtr qp = make_qp({});
   Guarded<ibv_flow_attr> flow;
   EXPECT_EQ(ibv_create_flow(qp.get(), flow.get()), nullptr);

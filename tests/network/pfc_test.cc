@@ -122,7 +122,7 @@ TEST(Pfc, LosesNothingWhenTheSharedBufferIsUsedUpBeforeXoff) {
   EXPECT_LE(network.buffered_bytes(0), reserved + 100'000);
 }
 
-TEST(Pfc, OffDropsWhatDoesNotFitInTheBuffer) {
+TEST(Pfc, DropsFramesThatDoNotFitInTheBufferWhenItIsOff) {
   Patterns patterns;
   patterns.switches.buffer_bytes = 20 * kFrame;
   Network network(star(3, patterns), 1);

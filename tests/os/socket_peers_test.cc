@@ -77,7 +77,7 @@ TEST(TcpPeers, AreNotAwaitedByAConnectionThatWasAccepted) {
   EXPECT_EQ(awaited_by(client), "");
 }
 
-TEST(OtherSockets, AwaitNoPeer) {
+TEST(OtherSockets, HaveNoAwaitedPeer) {
   EXPECT_EQ(awaited_by(UniqueFd(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, 0))), "");
 }
 

@@ -241,7 +241,7 @@ class WaitingChild {
   const Child child_{[this] { wait_in(*error_); }};
 };
 
-TEST(SpinningThreads, OneThatIsLookedAtInACallDoesNotNotice) {
+TEST(SpinningThreads, OneThatIsInspectedInACallDoesNotNotice) {
   const WaitingChild child;
   for (int i = 0; i < 20; ++i) {
     ASSERT_TRUE(comes([&] { return child.is_asleep(); }));
@@ -253,7 +253,7 @@ TEST(SpinningThreads, OneThatIsLookedAtInACallDoesNotNotice) {
   EXPECT_TRUE(comes([&] { return child.error() == EINTR; }));  // signal(7)
 }
 
-TEST(SpinningThreads, OneThatIsLookedAtInACallHandlesItsSignals) {
+TEST(SpinningThreads, OneThatIsInspectedInACallHandlesItsSignals) {
   for (int i = 0; i < 50; ++i) {
     const WaitingChild child;
     ASSERT_TRUE(comes([&] { return child.is_asleep(); }));
@@ -264,7 +264,7 @@ TEST(SpinningThreads, OneThatIsLookedAtInACallHandlesItsSignals) {
 }
 #endif
 
-TEST(SpinningThreads, OneThatEndsWhileItIsLookedAtIsLeftToItsParent) {
+TEST(SpinningThreads, OneThatEndsWhileItIsInspectedIsLeftToItsParent) {
   const Shared<std::atomic<pid_t>> shortlived;
   const pid_t parent = fork();
   if (parent == 0) {

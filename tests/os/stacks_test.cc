@@ -29,7 +29,7 @@ TEST(Stacks, OfEuStackAreNamesOfFunctions) {
                      "a::(anonymous namespace)::b < main"}));
 }
 
-TEST(Stacks, OfGdbAreTheSameNames) {
+TEST(Stacks, OfGdbAreNamesOfFunctions) {
   EXPECT_EQ(
       functions_in("Thread 2 (Thread 0x7f (LWP 13) \"p\"):\n"
                    "#0  0x00007fe89608fdf2 in pause () from /lib/libc.so.6\n"
@@ -41,7 +41,7 @@ TEST(Stacks, OfGdbAreTheSameNames) {
       (Threads{"(anonymous namespace)::wait < main", "pause"}));
 }
 
-TEST(Stacks, OfAThreadThatMayNotBeLookedAtHaveNoFunction) {
+TEST(Stacks, OfAThreadThatMayNotBeInspectedHaveNoFunction) {
   EXPECT_EQ(functions_in("eu-stack: dwfl_linux_proc_attach pid 12: Operation not permitted\n"),
             Threads{});
 }

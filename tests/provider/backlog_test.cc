@@ -82,7 +82,7 @@ TEST_P(LeadOf, IsNoneWhereItMayHaveToAnswer) {
   }
 }
 
-TEST(Backlog, WhoPostsSendsMayAnswerWithoutASignal) {
+TEST(Backlog, ExpectsNoCompletionsOfAProgramThatPostsSends) {
   Backlog backlog = backlog_of(&Backlog::receives_end, 20 * kUs, 127);
   backlog.sends();
   EXPECT_EQ(backlog.completions_to_await(kNow), 0u);

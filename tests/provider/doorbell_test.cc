@@ -75,7 +75,7 @@ TEST_F(Doorbells, WakeOnlyADaemonThatSleeps) {
   EXPECT_EQ(wake_ups(), 1u);
 }
 
-TEST_F(Doorbells, TellTheDaemonWhoYields) {
+TEST_F(Doorbells, TellTheDaemonHowManyThreadsYield) {
   // with one processor, the other thread runs only while this one yields
   const test::OneProcessor here;
   EXPECT_EQ(ring_->giving_way, 0u);

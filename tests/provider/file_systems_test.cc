@@ -29,7 +29,7 @@ TEST(FileSystems, TheKindStandsBehindTheOptionalFields) {
   EXPECT_EQ(kind_in("36 35 0:51 / /x rw shared:1 master:2 - nfs4 host:/x rw", 0, 51), "nfs4");
 }
 
-TEST(FileSystems, AnotherDeviceIsNotIt) {
+TEST(FileSystems, LinesOfOtherDevicesAreIgnored) {
   const std::string line = "36 35 98:1 / / rw - ext4 /dev/root rw";
   EXPECT_EQ(kind_in(line, 98, 11), "");
   EXPECT_EQ(kind_in(line, 9, 81), "");
@@ -100,7 +100,7 @@ constexpr size_t kStacks = 16;
 constexpr size_t kStacks = 1;
 #endif
 
-TEST(FileSystems, TheSmallestThreadMayAsk) {
+TEST(FileSystems, AThreadWithASmallStackCanAsk) {
   const int file = memfd_create("test", MFD_CLOEXEC);
   ASSERT_EQ(ftruncate(file, static_cast<off_t>(kPageSize)), 0);
   const Page page(MAP_SHARED, file);
@@ -137,13 +137,13 @@ TEST(ProcFile, CutsALineThatIsTooLong) {
   unlink(path);
 }
 
-TEST(FileSystems, NothingMappedIsNotWaitedFor) {
+TEST(FileSystems, UnmappedMemoryIsNotWaitedFor) {
   EXPECT_FALSE(kind_of_memory(4096, 8192).may_block);
   EXPECT_FALSE(kind_of_memory(8192, 4096).may_block);  // the length would wrap around
 }
 
 // Tests what a NIC detects when it pins pages: pages that do not exist or are read-only.
-TEST(FileSystems, WhatIsNotThereAndWhatIsReadOnly) {
+TEST(FileSystems, MissingAndReadOnlyPagesAreFound) {
   auto* pages = static_cast<std::byte*>(
       mmap(nullptr, 4 * kPageSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   const auto begin = reinterpret_cast<uint64_t>(pages);

@@ -79,7 +79,7 @@ class ParentDomain : public testing::Test {
   ibv_pd* pd_;
 };
 
-TEST_F(ParentDomain, IsToTheDaemonTheProtectionDomainItself) {
+TEST_F(ParentDomain, IsTheProtectionDomainItselfForTheDaemon) {
   const int before = requests_;
   ibv_pd* parent = make_parent();
   ASSERT_NE(parent, nullptr);
@@ -111,7 +111,7 @@ TEST_F(ParentDomain, MustOutliveWhatIsMadeWithIt) {
   EXPECT_EQ(dealloc_pd(parent), 0);
 }
 
-TEST_F(ParentDomain, OverAnotherIsOneOverItsProtectionDomain) {
+TEST_F(ParentDomain, OfAnotherParentDomainUsesTheProtectionDomainOfThatOne) {
   ibv_pd* lower = make_parent();
   ibv_parent_domain_init_attr attr{};
   attr.pd = lower;
@@ -176,7 +176,7 @@ TEST_F(ParentDomain, FailsIfTheAllocatorDoes) {
   EXPECT_EQ(dealloc_pd(parent), 0);
 }
 
-TEST_F(ParentDomain, WithoutAllocatorsAllocatesAsAnyOther) {
+TEST_F(ParentDomain, WithoutAllocatorsAllocatesLikeAProtectionDomain) {
   ibv_pd* parent = make_parent(IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT);
   auto* object = make_in<Object>(parent, Resource::kQp);
   ASSERT_NE(object, nullptr);

@@ -142,7 +142,7 @@ int64_t now_ns() {
   return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-TEST_F(PollCq, WhoIsFarAheadSaysWhenToWakeIt) {
+TEST_F(PollCq, AProgramFarAheadWaitsForSeveralCompletions) {
   in_new_thread([this] {
     for (int i = 0; i < 65; ++i) note_poll(queues_.cq.get());
     // A completion is expected every 20 us, from a minute in the future on, so that the duration of
@@ -263,7 +263,7 @@ TEST_F(PollCq, InACrowdPollsOfAnOverrunQueueDoNotSleep) {
   });
 }
 
-TEST_F(PollCq, OthersGiveWay) {
+TEST_F(PollCq, OtherPollsYield) {
   in_new_thread([this] {
     EmptyPoll empty(queues_.cq.get());
     EXPECT_EQ(queues_.cq->ring->waiting, 0u);
@@ -328,7 +328,7 @@ TEST(CqSharing, AQueueThatAnotherThreadPollsIsSharedUntilThatHasStoppedForLong) 
   EXPECT_FALSE(sharing.is_shared());
 }
 
-TEST_F(PollCq, ArmingTellsWhatCouldHaveBeenSeen) {
+TEST_F(PollCq, ArmingReportsThePolledPosition) {
   queues_.complete(queues_.completion(1, 1));
   EXPECT_EQ(req_notify_cq(queues_.cq_base(), 0), 0);
   EXPECT_EQ(queues_.last_doorbell().kind, abi::DoorbellKind::kCqArm);

@@ -139,7 +139,7 @@ TEST_F(PostBind, GivesTheWindowItsNewKeyAtOnce) {
   EXPECT_EQ(window_.rkey, 0x155u);
 }
 
-TEST_F(PostBind, ThatIsNotPostedLeavesTheKey) {
+TEST_F(PostBind, LeavesTheKeyIfNothingIsPosted) {
   ibv_mw other = window_;
   ibv_send_wr second = wr_;
   second.bind_mw.mw = &other;

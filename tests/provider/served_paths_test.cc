@@ -45,7 +45,7 @@ TEST(ServedPaths, AreTheClassDirectoriesAndDevicesOfRdma) {
   }
 }
 
-TEST(ServedPaths, AreNothingElse) {
+TEST(ServedPaths, ExcludeOtherPaths) {
   for (const char* path : {
            "",
            "/",

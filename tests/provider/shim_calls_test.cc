@@ -394,7 +394,7 @@ class ShimNetlink : public ShimCalls {
   int fd, kernel;
 };
 
-TEST_F(ShimNetlink, HasTheAddressesThatNetlinkLibrariesLookAt) {
+TEST_F(ShimNetlink, HasTheAddressesThatNetlinkLibrariesCheck) {
   EXPECT_EQ(fcntl(fd, F_GETFD), FD_CLOEXEC);
   sockaddr_nl own{};
   own.nl_family = AF_NETLINK;

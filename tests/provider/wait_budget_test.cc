@@ -91,7 +91,7 @@ TEST(WaitBudget, ThreadsThatYieldEarnForEachOther) {
   }
 }
 
-TEST(WaitBudget, WhereSwitchesAreDearAPollEarnsMore) {
+TEST(WaitBudget, WhereSwitchesAreExpensiveAPollEarnsMore) {
   WaitBudget budget;
   budget.slept(kBudgetConstants.most_ns);
   int polls = 0;

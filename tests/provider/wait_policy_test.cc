@@ -31,7 +31,7 @@ void two_long_turns(WaitPolicy& policy) {
   for (int i = 0; i < 2; ++i) EXPECT_EQ(sleeps_after(policy, 4'000 * kMicrosecond), 0u);
 }
 
-TEST(WaitPolicy, GivesWay) {
+TEST(WaitPolicy, YieldsAtFirst) {
   WaitPolicy policy;
   for (int i = 0; i < 100; ++i) {
     ASSERT_EQ(next(policy), Way::kGiveWay);
@@ -72,7 +72,7 @@ TEST(WaitPolicy, AShortYieldEndsTheCrowd) {
   EXPECT_EQ(sleeps_after(policy, 4'000 * kMicrosecond), 200u);
 }
 
-TEST(WaitPolicy, SleepsWhereEveryYieldIsDear) {
+TEST(WaitPolicy, SleepsWhereEveryYieldIsExpensive) {
   WaitPolicy policy;
   for (int i = 0; i < 31; ++i) policy.gave_way(50 * kMicrosecond);
   EXPECT_EQ(next(policy), Way::kGiveWay);
@@ -89,7 +89,7 @@ TEST(WaitPolicy, OneCheapYieldShowsThatSwitchesAre) {
 }
 
 // Each of sixteen threads waits for the turns of the others, although no switch is expensive.
-TEST(WaitPolicy, AYieldOfManyIsLongAndNotDear) {
+TEST(WaitPolicy, LongYieldsOfManyThreadsAreNotExpensive) {
   WaitPolicy policy;
   policy.finds_nothing(16);
   for (int i = 0; i < 1000; ++i) {
@@ -100,7 +100,7 @@ TEST(WaitPolicy, AYieldOfManyIsLongAndNotDear) {
   EXPECT_EQ(next(policy), Way::kSleep);
 }
 
-TEST(WaitPolicy, TurnsOfThoseWhoBlockDoNotShowWhatASwitchTakes) {
+TEST(WaitPolicy, TurnsOfThreadsThatBlockDoNotShowTheCostOfASwitch) {
   WaitPolicy policy;
   for (int i = 0; i < 1000; ++i) {
     policy.gave_way(300 * kMicrosecond, WaitPolicy::Then::kBlocks);
@@ -110,7 +110,7 @@ TEST(WaitPolicy, TurnsOfThoseWhoBlockDoNotShowWhatASwitchTakes) {
   EXPECT_EQ(next(policy), Way::kSleep);
 }
 
-TEST(WaitPolicy, SwitchesOfManyCanBeDear) {
+TEST(WaitPolicy, SwitchesOfManyThreadsCanBeExpensive) {
   WaitPolicy policy;
   policy.finds_nothing(7);
   // 200 us for eight switches of 25 us
@@ -118,7 +118,7 @@ TEST(WaitPolicy, SwitchesOfManyCanBeDear) {
   EXPECT_EQ(next(policy), Way::kSleep);
 }
 
-TEST(WaitPolicy, AYieldThatLetNobodyInShowsNothing) {
+TEST(WaitPolicy, AYieldWithoutASwitchShowsNothing) {
   WaitPolicy policy;
   for (int i = 0; i < 64; ++i) policy.gave_way(i % 2 == 0 ? 300 : 50 * kMicrosecond);
   EXPECT_EQ(next(policy), Way::kSleep);

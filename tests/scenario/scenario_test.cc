@@ -72,7 +72,7 @@ rules:
   EXPECT_DOUBLE_EQ(slow.effects.loss, 0.01);
 }
 
-TEST(Scenario, WithoutRulesIsOne) {
+TEST(Scenario, CanHaveNoRules) {
   EXPECT_TRUE(parse_scenario("rules: []", "f").rules->rules.empty());
   EXPECT_TRUE(parse_scenario("rules:", "f").rules->rules.empty());
 }
@@ -152,7 +152,7 @@ TEST(ScenarioError, SaysWhatIsAllowed) {
             "2:23: there is no opcode 'SENT'; did you mean 'SEND'?");
 }
 
-TEST(ScenarioError, SaysForWhatAKeyIs) {
+TEST(ScenarioError, SaysWhereAKeyIsAllowed) {
   EXPECT_THAT(rule_error("on: verb, psn: 3, do: {errno: EIO}"),
               testing::StartsWith("2:14: 'psn' is not for 'on: verb' but for frame and request"));
   EXPECT_THAT(rule_error("on: frame, do: {errno: EIO}"),
@@ -281,7 +281,7 @@ TEST(ScenarioError, RefusesWhatIsWiderThanItsField) {
               testing::HasSubstr("0 to 2147483648"));
 }
 
-TEST(ScenarioError, RefusesWhatYamlHasForWritingThingsTwice) {
+TEST(ScenarioError, RefusesSecondDocumentsRepeatedKeysAndAnchors) {
   EXPECT_EQ(error_of("rules: []\n---\nrules: []\n"),
             "2:1: a second YAML document; a scenario has only one, so remove the line '---'");
   EXPECT_EQ(error_of("---\nrules: []\n...\n"), "no error");
@@ -338,7 +338,7 @@ TEST(ScenarioError, IsSaidOfEveryTextWhateverItIs) {
   }
 }
 
-TEST(Scenario, MayComeFromWindows) {
+TEST(Scenario, CanHaveTheLineEndsOfWindows) {
   const Scenario scenario = parse_scenario(
       "\xef\xbb\xbfname: a\r\nrules:\r\n  - {name: b, on: frame, do: drop}\r\n", "f");
   EXPECT_EQ(scenario.name, "a");
@@ -485,7 +485,7 @@ TEST_F(SeveralScenarios, HaveAllRulesUnderNamesOfTheirOwn) {
   }
 }
 
-TEST_F(SeveralScenarios, AreNotOneOfThemTwice) {
+TEST_F(SeveralScenarios, CannotContainAFileOrNameTwice) {
   const std::string a = file("a", "rules:\n- {on: frame, do: drop}\n");
   const std::string twice[] = {a, a};
   EXPECT_THROW(load_scenarios(twice), ScenarioError);
@@ -561,7 +561,7 @@ TEST(NetworkRule, RefusesTimesAndThresholdsThatCannotBe) {
             "2:34: give either down or flap, not both");
 }
 
-TEST(ScenarioError, IsSaidOfDevicesThatThereAreNot) {
+TEST(ScenarioError, NamesDevicesThatDoNotExist) {
   const std::vector<std::string> devices{"rocemu0", "rocemu1"};
   EXPECT_NO_THROW(check_devices(*parse_rule("{on: frame, from: rocemu1, do: drop}"), devices, "f"));
   EXPECT_NO_THROW(check_devices(*parse_rule("{on: frame, to: outside, do: drop}"), devices, "f"));

@@ -36,7 +36,7 @@ class VirtualClock(unittest.TestCase):
         self.assertRegex(result.stdout, r"PASSED  \] [1-9]")
 
     def test_completions_have_the_wall_clock_of_the_programs(self):
-        self.check_sentences("PollCqEx.TellsWhenItWasOnTheDevicesClockAndOnTheWallClock")
+        self.check_sentences("PollCqEx.ReadsTimestampsOfTheDevicesClockAndTheWallClock")
 
     def test_attributes_addresses_and_ports_are_as_on_the_real_clock(self):
         self.check_sentences("QueryQp.*:AddressVector.*:Ports.*:OnDemand.TheDeviceOffersIt")

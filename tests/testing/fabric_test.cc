@@ -44,7 +44,7 @@ TEST_F(Connection, TimeMovesWhenTheTestSaysSo) {
   fabric->hold_time(false);
 }
 
-TEST_F(Connection, WhatIsRetriedForEverDoesNotKeepTheTestForEver) {
+TEST_F(Connection, EndlessRetriesDoNotHangTheTest) {
   fabric->hold_time();
   // ibv_modify_qp(3): with an rnr_retry of 7, there is no limit.
   fabric->add_rule("{name: never, on: request, do: {rnr: 31}}");

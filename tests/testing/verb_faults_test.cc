@@ -26,7 +26,7 @@ int post_recv(ibv_qp* qp) {
 
 /// ibv_post_send(3): "If this function fails, bad_wr is the first failing WR". No request of the
 /// failed call is posted.
-TEST_F(VerbFaults, TheSecondPostSend) {
+TEST_F(VerbFaults, LetTheSecondPostSendFail) {
   fabric->add_rule("{name: full, on: verb, verb: post_send, nth: 2, do: {errno: ENOMEM}}");
   for (int i = 0; i < 3; ++i) ASSERT_EQ(post_recv(sides[1].qp), 0);
   ibv_send_wr* bad = nullptr;
@@ -40,7 +40,7 @@ TEST_F(VerbFaults, TheSecondPostSend) {
   EXPECT_EQ(fabric->rules()[0].fired, 1u);
 }
 
-TEST_F(VerbFaults, OnlyOfTheDeviceThatTheRuleNames) {
+TEST_F(VerbFaults, ApplyOnlyToTheDeviceThatTheRuleNames) {
   fabric->add_rule("{name: full, on: verb, verb: post_recv, device: rocemu1, do: {errno: ENOMEM}}");
   EXPECT_EQ(post_recv(sides[0].qp), 0);
   EXPECT_EQ(post_recv(sides[1].qp), ENOMEM);
@@ -48,7 +48,7 @@ TEST_F(VerbFaults, OnlyOfTheDeviceThatTheRuleNames) {
   EXPECT_EQ(post_recv(sides[1].qp), 0);
 }
 
-TEST_F(VerbFaults, PollingAndArming) {
+TEST_F(VerbFaults, LetPollingAndArmingFail) {
   fabric->add_rule("{name: poll, on: verb, verb: poll_cq, count: 1, do: {errno: EIO}}");
   fabric->add_rule("{name: arm, on: verb, verb: req_notify_cq, count: 1, do: {errno: EINVAL}}");
   ibv_wc wc;
@@ -60,7 +60,7 @@ TEST_F(VerbFaults, PollingAndArming) {
   EXPECT_EQ(ibv_req_notify_cq(sides[0].cq, 0), 0);
 }
 
-TEST_F(VerbFaults, ASharedReceiveQueueAndAnExtendedCq) {
+TEST_F(VerbFaults, ApplyToASharedReceiveQueueAndAnExtendedCq) {
   fabric->add_rule("{name: post, on: verb, verb: post_srq_recv, count: 1, do: {errno: ENOMEM}}");
   fabric->add_rule("{name: poll, on: verb, verb: poll_cq, count: 1, do: {errno: EIO}}");
   ibv_srq_init_attr srq_init{};
@@ -85,7 +85,7 @@ TEST_F(VerbFaults, ASharedReceiveQueueAndAnExtendedCq) {
 }
 
 /// ibv_wr_complete(3) posts all requests that were built since ibv_wr_start, or none of them.
-TEST_F(VerbFaults, WorkRequestsThatAreBuilt) {
+TEST_F(VerbFaults, ApplyToWorkRequestsThatAreBuilt) {
   fabric->add_rule("{name: full, on: verb, verb: post_send, count: 1, do: {errno: ENOMEM}}");
   ibv_qp_init_attr_ex init{};
   init.send_cq = init.recv_cq = sides[0].cq;

@@ -84,7 +84,7 @@ class Repeats : public testing::Test {
   CaptureRepeats repeats_;
 };
 
-TEST_F(Repeats, AreCalledNoMoreThanAgainWhereNothingShowsWhy) {
+TEST_F(Repeats, AreCopiesOrRetransmissionsIfNoReasonIsKnown) {
   EXPECT_EQ(request(0ms, send_only(psn(0))), "");
   EXPECT_EQ(request(0ms, send_only(psn(0))), "again (copy or retransmission)");
   EXPECT_EQ(request(67ms, send_only(psn(0))), "again (copy or retransmission)");

@@ -45,7 +45,7 @@ TEST_F(Connect, EachSideGetsAddressAndAttributesOfTheOther) {
   EXPECT_EQ(VipConnectAccept(connection, b), VIP_INVALID_PARAMETER);
 }
 
-TEST_F(Connect, WhereNobodyWaitsThereIsNoMatch) {
+TEST_F(Connect, ARequestWithoutAServerFindsNoMatch) {
   a = node.vi();
   EXPECT_EQ(ask(a, "nobody"), VIP_NO_MATCH);
   EXPECT_EQ(state_of(a), VIP_STATE_IDLE);
@@ -202,7 +202,7 @@ TEST_F(Connect, AnAddressThatNobodyHasIsNotReachable) {
   EXPECT_EQ(state_of(a), VIP_STATE_IDLE);
 }
 
-TEST_F(Connect, WrongArguments) {
+TEST_F(Connect, WrongArgumentsAreRefused) {
   a = node.vi();
   Address local = node.address("me"), remote = server.address("x");
   const auto ask_with = [&](VIP_VI_HANDLE vi, VIP_NET_ADDRESS* mine, VIP_NET_ADDRESS* its,

@@ -159,7 +159,7 @@ TEST_F(CQNotify, SeveralHandlersAreServedInTheOrderOfCompletion) {
 
 // The thread that registered first gets the entry, even if the entry arrived before the second
 // thread registered.
-TEST_F(CQNotify, WhoRegistersLaterIsServedLater) {
+TEST_F(CQNotify, AThreadThatRegistersLaterGetsALaterEntry) {
   EXPECT_EQ(notify(number(1)), VIP_SUCCESS);
   deliver(1);
   EXPECT_EQ(notify(number(2)), VIP_SUCCESS);

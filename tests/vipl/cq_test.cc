@@ -136,7 +136,7 @@ TEST_F(CompletionQueue, FlushedDescriptorsHaveEntriesToo) {
             VIP_UINT32{VIP_STATUS_DONE | VIP_STATUS_OP_RECEIVE | VIP_STATUS_DESC_FLUSHED_ERROR});
 }
 
-TEST_F(CompletionQueue, WrongArguments) {
+TEST_F(CompletionQueue, WrongArgumentsAreRefused) {
   VIP_CQ_HANDLE made = nullptr;
   EXPECT_EQ(VipCreateCQ(nullptr, 10, &made), VIP_INVALID_PARAMETER);
   EXPECT_EQ(VipCreateCQ(node.nic, 0, &made), VIP_INVALID_PARAMETER);

@@ -24,7 +24,7 @@ TEST_F(Memory, ATagInUseCannotBeDestroyed) {
   EXPECT_EQ(VipRegisterMem(node.nic, node.data(0), 100, &rights, &handle), VIP_INVALID_PTAG);
 }
 
-TEST_F(Memory, ATagOfAnotherNicIsNone) {
+TEST_F(Memory, ATagOfAnotherNicIsInvalid) {
   const Node other("rocemu1");
   VIP_MEM_ATTRIBUTES rights{other.ptag, VIP_FALSE, VIP_FALSE};
   VIP_MEM_HANDLE handle = 0;
@@ -77,7 +77,7 @@ TEST_F(Memory, RightsThatAreSetTakeEffectForThePeer) {
   EXPECT_EQ(sent(a, write), failure(VIP_STATUS_OP_RDMA_WRITE | VIP_STATUS_RDMA_PROT_ERROR));
 }
 
-TEST_F(Memory, WrongArguments) {
+TEST_F(Memory, WrongArgumentsAreRefused) {
   VIP_MEM_ATTRIBUTES rights{node.ptag, VIP_FALSE, VIP_FALSE};
   VIP_MEM_HANDLE handle = 0;
   char* where = node.data(0);

@@ -49,7 +49,7 @@ TEST(Nic, TellsWhatItCanDo) {
   EXPECT_EQ(VipQueryNic(node.nic, nullptr), VIP_INVALID_PARAMETER);
 }
 
-TEST(Nic, AClosedOneTakesEverythingWithIt) {
+TEST(Nic, ClosingDestroysItsObjects) {
   VIP_VI_HANDLE vi = nullptr;
   VIP_CQ_HANDLE cq = nullptr;
   VIP_NIC_HANDLE nic = nullptr;
@@ -71,7 +71,7 @@ TEST(Nic, AClosedOneTakesEverythingWithIt) {
   EXPECT_EQ(VipCloseNic(nullptr), VIP_INVALID_PARAMETER);
 }
 
-TEST(Nic, ClosingWakesWhoWaits) {
+TEST(Nic, ClosingWakesThreadsThatWait) {
   Node node;
   VIP_VI_HANDLE vi = node.vi();
   VIP_CQ_HANDLE cq = node.cq();

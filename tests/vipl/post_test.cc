@@ -204,7 +204,7 @@ TEST_F(Post, MoreDescriptorsThanAQueueHoldsAreRefusedAndReported) {
   EXPECT_EQ(errors.wait_for(VIP_ERROR_VI_OVERRUN).ViHandle, a);
 }
 
-TEST_F(Post, HandlesOfNothing) {
+TEST_F(Post, InvalidHandlesAreRefused) {
   VIP_DESCRIPTOR* descriptor = node.descriptor(0);
   VIP_DESCRIPTOR* done = nullptr;
   a = node.vi();

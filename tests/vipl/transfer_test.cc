@@ -198,7 +198,7 @@ TEST_F(Transfer, WaitersOfBothQueuesAreWokenByWhatIsTheirs) {
   waiting.join();
 }
 
-TEST_F(Transfer, OfAQueueWithACompletionQueueNobodyWaitsElsewhere) {
+TEST_F(Transfer, WaitingOnAQueueWithACompletionQueueIsRefused) {
   VIP_CQ_HANDLE cq = node.cq();
   a = node.vi(VIP_SERVICE_RELIABLE_DELIVERY, nullptr, cq);
   VIP_DESCRIPTOR* done = nullptr;

@@ -280,7 +280,7 @@ std::vector<bool> bits_of(std::span<const uint8_t> bytes) {
   return bits;
 }
 
-TEST(CmMessages, EveryFieldIsWhereTheSpecificationPutsItAndNowhereElse) {
+TEST(CmMessages, EveryFieldHasThePositionOfTheSpecification) {
   for (const MessageFields& message : all_fields()) {
     const auto attribute = name(attribute_of(message.empty));
     std::vector<bool> covered(8 * (kMadSize - MadHeader::kSize));
@@ -326,7 +326,7 @@ TEST(CmMessages, ReservedBitsAreIgnoredAndSentAsZero) {
   }
 }
 
-TEST(CmMessages, AnyValuesComeBackAsTheyWere) {
+TEST(CmMessages, AnyValuesAreEmittedAndParsedUnchanged) {
   uint32_t state = 1;
   const auto next = [&] {
     return static_cast<uint8_t>((state = state * 1664525 + 1013904223) >> 24);
@@ -348,7 +348,7 @@ TEST(CmMessages, AnyValuesComeBackAsTheyWere) {
 
 // ---- Refusals ----
 
-TEST(CmMessages, EveryLengthButTheRightOneIsRefused) {
+TEST(CmMessages, EveryWrongLengthIsRefused) {
   for (const MessageFields& message : all_fields()) {
     ByteVector bytes = emitted_mad({.transaction_id = 0, .message = message.empty});
     bytes.resize(kMadSize + 300);

@@ -110,7 +110,7 @@ TEST(Opcode, TheHeadersHaveTheSizesOfTheSpecification) {
   });
 }
 
-TEST(Opcode, EveryNameIsItsOwnAndBeginsWithTheTransport) {
+TEST(Opcode, EveryNameIsUniqueAndBeginsWithTheTransport) {
   const std::map<Transport, std::string_view> prefixes = {{Transport::kRc, "RC "},
                                                           {Transport::kUc, "UC "},
                                                           {Transport::kUd, "UD "},
@@ -152,7 +152,7 @@ TEST(Opcode, SendsAndImmediatesNeedAReceive) {
   });
 }
 
-TEST(Opcode, OnlyTheseHaveNoPayload) {
+TEST(Opcode, OnlySomeHaveNoPayload) {
   for_each_opcode([](const OpcodeInfo& info) {
     const bool is_bare =
         info.operation == Operation::kReadRequest || info.operation == Operation::kAck ||

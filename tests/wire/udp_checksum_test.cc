@@ -32,7 +32,7 @@ TEST(UdpChecksum, IsOnlyMissingWhereItIsZero) {
 
 // Makes the sum 0 by adding the checksum to the last bytes of the datagram, which are those of the
 // ICRC.
-TEST(UdpChecksum, ThatIsZeroIsSentAsOnes) {
+TEST(UdpChecksum, OfZeroIsSentAsOnes) {
   ByteVector frame = ipv6_frame("0000");
   const uint32_t last = (uint32_t{frame[frame.size() - 2]} << 8 | frame.back()) + kChecksum;
   const uint32_t folded = (last & 0xffff) + (last >> 16);

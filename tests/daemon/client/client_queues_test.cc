@@ -152,7 +152,7 @@ class CqWaitTest : public CqMoveTest {
   bool waits() const { return first_ring->waiting != 0; }
 };
 
-TEST_F(CqWaitTest, IsWokenWhenThereAreSoMany) {
+TEST_F(CqWaitTest, IsWokenAtTheNumberThatItWaitsFor) {
   wait_for(3);
   add(2);
   EXPECT_TRUE(waits());
@@ -206,7 +206,7 @@ TEST(CqMemory, IsSparseHoweverLarge) {
 
 // ---- ObjectMap --------------------------------------------------------------------------------
 
-TEST(ObjectMap, FindsWhatIsInItWhateverCameAndWent) {
+TEST(ObjectMap, FindsItsEntriesAfterAnyInsertionsAndRemovals) {
   std::minstd_rand random(5);
   ObjectMap<uint64_t> map;
   std::map<uint32_t, uint64_t> expected;
@@ -231,7 +231,7 @@ TEST(ObjectMap, FindsWhatIsInItWhateverCameAndWent) {
   for (const auto& [number, value] : expected) ASSERT_EQ(*map.find(number), value);
 }
 
-TEST(ObjectMap, IsEmptiedSomeAtATime) {
+TEST(ObjectMap, CanBeEmptiedInSeveralSteps) {
   ObjectMap<int> map;
   EXPECT_EQ(map.erase_some(), 0u);
   for (uint32_t i = 0; i < 1000; ++i) map.insert(7 * i, 0);

@@ -28,7 +28,7 @@ class AddressSpaceLimit {
   rlimit before_{};
 };
 
-TEST_F(ClientSessionTest, ASegmentIsThereForTheAskingAndCannotBeShrunk) {
+TEST_F(ClientSessionTest, AClientCanRequestASegmentThatItCannotShrink) {
   const Received greeting = hello();
   abi::Request open = request(Op::kOpenSegment);
   const Received answer = ask(open);
@@ -143,7 +143,7 @@ TEST_F(ClientSessionTest, AnXrcTargetQpHasNoRingsAndAReferenceForEachTimeItIsOpe
   EXPECT_EQ(session->queues().qps.find(9), nullptr);
 }
 
-TEST_F(ClientSessionTest, NobodyDestroysQueuesOfWhichAnotherHasTheMemory) {
+TEST_F(ClientSessionTest, QueuesOfAnotherClientAreUnknown) {
   hello();
   for (const Op op : {Op::kDestroyCq, Op::kDestroyQp, Op::kDestroySrq, Op::kResizeCq}) {
     EXPECT_EQ(ask(request(op)).reply.error, ENOENT);
@@ -268,7 +268,7 @@ TEST_F(ClientSessionTest, TheEngineIsToldOnceOfWhatItRefusesItself) {
   EXPECT_TRUE(engine.refusals.empty());
 }
 
-TEST_F(ClientSessionTest, NothingIsRefusedThatTheEngineDoesNotKnow) {
+TEST_F(ClientSessionTest, TheEngineIsNotToldOfRefusalsOfUnknownOperations) {
   hello();
   abi::Request refused = request(Op::kOpenSegment);
   refused.refusal = EINVAL;

@@ -105,7 +105,7 @@ TEST_F(ClientSessionTest, ARequestWhoseDescriptorsTheSystemHasNoRoomForIsRefused
   EXPECT_THAT(ended_because(), HasSubstr("too many file descriptors"));
 }
 
-TEST_F(ClientSessionTest, WhatStaysOpenIsRefusedBeforeTheLastDescriptorsAreTaken) {
+TEST_F(ClientSessionTest, ObjectsThatKeepDescriptorsLeaveSomeForMessages) {
   hello();
   const DescriptorLimit few(20);  // some of these are reserved for descriptors in messages
   std::vector<UniqueFd> channels;
@@ -223,7 +223,7 @@ TEST_F(ClientSessionTest, AVeryLongMessageEndsTheClient) {
   EXPECT_THAT(ended_because(), HasSubstr("too long"));
 }
 
-TEST_F(ClientSessionTest, AnotherVersionIsToldSo) {
+TEST_F(ClientSessionTest, AHelloOfAnotherVersionGetsAnErrorReply) {
   abi::Request old = request(Op::kHello);
   old.version = abi::kVersion + 1;
   send(&old, sizeof old - 32);  // messages of another version may have another size

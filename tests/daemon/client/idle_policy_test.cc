@@ -38,13 +38,13 @@ TEST(IdlePolicy, GivesWayToThoseThatGiveItBack) {
   EXPECT_EQ(policy.next(kStart + 49us, clients), Way::kGiveWay);
 }
 
-TEST(IdlePolicy, AllBesideUsHaveNobodyElsewhereToWaitFor) {
+TEST(IdlePolicy, YieldsIfNoClientIsElsewhere) {
   const IdlePolicy policy(kStart);
   const IdlePolicy::Clients clients{.beside = true, .rung_beside = true, .beside_gives_way = false};
   EXPECT_EQ(policy.next(kStart + 1us, clients), Way::kGiveWay);
 }
 
-TEST(IdlePolicy, WithWorkWithoutEndItIsStillOthersTurnNowAndThen) {
+TEST(IdlePolicy, YieldsRegularlyDuringEndlessWork) {
   IdlePolicy policy(kStart);
   policy.worked(kStart + 49us);
   EXPECT_FALSE(policy.is_turn_over(kStart + 49us));
@@ -111,7 +111,7 @@ TEST(IdlePolicy, SleepsForLongerEachTimeThatThisWasTooShort) {
   }
 }
 
-TEST(IdlePolicy, WhoGivesWayInTurnEndsTheCrowd) {
+TEST(IdlePolicy, AYieldOfAFewMicrosecondsEndsTheCrowd) {
   IdlePolicy policy(kStart);
   engine::Instant now = kStart;
   almost_a_crowd(policy, now);
@@ -121,7 +121,7 @@ TEST(IdlePolicy, WhoGivesWayInTurnEndsTheCrowd) {
   EXPECT_EQ(crowd_after(policy, now, 4ms), 20ms);
 }
 
-TEST(IdlePolicy, AYieldThatLetNobodyInProvesNothing) {
+TEST(IdlePolicy, AShortYieldDoesNotEndTheCrowd) {
   IdlePolicy policy(kStart);
   engine::Instant now = kStart;
   almost_a_crowd(policy, now);
@@ -130,7 +130,7 @@ TEST(IdlePolicy, AYieldThatLetNobodyInProvesNothing) {
   EXPECT_EQ(crowd_after(policy, now, 4ms), 40ms);
 }
 
-TEST(IdlePolicy, AYieldThatLetNobodyInIsNoneOfThoseInARow) {
+TEST(IdlePolicy, AShortYieldNeitherCountsNorInterruptsARow) {
   IdlePolicy policy(kStart);
   engine::Instant now = kStart;
   almost_a_crowd(policy, now);

@@ -147,7 +147,7 @@ TEST_F(RingPumpTest, SendsStayBehindWhatWasRungBeforeThem) {
                                          "send 17 wr 101 of 256 bytes"));
 }
 
-TEST_F(RingPumpTest, MoreDoorbellsOfOneSendQueueThanTheBudgetAreGoneThroughAllTheSame) {
+TEST_F(RingPumpTest, MoreDoorbellsOfOneSendQueueThanTheBudgetTakeSeveralRuns) {
   for (uint32_t i = 0; i < 4; ++i) {
     write_send_wqe(i, i);
     ring_bell(DoorbellKind::kSend, kQp, i + 1);
@@ -225,7 +225,7 @@ TEST_F(RingPumpTest, ReceivesHaveABudgetAndContinueWhereItEnded) {
   EXPECT_EQ(ring().consumer.load(), 3u);
 }
 
-TEST_F(RingPumpTest, SendsOfManyQueuesAreSoManyStepsOfTheEngineAtATime) {
+TEST_F(RingPumpTest, SendsOfManyQueuesHaveALimitOfStepsAtATime) {
   const QueuePair& first = *client.qps.find(kQp);
   for (uint32_t n = 0; n < 2 * RingPump::kMaxSteps; ++n) {
     client.qps.insert(100 + n, {}).send = first.send;

@@ -143,7 +143,7 @@ TEST_F(SessionTableTest, AClientSaysThatVeryManyOfItsThreadsPoll) {
   EXPECT_EQ(ring(2).pollers_per_processor, 512u);
 }
 
-TEST_F(SessionTableTest, DoesNotCountWhoWaitsForAnEvent) {
+TEST_F(SessionTableTest, DoesNotCountThreadsThatWaitForAnEvent) {
   const uint32_t cq = make_cq(0);
   is_on(0, kOurs);
   is_on(1, kOther);
@@ -190,7 +190,7 @@ TEST_F(SessionTableTest, ConnectionsWithoutAHelloAreEndedAfterAWhileOrWhenThereA
   for (ClientSession* session : sessions) EXPECT_FALSE(session->has_ended());
 }
 
-TEST_F(SessionTableTest, OneThatWakesIsNotAloneAmongTheBusy) {
+TEST_F(SessionTableTest, AClientThatWakesHasBusyClientsBesideIt) {
   const engine::Instant now(1s);
   last_rang(0, now - 1us);
   last_rang(1, now - 99us);
@@ -207,7 +207,7 @@ TEST_F(SessionTableTest, OneThatWakesIsNotAloneAmongTheBusy) {
   EXPECT_FALSE(table.awake().any());
 }
 
-TEST_F(SessionTableTest, WakesWhoWaitsForMoreCompletionsThanCome) {
+TEST_F(SessionTableTest, WakesAThreadThatWaitsForMoreCompletionsThanCome) {
   const engine::CqId id{make_cq(0)};
   const abi::SharedRange range = latest.body.create_cq.memory;
   const auto file = sessions[0]->queues().arena.file_of(range.segment);

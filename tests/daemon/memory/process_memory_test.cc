@@ -144,7 +144,7 @@ TEST_P(ProcessMemoryTest, TakesMoreRangesThanOneSystemCallDoes) {
   EXPECT_EQ(bytes[kPageSize], 2);
 }
 
-TEST_P(ProcessMemoryTest, NothingIsEasy) {
+TEST_P(ProcessMemoryTest, EmptyRangesSucceed) {
   Buffer none;
   EXPECT_EQ(read({}, none), MemoryResult::kDone);
   EXPECT_EQ(read({{0, 0}}, none), MemoryResult::kDone);
@@ -161,7 +161,7 @@ TEST_P(ProcessMemoryTest, SaysWhenARangeIsNotMapped) {
             MemoryResult::kFault);
 }
 
-TEST_P(ProcessMemoryTest, TrustsNoAddress) {
+TEST_P(ProcessMemoryTest, InvalidAddressesAreFaults) {
   Buffer bytes(16);
   for (const uint64_t address :
        {uint64_t{0}, uint64_t{0x7fff'ffff'ffff'fff8}, uint64_t{0x8000'0000'0000'0000},
@@ -231,7 +231,7 @@ TEST(ProcessMemory, UsesTheMemFileWhereThePidSaysNothing) {
 }
 
 // The client writes the slot's number and length, so both are checked.
-TEST(PostedMemory, IsReadFromItsSlotIfThereIsSuch) {
+TEST(PostedMemory, IsReadFromItsSlotIfThatExists) {
   const Child child;
   ProcessMemory memory;
   ASSERT_NE(memory.add(kClient, child.pid(), UniqueFd()), ProcessMemory::Way::kNone);

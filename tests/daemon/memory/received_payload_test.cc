@@ -111,7 +111,7 @@ TEST_F(ReceivedPayloadTest, MayBeAWholePacket) {
 }
 
 // All messages get their slots before the first of them completes.
-TEST_F(ReceivedPayloadTest, OfManyMessagesBeforeTheFirstCompletion) {
+TEST_F(ReceivedPayloadTest, OfManyMessagesCanComeBeforeTheFirstCompletion) {
   for (uint8_t i = 0; i < 100; ++i) receive(size_t{i} * 64, Bytes(64, i));
   std::vector<uint8_t> payloads;
   for (uint8_t i = 0; i < 100; ++i) {
@@ -170,7 +170,7 @@ TEST_F(ReceivedPayloadTest, IsSeenByWhoReadsTheMemory) {
   EXPECT_EQ(slot(payload).state & 3, PayloadSlot::kEmpty);
 }
 
-TEST_F(ReceivedPayloadTest, LiesUnderWhatIsWrittenLater) {
+TEST_F(ReceivedPayloadTest, IsReplacedByLaterWrites) {
   receive(100, {1, 2, 3});
   ASSERT_NE(complete(3), 0);
   const Bytes later{9};
@@ -181,7 +181,7 @@ TEST_F(ReceivedPayloadTest, LiesUnderWhatIsWrittenLater) {
   EXPECT_EQ(now(100, 3), Bytes({1, 9, 3}));
 }
 
-TEST_F(ReceivedPayloadTest, LiesOnWhatWasWrittenEarlierInTheStep) {
+TEST_F(ReceivedPayloadTest, ReplacesEarlierWritesOfTheStep) {
   const Bytes earlier{8, 8, 8};
   const RemoteRange to = at(100, 3);
   const std::array<std::span<const uint8_t>, 1> from{earlier};
@@ -253,7 +253,7 @@ TEST_F(ReceivedPayloadTest, TheLatestMessageIsWrittenLast) {
   }
 }
 
-TEST_F(ReceivedPayloadTest, OfAnotherCqLiesOnWhatCameBefore) {
+TEST_F(ReceivedPayloadTest, OfAnotherCqIsWrittenAfterEarlierData) {
   receive(100, {1});
   ASSERT_NE(complete(1), 0);
   receive(100, {2}, kOtherQp);

@@ -101,7 +101,7 @@ TEST_F(UdpReceiverTest, PiecesOfOtherSizesThanExpectedAreWholeAsWell) {
   }
 }
 
-TEST_F(UdpReceiverTest, ABurstEndsSomewhere) {
+TEST_F(UdpReceiverTest, ABurstHasALimitedSize) {
   send(std::vector<size_t>(512, 64));
   const auto bursts = receive();
   size_t all = 0;

@@ -107,7 +107,7 @@ TEST_F(UdpSenderTest, NoResponseOvertakesAnAcknowledgement) {
   EXPECT_EQ(arrived(kShortSize + 4), (Arrived{{1}, {2}}));  // an AETH more
 }
 
-TEST_F(UdpSenderTest, WhoNeverAnswersIsSeldomWaitedFor) {
+TEST_F(UdpSenderTest, APeerThatNeverAnswersIsSeldomWaitedFor) {
   const auto waits = [&](uint32_t psn) {
     sender.add(ack(psn));
     const bool held = sender.holds_back(kStart);
@@ -134,7 +134,7 @@ TEST_F(UdpSenderTest, WhoNeverAnswersIsSeldomWaitedFor) {
   EXPECT_TRUE(waits(3)) << "an answer came";
 }
 
-TEST_F(UdpSenderTest, WhatFillsADatagramLeavesBeforeTheRest) {
+TEST_F(UdpSenderTest, FullDatagramsLeaveBeforeTheRest) {
   constexpr size_t kLarge = 4096, kLargeSize = wire::Bth::kSize + kLarge + wire::kIcrcSize;
   for (uint32_t i = 0; i < 16; ++i) {
     EXPECT_FALSE(sender.has_many()) << i;

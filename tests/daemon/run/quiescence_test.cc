@@ -27,14 +27,14 @@ bool becomes_quiet(Quiescence& quiescence, pid_t pid) {
   return true;
 }
 
-TEST(Quiescence, WhoSleepsIsQuiet) {
+TEST(Quiescence, IncludesAThreadThatSleeps) {
   const Child child([] { pause(); });
   Quiescence quiescence(std::nullopt);
   EXPECT_TRUE(becomes_quiet(quiescence, child.pid()));
   EXPECT_FALSE(quiescence.anyone_runs());
 }
 
-TEST(Quiescence, WhoComputesIsNot) {
+TEST(Quiescence, ExcludesAThreadThatComputes) {
   const Child child([] {
     for (std::atomic<int> i = 0;; ++i) {
     }
@@ -46,7 +46,7 @@ TEST(Quiescence, WhoComputesIsNot) {
 
 // While waitpid(2) inspects the children, the thread's state is that of a sleeping thread, although
 // it does not sleep.
-TEST(Quiescence, WhoOnlyHasTheStateOfOneWhoSleepsIsNot) {
+TEST(Quiescence, ExcludesAThreadThatHasTheStateOfASleepingOneForAMoment) {
   const Child child([] {
     const pid_t parent = getpid();
     for (int i = 0; i < 200; ++i) {
@@ -63,7 +63,7 @@ TEST(Quiescence, WhoOnlyHasTheStateOfOneWhoSleepsIsNot) {
 }
 
 // The process has just ended, so its parent will be woken soon, which is not visible yet.
-TEST(Quiescence, WhoHasJustEndedIsNotYet) {
+TEST(Quiescence, ExcludesAProcessThatHasJustEnded) {
   const Child child([] {});
   siginfo_t info{};
   ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child.pid()), &info, WEXITED | WNOWAIT), 0);

@@ -81,7 +81,7 @@ TEST(Table, WalksInOrderAndLetsTheVisitorDestroyWhatItSees) {
   EXPECT_EQ(seen, (std::vector<int>{1, 3, 5, 7, 9}));
 }
 
-TEST(Table, FindsFewThatAreLeftOfMany) {
+TEST(Table, FindsFewEntriesAfterManyRemovals) {
   Things table(1, 100000);
   std::vector<PdId> made;
   for (int i = 0; i < 5000; ++i) made.push_back(table.create(i)->id);
@@ -156,7 +156,7 @@ TEST(FreeNumbers, ThatHaveRestedComeRoundAndRound) {
 }
 
 // While one client creates and destroys very many objects, another one often appears and ends.
-TEST(Table, KeepsNoMemoryOfWhatIsGone) {
+TEST(Table, FreesTheMemoryOfRemovedEntries) {
   const size_t before = mallinfo2().uordblks;
   Things table(1, 1 << 20);
   const auto visit = [&] { table.destroy(table.create(0)->id); };
@@ -190,7 +190,7 @@ std::vector<uint32_t> things_of(const OwnedThings& table, ClientId client) {
   return ids;
 }
 
-TEST(OwnedTable, KnowsWhatIsWhoseInTheOrderInWhichTheyGotIt) {
+TEST(OwnedTable, ListsTheObjectsOfAClientInTheOrderOfAcquisition) {
   OwnedThings table(1, 1000, 100);
   for (int i = 0; i < 3; ++i) {
     table.create(ClientId{1});
@@ -207,7 +207,7 @@ TEST(OwnedTable, KnowsWhatIsWhoseInTheOrderInWhichTheyGotIt) {
   EXPECT_EQ(table.first_of(ClientId{3}), nullptr);
 }
 
-TEST(OwnedTable, KeepsEachClientToItsLimitAndNobodyBelow) {
+TEST(OwnedTable, LimitsEachClientWithoutEffectOnOthers) {
   OwnedThings table(1, 1000, 100);
   for (uint32_t client = 1; client <= 8; ++client) {
     for (int i = 0; i < 100; ++i) ASSERT_NE(table.create(ClientId{client}), nullptr);

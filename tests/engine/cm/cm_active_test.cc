@@ -68,7 +68,7 @@ TEST(CmActive, WhatDoesNotFitIntoARequestIsRefused) {
   refused([](auto& c) { c.route.remote = *wire::parse_ip_address("fe80::1"); });
 }
 
-TEST(CmActive, TransportsAreSaidInTheRequest) {
+TEST(CmActive, TheRequestNamesTheTransport) {
   const auto req_of = [](abi::QpType type) {
     CmScript s;
     engine::cm::Connect connect = s.request();
@@ -213,7 +213,7 @@ TEST(CmActive, AReplyOfAnotherPeerForAnEstablishedConnectionIsDropped) {
 
 // ---- MRA ----
 
-TEST(CmActive, AnMraGivesThePeerLonger) {
+TEST(CmActive, AnMraExtendsTheTimeout) {
   CmScript s;
   s.at(0ms).app_connects().expect_sent({s.our_req()});
   s.at(1s).wire_delivers(s.peer_mra(CmMraed::kReq, 22)).expect_told({EventKind::kRemoteMra});
@@ -289,7 +289,7 @@ TEST(CmActive, TheConsumerMayRejectTheReply) {
   s.at(1000s).expect_silence();
 }
 
-TEST(CmActive, ARejectsInformationAndPrivateDataAreSent) {
+TEST(CmActive, ARejectionHasInformationAndPrivateData) {
   CmScript s;
   s.at(0ms).app_connects().expect_sent({s.our_req()});
   s.wire_delivers(s.peer_rep()).expect_told({EventKind::kReply});

@@ -141,7 +141,7 @@ TEST(CmPassive, AnXrcRequestIsForAnXrcTarget) {
 
 // ---- Listeners ----
 
-TEST(CmPassive, AServiceNobodyServesIsRejected) {
+TEST(CmPassive, ARequestForAServiceThatDoesNotExistIsRejected) {
   CmScript s;
   s.at(0ms).wire_delivers(s.peer_req());
   s.expect_sent_mads({{.transaction_id = CmScript::kPeerTransaction,
@@ -237,7 +237,7 @@ TEST(CmPassive, AnAlternatePathIsNotAccepted) {
 
 // ---- Lost and repeated messages ----
 
-TEST(CmPassive, ARepeatedRequestIsDroppedWhileTheConsumerThinks) {
+TEST(CmPassive, ARepeatedRequestIsDroppedUntilTheConsumerAnswers) {
   CmScript s;
   s.at(0ms).app_listens().wire_delivers(s.peer_req()).expect_told({EventKind::kRequest});
   s.wire_delivers(s.peer_req()).expect_silence().expect_counter(Counter::kMadsDropped, 1);
@@ -305,7 +305,7 @@ TEST(CmPassive, TheTimeoutIsWhatTheRequestSaysItsSenderNeeds) {
   s.at(timeout).expect_sent({s.our_rep()});
 }
 
-TEST(CmPassive, AnMraGivesThePeerLonger) {
+TEST(CmPassive, AnMraExtendsTheTimeout) {
   CmScript s;
   s.at(0ms).app_listens().wire_delivers(s.peer_req()).expect_told({EventKind::kRequest});
   s.app_accepts().expect_sent({s.our_rep()});
@@ -378,7 +378,7 @@ TEST(CmPassive, ARejOfTheReplyEndsIt) {
 
 // 12.6.7.2: a sender of a REQ that gave up never learned our communication ID, so its REJ names the
 // request by its CA GUID.
-TEST(CmPassive, ATimeoutFindsItsRequestByTheGuid) {
+TEST(CmPassive, ARejectionForATimeoutFindsItsRequestByTheGuid) {
   for (const bool accepted : {false, true}) {
     CmScript s;
     s.at(0ms).app_listens().wire_delivers(s.peer_req()).expect_told({EventKind::kRequest});

@@ -101,7 +101,7 @@ class ProcessDeath : public testing::Test {
 
 // ---- The active side dies ---------------------------------------------------------------------
 
-TEST_F(ProcessDeath, OfWhoOnlyResolvedIsNothingToAnybody) {
+TEST_F(ProcessDeath, AfterAResolutionOnlyCausesNoEvent) {
   resolved(active, PortSpace::kTcp, kPort);
   const uint32_t unfinished = active.create_id(kUid);
   EXPECT_EQ(active.resolve(unfinished, ip("10.0.0.77")), 0);
@@ -110,7 +110,7 @@ TEST_F(ProcessDeath, OfWhoOnlyResolvedIsNothingToAnybody) {
   expect_silence(active);
 }
 
-TEST_F(ProcessDeath, OfWhoAskedMakesItsRequestFutile) {
+TEST_F(ProcessDeath, OfTheRequesterMakesAcceptFail) {
   connect();
   active.close();
   read_request();  // the event was queued before the client died
@@ -121,7 +121,7 @@ TEST_F(ProcessDeath, OfWhoAskedMakesItsRequestFutile) {
 
 // IBTA vol 1, 12.6.7: REJ "indicates that the sender will not continue through the communication
 // establishment sequence".
-TEST_F(ProcessDeath, OfWhoGotTheReplyIsARejection) {
+TEST_F(ProcessDeath, OfTheRequesterAfterTheReplyIsARejection) {
   connect();
   read_request();
   accept();
@@ -138,7 +138,7 @@ TEST_F(ProcessDeath, OfTheActiveSideOfAConnectionIsADisconnection) {
   EXPECT_EQ(passive.destroy_id(server), 0);
 }
 
-TEST_F(ProcessDeath, OfWhoAskedForAServiceIsNothingToWhoAnswers) {
+TEST_F(ProcessDeath, OfTheServiceRequesterCausesNoEvent) {
   EXPECT_EQ(passive.destroy_id(listener), 0);
   listen(PortSpace::kUdp);
   connect(PortSpace::kUdp);
@@ -150,7 +150,7 @@ TEST_F(ProcessDeath, OfWhoAskedForAServiceIsNothingToWhoAnswers) {
 
 // ---- The passive side dies --------------------------------------------------------------------
 
-TEST_F(ProcessDeath, OfAListenerIsARejectionOfWhatItHasNotRead) {
+TEST_F(ProcessDeath, OfAListenerRejectsUnreadRequests) {
   connect();
   passive.close();
   event_of(active, EventType::kRejected, kRejConsumer);
@@ -158,7 +158,7 @@ TEST_F(ProcessDeath, OfAListenerIsARejectionOfWhatItHasNotRead) {
   event_of(active, EventType::kRejected, kRejNoService);
 }
 
-TEST_F(ProcessDeath, OfWhoReadTheRequestIsARejection) {
+TEST_F(ProcessDeath, AfterTheRequestWasReadIsARejection) {
   connect();
   read_request();
   passive.close();
@@ -166,7 +166,7 @@ TEST_F(ProcessDeath, OfWhoReadTheRequestIsARejection) {
   expect_silence(active);
 }
 
-TEST_F(ProcessDeath, OfWhoRepliedIsARejection) {
+TEST_F(ProcessDeath, AfterItsReplyIsARejection) {
   connect();
   read_request();
   accept();
@@ -181,7 +181,7 @@ TEST_F(ProcessDeath, OfThePassiveSideOfAConnectionIsADisconnection) {
   event_of(active, EventType::kDisconnected);
 }
 
-TEST_F(ProcessDeath, OfWhoWasAskedForAServiceIsARefusal) {
+TEST_F(ProcessDeath, OfTheServiceProviderIsARefusal) {
   EXPECT_EQ(passive.destroy_id(listener), 0);
   listen(PortSpace::kUdp);
   connect(PortSpace::kUdp);
@@ -193,7 +193,7 @@ TEST_F(ProcessDeath, OfWhoWasAskedForAServiceIsARefusal) {
 
 // ---- Either dies while the connection ends ----------------------------------------------------
 
-TEST_F(ProcessDeath, OfWhoWasAskedToDisconnectIsAnAnswer) {
+TEST_F(ProcessDeath, AfterAPeersDisconnectAnswersIt) {
   establish();
   disconnect(active, client);
   event_of(passive, EventType::kDisconnected);
@@ -201,7 +201,7 @@ TEST_F(ProcessDeath, OfWhoWasAskedToDisconnectIsAnAnswer) {
   event_of(active, EventType::kDisconnected);
 }
 
-TEST_F(ProcessDeath, OfWhoAskedToDisconnectLeavesTheOtherToFinish) {
+TEST_F(ProcessDeath, OfTheDisconnectingSideLetsThePeerFinish) {
   establish();
   disconnect(active, client);
   active.close();
@@ -211,7 +211,7 @@ TEST_F(ProcessDeath, OfWhoAskedToDisconnectLeavesTheOtherToFinish) {
   expect_silence(passive);
 }
 
-TEST_F(ProcessDeath, InTimewaitIsNothingToTheOther) {
+TEST_F(ProcessDeath, InTimewaitCausesNoEvent) {
   establish();
   disconnect(active, client);
   event_of(passive, EventType::kDisconnected);

@@ -25,7 +25,7 @@ TEST(CmRelease, IsDreqDrepAndTimewait) {
   EXPECT_EQ(s.manager().size(), 0u);
 }
 
-TEST(CmRelease, OfThePeerIsAnsweredWhenTheConsumerDoes) {
+TEST(CmRelease, ADreqIsAnsweredWhenTheConsumerAnswers) {
   CmScript s;
   s.at(0ms).reach_established_passive();
   wire::CmDreq dreq = s.peer_dreq();
@@ -128,7 +128,7 @@ TEST(CmRelease, ADreqForAnotherQpIsDropped) {
   s.wire_delivers(dreq).expect_silence().expect_counter(Counter::kMadsDropped, 1);
 }
 
-TEST(CmRelease, ADrepThatNobodyWaitsForIsDropped) {
+TEST(CmRelease, AnUnexpectedDrepIsDropped) {
   CmScript s;
   s.at(0ms).wire_delivers(s.peer_drep()).expect_silence();
   s.reach_established_active();
@@ -208,7 +208,7 @@ TEST(CmRelease, AConnectionThatIsDestroyedSendsADreqAndRepeatsIt) {
   EXPECT_EQ(s.manager().size(), 0u);
 }
 
-TEST(CmRelease, ADreqForWhatIsBeingDestroyedIsAnswered) {
+TEST(CmRelease, ADreqForAConnectionThatIsBeingDestroyedIsAnswered) {
   CmScript s;
   s.at(0ms).reach_established_active();
   s.app_destroys().expect_sent({s.our_dreq()});
@@ -225,7 +225,7 @@ TEST(CmRelease, ADreqThatIsDestroyedUnansweredIsAnswered) {
   EXPECT_EQ(s.manager().size(), 0u);
 }
 
-TEST(CmRelease, WhatIsDestroyedAfterItsDreqGoesOnAlone) {
+TEST(CmRelease, AConnectionThatIsDestroyedAfterItsDreqEndsByItself) {
   CmScript s;
   s.at(0ms).reach_established_active();
   s.app_disconnects().expect_sent({s.our_dreq()});
@@ -235,7 +235,7 @@ TEST(CmRelease, WhatIsDestroyedAfterItsDreqGoesOnAlone) {
   EXPECT_EQ(s.manager().size(), 0u);
 }
 
-TEST(CmRelease, WhatIsDestroyedInTimewaitSendsNothing) {
+TEST(CmRelease, AConnectionThatIsDestroyedInTimewaitSendsNothing) {
   CmScript s;
   s.at(0ms).reach_established_active();
   s.app_disconnects().expect_sent({s.our_dreq()});
@@ -270,7 +270,7 @@ TEST(CmAlternatePath, IsRefusedWithAnApr) {
   s.wire_delivers(lap).expect_sent({apr}).expect_told({EventKind::kAlternatePathRequest});
 }
 
-TEST(CmAlternatePath, OfNoConnectionIsRejected) {
+TEST(CmAlternatePath, IsRejectedWithoutAConnection) {
   CmScript s;
   s.at(0ms).wire_delivers(peer_lap(s));
   s.expect_sent({s.our_rej(CmRejectReason::kInvalidCommId, CmRejected::kNoMessage)});
@@ -279,7 +279,7 @@ TEST(CmAlternatePath, OfNoConnectionIsRejected) {
   s.wire_delivers(peer_lap(s)).expect_silence();  // not yet
 }
 
-TEST(CmAlternatePath, ItsAnswerIsDroppedSinceNobodyAsks) {
+TEST(CmAlternatePath, AnUnrequestedAnswerIsDropped) {
   CmScript s;
   s.at(0ms).reach_established_active();
   s.wire_delivers(wire::CmApr{.local_comm_id = CmScript::kPeerId, .remote_comm_id = s.id().value});

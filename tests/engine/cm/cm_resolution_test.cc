@@ -161,7 +161,7 @@ TEST(CmResolution, TheAnswerHasInformationAndPrivateData) {
   s.expect_sent({rep});
 }
 
-TEST(CmResolution, OfAServiceNobodyServesSaysSo) {
+TEST(CmResolution, OfAServiceThatDoesNotExistHasThatStatus) {
   CmScript s;
   s.at(0ms).wire_delivers(peer_req());
   s.expect_sent({our_rep(wire::SidrStatus::kServiceIdNotSupported)});

@@ -22,7 +22,7 @@ Mad rtu_for_nobody(const CmScript& s) {
   return mad;
 }
 
-TEST(GeneralServices, TakesOnlyWhatIsSentAsAMadHasToBe) {
+TEST(GeneralServices, DropsMadsThatAreSentWrongly) {
   const auto dropped = [](Counter reason, auto change, int line = __builtin_LINE()) {
     CmScript s;
     const Mad mad = rtu_for_nobody(s);
@@ -113,7 +113,7 @@ TEST(GeneralServices, OnlyGetAndSetAreAnsweredWhenNotSupported) {
 
 // A valid request for the program's service, except that version, class, method or attribute is
 // wrong.
-TEST(GeneralServices, WhatIsNoMessageOfThisVersionIsNoMessage) {
+TEST(GeneralServices, AMadOfAnotherVersionClassMethodOrAttributeIsDropped) {
   const auto expect_dropped = [](const std::function<void(wire::MadHeader&)>& change) {
     CmScript s;
     s.app_listens();
@@ -145,7 +145,7 @@ TEST(GeneralServices, WhatIsNoMessageOfThisVersionIsNoMessage) {
 }
 
 // A MAD has 256 bytes. A shorter message is not a MAD, wherever it was truncated.
-TEST(GeneralServices, AMadThatIsCutOffIsNone) {
+TEST(GeneralServices, ATruncatedMadIsDropped) {
   CmScript s;
   s.app_listens();
   Mad mad;
@@ -160,7 +160,7 @@ TEST(GeneralServices, AMadThatIsCutOffIsNone) {
 
 // ---- Strangers ----
 
-TEST(GeneralServices, RequestsForServicesNobodyServesLeaveNothingBehind) {
+TEST(GeneralServices, RequestsForUnknownServicesLeaveNothingBehind) {
   CmScript s;
   wire::CmReq req = s.peer_req();
   wire::CmSidrReq sidr{.request_id = 1, .service_id = CmScript::kService};

@@ -26,7 +26,7 @@ uint32_t status(WcStatus value) {
 
 // ---- The responder ------------------------------------------------------------------------------
 
-TEST(RequestFault, RnrIsAnsweredSoOftenAndThenNoMore) {
+TEST(RequestFault, RnrEndsAfterTheGivenCount) {
   Script s;
   add_rules(s.bench(), "{on: request, opcode: SEND, count: 2, do: {rnr: 12}}");
   s.at(0ms).app_posts_recv(1);
@@ -37,7 +37,7 @@ TEST(RequestFault, RnrIsAnsweredSoOftenAndThenNoMore) {
       .expect({received(1), ack(psn(0)).with_msn(1)});
 }
 
-TEST(RequestFault, ANakForGoodFailsBothSides) {
+TEST(RequestFault, AFatalNakFailsBothSides) {
   Script s;
   add_rules(s.bench(), "{on: request, do: {nak: remote_operational_error}}");
   s.at(0ms).app_posts_recv(1);
@@ -49,7 +49,7 @@ TEST(RequestFault, ANakForGoodFailsBothSides) {
   s.expect_state(QpState::kErr);
 }
 
-TEST(RequestFault, SilenceIsNoAnswer) {
+TEST(RequestFault, SilentSendsNoAnswer) {
   Script s;
   add_rules(s.bench(), "{on: request, message: 1, count: 1, do: silent}");
   s.at(0ms).app_posts_recv(1);
@@ -85,7 +85,7 @@ TEST(WorkRequestFault, OutlastsARetransmission) {
       .expect({completion(1), completion(2).status(WcStatus::kFatalErr)});
 }
 
-TEST(CompletionFault, EveryStatusCanBeHad) {
+TEST(CompletionFault, CanHaveEveryStatus) {
   for (uint32_t value = 1; value <= status(WcStatus::kTmRndvIncomplete); ++value) {
     SCOPED_TRACE(to_string(static_cast<WcStatus>(value)));
     engine::faults::RuleSet set = *scenario::parse_rule(
@@ -122,7 +122,7 @@ TEST(CompletionFault, WithAStatusLeavesTheFlushThatFollowsAlone) {
   }
 }
 
-TEST(CompletionFault, ForWrFlushErrIsForTheFlush) {
+TEST(CompletionFault, WithWrFlushErrActsOnFlushedRequests) {
   Script s;
   add_rules(s.bench(), "{on: completion, status: WR_FLUSH_ERR, nth: 2, do: {status: GENERAL_ERR}}");
   add_rules(s.bench(), "{name: f, on: completion, do: {status: REM_ABORT_ERR}}");
@@ -183,7 +183,7 @@ TEST(CompletionFault, DelayKeepsTheOrderOfTheCq) {
   s.at(5ms).expect({completion(1), completion(2)});
 }
 
-TEST(CompletionFault, HoldWaitsUntilSoManyAreThere) {
+TEST(CompletionFault, HoldReleasesTheCompletionsAtTheGivenNumber) {
   Script s;
   add_rules(s.bench(), "{on: completion, nth: 1, do: {hold: 3}}");
   s.at(0ms).app_posts_send(1).app_posts_send(2).app_posts_send(3).expect(
@@ -312,7 +312,7 @@ TEST(VerbFault, TheNthOpenedEventChannelFailsAndTheNthCallOfEachChannel) {
   }
 }
 
-TEST(VerbFault, WhatClientsDoThemselvesIsAskedForWhileARuleIsThere) {
+TEST(VerbFault, ClientsAskTheDaemonAboutTheirOwnCallsWhileARuleExists) {
   Bench bench(engine::default_fabric(1));
   EXPECT_EQ(bench.engine().asked_for(), 0u);
   add_rules(bench, "{name: a, on: verb, verb: alloc_pd, do: {errno: ENOMEM}}");

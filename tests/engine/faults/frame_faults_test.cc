@@ -31,7 +31,7 @@ TEST(FrameFault, DropLosesWhatComesFromOutside) {
   s.at(2ms).wire_delivers(ack(psn(0))).expect({completion(1)});
 }
 
-TEST(FrameFault, WhatIsDelayedOnItsWayFromOutsideIsStillFromOutside) {
+TEST(FrameFault, ADelayedFrameFromOutsideIsStillFromOutside) {
   ScriptOptions options;
   options.outside = true;
   Script s(options);
@@ -41,7 +41,7 @@ TEST(FrameFault, WhatIsDelayedOnItsWayFromOutsideIsStillFromOutside) {
   s.at(5ms).expect_silence().expect_counter(Counter::kDroppedWrongSource, 1);
 }
 
-TEST(FrameFault, AFrameFromOutsideIsDisturbedWithTheIdentificationThatWasFound) {
+TEST(FrameFault, AFrameFromOutsideKeepsItsIdentificationUnderFaults) {
   ScriptOptions options;
   options.outside = true;
   Script s(options);
@@ -63,7 +63,7 @@ TEST(FrameFault, PsnsCountFromTheConnectionsStart) {
   s.at(2ms).wire_delivers(ack(psn(2))).expect({completion(1)});
 }
 
-TEST(FrameFault, DelayKeepsTheFrameThatLong) {
+TEST(FrameFault, DelayKeepsTheFrameForTheGivenTime) {
   Script s;
   add_rules(s.bench(), "{on: frame, opcode: SEND, nth: 1, do: {delay: 5ms}}");
   s.at(0ms).app_posts_send(1).app_posts_send(2).expect({fired(), send_only(psn(1))});
@@ -79,7 +79,7 @@ TEST(FrameFault, DuplicateSendsCopies) {
   s.at(6ms).wire_delivers(ack(psn(0))).expect({completion(1)});
 }
 
-TEST(FrameFault, ReorderLetsSoManyOvertake) {
+TEST(FrameFault, ReorderLetsTheGivenNumberOvertake) {
   Script s;
   add_rules(s.bench(), "{on: frame, opcode: SEND, nth: 1, do: {reorder: 2}}");
   s.at(0ms).app_posts_send(1, 4096).expect(
@@ -87,7 +87,7 @@ TEST(FrameFault, ReorderLetsSoManyOvertake) {
   s.at(6ms).wire_delivers(ack(psn(3))).expect({completion(1)});
 }
 
-TEST(FrameFault, WhatNobodyOvertakesComesInTheEnd) {
+TEST(FrameFault, AReorderedFrameArrivesAlthoughNoFrameOvertakesIt) {
   Script s;
   add_rules(s.bench(), "{on: frame, opcode: SEND, nth: 1, do: {reorder: 5}}");
   s.at(0ms).app_posts_send(1).expect({fired()});

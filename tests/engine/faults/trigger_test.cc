@@ -73,7 +73,7 @@ TEST(Pause, OfARuleHoldsWhatHasNotArrived) {
   EXPECT_FALSE(pair.bench.engine().has_frames_under_way());
 }
 
-TEST(Trigger, ABurstIsOfThoseThatFollow) {
+TEST(Trigger, ABurstIncludesTheFollowingFrames) {
   Script s;
   add_rules(s.bench(), "{on: frame, from: dut, opcode: SEND, nth: 2, burst: 2, do: drop}");
   s.at(0ms).app_posts_send(1).expect({send_only(psn(0))});
@@ -82,7 +82,7 @@ TEST(Trigger, ABurstIsOfThoseThatFollow) {
   s.app_posts_send(4).expect({send_only(psn(3))});
 }
 
-TEST(Trigger, AfterATimeCountsFromThenOn) {
+TEST(Trigger, AfterATimeCountingBegins) {
   Script s;
   add_rules(s.bench(), "{on: frame, from: dut, opcode: SEND, nth: 1, after: 5ms, do: drop}");
   s.at(0ms).app_posts_send(1).expect({send_only(psn(0))});
@@ -91,7 +91,7 @@ TEST(Trigger, AfterATimeCountsFromThenOn) {
 }
 
 // docs/scenarios.md, `for`: the time is counted from the first occurrence on which the rule acts.
-TEST(Trigger, IsOverWhenItsTimeHasPassedSinceItsFirst) {
+TEST(Trigger, EndsWhenItsTimeAfterTheFirstActionHasPassed) {
   Script s;
   add_rules(s.bench(), "{on: frame, from: dut, opcode: SEND, for: 5ms, do: log}");
   s.at(1ms).app_posts_send(1).expect({fired(), send_only(psn(0))});

@@ -46,7 +46,7 @@ class HostileRequests : public testing::TestWithParam<uint64_t> {
   engine::Random random{GetParam()};
 };
 
-TEST_P(HostileRequests, AreAnsweredAndHurtNobodyElse) {
+TEST_P(HostileRequests, AreAnsweredWithoutEffectOnOthers) {
   constexpr auto kFirst = static_cast<uint32_t>(Op::kQueryDevice);
   constexpr auto kBeyondLast = static_cast<uint32_t>(abi::kLastOp) + 3;
   Pair pair;

@@ -80,7 +80,7 @@ TEST(Outside, AFrameThatClaimsToBeFromAnAddressOfTheFabricIsDropped) {
   s.expect_counter(Counter::kDroppedWrongSource, 1);
 }
 
-TEST(Outside, SourcePortsAreThoseThatTheDeviceHas) {
+TEST(Outside, SourcePortsComeFromTheDevicesList) {
   ScriptOptions options = outside();
   options.source_ports = {50001, 50002, 50003};
   Script s(options);
@@ -141,7 +141,7 @@ TEST(Outside, ALongMessageWaitsForAcknowledgementsThatItAsksForOnItsWay) {
 
 // After a timeout, the receiver may have all packets and only had no time to acknowledge them. The
 // requester sends one packet to find out, and the acknowledgement opens the window again.
-TEST(Outside, AfterATimeoutOnePacketAsksHowItIs) {
+TEST(Outside, AfterATimeoutOnePacketRequestsAnAcknowledgement) {
   Script s(outside_with_large_buffers());
   s.at(0ms).app_posts_send(1, 256 * 200);
   s.wire_delivers(ack(psn(15)));
@@ -318,7 +318,7 @@ struct ResolvesOutside : testing::Test {
 
 // The engine cannot find out whether any host has an address: only the connection manager's
 // timeouts show that none has.
-TEST_F(ResolvesOutside, AnAddressOfNobodyKnownIsTakenToBeOnTheNetwork) {
+TEST_F(ResolvesOutside, AnUnknownAddressIsTakenToBeOnTheNetwork) {
   const uint32_t id = channel.create_id(1);
   ASSERT_EQ(channel.resolve(id, ip("10.2.0.9", 7471)), 0);
   EXPECT_EQ(channel.next_event().event, EventType::kAddrResolved);

@@ -62,7 +62,7 @@ TEST(PacketRun, APartOfAMessageThatIsSentInOneTurnIsWrittenInOneCall) {
   }
 }
 
-TEST(PacketRun, SoIsTheDataOfARead) {
+TEST(PacketRun, TheDataOfAReadIsWrittenInOneCallForEachTurn) {
   Pair pair(options());
   const auto message = pattern(20 * kMtu, 3);
   std::ranges::copy(message, pair.right.memory()
@@ -112,7 +112,7 @@ TEST(PacketRun, MemoryThatIsNotThereIsFoundByThePacketThatMeetsIt) {
       std::ranges::equal(pair.right.recv_bytes(2 * kMtu), std::span(message).first(2 * kMtu)));
 }
 
-TEST(PacketRun, AMessageThatIsTooLongIsRefusedAsEver) {
+TEST(PacketRun, AMessageThatIsTooLongIsRefused) {
   Pair pair(options());
   pair.right.post_recv({.wr_id = 1, .sges = {pair.right.recv_sge(5 * kMtu)}});
   pair.left.post_send(transfer(pair, WrOpcode::kSend, 8 * kMtu));
@@ -131,7 +131,7 @@ TEST(PacketRun, NothingIsWrittenThroughAKeyThatDoesNotAllowIt) {
 }
 
 // For its peer, a process that ended is a dead NIC: nothing is acknowledged.
-TEST(PacketRun, WhoIsGoneSaysNothing) {
+TEST(PacketRun, AProcessThatEndedDoesNotAnswer) {
   Pair pair(options());
   pair.right.post_recv({.wr_id = 1, .sges = {pair.right.recv_sge(16 * kMtu)}});
   pair.bench.memory.gone.insert(pair.right.client.id());

@@ -175,7 +175,7 @@ TEST_F(RemovalOfIds, IsToldToEachIdOfTheDevice) {
   EXPECT_EQ(channel.next_event().id, 0u) << "nobody else";
 }
 
-TEST_F(RemovalOfIds, LeavesNothingToDoButToDestroyThem) {
+TEST_F(RemovalOfIds, OnlyAllowsTheirDestruction) {
   const uint32_t id = channel.create_id(kUid);
   ASSERT_EQ(channel.bind(id, ip("127.0.0.1", 7471)), 0);
   bench.step(RemoveDevice{kFirst});

@@ -56,7 +56,7 @@ TEST_F(LeavingClients, WithFewObjectsAreGoneAtOnce) {
 }
 
 // Other clients must not wait until all objects of the detached client are destroyed.
-TEST_F(LeavingClients, WithVeryManyObjectsGoByAndBy) {
+TEST_F(LeavingClients, WithVeryManyObjectsAreReleasedInManySteps) {
   Client client(bench, ClientId{1}, DeviceIndex{0});
   const uint32_t pd = client.alloc_pd(), cq = client.create_cq(16);
   for (uint32_t i = 0; i < kVeryMany; ++i) {

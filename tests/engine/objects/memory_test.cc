@@ -46,7 +46,7 @@ class Memory : public testing::Test {
 
 // ---- Regions ----------------------------------------------------------------------------------
 
-TEST(MemoryKeys, AreEqualIfThatIsWanted) {
+TEST(MemoryKeys, AreEqualOnRequest) {
   for (const bool same : {false, true}) {
     MemoryTable table(1, same);
     MemoryRegion* region = table.create(kOwner, kPd);

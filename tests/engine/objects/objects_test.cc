@@ -225,7 +225,7 @@ TEST_F(Objects, QpNumbersAreUniqueInTheFabricAndNotReusedAtOnce) {
   EXPECT_EQ(std::adjacent_find(numbers.begin(), numbers.end()), numbers.end());
 }
 
-TEST_F(Objects, ADestroyedQpIsGone) {
+TEST_F(Objects, ADestroyedQpIsUnknown) {
   const uint32_t pd = client.alloc_pd();
   const uint32_t cq = client.create_cq(1);
   const uint32_t qpn = client.create_qp(pd, cq, cq, kCap);
@@ -238,7 +238,7 @@ TEST_F(Objects, ADestroyedQpIsGone) {
 
 // ---- Objects of another client ----------------------------------------------------------------
 
-TEST_F(Objects, HandlesOfOthersAreNoHandles) {
+TEST_F(Objects, HandlesOfOtherClientsAreInvalid) {
   bench.memory.map(client.id(), 0x1000, 64);
   bench.memory.map(stranger.id(), 0x1000, 64);
   const uint32_t pd = client.alloc_pd();
@@ -304,7 +304,7 @@ TEST_F(Objects, UnknownOperationsAreNotSupported) {
 
 // The daemon itself executes these calls. The engine gets them only for its rules, and accepts
 // them.
-TEST_F(Objects, WhatTheDaemonDoesIsNotRefused) {
+TEST_F(Objects, TheEngineAcceptsTheCallsThatTheDaemonExecutes) {
   for (const Op op : {Op::kHello, Op::kCreateChannel}) {
     EXPECT_EQ(client.command(op, {}).error, 0);
   }
@@ -417,7 +417,7 @@ TEST_F(Doorbells, WithMoreReceivesThanThereIsRoomForAreAViolation) {
 
 // ---- Detach -----------------------------------------------------------------------------------
 
-TEST_F(Objects, DetachTakesAllObjectsAndNobodyElses) {
+TEST_F(Objects, DetachDestroysAllObjectsOfTheClientOnly) {
   bench.memory.map(client.id(), 0x1000, 64);
   for (Client* owner : {&client, &stranger}) {
     const uint32_t pd = owner->alloc_pd();

@@ -38,7 +38,7 @@ class Release : public testing::Test {
   Client other{bench, ClientId{2}, DeviceIndex{0}};
 };
 
-TEST_F(Release, ManyObjectsOfAClientGoInManySteps) {
+TEST_F(Release, ManyObjectsOfAClientAreReleasedInManySteps) {
   constexpr uint32_t kMany = 50'000;
   const uint32_t pd = client.alloc_pd();
   const uint32_t other_pd = other.alloc_pd();
@@ -56,7 +56,7 @@ TEST_F(Release, ManyObjectsOfAClientGoInManySteps) {
   EXPECT_EQ(other.dealloc_pd(other_pd), EBUSY) << "its region is still there";
 }
 
-TEST_F(Release, FewObjectsGoAtOnceAndOfSeveralClientsInTheirOrder) {
+TEST_F(Release, FewObjectsAreReleasedAtOnceAndClientsInOrder) {
   const uint32_t pd = client.alloc_pd();
   client.reg_mr(pd, 0, 64, kLocal | abi::kAccessOnDemand);
   other.reg_mr(other.alloc_pd(), 0, 64, kLocal | abi::kAccessOnDemand);
@@ -93,7 +93,7 @@ TEST_F(Release, ManyReferencesToAnXrcQpAreReleasedTogether) {
 
 // ibv_advise_mr(3) with IBV_ADVISE_MR_FLAG_FLUSH checks each page, so a request is limited to
 // kMaxFlushedBytes. The provider splits longer advice into several requests.
-TEST_F(Release, ARequestHasSoMuchMemoryLookedAtAndNoMore) {
+TEST_F(Release, LimitsTheMemoryThatOneRequestChecks) {
   const uint32_t pd = client.alloc_pd();
   const Mr all = client.reg_mr(pd, 0, ~uint64_t{0}, kLocal | abi::kAccessOnDemand);
   ASSERT_EQ(client.error, 0);

@@ -147,7 +147,7 @@ TEST_F(RdmaIds, AWildcardGivesNoDevice) {
   EXPECT_EQ(channel.addresses(id).node_guid, 0u);
 }
 
-TEST_F(RdmaIds, AnAddressOfNobodyCannotBeBound) {
+TEST_F(RdmaIds, AnUnusedAddressCannotBeBound) {
   const uint32_t id = channel.create_id(kUid);
   EXPECT_EQ(channel.bind(id, ip("10.0.0.1")), EADDRNOTAVAIL);
   EXPECT_EQ(channel.bind(id, ip("127.0.0.1")), 0) << "a failure leaves it unbound";
@@ -156,7 +156,7 @@ TEST_F(RdmaIds, AnAddressOfNobodyCannotBeBound) {
 
 // Linux, drivers/infiniband/core/cma.c: cma_any_addr() is also true for loopback addresses, so an
 // id can be bound to one that no device has.
-TEST_F(RdmaIds, ALoopbackAddressOfNobodyIsAWildcard) {
+TEST_F(RdmaIds, AnUnusedLoopbackAddressIsAWildcard) {
   const uint32_t id = channel.create_id(kUid);
   ASSERT_EQ(channel.bind(id, ip("127.0.0.9", 7471)), 0);
   EXPECT_EQ(channel.addresses(id).node_guid, 0u);
@@ -168,7 +168,7 @@ TEST_F(RdmaIds, ALoopbackAddressOfNobodyIsAWildcard) {
   EXPECT_EQ(channel.bind(channel.create_id(kUid), ip("127.0.0.2", 7471)), 0);
 }
 
-TEST_F(RdmaIds, ALoopbackAddressOfADeviceIsItsAlone) {
+TEST_F(RdmaIds, ALoopbackAddressOfADeviceBelongsToItOnly) {
   ASSERT_EQ(channel.bind(channel.create_id(kUid), ip("::1", 7471)), 0);
   EXPECT_EQ(channel.bind(channel.create_id(kUid), ip("127.0.0.2", 7471)), 0);
 }
@@ -191,7 +191,7 @@ TEST_F(RdmaIds, PortZeroChoosesAnUnusedOneEachTime) {
   EXPECT_NE(channel.source(a).port, channel.source(b).port);
 }
 
-TEST_F(RdmaIds, APortIsOneAddresssAlone) {
+TEST_F(RdmaIds, APortBelongsToOneAddress) {
   ASSERT_EQ(channel.bind(channel.create_id(kUid), ip("127.0.0.1", 7471)), 0);
   EXPECT_EQ(channel.bind(channel.create_id(kUid), ip("127.0.0.1", 7471)), EADDRINUSE);
   EXPECT_EQ(channel.bind(channel.create_id(kUid), ip("0.0.0.0", 7471)), EADDRNOTAVAIL);
@@ -339,14 +339,14 @@ TEST_F(RdmaIds, TheWildcardAsDestinationMeansTheFirstDevice) {
   EXPECT_EQ(channel.destination(id).address, ip("127.0.0.1").address);
 }
 
-TEST_F(RdmaIds, ALoopbackAddressOfNobodyAsDestinationMeansTheFirstDevice) {
+TEST_F(RdmaIds, AnUnusedLoopbackAddressAsDestinationMeansTheFirstDevice) {
   const uint32_t id = channel.create_id(kUid);
   ASSERT_EQ(channel.resolve(id, ip("127.0.5.5", 7471)), 0);
   EXPECT_EQ(channel.next_event().event, EventType::kAddrResolved);
   EXPECT_EQ(channel.destination(id), ip("127.0.0.1", 7471));
 }
 
-TEST(RdmaIdsOnAnInterface, ALoopbackAddressOfNobodyIsTheFirstDevice) {
+TEST(RdmaIdsOnAnInterface, AnUnusedLoopbackAddressMeansTheFirstDevice) {
   engine::FabricConfig config = engine::default_fabric(1);
   config.devices[0].addresses = {*wire::parse_ip_address("10.0.0.1")};
   for (const bool outside : {false, true}) {
@@ -360,7 +360,7 @@ TEST(RdmaIdsOnAnInterface, ALoopbackAddressOfNobodyIsTheFirstDevice) {
   }
 }
 
-TEST(RdmaIdsOnAnInterface, AnotherLoopbackAddressMayBeSomebodyElsesOnTheLoopbackInterface) {
+TEST(RdmaIdsOnAnInterface, AnotherLoopbackAddressMayExistOnTheLoopbackInterface) {
   engine::FabricConfig config = engine::default_fabric(1);
   config.devices[0].outside = true;
   CmBench bench(config);
@@ -378,7 +378,7 @@ TEST_F(RdmaIds, ABoundIdKeepsItsSource) {
   EXPECT_EQ(channel.source(id).address, ip("127.0.0.2").address);
 }
 
-TEST_F(RdmaIds, AnAddressOfNobodyIsAnErrorAfterTheTimeout) {
+TEST_F(RdmaIds, AnUnusedAddressIsAnErrorAfterTheTimeout) {
   const uint32_t id = channel.create_id(kUid);
   ASSERT_EQ(channel.resolve(id, ip("10.0.0.1", 7471), 2000), 0);
   bench.run_for(std::chrono::milliseconds(1999));
@@ -497,7 +497,7 @@ TEST_F(MulticastIds, AJoinGivesTheGroupsGidAndQKeyAtOnce) {
   EXPECT_EQ(std::memcmp(event.param.ud.ah_attr.dgid, ip("239.1.2.3").address.bytes.data(), 16), 0);
 }
 
-TEST_F(MulticastIds, WhoOnlySendsJoinsToo) {
+TEST_F(MulticastIds, AnIdThatOnlySendsCanJoin) {
   const uint32_t id = channel.create_id(kUid, PortSpace::kUdp);
   ASSERT_EQ(channel.bind(id, ip("127.0.0.1")), 0);
   EXPECT_EQ(join(id, "239.1.2.3", 77, abi::ucma::JoinFlags::kSendOnlyFullMember).first, 0);

@@ -36,7 +36,7 @@ TEST(Burst, FramesThatComeByThemselvesAreAcknowledgedByThemselves) {
 
 // 9.7.5.1.3: at the end of the burst, the ACK names the last packet that requests an
 // acknowledgement.
-TEST(Burst, WhatAsksForNoAcknowledgementHasNone) {
+TEST(Burst, AMessageThatRequestsNoAcknowledgementGetsNone) {
   Script s(outside());
   s.at(0ms).app_posts_recv(1).app_posts_recv(2).app_posts_recv(3);
   s.wire_delivers_burst({send_only(psn(0)).ack_req(true), send_only(psn(1)).ack_req(true),
@@ -44,7 +44,7 @@ TEST(Burst, WhatAsksForNoAcknowledgementHasNone) {
   s.expect({received(1), received(2), received(3), ack(psn(1)).with_msn(2)});
 }
 
-TEST(Burst, AGapInItIsANakForAllBefore) {
+TEST(Burst, AGapIsANakThatAcknowledgesAllMessagesBeforeIt) {
   Script s(outside());
   s.at(0ms).app_posts_recv(1).app_posts_recv(2);
   s.wire_delivers_burst({send_only(psn(0)), send_only(psn(2)), send_only(psn(3))});
@@ -52,14 +52,14 @@ TEST(Burst, AGapInItIsANakForAllBefore) {
 }
 
 // 9.7.5.2.8: an RNR NAK acknowledges all packets before the one that it names.
-TEST(Burst, ANakThatTheReceiverIsNotReadyIsForAllBefore) {
+TEST(Burst, AnRnrNakAcknowledgesAllMessagesBeforeIt) {
   Script s(outside());
   s.at(0ms).app_posts_recv(1);
   s.wire_delivers_burst({send_only(psn(0)), send_only(psn(1)), send_only(psn(2))});
   s.expect({received(1), rnr_nak(psn(1), 12).with_msn(1)});
 }
 
-TEST(Burst, ADuplicateInItIsNotExecutedAgain) {
+TEST(Burst, ADuplicateIsNotExecutedAgain) {
   Script s(outside());
   s.at(0ms).app_posts_recv(1).app_posts_recv(2);
   s.wire_delivers_burst({send_only(psn(0)), send_only(psn(0)), send_only(psn(1))});
@@ -86,7 +86,7 @@ TEST(Burst, EachMessageHasItsOwnAcknowledgementWhereNoneAreCoalesced) {
   s.expect({received(1), ack(psn(0)), received(2), ack(psn(1)).with_msn(2)});
 }
 
-TEST(Burst, ARuleForFramesChangesNothingInIt) {
+TEST(Burst, ARuleForFramesDoesNotChangeItsEffect) {
   Script s(outside());
   s.bench().step(
       engine::AddRules{scenario::parse_rule("{on: frame, opcode: ACK, psn_num: 77, do: drop}")});
@@ -125,7 +125,7 @@ TEST(Burst, AMessageIsWrittenInOneCall) {
   s.expect_received(message);
 }
 
-TEST(Burst, ADamagedFrameInAMessageIsNotWritten) {
+TEST(Burst, ADamagedFrameIsNotWritten) {
   Script s(outside());
   s.at(0ms).app_posts_recv(1, 8192);
   const std::vector<PacketSpec> specs = {send_first(psn(0)).of_length(1024),
@@ -143,7 +143,7 @@ TEST(Burst, ADamagedFrameInAMessageIsNotWritten) {
 }
 
 // If an error ends the QP in the middle of a burst, the rest of the burst is dropped.
-TEST(Burst, AnOverrunOfTheCqEndsTheQpAtOnce) {
+TEST(Burst, AnOverrunOfTheCqFailsTheQpAtOnce) {
   ScriptOptions options = outside();
   options.cq_capacity = 1;
   Script s(options);
@@ -154,7 +154,7 @@ TEST(Burst, AnOverrunOfTheCqEndsTheQpAtOnce) {
   s.bench().log.clear();
 }
 
-TEST(Burst, OfNothingIsNothing) {
+TEST(Burst, WithoutFramesHasNoEffect) {
   Script s(outside());
   s.at(0ms);
   s.bench().step(engine::ReceivedFrames{});

@@ -85,14 +85,14 @@ TEST(JoinedAcknowledgements, TheReceiverHasItsTurnMeanwhile) {
   EXPECT_EQ(world.acknowledgements(), 3u);  // one each for 16, 16 and 8 messages
 }
 
-TEST(JoinedAcknowledgements, EachMessageHasItsOwnElsewhere) {
+TEST(JoinedAcknowledgements, EachMessageHasItsOwnInOtherFabrics) {
   World world(1);
   world.receive(16);
   expect_all_in_order(world.send(16), 16);
   EXPECT_EQ(world.acknowledgements(), 16u);
 }
 
-TEST(JoinedAcknowledgements, OneIsForSoManyMessagesAtMost) {
+TEST(JoinedAcknowledgements, OneAcknowledgesAtMostTheConfiguredNumberOfMessages) {
   World world(4);
   world.receive(14);
   expect_all_in_order(world.send(14), 14);
@@ -114,7 +114,7 @@ TEST(JoinedAcknowledgements, ARuleFindsTheOneForAllMessages) {
 }
 
 // The RNR NAK also acknowledges the messages before the one that found no receive (9.7.5.2.8).
-TEST(JoinedAcknowledgements, ANakIsForAllBeforeItAsWell) {
+TEST(JoinedAcknowledgements, ANakAcknowledgesAllMessagesBeforeIt) {
   World world(16);
   world.receive(3);
   expect_all_in_order(world.send(5), 3);

@@ -91,7 +91,7 @@ TEST(LateMemory, AnAnswerWithoutAPlaceIsAskedForAgainWhenThereIsOne) {
       .expect({completion(1).opcode(WcOpcode::kRdmaRead)});
 }
 
-TEST(LateMemory, OtherWaysOutOfAWaitAreOpen) {
+TEST(LateMemory, AnErrorStateEndsAWait) {
   LateScript s;
   s.at(0ms);
   s.memory_is_late().app_posts_send(1).expect_silence();

@@ -87,7 +87,7 @@ TEST_F(LateStep, TimesOutNoReadThatTheResponderIsAnswering) {
   EXPECT_EQ(ack_timeouts(), 0u);
 }
 
-TEST_F(LateStep, TimesOutNothingHoweverOftenTheEngineStandsStill) {
+TEST_F(LateStep, TimesOutNothingAfterRepeatedStalls) {
   post(WrOpcode::kRdmaRead);
   engine::Instant now = kLate;
   for (auto next = pair_.bench.engine().next_deadline(); next && *next <= now;

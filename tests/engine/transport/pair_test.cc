@@ -234,13 +234,13 @@ TEST_F(Joined, ALostAckLeadsToADuplicateThatIsNotExecuted) {
   EXPECT_EQ(right_counter(Counter::kDuplicateRequests), 3u);
 }
 
-TEST_F(Joined, ALostAckIsMadeGoodByTheNext) {
+TEST_F(Joined, ALostAckIsRepairedByTheNext) {
   pair.drop_next(FrameKind::kAck);
   exchange({10, 10}, 1ms);
   EXPECT_EQ(left_counter(Counter::kRetransmittedFrames), 0u);
 }
 
-TEST_F(Joined, ALostNakIsMadeGoodByTheTimeout) {
+TEST_F(Joined, ALostNakIsRepairedByTheTimeout) {
   pair.drop_next(FrameKind::kRequest);
   pair.drop_next(FrameKind::kNak);
   exchange({10, 10, 10}, 100ms);

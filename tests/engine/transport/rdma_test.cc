@@ -198,7 +198,7 @@ TEST(RdmaRead, FetchesEverySize) {
   }
 }
 
-TEST(Atomics, AddAndSwapAndReturnWhatWasThere) {
+TEST(Atomics, AddOrSwapAndReturnTheOldValue) {
   Pair pair(both(open_to_all()));
   const auto word = [&](Endpoint& side, uint64_t offset) {
     std::array<uint8_t, 8> bytes{};
@@ -399,7 +399,7 @@ TEST(RdmaRead, OneLostAnswerIsOneRetryHoweverMuchComesBehindIt) {
 
 // 9.7.7.1: the MSN of a response is the current number of completed messages, even if the response
 // is repeated.
-TEST(Atomics, AnsweredAgainSayHowMuchIsCompleteByNow) {
+TEST(Atomics, RepeatedResponsesHaveTheCurrentMsn) {
   ScriptOptions options = {open_to_all()};
   Script s(options);
   const auto add = [&s](uint32_t number) {

@@ -405,7 +405,7 @@ TEST(Multicast, KeepsItsQpBusyAndGoesWithTheClient) {
   EXPECT_EQ(pair.take_left().size(), 1u);
 }
 
-TEST(Multicast, HasTheLimitsThatTheDeviceTells) {
+TEST(Multicast, HasTheLimitsThatTheDeviceReports) {
   DatagramScript s;
   const abi::DeviceAttr device = s.client().command(abi::Op::kQueryDevice, {}).body.device;
   ASSERT_GE(device.max_mcast_qp_attach, 56u);

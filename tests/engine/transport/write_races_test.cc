@@ -89,7 +89,7 @@ TEST_F(WriteRacesTest, AreNoneOnceTheFirstIsExecuted) {
   EXPECT_THAT(races(), IsEmpty());
 }
 
-TEST_F(WriteRacesTest, AreSomeWhileTheFirstIsExecutedInPart) {
+TEST_F(WriteRacesTest, AreFoundWhileTheFirstIsExecutedInPart) {
   constexpr uint32_t kThreePackets = 3 * 1024;
   post(first, 0, kThreePackets);
   post(second, kThreePackets - 1, 1);

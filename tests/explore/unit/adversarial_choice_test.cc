@@ -16,7 +16,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-TEST(AdversarialChoices, AreTheLinesOfTheClass) {
+TEST(AdversarialChoices, AreReadFromTheLinesOfTheirClass) {
   const std::string lines =
       "placement 1 a WRITE is late\norder 1 an event is late\nplacement 12 a SEND\n"
       "placement\nplacement x y\n\nplacement 7";
@@ -25,7 +25,7 @@ TEST(AdversarialChoices, AreTheLinesOfTheClass) {
   EXPECT_THAT(choices_of(lines, "atomicity"), ElementsAre());
 }
 
-TEST(AdversarialChoices, AreAnArgument) {
+TEST(AdversarialChoices, AreNumbersInTheOptionsArgument) {
   EXPECT_EQ(adversarial_with("placement", {{3, ""}, {17, ""}}), "placement:3:17");
   EXPECT_EQ(adversarial_with("undefined", {}), "undefined");
 }
@@ -74,7 +74,7 @@ TEST(ShrinkChoices, LeavesThoseThatAreNeededTogether) {
   EXPECT_EQ(FailingProgram(3, {1, 2, 3}).shrunk().argument, "placement:1:2:3");
 }
 
-TEST(ShrinkChoices, OfNoneIsTheClass) {
+TEST(ShrinkChoices, WithoutChoicesReturnsTheClass) {
   const ShrunkChoices shrunk = FailingProgram(0, {}).shrunk();
   EXPECT_EQ(shrunk.argument, "placement");
   EXPECT_THAT(shrunk.text, HasSubstr("class placement"));

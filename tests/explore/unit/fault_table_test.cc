@@ -131,12 +131,12 @@ TEST(FaultTable, LetsAnEstablishedConnectionOfEitherSideFail) {
                               "{raise_cm: DEVICE_REMOVAL}", "{raise_cm: ADDR_CHANGE}"}));
 }
 
-TEST(FaultTable, PicksVerbsByTheBeginningOfTheirName) {
+TEST(FaultTable, SelectsErrorsByTheBeginningOfAVerbsName) {
   EXPECT_THAT(effects_at(point_of(PointKind::kVerb, "destroy_qp")), Contains("{errno: EBUSY}"));
   EXPECT_THAT(effects_at(point_of(PointKind::kVerb, "reg_mr")), Not(Contains("{errno: EBUSY}")));
 }
 
-TEST(FaultTable, NamesThePointInItsWords) {
+TEST(FaultTable, DescribesAFaultWithItsPoint) {
   FaultPoint point = point_of(PointKind::kVerb, "reg_mr");
   point.process = "server#1";
   point.position = 2;

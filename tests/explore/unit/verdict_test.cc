@@ -35,7 +35,7 @@ TEST(Verdict, IsReportedWhenTheCommandExitsWithAnotherStatus) {
   EXPECT_EQ(judgement.detail, "exits with 1: client: transport retry counter exceeded");
 }
 
-TEST(Verdict, IsWrongWhenAProgramFailsThoughNothingWentWrong) {
+TEST(Verdict, IsWrongWhenAProgramFailsWithoutAFault) {
   RunFacts facts = run_that_prints("");
   facts.without_fault = true;
   facts.status = 3;
@@ -51,7 +51,7 @@ TEST(Verdict, IsWrongWhenAProgramFailsThoughNothingWentWrong) {
   EXPECT_NE(judged(same).place, judged(facts).place);
 }
 
-TEST(Verdict, SurvivesWithoutAFaultAsWithOne) {
+TEST(Verdict, IsSurvivedWithoutAFaultToo) {
   RunFacts facts = run_that_prints("sum 15\n");
   facts.without_fault = true;
   EXPECT_EQ(judged(facts).verdict, Verdict::kSurvived);

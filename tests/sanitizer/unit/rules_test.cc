@@ -545,7 +545,7 @@ TEST_F(EventRules, TheFirstRequestNeedsNoPoll) {
 // ---- Requests ----
 
 // A check does not get events for which it does not override on(), so that they cost nothing.
-TEST(Checks, AreShownTheEventsThatTheyOverride) {
+TEST(Checks, GetOnlyTheEventsThatTheyOverride) {
   struct OfPolls : Check {
     void on(const Poll&) override { ++polls; }
     int polls = 0;

@@ -107,7 +107,7 @@ TEST_F(Counts, OfBytesToRegisterEndWithTheAddressSpace) {
   }
 }
 
-TEST_F(Counts, IndicesOfTablesHaveAnEnd) {
+TEST_F(Counts, IndicesBehindTheEndOfATableAreRefused) {
   ibv_gid gid;
   ibv_port_attr port{};
   ASSERT_EQ(ibv_query_port(context.get(), 1, &port), 0);

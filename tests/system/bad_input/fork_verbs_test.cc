@@ -76,7 +76,7 @@ TEST_F(ForkVerbs, FailInAGrandchildToo) {
 
 // A child that clone(2) makes without the C library's fork(), as container runtimes and
 // checkpointers do.
-TEST_F(ForkVerbs, FailInAChildThatNoLibraryWasToldOf) {
+TEST_F(ForkVerbs, FailInAChildMadeBySystemCall) {
   ASSERT_NO_FATAL_FAILURE(leave_completions(qp.get(), 7));
   EXPECT_EQ(in_child([this](const Report& report) { every_verb(report); }, Forking::kBySystemCall),
             "");

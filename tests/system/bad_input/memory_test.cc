@@ -83,17 +83,17 @@ TEST_F(BadMemory, NullIsNotInTheRegion) {
   EXPECT_EQ(status_of(IBV_WR_SEND, {0, 16, region->lkey}), IBV_WC_LOC_PROT_ERR);
 }
 
-TEST_F(BadMemory, TheRegionEndsBehindItsLastByte) {
+TEST_F(BadMemory, TheRegionEndsAfterItsLastByte) {
   EXPECT_EQ(status_of(IBV_WR_RDMA_WRITE, in_pages(0, 16), pages.at(3 * kPageSize - 16)),
             IBV_WC_SUCCESS);
   EXPECT_EQ(status_of(IBV_WR_SEND, in_pages(3 * kPageSize - 15, 16)), IBV_WC_LOC_PROT_ERR);
 }
 
-TEST_F(BadMemory, AndBeginsWithItsFirst) {
+TEST_F(BadMemory, TheRegionBeginsWithItsFirstByte) {
   EXPECT_EQ(status_of(IBV_WR_SEND, {pages.at(0) - 1, 16, region->lkey}), IBV_WC_LOC_PROT_ERR);
 }
 
-TEST_F(BadMemory, AReadOfOneByteTooManyIsTheResponders) {
+TEST_F(BadMemory, AReadOfOneByteTooManyIsARemoteAccessError) {
   EXPECT_EQ(status_of(IBV_WR_RDMA_READ, in_pages(0, 16), pages.at(3 * kPageSize - 15)),
             IBV_WC_REM_ACCESS_ERR);
 }

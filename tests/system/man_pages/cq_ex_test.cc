@@ -62,7 +62,7 @@ TEST_F(CreateCqEx, FailsForSizesThatCannotBe) {
 }
 
 // comp_vector: "Must be >= 0 and < context->num_comp_vectors."
-TEST_F(CreateCqEx, FailsForACompletionVectorThatIsNone) {
+TEST_F(CreateCqEx, FailsForACompletionVectorThatDoesNotExist) {
   ibv_cq_init_attr_ex attr = attributes();
   attr.comp_vector = static_cast<uint32_t>(context->num_comp_vectors) - 1;
   EXPECT_EQ(create_error(attr), 0);
@@ -71,7 +71,7 @@ TEST_F(CreateCqEx, FailsForACompletionVectorThatIsNone) {
 }
 
 // "The wc_flags that should be returned": a RoCE device can return those that exist for RoCE.
-TEST_F(CreateCqEx, OffersTheFieldsThatADeviceLikeThisHas) {
+TEST_F(CreateCqEx, OffersTheFieldsOfRoceDevices) {
   EXPECT_EQ(create_error(attributes(IBV_WC_STANDARD_FLAGS | kClocks)), 0);
   for (const uint64_t flag :
        {IBV_WC_EX_WITH_CVLAN, IBV_WC_EX_WITH_FLOW_TAG, IBV_WC_EX_WITH_TM_INFO}) {
@@ -80,7 +80,7 @@ TEST_F(CreateCqEx, OffersTheFieldsThatADeviceLikeThisHas) {
   EXPECT_EQ(create_error(attributes(uint64_t{1} << 40)), EOPNOTSUPP);
 }
 
-TEST_F(CreateCqEx, RefusesWhatItDoesNotKnow) {
+TEST_F(CreateCqEx, RefusesUnknownAttributes) {
   ibv_cq_init_attr_ex attr = attributes();
   attr.comp_mask = 1u << 2;
   EXPECT_EQ(create_error(attr), EOPNOTSUPP);
@@ -181,7 +181,7 @@ TEST_F(PollCqEx, GoesThroughTheCompletionsInBatches) {
 }
 
 // Polling a batch frees entries of the CQ, so more completions than it holds can pass through it.
-TEST_F(PollCqEx, MakesRoomForMore) {
+TEST_F(PollCqEx, FreesTheEntriesOfTheCq) {
   ibv_cq_init_attr_ex attr = attributes();
   attr.cqe = 2;
   ASSERT_NO_FATAL_FAILURE(connect_to(attr));
@@ -236,7 +236,7 @@ TEST_F(PollCqEx, HasTheVendorErrorOfAFailure) {
 // These are all one clock: "Get the completion timestamp from the current completion in HCA clock
 // units", "and convert it from HCA clock units to wall clock nanoseconds", and the device's "HW raw
 // clock".
-TEST_F(PollCqEx, TellsWhenItWasOnTheDevicesClockAndOnTheWallClock) {
+TEST_F(PollCqEx, ReadsTimestampsOfTheDevicesClockAndTheWallClock) {
   ASSERT_NO_FATAL_FAILURE(connect_to(attributes(kClocks)));
   const auto raw_clock = [&] {
     ibv_values_ex values{};

@@ -44,7 +44,7 @@ class CreateQp : public TransportTest {
 
 // "will update the qp_init_attr->cap struct with the actual QP values of the QP that was created;
 // the values will be greater than or equal to the values requested."
-TEST_F(CreateQp, TellsWhatItHas) {
+TEST_F(CreateQp, ReturnsTheActualCapabilities) {
   for (const ibv_qp_type type : {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD}) {
     ibv_qp_init_attr_ex init = wish(type);
     const QpPtr qp = create(&init);
@@ -103,7 +103,7 @@ TEST_F(CreateQp, RefusesWhatTheDeviceHasNot) {
 }
 
 // The mask may name "create_flags" although no flag is set.
-TEST_F(CreateQp, TakesNoFlagsAtAll) {
+TEST_F(CreateQp, AcceptsZeroAsFlags) {
   ibv_qp_init_attr_ex init = wish();
   init.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
   EXPECT_NE(create(&init), nullptr);

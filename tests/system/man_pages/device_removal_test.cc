@@ -171,7 +171,7 @@ TEST_F(DeviceRemoval, ANonblockingChannelFailsWithEioToo) {
 }
 
 // As on Linux, the device's unread completion events disappear with its CQs.
-TEST_F(DeviceRemoval, EventsThatNobodyHadReadAreGone) {
+TEST_F(DeviceRemoval, UnreadCompletionEventsDisappear) {
   ASSERT_EQ(ibv_req_notify_cq(cq.get(), 0), 0);
   deliver_message(1);
   ASSERT_TRUE(readable(channel->fd, 30'000));

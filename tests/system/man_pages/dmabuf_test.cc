@@ -61,7 +61,7 @@ TEST_F(DmaBuf, IsWrittenAndReadByThePeer) {
   EXPECT_EQ(std::memcmp(slot(0), "device", 6), 0);
 }
 
-TEST_F(DmaBuf, EndsWhereItsLengthSays) {
+TEST_F(DmaBuf, AnAccessBeyondItsLengthFails) {
   const MrPtr region = reg(0, 100, 0);
   ASSERT_NE(region, nullptr) << std::strerror(errno);
   EXPECT_EQ(rdma(IBV_WR_RDMA_WRITE, 91, region->rkey, 10), IBV_WC_REM_ACCESS_ERR);

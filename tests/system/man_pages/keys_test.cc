@@ -43,7 +43,7 @@ TEST_F(Keys, TheLKeyOfARegionWithoutAnRKeyDoesNotGiveVendorError22) {
   EXPECT_EQ(wc.vendor_err, 10u);
 }
 
-TEST_F(Keys, AnotherWrongKeyIsNot) {
+TEST_F(Keys, AnotherWrongKeyHasAnotherVendorError) {
   const ibv_wc wc = write_with(mr->lkey ^ 1);
   EXPECT_EQ(wc.status, IBV_WC_REM_ACCESS_ERR);
   EXPECT_EQ(wc.vendor_err, 10u);

@@ -162,7 +162,7 @@ TEST_F(OnDemand, PrefetchingWorksWithAllAdvice) {
 }
 
 // "num_sge: Number of elements in the s/g array": the page names no limit.
-TEST_F(OnDemand, ListsMayBeLong) {
+TEST_F(OnDemand, AdviceCanHaveALongList) {
   const Pages pages(4096);
   const MrPtr region = register_on_demand(pages);
   std::vector<ibv_sge> list(100, within(pages, 0, 16, region));

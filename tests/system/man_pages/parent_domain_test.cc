@@ -119,7 +119,7 @@ TEST_F(ParentDomain, IsInterchangeableWithItsProtectionDomain) {
 }
 
 // "and can be used as an input argument to any function accepting a struct ibv_pd"
-TEST_F(ParentDomain, IsGoodForEveryVerb) {
+TEST_F(ParentDomain, WorksWithEveryVerb) {
   const PdPtr parent = make(attributes());
   const MrPtr region(ibv_reg_mr(parent.get(), slot(0), kSlot, IBV_ACCESS_LOCAL_WRITE));
   ASSERT_NE(region, nullptr);

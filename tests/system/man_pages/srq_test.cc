@@ -57,7 +57,7 @@ class SrqTest : public TransportTest {
 // "will update the srq_init_attr struct with the original values of the SRQ that was created; the
 // values of max_wr and max_sge will be greater than or equal to the values requested", and
 // "ibv_query_srq() gets the attributes".
-TEST_F(SrqTest, CreateTellsWhatWasCreatedAndQueryAgrees) {
+TEST_F(SrqTest, CreateAndQueryReturnTheActualAttributes) {
   ibv_srq_init_attr init{};
   init.srq_context = &init;
   init.attr = {.max_wr = 5, .max_sge = 3, .srq_limit = 4};

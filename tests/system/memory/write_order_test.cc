@@ -162,7 +162,7 @@ TEST_F(WriteOrder, AnAtomicAddsToTheShortWriteBeforeIt) {
 }
 
 // The region is without on-demand paging, so a NIC has pinned its memory.
-TEST_F(WriteOrder, AWriteToAPageThatIsUnmappedHarmsNoOther) {
+TEST_F(WriteOrder, AWriteToAnUnmappedPageDoesNotAffectOthers) {
   Burst first(*this);
   first.add(IBV_WR_RDMA_WRITE, 0, 0, 1);
   first.add(IBV_WR_RDMA_WRITE, 0, kWordsInPage, 1);
