@@ -20,7 +20,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kWindow = 1'000;
 constexpr size_t kMostWindows = 3'000;
-constexpr std::chrono::seconds kTime{5};  // at most
+constexpr std::chrono::seconds kTime{5};  // the longest time
 
 [[noreturn]] void fail(const char* what) {
   std::perror(what);
@@ -89,5 +89,5 @@ int main(int argc, char** argv) {
               std::accumulate(windows.begin(), windows.end(), 0.0) / count, at(0.5), at(0.99),
               at(1));
   std::fflush(stdout);
-  std::_Exit(0);  // without destructors, since other threads still compute
+  std::_Exit(0);  // runs no destructors, since other threads still compute
 }

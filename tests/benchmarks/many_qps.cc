@@ -19,7 +19,7 @@
 namespace {
 
 constexpr uint32_t kMaxQps = 16384;
-constexpr uint32_t kMessages = 1 << 16;  // of each measurement
+constexpr uint32_t kMessages = 1 << 16;  // in each measurement
 constexpr uint32_t kInFlight = 64;
 constexpr uint32_t kSize = 64;
 constexpr int kRounds = 5;

@@ -11,7 +11,7 @@
 
 namespace rocemu::benchmarks {
 
-inline constexpr size_t kMaxThreads = 128;  // of all pairs
+inline constexpr size_t kMaxThreads = 128;  // the sum over all pairs
 inline constexpr size_t kMaxSamples = 1 << 16;
 inline constexpr uint32_t kSize = 64;
 inline constexpr uint32_t kLast = UINT32_MAX;  // the number of the last message

@@ -29,7 +29,7 @@ std::vector<CapturedFrame> read_frames(const fs::path& path) {
     if (!start) start = at;
     CapturedFrame frame{.at = at - *start, .bytes = {bytes, bytes + header->caplen}, .packet = {}};
     const auto packet = wire::parse_frame(frame.bytes);
-    if (!packet) continue;  // of another protocol
+    if (!packet) continue;  // a frame of another protocol
     frame.packet = *packet;
     frames.push_back(std::move(frame));
   }
@@ -56,7 +56,7 @@ uint32_t find_mtu(const std::vector<CapturedFrame>& frames) {
 /// Both ends number their QPs in the same way, so the n-th QP of one end is connected to the n-th
 /// QP of the other.
 std::vector<Conversation> split(const std::string& name, std::vector<CapturedFrame> frames) {
-  std::map<wire::IpAddress, std::set<uint32_t>> qpns;  // by owner
+  std::map<wire::IpAddress, std::set<uint32_t>> qpns;  // the QP numbers of each address
   std::set<wire::IpAddress> addresses;
   for (const CapturedFrame& frame : frames) {
     qpns[frame.packet.dst_ip].insert(frame.packet.bth.dest_qpn);

@@ -257,7 +257,7 @@ class Player {
 
   struct Region {
     uint64_t begin = ~uint64_t{0}, end = 0;  // range of the addresses that requests name
-    uint64_t place = 0;                      // in our client
+    uint64_t place = 0;                      // the address in our client's memory
     uint32_t rkey = 0;                       // ours
   };
 
@@ -431,11 +431,11 @@ class Player {
   test::Bench bench_;
   test::Client client_;
   const std::vector<Message> messages_;
-  size_t posted_ = 0;  // of messages_
+  size_t posted_ = 0;  // the number of messages that were posted
   uint32_t qpn_ = 0;
   uint32_t ah_ = 0;  // UD
   test::Mr sends_, receives_;
-  std::map<uint32_t, Region> regions_;  // by the R_Key in the capture
+  std::map<uint32_t, Region> regions_;  // the key is the R_Key in the capture
   uint64_t send_offset_ = 0;
   std::set<uint32_t> received_;
   std::set<uint64_t> filled_;

@@ -290,7 +290,7 @@ TEST(Daemon, AGarbageDoorbellEndsItsClientAndNoOther) {
   RunningDaemon daemon(temp / "nic");
   Endpoint good(daemon.device(0));
   TestClient bad(daemon.device(0));
-  bad.ring(abi::DoorbellKind::kSend, good.qpn, 1);  // of another client
+  bad.ring(abi::DoorbellKind::kSend, good.qpn, 1);  // the QP belongs to another client
   EXPECT_TRUE(bad.is_ended());
   EXPECT_EQ(good.client.ask(Op::kAllocPd).error, 0);
   EXPECT_EQ(daemon.command("show")["clients"].size(), 1u);

@@ -205,7 +205,7 @@ void RandomProgram::connect(App& app, Qp& qp) {
                                  .min_rnr_timer = static_cast<uint8_t>(1 + random(4))};
   if (index == kOutsideIndex) return connect_end(app, qp, connection, kOutside, kOutsideQpn);
   App& other = apps_[peer.app];
-  if (other.qps.size() <= peer.qp) return;  // not attached yet
+  if (other.qps.size() <= peer.qp) return;  // the QP does not exist yet
   Qp& there = other.qps[peer.qp];
   connect_end(app, qp, connection, device_ip(other.device.value), there.number);
   if (one_in(10)) return;

@@ -26,8 +26,8 @@ constexpr uint8_t kNumbers = abi::ucma::kCommands + 2;
 enum Flags : uint8_t {
   kLatestId = 1,  // the command gets the latest id; with kOneBefore, the id before that one
   kSecondChannel = 2,
-  kNoRoom = 4,  // for the response
-  kLonger = 8,  // by 256 bytes
+  kNoRoom = 4,  // there is no space for the response
+  kLonger = 8,  // the command has 256 more bytes
   kOneBefore = 16
 };
 

@@ -61,7 +61,7 @@ uint64_t counter(Pair& pair, size_t device, Counter which) {
 
 /// Bytes of Ethernet, IPv4, UDP, BTH, ICRC, FCS, preamble and gap.
 constexpr int64_t kOverhead = 14 + 20 + 8 + 12 + 4 + 4 + 20;
-constexpr int64_t kPsPerByte = 80;  // at 100 Gbit/s
+constexpr int64_t kPsPerByte = 80;  // the rate is 100 Gbit/s
 constexpr engine::Duration kAckTimeout(int64_t{4096} << 14);
 
 constexpr engine::Duration rounded_up(int64_t ps) {

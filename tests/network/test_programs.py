@@ -18,7 +18,7 @@ import zlib
 from client_server import needs_ucx_with_verbs
 from rocemu import PAIR, ROCEMU, free_port, has_virtual_cycles, rocemu_run, run, temporary_directory
 
-PS_PER_BYTE = 80  # at 100 Gbit/s
+PS_PER_BYTE = 80  # the rate is 100 Gbit/s
 DELAY_NS = 500
 HEADERS = 14 + 20 + 8 + 12 + 4  # bytes of Ethernet, IPv4, UDP, BTH and ICRC
 FRAMING = 4 + 8 + 12  # FCS, preamble, gap
@@ -131,8 +131,8 @@ class Latency(Programs):
         forwarded, acknowledged = times_of(switch, opcode), times_of(server, ACKNOWLEDGE)
         self.assertEqual({after - before for before, after in zip(sent, forwarded, strict=True)},
                          {path_ns(headers + size, links=1)})
-        # The responder sends the acknowledgement when the message has arrived, but requests of the server may be before
-        # it in its queue.
+        # The responder sends the acknowledgement when the message has arrived, but requests of the server may be earlier
+        # in the queue.
         answers = [after - before for before, after in zip(sent, acknowledged, strict=True)]
         self.assertEqual(min(answers), path_ns(headers + size, links=2))
         if not HAS_VIRTUAL_CYCLES:

@@ -25,12 +25,12 @@ inline constexpr uint64_t kMemorySize = 768 * 1024;
 inline constexpr uint64_t kMemoryOfOps = 512 * 1024;
 inline constexpr uint64_t kConstant = kMemory;
 inline constexpr uint32_t kConstantSize = 16 * kMtu;
-inline constexpr uint32_t kWordsEach = 4;  // of a connection
+inline constexpr uint32_t kWordsEach = 4;  // for each connection
 inline constexpr uint64_t kWords = kMemory + kConstantSize;
 inline constexpr uint64_t kFirstFree = kWords + kConnections * kWordsEach * sizeof(uint64_t);
 
 inline constexpr uint32_t kGrh = 40;
-inline constexpr uint32_t kShortest = 64;  // of a receive
+inline constexpr uint32_t kShortest = 64;  // the smallest receive
 inline constexpr uint32_t kMaxReceive = kGrh + kLargest;
 inline constexpr uint32_t kWindowSize = 2 * kLargest;
 inline constexpr uint32_t kQkey = 0x1234;
@@ -48,7 +48,7 @@ struct Message {
   // the status with which it completes if no other error comes first
   abi::WcStatus fate = abi::WcStatus::kSuccess;
   uint64_t local = 0;             // address of its buffer
-  uint32_t size = 0;              // of that
+  uint32_t size = 0;              // the size of its buffer
   std::vector<uint8_t> expected;  // READ and atomic: the expected final contents of its buffer
   std::vector<uint8_t> payload;   // SEND, WRITE
   uint64_t remote = 0;            // WRITE: the address in the peer's memory
@@ -96,7 +96,7 @@ struct Half {
   uint32_t send_qpn = 0, recv_qpn = 0;  // different only for XRC
   uint32_t ah = 0;                      // UD
   uint64_t posted = 0;
-  std::deque<Message> sends;     // not complete yet
+  std::deque<Message> sends;     // the sends that are not complete yet
   std::deque<Message> arrivals;  // messages of the peer that will use a receive
   ReceiveQueue own;
   ReceiveQueue* receives = nullptr;
@@ -108,8 +108,8 @@ struct Half {
   Window window;
   test::Mw foreign_window;  // a window of the other PD, which is never bound
   // Consequences of errors that the model predicted.
-  bool send_failed = false, recv_failed = false;  // in ERR
-  bool stopped = false;                           // in SQE
+  bool send_failed = false, recv_failed = false;  // whether the QP is in ERR
+  bool stopped = false;                           // whether the QP is in SQE
   bool told_last_wqe = false;
   std::optional<uint64_t> refused;  // the peer's message for which no receive was long enough
   // For UC and UD: packets to send, packets that the network may deliver, and the received part of

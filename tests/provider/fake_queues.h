@@ -21,7 +21,7 @@ namespace rocemu::provider {
 class FakeQueues {
  public:
   static constexpr uint32_t kCqCapacity = 4;
-  static constexpr uint32_t kMaxWr = 3;  // of 4 slots
+  static constexpr uint32_t kMaxWr = 3;  // each ring has 4 slots
   static constexpr uint32_t kMaxSge = 2;
   static constexpr uint32_t kMaxInline = 48;
   static constexpr uint32_t kQpNumber = 0x123;

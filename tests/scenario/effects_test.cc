@@ -30,7 +30,7 @@ constexpr std::array<const char*, engine::faults::kPlaces> kPlaceNames = {
 
 struct Sample {
   const char* on;     // a place where the effect is allowed, and what the rule selects there
-  const char* value;  // of its key
+  const char* value;  // a value for its key
   const char* more;   // further keys that a rule with this effect needs
   const char* with;   // keys that then are effects of the same rule, too
 };

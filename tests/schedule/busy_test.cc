@@ -107,7 +107,7 @@ TEST(BusyThread, HasAThousandTurnsBeforeTimeMoves) {
     script.ends_turn({.progressed = true}).starts(kBusyPlace);
     return ++turns < 2 * kTurns;
   });
-  EXPECT_GE(turns, kTurns - 1);  // of the turns, one is the sleeper's
+  EXPECT_GE(turns, kTurns - 1);  // the sleeper has one of the turns
   EXPECT_LT(turns, 2 * kTurns);
 }
 

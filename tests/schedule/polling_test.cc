@@ -397,7 +397,7 @@ TEST(Polling, AThreadThatPollsIsNoHangWhileSomethingIsDue) {
     script.polls_on();
     return true;
   });
-  EXPECT_LT(s.now(), Instant(1h + 2us));  // and no report of a hang ended the run
+  EXPECT_LT(s.now(), Instant(1h + 2us));  // no report of a hang ended the run
 }
 
 TEST(Polling, ThreadsPollOnWhileTimeIsHeld) {

@@ -22,7 +22,7 @@ using schedule::Step;
 struct Act {
   enum class Kind : uint8_t {
     kWork,
-    kSleep,    // for `number` ns
+    kSleep,    // sleeps for `number` ns
     kPoll,     // polls `number` times and finds nothing
     kAsk,      // asks the NIC, which answers after `number` ns
     kAnswer,   // waits for the answer; returns at once if nothing was asked
@@ -85,7 +85,7 @@ class World {
     size_t act = 0;
     uint32_t polls_left = 0;
     bool is_in_act = false;
-    std::optional<Instant> answer;  // of the NIC
+    std::optional<Instant> answer;  // the time of the NIC's answer
     bool polls = false;             // the thread was polling at the end of its latest turn
     bool is_preempted = false;      // there
     // since when the thread could continue; only with priorities

@@ -179,7 +179,7 @@ TEST_F(Steps, WhatAThreadDoesIsNewsForOneThatPolledBefore) {
   gives_turn({.progressed = true});
   nic_has_nothing();
   expect(Kind::kShow);
-  turns_of_round = 1;  // of thread 2
+  turns_of_round = 1;  // the turn of thread 2
   round_in_vain();
   advances(Instant(10us), false, false);
   expect(Kind::kContinue);

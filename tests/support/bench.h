@@ -255,8 +255,8 @@ struct Connection {
   uint8_t retry_cnt = 7;
   uint8_t rnr_retry = 7;
   uint8_t min_rnr_timer = 12;  // 0.64 ms
-  uint32_t access = 0;         // of the QP
-  uint8_t max_rd_atomic = 1;   // in both directions
+  uint32_t access = 0;         // the access flags of the QP
+  uint8_t max_rd_atomic = 1;   // the same for both directions
   uint32_t qkey = 0x1234;      // UD
   abi::QpType type = abi::QpType::kRc;
 };

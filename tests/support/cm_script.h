@@ -29,8 +29,8 @@ namespace rocemu::test {
 using namespace std::chrono_literals;
 using engine::cm::EventKind;
 
-/// The script's connections have the response timeout with code 20, and packet lifetimes with code
-/// 18: 6.4 s together, with two lifetimes.
+/// The script's connections have the response timeout with code 20 and packet lifetimes with code
+/// 18. The timeout is the response timeout and two packet lifetimes: 6.4 s.
 inline constexpr engine::Duration kCmTimeout{(int64_t{4096} << 20) + 2 * (int64_t{4096} << 18)};
 /// The time in timewait is the local ACK timeout with code 19: 2.1 s.
 inline constexpr engine::Duration kCmTimewait{int64_t{4096} << 19};
@@ -38,8 +38,8 @@ inline constexpr engine::Duration kCmTimewait{int64_t{4096} << 19};
 class CmScript {
  public:
   static constexpr uint64_t kService = 0x0000000001061c06;
-  static constexpr engine::cm::Context kContext = 501;          // of connections
-  static constexpr engine::cm::Context kListenerContext = 601;  // of the listener
+  static constexpr engine::cm::Context kContext = 501;          // the context of connections
+  static constexpr engine::cm::Context kListenerContext = 601;  // the context of the listener
   static constexpr uint32_t kOurQpn = 0x11;
   static constexpr uint32_t kOurPsn = 0x345678;
   static constexpr uint32_t kPeerId = 0x77000001;

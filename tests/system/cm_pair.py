@@ -67,7 +67,7 @@ def main():
                 sys.exit("cm_pair.py: a client is not connected after a minute")
             time.sleep(0.002)
     statuses = [client.wait() for client in clients]
-    if "CM_PAIR_KILLS_SERVER" in os.environ:  # for a server that serves for ever
+    if "CM_PAIR_KILLS_SERVER" in os.environ:  # the server does not end by itself
         server.kill()
         server.wait()
     else:

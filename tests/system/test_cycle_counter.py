@@ -55,7 +55,7 @@ class CycleCounter(unittest.TestCase):
         self.assertEqual(said["processor"], [0])
 
     def test_a_library_measures_it_while_it_is_loaded(self):
-        [cycles] = self.said_by(str(BIN / "cycle_rate"), "")["rate"]  # of a millisecond
+        [cycles] = self.said_by(str(BIN / "cycle_rate"), "")["rate"]  # cycles in a millisecond
         self.assertAlmostEqual(cycles, 10 ** 6, delta=10 ** 4)
 
     def test_a_loop_that_reads_nothing_else_ends(self):

@@ -7,7 +7,7 @@ import unittest
 from library_programs import COMMANDS, client_alone, events, library, rping
 from rocemu import ROCEMU, rocemu_run, run, temporary_directory
 
-DEADLOCK = 123  # of `rocemu run`
+DEADLOCK = 123  # a status of `rocemu run`
 RPING_FAILED = 255  # the status of rping's result -1; ucmatose returns the event's status
 
 

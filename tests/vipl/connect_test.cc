@@ -213,7 +213,8 @@ TEST_F(Connect, WrongArgumentsAreRefused) {
   EXPECT_EQ(ask_with(a, nullptr, remote.get(), 1), VIP_INVALID_PARAMETER);
   EXPECT_EQ(ask_with(a, local.get(), nullptr, 1), VIP_INVALID_PARAMETER);
   EXPECT_EQ(ask_with(a, local.get(), remote.get(), 0), VIP_INVALID_PARAMETER);
-  EXPECT_EQ(ask_with(a, remote.get(), local.get(), 1), VIP_INVALID_PARAMETER);  // not its address
+  EXPECT_EQ(ask_with(a, remote.get(), local.get(), 1),
+            VIP_INVALID_PARAMETER);  // the first address is not that of the VI
   Address too_long = server.address(std::string(21, 'x')), odd("abcdef", "x");
   EXPECT_EQ(ask_with(a, local.get(), too_long.get(), 1), VIP_INVALID_PARAMETER);
   EXPECT_EQ(ask_with(a, local.get(), odd.get(), 1), VIP_INVALID_PARAMETER);

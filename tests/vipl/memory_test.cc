@@ -91,7 +91,7 @@ TEST_F(Memory, WrongArgumentsAreRefused) {
   EXPECT_EQ(VipRegisterMem(node.nic, where, 1, &rights, nullptr), VIP_INVALID_PARAMETER);
   EXPECT_EQ(VipDeregisterMem(node.nic, where, 12345), VIP_INVALID_PARAMETER);
   EXPECT_EQ(VipDeregisterMem(node.nic, where, node.memory),
-            VIP_INVALID_PARAMETER);  // not its start
+            VIP_INVALID_PARAMETER);  // not the region's start
   EXPECT_EQ(VipQueryMem(node.nic, where, 12345, &rights), VIP_INVALID_PARAMETER);
   EXPECT_EQ(VipSetMemAttributes(node.nic, where, 12345, &rights), VIP_INVALID_PARAMETER);
   rights.Ptag = nullptr;

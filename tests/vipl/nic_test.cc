@@ -126,7 +126,7 @@ TEST(NameService, NamesBecomeAddressesAndBack) {
   std::string unknown(300, 'x');  // longer than names can be, so no name server is queried
   EXPECT_EQ(VipNSGetHostByName(node.nic, unknown.data(), address.get(), 0), VIP_ERROR_NAMESERVICE);
 
-  char localhost[] = "localhost";  // of /etc/hosts
+  char localhost[] = "localhost";  // a name in /etc/hosts
   EXPECT_EQ(VipNSGetHostByName(node.nic, localhost, address.get(), 0), VIP_SUCCESS);
   EXPECT_EQ(address.host(), node.host);
   char found[256];

@@ -61,8 +61,8 @@ class Poller {
 };
 
 struct Cost {
-  Nanoseconds of_a_poll;          // on average
-  Nanoseconds worst_of_thousand;  // in a row
+  Nanoseconds of_a_poll;          // the average time
+  Nanoseconds worst_of_thousand;  // the longest time of a thousand polls in a row
 };
 
 /// Returns the cost of polls while other threads compute, on two processors.

@@ -54,8 +54,8 @@ class Machine {
   struct Processor {
     Thread* current = nullptr;
     std::deque<Thread*> queue{};
-    Nanoseconds done_at = kNever;  // what `current` does
-    Nanoseconds began = 0;         // its time slice
+    Nanoseconds done_at = kNever;  // the end of what `current` does
+    Nanoseconds began = 0;         // the start of its time slice
   };
 
   void step(Processor& processor);

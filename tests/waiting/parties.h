@@ -61,7 +61,7 @@ class PingPongs {
   std::vector<Program> programs_;
   Thread* daemon_ = nullptr;
   daemon::IdlePolicy idle_{engine::Instant{}};
-  std::vector<size_t> handing_over_;  // to those programs
+  std::vector<size_t> handing_over_;  // the programs that get their messages next
   engine::Instant yield_began_{};
   bool yielding_ = false, sleeping_ = false, slept_ = false, rung_beside_ = false;
   std::vector<Nanoseconds> times_;

@@ -100,7 +100,7 @@ struct Field {
   const char* name;
   size_t offset;
   size_t width;
-  std::function<void(CmMessage&)> fill;  // with ones
+  std::function<void(CmMessage&)> fill;  // fills the field with ones
 };
 
 // Returns a value of ones, for a number more ones than its field has bits. This must not change the

@@ -114,7 +114,7 @@ TEST_F(RingPumpTest, DoesNothingWithoutDoorbells) {
 TEST_F(RingPumpTest, StopsAtItsBudgetAndContinuesThere) {
   for (uint32_t i = 0; i < 4; ++i) write_send_wqe(i, i);
   ring_bell(DoorbellKind::kSend, kQp, 4);
-  EXPECT_TRUE(run(3).more);  // of the budget, one for the doorbell and two for WQEs
+  EXPECT_TRUE(run(3).more);  // a budget of 3: one for the doorbell and two for WQEs
   EXPECT_THAT(engine.inputs, SizeIs(2));
   EXPECT_EQ(ring().consumer.load(), 0u);
   EXPECT_FALSE(run(3).more);
@@ -153,7 +153,7 @@ TEST_F(RingPumpTest, MoreDoorbellsOfOneSendQueueThanTheBudgetTakeSeveralRuns) {
     ring_bell(DoorbellKind::kSend, kQp, i + 1);
   }
   for (size_t runs = 1; runs <= 4; ++runs) {
-    EXPECT_EQ(run(2).more, runs < 4);  // of the budget, one for the doorbell and one for a WQE
+    EXPECT_EQ(run(2).more, runs < 4);  // a budget of 2: one for the doorbell and one for a WQE
     EXPECT_THAT(engine.inputs, SizeIs(runs));
   }
   EXPECT_EQ(ring().consumer.load(), 4u);
@@ -374,7 +374,7 @@ TEST_F(RingPumpTest, ReceivesThatWereRungOneByOneContinueWhereTheBudgetEnded) {
     write_recv_wqe(i, 200 + i);
     ring_bell(DoorbellKind::kRecv, kQp, i + 1);
   }
-  EXPECT_EQ(take_receives(3), nullptr);  // one for the doorbell and two for WQEs
+  EXPECT_EQ(take_receives(3), nullptr);  // a budget of 3: one for the doorbell and two for WQEs
   EXPECT_THAT(engine.inputs, ElementsAre("recv 17 wr 200 of 96 bytes"));
   write_recv_wqe(3, 203);
   ring_bell(DoorbellKind::kRecv, kQp, 4);
@@ -397,7 +397,7 @@ TEST_F(RingPumpTest, ReceivesThatWereTakenTogetherInPartAreContinuedInOrder) {
        {std::pair(DoorbellKind::kRecv, kQp), std::pair(DoorbellKind::kSrqRecv, kSrq)}) {
     engine.inputs.clear();
     for (uint32_t count = 2; count <= 6; count += 2) ring_bell(kind, object, count);
-    EXPECT_EQ(take_receives(4), nullptr);  // one for the doorbell and three for WQEs
+    EXPECT_EQ(take_receives(4), nullptr);  // a budget of 4: one for the doorbell and three for WQEs
     EXPECT_THAT(engine.inputs, SizeIs(1));
     EXPECT_EQ(violation(), "");
     EXPECT_THAT(engine.inputs, SizeIs(3)) << "one for each doorbell that is left";

@@ -281,7 +281,8 @@ class World {
   engine::Random random_;
   Bench bench_;
   std::array<Endpoint, 2> nodes_;
-  std::array<std::array<uint32_t, 2>, 2> qpns_{};  // by node and index of the QP
+  // the first index is that of the node, the second that of its QP
+  std::array<std::array<uint32_t, 2>, 2> qpns_{};
   abi::QpCap cap_{};
   uint32_t qps_ = 1;
   std::vector<Running> threads_;

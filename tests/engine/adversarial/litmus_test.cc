@@ -32,7 +32,7 @@ uint64_t seeds() {
 
 // Words of each node. Two neighbors are for a message of two words.
 constexpr uint32_t X = 0, Y = 1, Z = 2;   // words that the peer writes and reads
-constexpr uint32_t S = 8, T = 9;          // what is sent
+constexpr uint32_t S = 8, T = 9;          // the data that is sent
 constexpr uint32_t R = 16, Q = 17;        // results
 constexpr uint32_t M = World::kReceived;  // the word where a SEND arrives
 

@@ -104,7 +104,7 @@ TEST(FreeNumbers, ComeOnceEachAndNotBeforeTheyHaveRested) {
   Random random(3);
   FreeNumbers numbers;
   std::vector<uint32_t> used;
-  // for each number, its position in the order of the pushes
+  // when each number was pushed: the count of pushes at that time
   std::vector<int> freed_at(kNumbers, 0);
   int freed = 0;
   for (uint32_t i = 0; i < kNumbers; ++i) used.push_back(i);

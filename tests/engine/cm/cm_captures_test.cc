@@ -32,7 +32,7 @@ constexpr engine::DeviceIndex kDevice{0};
 struct Step {
   bool ours = false;
   std::vector<uint8_t> frame;
-  wire::Packet packet;  // of `frame`
+  wire::Packet packet;  // the packet in `frame`
   CmMad mad;
 };
 
@@ -311,7 +311,7 @@ class Side {
   std::vector<CmMad> sent_;
   std::vector<std::vector<uint8_t>> frames_;
   std::vector<ConnectionId> requests_;
-  std::map<uint32_t, uint32_t> ours_;          // by rxe's
+  std::map<uint32_t, uint32_t> ours_;          // this side's communication IDs, by rxe's
   std::map<uint64_t, uint64_t> transactions_;  // this side's transaction IDs, by rxe's
 };
 

@@ -385,7 +385,7 @@ TEST(CmPassive, ARejectionForATimeoutFindsItsRequestByTheGuid) {
     if (accepted) s.app_accepts().expect_sent({s.our_rep()});
     wire::CmRej rej = s.peer_rej(CmRejectReason::kTimeout, CmRejected::kNoMessage);
     rej.remote_comm_id = 0;
-    s.wire_delivers(rej).expect_silence();  // without its GUID
+    s.wire_delivers(rej).expect_silence();  // the REJ has no GUID
     rej.info_length = 8;
     rej.info = {0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88};
     s.wire_delivers(rej).expect_told({EventKind::kRejected});

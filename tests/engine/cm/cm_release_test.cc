@@ -276,7 +276,7 @@ TEST(CmAlternatePath, IsRejectedWithoutAConnection) {
   s.expect_sent({s.our_rej(CmRejectReason::kInvalidCommId, CmRejected::kNoMessage)});
   s.app_connects().expect_sent({s.our_req()});
   s.wire_delivers(s.peer_rep()).expect_told({EventKind::kReply});
-  s.wire_delivers(peer_lap(s)).expect_silence();  // not yet
+  s.wire_delivers(peer_lap(s)).expect_silence();  // the connection is not established yet
 }
 
 TEST(CmAlternatePath, AnUnrequestedAnswerIsDropped) {

@@ -113,7 +113,7 @@ TEST(Trigger, TotalIsAcrossAllFlows) {
   pair.left.post_send({.wr_id = 2, .sges = {pair.left.send_sge(64)}});
   pair.right.post_send({.wr_id = 2, .sges = {pair.right.send_sge(64)}});
   EXPECT_TRUE(pair.take_right().size() == 1u);  // its own send
-  EXPECT_TRUE(pair.take_left().size() == 1u);   // and the completion of its receive
+  EXPECT_TRUE(pair.take_left().size() == 1u);   // the completion of its receive
 }
 
 TEST(Trigger, NoFlowsTrafficChangesAnothersChance) {

@@ -225,7 +225,7 @@ TEST(ProfileLimits, GrantInlineDataAsTheDriverDoes) {
     return request.body.create_qp.cap.max_inline_data;
   };
   EXPECT_EQ(granted(0, 2), 32u);    // the space of two SGEs of 16 bytes
-  EXPECT_EQ(granted(0, 20), 100u);  // not more than the device's limit
+  EXPECT_EQ(granted(0, 20), 100u);  // the grant is at most the device's limit
   profile.posts.no_inline_room = 2;
   EXPECT_EQ(granted(0, 2), 0u);
   EXPECT_EQ(granted(70, 2), 70u);

@@ -111,7 +111,7 @@ TEST(QpAttributes, EveryTransitionNeedsAndAllowsWhatTheTableSays) {
 // attributes are those of a change from the state to itself.
 TEST(QpAttributes, WithoutAStateTheQpStaysWhereItIs) {
   for (const QpState from : kStates) {
-    const QpAttr attr = good_attributes(from, QpState::kSqe);  // not looked at
+    const QpAttr attr = good_attributes(from, QpState::kSqe);  // the new state is ignored
     const Row* row = row_of(from, from);
     check(from, attr, 0, row != nullptr ? 0 : EINVAL);
     for (uint32_t bit = 2; bit != 0; bit <<= 1) {

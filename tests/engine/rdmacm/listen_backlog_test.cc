@@ -71,7 +71,7 @@ TEST_F(ListenBacklog, ARequestThatIsReadMakesRoomForAnother) {
   for (int i = 0; i < 5; ++i) {
     connect();
     expect_rejected(connect());
-    read_request();  // not accepted
+    read_request();  // reads the request, but does not accept it
   }
 }
 

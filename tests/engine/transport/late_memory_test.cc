@@ -255,7 +255,7 @@ TEST(LateMemory, PipelinedWorkOfEveryKindArrivesWhicheverSideIsLate) {
     for (const WrOpcode opcode : {WrOpcode::kSend, WrOpcode::kRdmaWrite, WrOpcode::kRdmaRead}) {
       SCOPED_TRACE(testing::Message() << (right ? "right " : "left ") << static_cast<int>(opcode));
       EndpointOptions options = open_to_all();
-      options.connection.rnr_retry = 7;  // for ever
+      options.connection.rnr_retry = 7;  // no limit
       options.connection.mtu = abi::Mtu::k256;
       Pair pair({.left = options, .right = options});
       const bool reads = opcode == WrOpcode::kRdmaRead;

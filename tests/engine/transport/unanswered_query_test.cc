@@ -24,9 +24,9 @@ constexpr uint32_t kMaxQueries = 4;  // max_dest_rd_atomic
 
 // Offsets in the responder's buffer.
 constexpr uint64_t kReadable = 0;      // 4 KiB of pattern()
-constexpr uint64_t kWritten = 8192;    // by WRITEs
-constexpr uint64_t kReceived = 16384;  // by SENDs
-constexpr uint64_t kWord = 32768;      // of the atomics
+constexpr uint64_t kWritten = 8192;    // WRITEs write here
+constexpr uint64_t kReceived = 16384;  // SENDs are received here
+constexpr uint64_t kWord = 32768;      // the operand of the atomics
 
 ScriptOptions open_to_all(uint32_t ack_coalescing = 1) {
   ScriptOptions options;
@@ -177,7 +177,7 @@ class RxeRequester {
     Psn first, last;
     uint32_t length = 0;
     std::vector<uint8_t> data = {};         // the data of a READ that has arrived so far
-    std::optional<uint64_t> original = {};  // of an atomic
+    std::optional<uint64_t> original = {};  // the original value that an atomic returned
 
     bool is_query() const { return kind == Kind::kRead || kind == Kind::kAtomic; }
   };
@@ -326,7 +326,8 @@ TEST_P(RxeUnderLoss, CompletesNoReadOrAtomicWithoutItsResponse) {
         s.bench().memory.at(s.client().id(), Endpoint::kRecvBuffer, readable.size()).begin());
     RxeRequester requester(random_wqes(random, psn(options.connection.rq_psn)));
     std::deque<std::vector<uint8_t>> on_the_way;
-    Psn unseen = psn(options.connection.rq_psn);  // by the responder
+    // the first PSN that the responder has not received
+    Psn unseen = psn(options.connection.rq_psn);
 
     const auto collect = [&](std::optional<Psn> duplicate) {
       for (Timed& entry : std::exchange(s.bench().log, {})) {

@@ -30,7 +30,7 @@ TEST_F(PoisonedMemoryTest, AReceiveIsPoisonedUntilItIsReleased) {
 }
 
 TEST_F(PoisonedMemoryTest, AGranuleThatHasBytesOfOthersIsLeftAlone) {
-  memory.hold({4, 24});  // to 28
+  memory.hold({4, 24});  // the bytes from 4 to 28
   EXPECT_THAT(shadow, ElementsAre(0, 0xf7, 0xf7, 0, 0, 0));
   memory.release({4, 24});
   EXPECT_THAT(shadow, Each(0));

@@ -32,7 +32,7 @@ class ScriptedProgram final : public Host {
     uint64_t wr_id;
     bool is_signaled = true;
     uint32_t lkey = 7;
-    uint64_t address = 0x1000;  // of 8 bytes
+    uint64_t address = 0x1000;  // the address of a buffer of 8 bytes
   };
 
   /// Posts as many requests of the list as fit. Returns whether it posted all.

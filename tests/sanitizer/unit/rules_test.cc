@@ -400,7 +400,7 @@ TEST_F(RulesTest, MoreOutstandingWorkThanTheCqHasPlacesIsReportedOnce) {
   program.cq(1).capacity = 3;
   program.post(1, {{.wr_id = 1}, {.wr_id = 2, .is_signaled = false}, {.wr_id = 3}});
   program.post_receive(1, {.wr_id = 4});
-  EXPECT_THAT(program.reports(), IsEmpty());  // of the sends, the unsignaled one has no completion
+  EXPECT_THAT(program.reports(), IsEmpty());  // the unsignaled send has no completion
   program.post_receive(1, {.wr_id = 5});
   program.post_receive(1, {.wr_id = 6});
   EXPECT_THAT(program.reports(),

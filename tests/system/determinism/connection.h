@@ -56,7 +56,7 @@ class Listener {
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 
-  uint16_t port() const;  // in network order
+  uint16_t port() const;  // the port in network byte order
 
  private:
   rdma_cm_id* id_ = nullptr;

@@ -8,9 +8,9 @@ namespace rocemu::determinism {
 namespace {
 
 constexpr uint32_t kMostProcesses = 4;
-constexpr uint32_t kMostThreads = 3;  // of each
+constexpr uint32_t kMostThreads = 3;  // in each process
 constexpr uint32_t kFewestActs = 4, kMostActs = 24;
-constexpr uint32_t kMostMessages = 4;  // of an act
+constexpr uint32_t kMostMessages = 4;  // in an act
 constexpr uint32_t kLongestUs = 2000;
 
 constexpr std::array<std::string_view, kKinds> kNames = {

@@ -13,14 +13,14 @@ namespace rocemu::determinism {
 
 enum class Kind : uint8_t {
   // Acts of two threads:
-  kMessage,     // over a QP
+  kMessage,     // a message over a QP
   kPipe,        // a byte
-  kEventFd,     //
-  kSemaphore,   // in memory that processes share
-  kCondition,   // in memory that processes share
+  kEventFd,     // a number
+  kSemaphore,   // a semaphore in memory that processes share
+  kCondition,   // a condition variable in memory that processes share
   kSpin,        // spins on a flag in shared memory
   kSignal,      // sends the signal number of the receiving thread
-  kConnection,  // of librdmacm: connect, message, disconnect
+  kConnection,  // an rdma_cm connection: connect, message, disconnect
   kGather,      // one loop waits for two other threads and a timer
   // Acts of one thread:
   kOneSided,  // RDMA WRITE or READ
@@ -54,7 +54,7 @@ struct Act {
   uint32_t number = 0;  // index in the complete list
   Kind kind = Kind::kYield;
   uint32_t from = 0, to = 0;  // the threads; equal in an act of one thread
-  uint32_t third = 0;         // of kGather
+  uint32_t third = 0;         // the third thread of kGather
   CqWait wait_of_from = CqWait::kPoll, wait_of_to = CqWait::kPoll;
   uint32_t count = 1;
   uint32_t time_us = 0;

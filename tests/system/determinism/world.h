@@ -45,13 +45,13 @@ struct World {
   const RandomProgram& program;
   const std::vector<Link> links;
   std::vector<SocketPair> link_sockets;
-  std::vector<Plumbing> plumbing;  // by the number of the act
+  std::vector<Plumbing> plumbing;  // the index is the number of the act
   SharedMemory* memory = nullptr;
 };
 
 /// The state of one process.
 struct ProcessState {
-  Device* device = nullptr;  // for threads without a context of their own
+  Device* device = nullptr;  // the device for threads without a separate context
   std::mutex mutex;
   uint32_t times_locked = 0;
 };

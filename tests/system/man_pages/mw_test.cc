@@ -189,7 +189,7 @@ TEST_F(MwTest, ARegionStaysWhileAWindowIsBoundToIt) {
   ASSERT_EQ(bind1(mw.get(), info), IBV_WC_SUCCESS);
   EXPECT_EQ(ibv_dereg_mr(region.get()), EBUSY);
   mw.reset();
-  region.reset();  // which expects success
+  region.reset();  // fails the test unless ibv_dereg_mr(3) succeeds
 }
 
 // "REMOTE_WRITE: Requires local write access to the MR", and the MR must allow windows.

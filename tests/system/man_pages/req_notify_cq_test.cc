@@ -79,7 +79,7 @@ TEST_F(ReqNotifyCq, ARequestForSolicitedSleepsThroughAReceiveWithoutTheBit) {
   ASSERT_EQ(request(true), 0);
   deliver_message(1, 0);
   EXPECT_FALSE(event_pending(channel.get()));
-  deliver_message(2, IBV_SEND_SOLICITED);  // and still stands
+  deliver_message(2, IBV_SEND_SOLICITED);  // the request is still in force
   EXPECT_EQ(take_event(channel.get()), cq.get());
 }
 

@@ -291,7 +291,7 @@ std::string of_process() {
     }
   }
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-    std::error_code gone;  // for the directory's own descriptor, which is closed by now
+    std::error_code gone;  // ignored: the directory's descriptor is closed already
     const std::string target = std::filesystem::read_symlink(entry, gone).string();
     if (target.find("/fd") == target.npos) seen << entry.path() << " -> " << target << '\n';
   }

@@ -123,5 +123,5 @@ int main(int argc, char** argv) {
   if (arguments.size() != 3) return 2;
   const int status = count_sleeps(arguments[0], std::stol(arguments[1]), std::stol(arguments[2]));
   std::fflush(stdout);
-  std::_Exit(status);  // without destructors, since other threads still compute
+  std::_Exit(status);  // runs no destructors, since other threads still compute
 }

@@ -23,7 +23,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 PACKAGED = pathlib.Path("/usr/share/doc/rdma-core/tests")
 OF_OTHER_DEVICES = ("test_mlx5_*", "test_efa*", "test_cuda*")
 EXPECTED = HERE / "expected.tsv"
-VERSION = 44  # of the table
+VERSION = 44  # the rdma-core version of the table
 NEEDS_HUGE_PAGES = "needs huge pages"
 HUGE_PAGES = pathlib.Path("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
 
