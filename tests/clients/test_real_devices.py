@@ -184,8 +184,8 @@ class KeptDevices(RealDevices):
         self.assertEqual(seen["walk"], ["mlx5_0"])
 
     def test_libibverbs_finds_the_emulated_ones_only(self):
-        """With this option, it finds both kinds: mlx5's provider is part of libibverbs, and so is mana's in new
-        versions."""
+        """With this option, it finds real and emulated devices: the provider of mlx5 is part of libibverbs, and in
+        new versions that of mana is, too."""
         lines = self.run_there("ibv_devices").splitlines()
         names = {line.split()[0] for line in lines[2:]}
         self.assertLessEqual({"mlx5_0", *OURS}, names)

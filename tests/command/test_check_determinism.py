@@ -127,7 +127,7 @@ class CheckDeterminism(CommandTest):
         started, held = self.scratch / "started", self.scratch / "held"
         os.mkfifo(started)
         os.mkfifo(held)
-        holder = os.open(held, os.O_RDWR)  # the command waits for this test
+        holder = os.open(held, os.O_RDWR)  # keeps the FIFO open, so that cat waits
         self.addCleanup(os.close, holder)
         temporary = self.scratch / "temporary"
         temporary.mkdir()

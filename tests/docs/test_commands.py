@@ -47,7 +47,7 @@ NOT_RUN = {
 # The exit status of each command that must fail, by a part of the command.
 STATUSES = {
 }
-# Servers, which do not end by themselves, with the address of the page that a command on the page shows.
+# Servers, which do not end by themselves, and the URL that a command of the documentation reads from each.
 SERVERS = {"prometheus-node-exporter": "http://localhost:9100/metrics"}
 NEEDS = ("lstopo-no-graphics", "prometheus-node-exporter", "mpirun", "tshark")
 

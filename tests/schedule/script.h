@@ -128,7 +128,7 @@ class Script {
 
   schedule::Scheduler scheduler_;
   Facts facts_{};
-  // by their numbers in the script, which are their serial numbers
+  // the key is the number in the script, which is the serial number
   std::map<uint64_t, ThreadOfScript> threads_;
   std::vector<schedule::Thread> waiting_;
   std::vector<Due> due_;

@@ -1,4 +1,4 @@
-// Tests fork() in all situations. A child that only exits disturbs no process; the objects that it
+// Tests fork() in programs that use verbs. A child that only exits disturbs no process; the objects that it
 // inherits belong to its parent.
 #include <sys/wait.h>
 #include <unistd.h>

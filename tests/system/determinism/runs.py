@@ -20,7 +20,7 @@ from rocemu import ROCEMU, TIMEOUT, descendants, has_virtual_cycles, kill, tempo
 LOAD = "4" if "ROCEMU_DETERMINISM_RUNS" in os.environ else "2"
 # The time limit of a run in seconds. Some runs make thousands of connections.
 PATIENCE = "200" if "ROCEMU_DETERMINISM_RUNS" in os.environ else "60"
-# in recordings and reports; the operating system chooses these numbers
+# Recordings and reports contain these numbers, which the operating system chooses
 PID = re.compile(rb'("pid":|\bpid |\bthread )\d+(, \d+)*')
 
 
