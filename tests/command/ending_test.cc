@@ -74,7 +74,7 @@ TEST(Ending, CountsTheTwoSignalsOfTimeout1AsOne) {
   EXPECT_EQ(ending.on_signal(SIGINT, kNotCaught, kStart + 1s), Action::kKill);
 }
 
-TEST(Ending, BeginsWithTermWhatAnInterruptLeftToTheCommand) {
+TEST(Ending, PassesTermOnAfterAnInterruptLeftToTheCommand) {
   Ending ending;
   ending.on_signal(SIGINT, kCaught, kStart);
   EXPECT_EQ(ending.on_signal(SIGTERM, kCaught, kStart + 1s), Action::kPassOn);

@@ -61,7 +61,7 @@ TEST(RefuseNetlink, RefusesTheSocketOfRdma) {
 }
 
 // The kernel uses only the lower 32 bits of these arguments, so the filter must do the same.
-TEST(RefuseNetlink, LooksAtNoMoreOfAnArgumentThanTheKernel) {
+TEST(RefuseNetlink, ReadsOnlyThePartOfAnArgumentThatTheKernelReads) {
   seccomp_data call = socket_call(AF_NETLINK, SOCK_RAW, NETLINK_RDMA);
   call.args[0] |= uint64_t{1} << 32;
   call.args[2] |= uint64_t{7} << 40;

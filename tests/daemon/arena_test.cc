@@ -61,7 +61,7 @@ TEST_F(ArenaTest, VeryManyPiecesTakeFewSegments) {
   EXPECT_LT(segments(), 40u);
 }
 
-TEST_F(ArenaTest, WhatIsGivenBackIsTakenAgain) {
+TEST_F(ArenaTest, ReturnedPiecesAreReused) {
   for (int round = 0; round < 10'000; ++round) {
     const Arena::Piece a = take(1000), b = take(100'000), c = take(64);
   }

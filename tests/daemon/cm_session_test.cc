@@ -169,7 +169,7 @@ TEST_F(CmSessions, EventsComeInOrderHoweverMany) {
   }
 }
 
-TEST_F(CmSessions, DestructionCountsWhatWasReadAndTakesTheRestBack) {
+TEST_F(CmSessions, DestructionCountsReadEventsAndRemovesTheOthers) {
   for (const uint32_t id : {7u, 8u, 7u, 7u, 9u}) channel.session->deliver(event_of(id));
   EXPECT_EQ(channel.read_event(), 7u);
   const auto answer = channel.ask(Command::kDestroyId, abi::ucma::DestroyId{0, 7, 0});
@@ -216,7 +216,7 @@ TEST_F(CmSessions, MigrationTakesUnreadEventsAndTheCountAlong) {
   EXPECT_EQ(other.ask(Command::kDestroyId, abi::ucma::DestroyId{0, 7, 0}).events_reported, 2u);
 }
 
-TEST_F(CmSessions, MigrationFromWhatIsNoChannelIsRefused) {
+TEST_F(CmSessions, MigrationFromAnythingButAChannelIsRefused) {
   const UniqueFd stranger(socket(AF_UNIX, SOCK_SEQPACKET, 0));
   const abi::ucma::MigrateId in{0, 7, 0};
   EXPECT_EQ(channel.ask(Command::kMigrateId, in, stranger.get()).error, EINVAL);

@@ -83,7 +83,7 @@ TEST_F(ControlServerTest, AnswersLineByLine) {
   EXPECT_EQ(hear(), "{\"ok\":true,\"version\":\"1\"}\n");
 }
 
-TEST_F(ControlServerTest, SaysWhatIsWrongAndGoesOn) {
+TEST_F(ControlServerTest, ReportsAnErrorAndContinues) {
   say("nonsense\n");
   EXPECT_THAT(hear(), HasSubstr("not a JSON object"));
   say("[]\n");

@@ -307,7 +307,7 @@ TEST(Daemon, AClientThatLeavesTakesItsObjectsWithIt) {
   EXPECT_TRUE(state["fabric"]["devices"][0]["mrs"].empty());
 }
 
-TEST(Daemon, CapturesAndLeavesNothingElseBehind) {
+TEST(Daemon, LeavesOnlyItsCaptureBehind) {
   const TempDir temp;
   {
     RunningDaemon daemon(temp / "nic", temp / "out.pcap");

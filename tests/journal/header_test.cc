@@ -27,7 +27,7 @@ Header some_header() {
   return header;
 }
 
-TEST(JournalHeader, ComesBackAsItWas) {
+TEST(JournalHeader, IsReadAsItWasWritten) {
   const Header before = some_header();
   const Header after = parse_header(to_json(before));
   EXPECT_EQ(to_json(after), to_json(before));

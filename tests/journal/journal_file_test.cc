@@ -193,7 +193,7 @@ TEST(JournalFile, AnErrorForAnotherFileNamesTheOptionThatRecords) {
   EXPECT_THROW(JournalReader("/nonexistent/journal"), JournalError);
 }
 
-TEST(JournalFile, OnAFullDiskSaysSoOnce) {
+TEST(JournalFile, ReportsAFullDiskOnce) {
   const Header header = small_header();
   JournalWriter writer("/dev/full", header);
   EXPECT_THAT(writer.take_error(), HasSubstr("cannot write /dev/full: No space left on device"));

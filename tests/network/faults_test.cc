@@ -74,7 +74,7 @@ TEST(Link, CorruptsFramesWithItsProbability) {
   EXPECT_EQ(log.losses.size() + log.deliveries.size(), 10'000u);
 }
 
-TEST(SwitchReboot, LosesItsFramesAndComesBack) {
+TEST(SwitchReboot, LosesItsFramesAndThenWorksAgain) {
   const Topology topology = star(3);
   Network network(topology, 1);
   Log log;

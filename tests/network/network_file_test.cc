@@ -30,7 +30,7 @@ std::string warning_of(const std::string& yaml) {
   return file.warnings.empty() ? "no warning" : file.warnings[0];
 }
 
-TEST(NetworkFile, SaysWhatTheNetworkIs) {
+TEST(NetworkFile, DescribesTheNetwork) {
   const NetworkFile file = parse_network_file(
       "switch: {buffer: 16MiB, ecn: {kmin: 100KiB, kmax: 400KiB, pmax: 0.2}, "
       "pfc: {xoff: 512KiB, xon: 384KiB}}\n"

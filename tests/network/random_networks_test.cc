@@ -95,7 +95,7 @@ TEST(RandomNetworks, AreTheSameHoweverOftenTheyAreAdvanced) {
   }
 }
 
-TEST(RandomNetworks, NeedRoomForWhatIsInFlightOnly) {
+TEST(RandomNetworks, NeedMemoryForFramesInFlightOnly) {
   // Sends 100,000 frames one after another. At any time, only those in the NIC's queue, on links,
   // and in the switch need memory.
   Network network(star(2), 1);

@@ -44,7 +44,7 @@ TEST(ScriptFile, IsNoScriptWithoutALineThatNamesAProgram) {
   EXPECT_FALSE(read_script("/"));
 }
 
-TEST(ScriptFile, LooksAtTheFirst256BytesOnly) {
+TEST(ScriptFile, ReadsTheFirst256BytesOnly) {
   EXPECT_EQ(script_of("#!/" + std::string(300, 'x') + "\n")->interpreter.size(), 254u);
 }
 

@@ -176,7 +176,7 @@ TEST(SpinningThreads, OneThatIsKilledWhileItIsHeldIsLeftToItsParent) {
   }));
 }
 
-TEST(SpinningThreads, GoOnWhenNobodyHoldsThemAnyMore) {
+TEST(SpinningThreads, ContinueWhenTheyAreReleased) {
   const Child child(spin);
   ASSERT_TRUE(is_found(child.pid(), kManyLooks));
   const auto before = own_time_of(child.pid());

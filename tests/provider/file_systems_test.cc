@@ -65,7 +65,7 @@ class Page {
   void* at_;
 };
 
-TEST(FileSystems, NobodyWaitsForMemoryWithoutAFile) {
+TEST(FileSystems, MemoryWithoutAFileNeedsNoWait) {
   EXPECT_FALSE(Page(MAP_PRIVATE | MAP_ANONYMOUS).may_have_to_be_waited_for());
   EXPECT_FALSE(Page(MAP_SHARED | MAP_ANONYMOUS).may_have_to_be_waited_for());
   const char local = 0;
@@ -73,7 +73,7 @@ TEST(FileSystems, NobodyWaitsForMemoryWithoutAFile) {
   EXPECT_FALSE(kind_of_memory(stack, stack + 1).may_block);
 }
 
-TEST(FileSystems, NobodyWaitsForAMemoryFile) {
+TEST(FileSystems, AMemoryFileNeedsNoWait) {
   const int file = memfd_create("test", MFD_CLOEXEC);
   ASSERT_EQ(ftruncate(file, static_cast<off_t>(kPageSize)), 0);
   EXPECT_FALSE(Page(MAP_SHARED, file).may_have_to_be_waited_for());

@@ -88,7 +88,7 @@ TEST_P(MemoryMap, TellsKindsApart) {
   expect(3, 4, true, true, false);
 }
 
-TEST_P(MemoryMap, CutsWhatItVisits) {
+TEST_P(MemoryMap, CutsMappingsToTheVisitedRange) {
   const auto ranges = visit(100, kPageSize + 1);
   ASSERT_EQ(ranges.size(), 2u);
   EXPECT_EQ(ranges[0].begin, base_ + 100);

@@ -89,7 +89,7 @@ TEST_F(ParentDomain, IsTheProtectionDomainItselfForTheDaemon) {
   EXPECT_EQ(requests_, before) << "it knows nothing of parent domains";
 }
 
-TEST_F(ParentDomain, MustEndBeforeWhatItIsMadeOf) {
+TEST_F(ParentDomain, MustEndBeforeItsPartsDo) {
   ibv_td_init_attr init{};
   ibv_td* td = alloc_td(context_.get(), &init);
   ASSERT_NE(td, nullptr);
@@ -103,7 +103,7 @@ TEST_F(ParentDomain, MustEndBeforeWhatItIsMadeOf) {
   EXPECT_EQ(dealloc_td(td), 0);
 }
 
-TEST_F(ParentDomain, MustOutliveWhatIsMadeWithIt) {
+TEST_F(ParentDomain, MustOutliveItsObjects) {
   ibv_pd* parent = make_parent();
   hold(parent);
   EXPECT_EQ(dealloc_pd(parent), EBUSY);
@@ -123,7 +123,7 @@ TEST_F(ParentDomain, OfAnotherParentDomainUsesTheProtectionDomainOfThatOne) {
   EXPECT_EQ(dealloc_pd(lower), 0);
 }
 
-TEST_F(ParentDomain, RefusesWhatItCannotBeMadeOf) {
+TEST_F(ParentDomain, RefusesInvalidDomains) {
   ibv_parent_domain_init_attr attr{};
   EXPECT_EQ(alloc_parent_domain(context_.get(), &attr), nullptr);
   EXPECT_EQ(errno, EINVAL);  // pd: "reference to a protection domain, can't be NULL"

@@ -90,7 +90,7 @@ class ResizeCq : public testing::Test {
   ibv_cq* cq_;
 };
 
-TEST_F(ResizeCq, GoesOnInTheNewMemoryWhereItWasInTheOld) {
+TEST_F(ResizeCq, KeepsItsPositionInTheNewMemory) {
   Cq* cq = ours<Cq>(cq_);
   cq->consumed = 10;
   big_.ring->producer = 12;

@@ -281,7 +281,7 @@ TEST_F(Builder, GivesWindowsTheirNewKeysWhenTheBindsArePosted) {
   EXPECT_EQ(queues_.send_wqe(0).rkey, 0x155u);
 }
 
-TEST_F(Builder, RefusesSettersThatTheRequestHasNot) {
+TEST_F(Builder, RefusesSettersThatTheRequestDoesNotHave) {
   ibv_wr_start(qp_);
   ibv_wr_set_sge(qp_, 1, 2, 3);  // no request yet
   expect_refused(EINVAL);

@@ -138,7 +138,7 @@ TEST(ScenarioError, NamesLineAndColumn) {
   EXPECT_EQ(error_of("rulez: []"), "1:1: a scenario has no key 'rulez'; did you mean 'rules'?");
 }
 
-TEST(ScenarioError, SaysWhatIsAllowed) {
+TEST(ScenarioError, ListsTheAllowedValues) {
   EXPECT_EQ(rule_error("on: frame, psn: 99999999, do: drop"),
             "2:20: expected a number from 0 to 16777215, a range such as 3-7 or 3-, or a list of "
             "these, found '99999999'");
@@ -246,7 +246,7 @@ TEST(ScenarioError, EndsAfterAHundredMistakes) {
   }
 }
 
-TEST(ScenarioError, RefusesWhatIsWiderThanItsField) {
+TEST(ScenarioError, RefusesValuesThatAreWiderThanTheirField) {
   const std::pair<const char*, uint64_t> kFields[] = {
       {"opcode", 0xff},     {"solicited", 1},
       {"mig_req", 1},       {"tver", 0xf},

@@ -53,7 +53,7 @@ TEST(PollTime, GivesAThreadThatPollsAloneTheLongestTurn) {
   expect(grant_polls({.is_quiet = true, .now = kNow, .is_alone = true}, polled(0)), 8192, 50ns);
 }
 
-TEST(PollTime, EndsATurnWithThePollThatReachesWhatIsDue) {
+TEST(PollTime, EndsATurnWithThePollThatReachesTheNextDueTime) {
   expect(grant_polls({.is_quiet = true, .now = kNow, .next = kNow + 1000ns}, polled(0)), 20, 50ns);
   expect(grant_polls({.is_quiet = true, .now = kNow, .next = kNow + 1001ns}, polled(0)), 21, 50ns);
   expect(grant_polls({.is_quiet = true, .now = kNow, .next = kNow + 1ns}, polled(0)), 1, 50ns);
@@ -68,7 +68,7 @@ TEST(PollTime, LetsThePriceGrowAfter65536PollsIfSomethingIsDue) {
   expect(grant_polls({.is_quiet = true, .now = kNow}, polled(65'536)), 8192, 50ns);
 }
 
-TEST(PollTime, GrowsNoFurtherThanToWhatIsDue) {
+TEST(PollTime, GrowsAtMostToTheNextDueTime) {
   // 102,400 ns are 100 ns for each of 1024 polls. With one more ns, 1014 polls are enough.
   const Idleness due{.is_quiet = true, .now = kNow, .next = kNow + 102'400ns};
   expect(grant_polls(due, polled(65'536)), 1014, 101ns);

@@ -68,7 +68,7 @@ TEST(Polling, AnHourOfAnotherThreadsSleepIsNotOverDuring65536Polls) {
   EXPECT_LT(turns, 200U);  // a turn takes about 10 us of real time
 }
 
-TEST(Polling, AnHourIsOverInFewTurnsAllTheSame) {
+TEST(Polling, AnHourPassesInFewTurns) {
   Script s;
   s.starts(1).starts(2);
   s.gives(1).sleeps_until(1h);
@@ -131,7 +131,7 @@ TEST(Polling, AThreadThatOnlyReadsClocksWaitsForTimeFromTheBeginning) {
   EXPECT_LE(turns, 751U);
 }
 
-TEST(Polling, AThreadDoesNotPollPastWhatIsDueInTheNic) {
+TEST(Polling, AThreadDoesNotPollBeyondTheNicsNextDueTime) {
   Script s;
   s.starts(1).nic_is_due(1us);
   uint32_t polls = 0;
@@ -425,7 +425,7 @@ TEST(Polling, TimeDoesNotMoveWithPollsWhileTheNicIsPaused) {
 
 /// If the price of a thread's polls has increased, a poll takes long. It ends when another thread
 /// does something.
-TEST(Polling, AThreadSeesAtOnceWhatAnotherOneDoesInALongPoll) {
+TEST(Polling, AThreadSeesAnothersActionDuringALongPollAtOnce) {
   Script s;
   s.starts(1).starts(2).timer_is_due(1h);
   // Thread 2 polls rarely, and acts while thread 1 is in the middle of a long poll.

@@ -91,7 +91,7 @@ TEST_F(Connection, FramesAreEvents) {
   EXPECT_EQ(sends, 1);
 }
 
-TEST_F(Connection, StopsAndGoesOnFrameByFrame) {
+TEST_F(Connection, CanProceedFrameByFrame) {
   fabric->pause();
   send_a_message();
   const std::vector<SteppedFrame> stepped = fabric->step();

@@ -117,7 +117,7 @@ TEST_F(Repeats, CountTheTimeoutFromTheLastAck) {
             "retransmission: no ACK for 70 ms, and the ACK timeout is 67.109 ms");
 }
 
-TEST_F(Repeats, AfterASequenceNakAreWhatItAskedFor) {
+TEST_F(Repeats, AfterASequenceNakAreTheRequestedPackets) {
   request(0ms, send_only(psn(0)));
   request(0ms, send_only(psn(1)));
   request(0ms, send_only(psn(2)));

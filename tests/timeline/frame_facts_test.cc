@@ -72,7 +72,7 @@ TEST_F(Facts, GiveTheReasonOnceForAllThatIsSentAgainWithIt) {
   EXPECT_EQ(frame.reason, "retransmission");
 }
 
-TEST_F(Facts, PutWhatARuleDidBeforeWhatTheFrameSays) {
+TEST_F(Facts, NameTheRulesEffectFirst) {
   fire("lost", 1, FrameChange::kDropped);
   const Happening& frame = draw({.number = 1, .lost = true}, false, "rejected: no QP (1)");
   EXPECT_EQ(frame.reason, "dropped by rule 'lost'; rejected: no QP (1)");

@@ -195,7 +195,7 @@ TEST_F(Connect, DisconnectingEndsARequestThatIsUnderWay) {
   EXPECT_EQ(state_of(a), VIP_STATE_IDLE);
 }
 
-TEST_F(Connect, AnAddressThatNobodyHasIsNotReachable) {
+TEST_F(Connect, AnUnusedAddressIsNotReachable) {
   a = node.vi();
   Address local = node.address(), remote(std::string("\xc0\0\2\1", 4), "x");
   EXPECT_EQ(VipConnectRequest(a, local.get(), remote.get(), 10'000, &servers), VIP_NOT_REACHABLE);

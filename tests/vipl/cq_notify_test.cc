@@ -169,7 +169,7 @@ TEST_F(CQNotify, AThreadThatRegistersLaterGetsALaterEntry) {
 }
 
 // "Destruction of the queue cancels any pending calls."
-TEST_F(CQNotify, DestroyingTheQueueCancelsWhatIsPending) {
+TEST_F(CQNotify, DestroyingTheQueueCancelsPendingRegistrations) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(notify(nullptr), VIP_SUCCESS);
   empty_queues();  // b has nothing posted, so no descriptor completes here
   EXPECT_EQ(VipDestroyVi(b), VIP_SUCCESS);
@@ -317,7 +317,7 @@ TEST_F(CQNotify, AWrongQueueOrHandlerIsAnInvalidParameter) {
   EXPECT_EQ(VipCQNotify(stale, nullptr, &CQNotify::add), VIP_INVALID_PARAMETER);
 }
 
-TEST_F(CQNotify, WithoutMemoryTheCallFailsAndWhatIsRegisteredStays) {
+TEST_F(CQNotify, WithoutMemoryTheCallFailsAndRegistrationsRemain) {
   size_t registered = 0;
   VIP_RETURN result = VIP_SUCCESS;
   allocations_fail = true;

@@ -33,7 +33,7 @@ TEST(Nic, NamesThatNoDeviceHasAreInvalid) {
   EXPECT_EQ(VipOpenNic("rocemu0", nullptr), VIP_INVALID_PARAMETER);
 }
 
-TEST(Nic, TellsWhatItCanDo) {
+TEST(Nic, ReportsItsAttributes) {
   const Node node;
   VIP_NIC_ATTRIBUTES attributes{};
   ASSERT_EQ(VipQueryNic(node.nic, &attributes), VIP_SUCCESS);

@@ -96,7 +96,7 @@ TEST_F(Post, AReceiveThatAsksForRdmaIsAFormatErrorAndAnIdleViStaysIdle) {
   EXPECT_EQ(state_of(a), VIP_STATE_IDLE);
 }
 
-TEST_F(Post, WhatIsPostedBehindAnErrorIsFlushed) {
+TEST_F(Post, RequestsAfterAnErrorAreFlushed) {
   connect_pair();
   for (size_t i = 0; i < 2; ++i) post_recv(b, node.descriptor(20 + i));
   VIP_DESCRIPTOR* good = node.descriptor(0);

@@ -109,7 +109,7 @@ TEST_F(Transfer, AnRdmaReadBringsThePeersBytes) {
   EXPECT_STREQ(node.data(1), "there");
 }
 
-TEST_F(Transfer, AFencedDescriptorSendsWhatTheReadBeforeItHasBrought) {
+TEST_F(Transfer, AFencedDescriptorSendsTheDataOfTheReadBeforeIt) {
   connect_pair();
   std::strcpy(node.data(2), "fresh");
   std::strcpy(node.data(1), "stale");
@@ -178,7 +178,7 @@ TEST_F(Transfer, WaitingEndsWithTheTimeout) {
   EXPECT_EQ(VipRecvWait(b, 0, &done), VIP_TIMEOUT);
 }
 
-TEST_F(Transfer, WaitersOfBothQueuesAreWokenByWhatIsTheirs) {
+TEST_F(Transfer, WaitersOfBothQueuesAreWokenByTheirDescriptors) {
   connect_pair();
   post_recv(a, node.descriptor(0));
   post_recv(b, node.descriptor(1));

@@ -177,7 +177,7 @@ class ResizeCqTest : public ClientSessionTest {
   }
 };
 
-TEST_F(ResizeCqTest, GivesANewMemoryWithWhatWasNotTaken) {
+TEST_F(ResizeCqTest, GivesANewMemoryWithTheUnreadCompletions) {
   const Received answer = ask(resize(100));
   EXPECT_EQ(answer.reply.error, 0);
   const auto& made = answer.reply.body.create_cq;

@@ -68,7 +68,7 @@ TEST_F(EventSocketTest, AnAsyncEventIsSixteenBytes) {
   EXPECT_EQ(record.event_type, 9u);
 }
 
-TEST_F(EventSocketTest, KeepsWhatTheSocketCannotHoldInOrder) {
+TEST_F(EventSocketTest, KeepsEventsThatTheSocketCannotHoldInOrder) {
   constexpr uint64_t kCount = 5000;
   for (uint64_t i = 0; i < kCount; ++i) ASSERT_TRUE(deliver(i));
   EXPECT_GT(socket->waiting(), 0u);
@@ -109,7 +109,7 @@ TEST_F(EventSocketTest, ForgetsAcrossSocketAndOverflow) {
   for (uint64_t i = 0; i < kRounds; ++i) EXPECT_EQ(handles[i], 100 + i);
 }
 
-TEST_F(EventSocketTest, WithoutTheClientsEndWhatIsInTheSocketCountsAsDelivered) {
+TEST_F(EventSocketTest, WithoutTheClientsEndEventsInTheSocketCountAsDelivered) {
   deliver(1);
   deliver(1);
   EXPECT_EQ(socket->forget(1, -1), 2u);

@@ -11,7 +11,7 @@ using Way = IdlePolicy::Way;
 
 constexpr engine::Instant kStart{1s};
 
-TEST(IdlePolicy, GivesWayForAWhileAndThenSleeps) {
+TEST(IdlePolicy, YieldsForAWhileAndThenSleeps) {
   IdlePolicy policy(kStart);
   EXPECT_EQ(policy.next(kStart, {}), Way::kGiveWay);
   EXPECT_EQ(policy.next(kStart + 49us, {}), Way::kGiveWay);
@@ -30,7 +30,7 @@ TEST(IdlePolicy, BesideOneThatKeepsTheProcessorWaitsOnlyForAnAnswerFromElsewhere
   EXPECT_EQ(policy.next(kStart, clients), Way::kSleep);
 }
 
-TEST(IdlePolicy, GivesWayToThoseThatGiveItBack) {
+TEST(IdlePolicy, YieldsToClientsThatYield) {
   const IdlePolicy policy(kStart);
   const IdlePolicy::Clients clients{
       .beside = true, .elsewhere = true, .rung_beside = true, .beside_gives_way = true};
@@ -138,7 +138,7 @@ TEST(IdlePolicy, AShortYieldNeitherCountsNorInterruptsARow) {
   EXPECT_EQ(crowd_after(policy, now, 4ms), 20ms);
 }
 
-TEST(IdlePolicy, ACrowdIsForgottenWhenNobodyCame) {
+TEST(IdlePolicy, ACrowdIsForgottenIfNoThreadRan) {
   IdlePolicy policy(kStart);
   engine::Instant now = kStart;
   almost_a_crowd(policy, now);

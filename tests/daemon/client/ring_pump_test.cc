@@ -135,7 +135,7 @@ TEST_F(RingPumpTest, SendsThatWereRungOneByOneAreHandedOverTogether) {
   EXPECT_EQ(client.doorbells_total, 4u);
 }
 
-TEST_F(RingPumpTest, SendsStayBehindWhatWasRungBeforeThem) {
+TEST_F(RingPumpTest, SendsStayAfterEarlierDoorbells) {
   engine.most = 3;
   write_send_wqe(0, 100);
   write_send_wqe(1, 101);
@@ -256,7 +256,7 @@ TEST_F(RingPumpTest, DoorbellsInOrderOfTheirObjectsHaveABudgetAndKeepTheirOrder)
                           HasSubstr("wr 100 "), HasSubstr("wr 101 "), HasSubstr("wr 300 ")));
 }
 
-TEST_F(RingPumpTest, WhatWasTakenAheadIsNotTakenAgainInOrderOfObjects) {
+TEST_F(RingPumpTest, ReceivesTakenAheadAreNotTakenAgainInOrderOfObjects) {
   for (uint32_t i = 0; i < 2; ++i) write_recv_wqe(i, 200 + i);
   ring_bell(DoorbellKind::kRecv, kQp, 1);
   ring_bell(DoorbellKind::kRecv, kQp, 2);

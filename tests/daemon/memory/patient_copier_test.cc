@@ -69,7 +69,7 @@ class PatientCopierTest : public testing::TestWithParam<Way> {
   std::unique_ptr<PatientCopier> copier_;
 };
 
-TEST_P(PatientCopierTest, CopiesAtOnceWhatIsThere) {
+TEST_P(PatientCopierTest, CopiesAvailableMemoryAtOnce) {
   std::vector<uint8_t> memory{1, 2, 3}, copy(3);
   EXPECT_EQ(read(memory.data(), copy), MemoryResult::kDone);
   EXPECT_EQ(copy, memory);
@@ -100,7 +100,7 @@ TEST_P(PatientCopierTest, FinishesALateWriteWithTheBytesThatItWasGiven) {
 
 // While a call is late, nothing else is written: later data must not become visible before the late
 // data.
-TEST_P(PatientCopierTest, TouchesNothingElseBehindALateCall) {
+TEST_P(PatientCopierTest, DuringALateCallWritesNothingElse) {
   std::vector<uint8_t> memory(3);
   EXPECT_EQ(write(page_->data(), {1}), MemoryResult::kNotYet);
   EXPECT_EQ(write(memory.data(), {1, 2, 3}), MemoryResult::kNotYet);

@@ -146,7 +146,7 @@ TEST_F(ReceivedPayloadTest, IsWrittenIfNoCompletionComes) {
   EXPECT_EQ(now(0, 1), Bytes({4}));
 }
 
-TEST_F(ReceivedPayloadTest, IsThatOfItsOwnQp) {
+TEST_F(ReceivedPayloadTest, BelongsToItsQp) {
   receive(0, {4}, kQp);
   receive(8, {5}, kOtherQp);
   const uint8_t other = complete(1, 0, kOtherQp), own = complete(1, 1, kQp);
@@ -158,7 +158,7 @@ TEST_F(ReceivedPayloadTest, IsThatOfItsOwnQp) {
 
 // IBTA vol 1, 9.5: a READ after the message sees its data, even if the client has not polled the
 // message.
-TEST_F(ReceivedPayloadTest, IsSeenByWhoReadsTheMemory) {
+TEST_F(ReceivedPayloadTest, IsSeenByReadsOfTheMemory) {
   receive(100, {1, 2, 3});
   EXPECT_EQ(read(101, 1), Bytes({2})) << "before its completion";
   receive(200, {4, 5, 6});
@@ -218,7 +218,7 @@ TEST_F(ReceivedPayloadTest, IsWrittenAtTheSecondLookIfNoPollTakesIt) {
   EXPECT_FALSE(memory_.is_any_untaken());
 }
 
-TEST_F(ReceivedPayloadTest, WaitsBehindWhatTheClientIsCopying) {
+TEST_F(ReceivedPayloadTest, WaitsUntilTheClientHasCopiedTheEarlierOne) {
   receive(100, {1});
   const uint8_t copied = complete(1);
   ASSERT_NE(copied, 0);

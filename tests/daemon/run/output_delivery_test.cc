@@ -124,7 +124,7 @@ TEST_F(OutputDeliveryTest, EndsAClientThatViolatedTheProtocolOnlyWhenThatIsRelea
   EXPECT_EQ(sessions.find(client)->end_reason(), "a violation");
 }
 
-TEST_F(OutputDeliveryTest, LosesWhatIsForAClientOrCqThatIsGone) {
+TEST_F(OutputDeliveryTest, DropsOutputsForClientsAndCqsThatAreGone) {
   engine::Completion other = completion(7);
   other.cq = engine::CqId{6};
   apply(other);

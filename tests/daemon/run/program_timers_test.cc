@@ -96,7 +96,7 @@ TEST_F(ProgramTimersTest, OfAProcessAreLimited) {
   EXPECT_EQ(timers_.make(getpid(), {.fd = {}, .signal = SIGRTMIN}), 0u);
 }
 
-TEST_F(ProgramTimersTest, AWrongNumberOrTimeHarmsNobody) {
+TEST_F(ProgramTimersTest, AWrongNumberOrTimeHasNoEffectOnOthers) {
   timers_.set(getpid(), 77, 5, 0);
   timers_.remove(getpid(), 78);
   EXPECT_EQ(timers_.next_deadline(), std::nullopt);

@@ -356,7 +356,7 @@ std::string verdict(const LitmusTest& test, const std::string& outcome) {
 
 class AdversarialLitmus : public testing::TestWithParam<LitmusTest> {};
 
-TEST_P(AdversarialLitmus, ShowsAllThatIsAllowedAndNothingElse) {
+TEST_P(AdversarialLitmus, ShowsExactlyTheAllowedOutcomes) {
   const LitmusTest& test = GetParam();
   std::map<std::string, uint64_t> first;  // the first seed with each outcome
   for (uint64_t seed = 0; seed < seeds(); ++seed) {

@@ -440,7 +440,7 @@ TEST(FramePool, GivesAFrameBackWhenTheLastReferenceGoes) {
   EXPECT_EQ(a.bytes().size(), 0u);
 }
 
-TEST(FramePool, AFrameThatCarriesItsPacketHasTheSameBytesWhenSomebodyLooks) {
+TEST(FramePool, AFrameThatContainsItsPacketHasTheSameBytesOnRequest) {
   FramePool pool;
   for (const size_t size : {size_t{0}, size_t{1}, size_t{6}, size_t{4096}}) {
     wire::Packet packet;

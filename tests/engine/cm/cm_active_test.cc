@@ -89,7 +89,7 @@ TEST(CmActive, TheRequestNamesTheTransport) {
 
 // ---- The agreed attributes ----
 
-TEST(CmActive, TheQpGetsWhatTheReplySays) {
+TEST(CmActive, TheQpGetsTheAttributesOfTheReply) {
   CmScript s;
   s.at(0ms).app_connects().expect_sent({s.our_req()});
   const QpAttributes init = attributes(s, QpState::kInit);
@@ -136,7 +136,7 @@ TEST(CmActive, TheAckTimeoutHasRoomForThePeersDelay) {
   }
 }
 
-TEST(CmActive, AReplyCannotRaiseWhatTheRequestOffered) {
+TEST(CmActive, AReplyCannotExceedTheRequestsOffer) {
   CmScript s;
   s.at(0ms).app_connects().expect_sent({s.our_req()});
   wire::CmRep rep = s.peer_rep();
@@ -398,7 +398,7 @@ TEST(CmActive, IdsAndStartingPsnsComeFromTheSeed) {
   EXPECT_NE(numbers(1).second, numbers(2).second);
 }
 
-TEST(CmActive, AnswersHaveTheTransactionOfWhatTheyAnswer) {
+TEST(CmActive, AnswersHaveTheTransactionIdOfTheirRequest) {
   CmScript s;
   s.at(0ms).app_connects();
   const uint64_t ours = uint64_t{1} << 32 | s.id().value;

@@ -99,7 +99,7 @@ TEST_F(ManyConnections, AThousandMayBeHalfOpen) {
   connect_and_disconnect();
 }
 
-TEST_F(ManyConnections, AProcessThatDiesRejectsWhatItHadHalfOpen) {
+TEST_F(ManyConnections, AProcessThatDiesRejectsItsHalfOpenConnections) {
   for (int i = 0; i < 1000; ++i) connect();
   passive.close();
   for (int i = 0; i < 1000; ++i) {

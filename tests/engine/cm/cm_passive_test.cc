@@ -64,7 +64,7 @@ TEST(CmPassive, ThePrivateDataOfTheReplyIsSent) {
 
 // ---- The agreed attributes ----
 
-TEST(CmPassive, TheQpGetsWhatTheRequestSays) {
+TEST(CmPassive, TheQpGetsTheAttributesOfTheRequest) {
   CmScript s;
   s.at(0ms).app_listens();
   wire::CmReq req = s.peer_req();
@@ -291,7 +291,7 @@ TEST(CmPassive, AReplyIsRepeatedUntilItsRetriesAreUsedUpAndThenGivenUpWithARej) 
   s.at(1000s).expect_silence();
 }
 
-TEST(CmPassive, TheTimeoutIsWhatTheRequestSaysItsSenderNeeds) {
+TEST(CmPassive, TheTimeoutIsThatOfTheRequest) {
   CmScript s;
   s.at(0ms).app_listens();
   wire::CmReq req = s.peer_req();

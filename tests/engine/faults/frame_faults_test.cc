@@ -175,7 +175,7 @@ TEST(LinkFault, APartitionHealsAfterItsTime) {
   pair.take_left();
 }
 
-TEST(LinkFault, JitterIsUpToSoMuch) {
+TEST(LinkFault, JitterIsAtMostTheGivenTime) {
   Script s;
   add_rules(s.bench(), "{on: link, from: dut, do: {latency: 100us, jitter: 50us}}");
   s.at(0ms).app_posts_send(1);

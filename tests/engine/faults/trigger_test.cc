@@ -99,7 +99,7 @@ TEST(Trigger, EndsWhenItsTimeAfterTheFirstActionHasPassed) {
   s.at(1ms + 5ms).app_posts_send(3).expect({send_only(psn(2))});
 }
 
-TEST(Trigger, LoggingDoesNothingElse) {
+TEST(Trigger, LoggingHasNoOtherEffect) {
   Script s;
   add_rules(s.bench(), "{on: frame, from: dut, opcode: SEND, do: log}");
   s.at(0ms).app_posts_send(1).expect({fired(), send_only(psn(0))});

@@ -173,7 +173,7 @@ TEST(Outside, TimeoutsComeLaterAndLater) {
   s.at(time + 4 * ack_timeout(14)).expect({completion(1).status(abi::WcStatus::kRetryExcErr)});
 }
 
-TEST(Outside, ALongReadIsAskedForInParts) {
+TEST(Outside, ALongReadIsRequestedInParts) {
   Script s(outside_with_large_buffers());
   s.at(0ms).app_posts({.wr_id = 1,
                        .opcode = abi::WrOpcode::kRdmaRead,
@@ -204,7 +204,7 @@ TEST(Outside, ALongReadIsAskedForInParts) {
   s.expect({completion(1).opcode(abi::WcOpcode::kRdmaRead)});
 }
 
-TEST(Outside, ALongReadGoesOnFromWhereItsAnswerWasLost) {
+TEST(Outside, ALongReadContinuesWhereItsResponseWasLost) {
   Script s(outside_with_large_buffers());
   s.at(0ms).app_posts({.wr_id = 1,
                        .opcode = abi::WrOpcode::kRdmaRead,
@@ -333,7 +333,7 @@ TEST_F(ResolvesOutside, ABoundIdKeepsItsSource) {
   EXPECT_EQ(channel.source(id).address, ip("10.1.0.1").address);
 }
 
-TEST_F(ResolvesOutside, WithoutAnAddressOfThatFamilyNobodyCanBeReached) {
+TEST_F(ResolvesOutside, WithoutAnAddressOfThatFamilyNoHostCanBeReached) {
   const uint32_t id = channel.create_id(1);
   ASSERT_EQ(channel.resolve(id, ip("2001:db8::9", 7471), 10), 0);
   bench.run_for(std::chrono::milliseconds(10));

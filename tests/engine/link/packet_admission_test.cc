@@ -140,7 +140,7 @@ TEST(PacketAdmission, DropsAFrameWhosePayloadWasChanged) {
   expect_only_drop(s, Counter::kDroppedBadIcrc);
 }
 
-TEST(PacketAdmission, CountsWhatIsNoFrameAsMalformed) {
+TEST(PacketAdmission, CountsInvalidFramesAsMalformed) {
   Script whole;
   const auto bytes = whole.frame(send_only(psn(0)).of_length(8));
   for (size_t size = 0; size < bytes.size(); ++size) {

@@ -101,7 +101,7 @@ TEST(AddressVector, MayBeOfAGroupOfTheOtherFamily) {
 
 // RFC 6890, 2.2.3: no packet may contain an IPv4-mapped address, so the source address has the
 // family of the group.
-TEST(AddressVector, AGroupOfTheOtherFamilyIsSentToFromAnAddressOfItsOwn) {
+TEST(AddressVector, AMessageToAGroupOfTheOtherFamilyHasASourceOfThatFamily) {
   const engine::FabricConfig config = engine::default_fabric(1);  // 127.0.0.1 and ::1
   const engine::Objects objects(config);
   const auto source = [&](const char* group, uint8_t sgid_index) {

@@ -185,7 +185,7 @@ TEST(CompletionQueue, AModeratedEventWaitsHoweverLateTheRequestComes) {
   EXPECT_EQ(cq.arm(2, kAnyCompletion), ArmResult::kAnswered);
 }
 
-TEST(CompletionQueue, AModeratedEventIsDueAtOnceForAsManyAsItStandsFor) {
+TEST(CompletionQueue, AModeratedEventIsDueAtOnceAtItsCount) {
   CompletionQueue cq = make_moderated(2);
   for (int i = 0; i < 5; ++i) cq.add(i % 2 == 0);  // the first, third and fifth are solicited
   // the event is for the first and third

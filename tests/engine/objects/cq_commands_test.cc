@@ -47,7 +47,7 @@ TEST(ResizeCq, GivesACqThatIsFullMoreRoom) {
   s.wire_delivers(send_only(psn(1))).expect({received(2), ack(psn(1))});
 }
 
-TEST(ResizeCq, EndsAClientThatTookWhatWasNotThere) {
+TEST(ResizeCq, EndsAClientThatTookMissingCompletions) {
   Script s(with_channel());
   s.client().consume(s.app().recv_cq, 1);
   EXPECT_EQ(s.client().resize_cq(s.app().recv_cq, 8), EINVAL);

@@ -78,7 +78,7 @@ TEST(DeviceRemoval, FailsEveryCommandFromThenOn) {
   EXPECT_EQ(error_of(abi::Op::kDeallocPd, pair.left.pd), EIO);
 }
 
-TEST(DeviceRemoval, WhatIsPostedAfterwardsNeverCompletes) {
+TEST(DeviceRemoval, LaterRequestsNeverComplete) {
   Pair pair;
   pair.left.post_recv({.wr_id = 1, .sges = {pair.left.recv_sge(100)}});
   pair.bench.step(RemoveDevice{kFirst});
@@ -186,7 +186,7 @@ TEST_F(RemovalOfIds, OnlyAllowsTheirDestruction) {
   EXPECT_EQ(channel.destroy_id(id), ENOENT);
 }
 
-TEST_F(RemovalOfIds, AnIdThatIsNotAcceptedYetIsNotToldOf) {
+TEST_F(RemovalOfIds, AnIdThatIsNotAcceptedYetGetsNoEvent) {
   const uint32_t listener = channel.create_id(kUid);
   ASSERT_EQ(channel.bind(listener, ip("0.0.0.0", 7471)), 0);
   ASSERT_EQ(channel.listen(listener), 0);

@@ -47,7 +47,7 @@ class MemoryObjects : public testing::Test {
 
 // ---- Registration -----------------------------------------------------------------------------
 
-TEST_F(MemoryObjects, OnDemandRegionsAreNotLookedAt) {
+TEST_F(MemoryObjects, OnDemandRegionsAreRegisteredWithoutAccess) {
   EXPECT_EQ(error_of_reg(0x900000, 64, kLocal), EFAULT);
   EXPECT_EQ(error_of_reg(0x900000, 64, kLocal | abi::kAccessOnDemand), 0);
   EXPECT_EQ(error_of_reg(kHuge - 10, 64, abi::kAccessOnDemand), EINVAL) << "wraps all the same";
@@ -91,7 +91,7 @@ TEST_F(MemoryObjects, NullRegionsNeedNoMemory) {
   EXPECT_EQ(stranger.error, ENOENT);
 }
 
-TEST_F(MemoryObjects, ARegionOfAKindThatIsNoneIsRefused) {
+TEST_F(MemoryObjects, ARegionOfAnUnknownKindIsRefused) {
   abi::Request::Body body{};
   body.reg_mr.pd = pd;
   body.reg_mr.kind = static_cast<abi::RegionKind>(3);
@@ -232,7 +232,7 @@ TEST_F(MemoryObjects, AdviceIsCheckedAsItsManPageSays) {
 
 // ibv_advise_mr(3), IBV_ADVISE_MR_FLAG_FLUSH: "the underlying pages are guaranteed to be updated in
 // the HCA before returning"; EFAULT "when parts of it are not part of the process address space".
-TEST_F(MemoryObjects, FlushedAdviceLooksAtEveryPage) {
+TEST_F(MemoryObjects, FlushedAdviceChecksEveryPage) {
   constexpr uint64_t kHole = 0x400000;
   constexpr uint32_t kPages = 600;
   bench.memory.map(client.id(), kHole, kPages * 4096);
@@ -326,7 +326,7 @@ TEST_F(Sharing, GivesTheObjectsOfEachToAll) {
   EXPECT_EQ(client.query_pd(pd), ENOENT);
 }
 
-TEST_F(Sharing, RegistersTheMemoryOfWhoAsks) {
+TEST_F(Sharing, RegistersTheMemoryOfTheCallingClient) {
   constexpr uint64_t kTheirs = 0x700000;
   bench.memory.map(partner.id(), kTheirs, 64);
   client.reg_mr(pd, kTheirs, 64);
@@ -339,7 +339,7 @@ TEST_F(Sharing, RegistersTheMemoryOfWhoAsks) {
   EXPECT_EQ(client.error, 0) << "still the partner's memory";
 }
 
-TEST_F(Sharing, KeepsAPdAsLongAsSomebodyIsThere) {
+TEST_F(Sharing, KeepsAPdUntilItsLastClientLeaves) {
   const Mr ours = client.reg_mr(pd, kBuffer, 64);
   constexpr uint64_t kTheirs = 0x700000;
   bench.memory.map(third.id(), kTheirs, 64);

@@ -111,7 +111,7 @@ TEST_F(Objects, RemoteWriteAndAtomicNeedLocalWrite) {
   }
 }
 
-TEST_F(Objects, EveryMrHasKeysOfItsOwn) {
+TEST_F(Objects, EveryMrHasUniqueKeys) {
   const uint32_t pd = client.alloc_pd();
   bench.memory.map(client.id(), 0x1000, 64);
   std::vector<uint32_t> keys;
@@ -362,7 +362,7 @@ class Doorbells : public Objects {
   const size_t recv_size = abi::recv_stride(kCap.max_recv_sge);
 };
 
-TEST_F(Doorbells, ForSomebodyElsesObjectAreAViolation) {
+TEST_F(Doorbells, ForAnotherClientsObjectAreAViolation) {
   post_send_bytes(stranger, qpn, send_size);
   expect_violation_by(stranger);
   post_recv_bytes(stranger, qpn, recv_size);

@@ -331,7 +331,7 @@ TEST(QpAttributes, NoPathMtuAboveThePortsActiveMtu) {
 
 // ---- Results of query_qp -----------------------------------------------------------------------
 
-TEST(QpAttributes, QueryReturnsWhatWasSet) {
+TEST(QpAttributes, QueryReturnsTheAttributesThatWereSet) {
   ScriptOptions options;
   options.connection = {.mtu = abi::Mtu::k2048,
                         .sq_psn = 0xab123456,
@@ -447,7 +447,7 @@ TEST(QpReset, ForgetsEverythingButTheCapabilities) {
   EXPECT_EQ(s.client().generation, 3u);
 }
 
-TEST(QpReset, DropsWhatWasPostedWithoutACompletion) {
+TEST(QpReset, DropsPostedRequestsWithoutACompletion) {
   Script s;
   s.at(0ms).app_posts_recv(1).app_posts_send(2).expect({send_only(psn(0))});
   s.app_sets_state(QpState::kReset).expect_silence();

@@ -258,7 +258,7 @@ TEST(SharedReceiveQueue, IsCreatedWithinTheLimitsOfTheDevice) {
 
 // ibv_create_qp(3): max_recv_wr and max_recv_sge "are ignored ... if the QP is to be associated
 // with an SRQ".
-TEST(SharedReceiveQueue, ItsQpHasNoReceiveQueueOfItsOwn) {
+TEST(SharedReceiveQueue, ItsQpHasNoSeparateReceiveQueue) {
   Script s({with_srq()});
   const abi::QpCap cap = s.client().query_qp(s.qpn()).cap;
   EXPECT_EQ(cap.max_recv_wr, 0u);

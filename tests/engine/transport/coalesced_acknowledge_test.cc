@@ -177,7 +177,7 @@ struct Leaves {
 
 class ReceiverThatLeaves : public testing::TestWithParam<Leaves> {};
 
-TEST_P(ReceiverThatLeaves, HasAcknowledgedWhatItReceived) {
+TEST_P(ReceiverThatLeaves, HasAcknowledgedAllReceivedMessages) {
   constexpr uint32_t kMessages = 200;
   EndpointOptions options;
   options.cap.max_send_wr = options.cap.max_recv_wr = kMessages;

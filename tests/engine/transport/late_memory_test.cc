@@ -69,7 +69,7 @@ TEST(LateMemory, ARequestIsSentWhenItsPayloadIsThere) {
   s.wire_delivers(ack(psn(1))).expect({completion(1), completion(2)});
 }
 
-TEST(LateMemory, ALongMessageGoesOnWhereItStopped) {
+TEST(LateMemory, ALongMessageContinuesWhereItStopped) {
   LateScript s;
   s.at(0ms).app_posts_send(1, 2500).expect(
       {send_first(psn(0)), send_middle(psn(1)), send_last(psn(2))});
@@ -127,7 +127,7 @@ TEST(LateMemory, AWriteIsAnsweredByRnrNak) {
 
 // 9.7.5.2.8: the requester repeats the message from the packet that an RNR NAK names, even in the
 // middle of the message.
-TEST(LateMemory, AMessageGoesOnAtThePacketThatWasRefused) {
+TEST(LateMemory, AMessageContinuesAtTheRefusedPacket) {
   LateScript s;
   s.at(0ms).app_posts_recv(5);
   const auto bytes = pattern(2048);

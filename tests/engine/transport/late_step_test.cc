@@ -100,7 +100,7 @@ TEST_F(LateStep, TimesOutNothingAfterRepeatedStalls) {
 }
 
 // A lost frame is still detected, although other frames are always on their way.
-TEST_F(LateStep, StillTimesOutWhatIsLost) {
+TEST_F(LateStep, StillTimesOutLostPackets) {
   pair_.bench.step(engine::SetPort{engine::DeviceIndex{1}, false});
   post(WrOpcode::kRdmaWrite);
   run_at(kLate);

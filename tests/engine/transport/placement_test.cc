@@ -201,7 +201,7 @@ TEST(Flush, CompletesBehindTheWritesBeforeIt) {
   }
 }
 
-TEST(Flush, SaysWhatAndWhereInItsHeaders) {
+TEST(Flush, HasItsTypeAndRangeInItsHeaders) {
   Script s(script_options());
   s.at(0ms).app_posts(flush(s.app(), {.length = 77, .type = kPersistent, .level = kRegion}, 5));
   ASSERT_EQ(s.bench().log.size(), 1u);
@@ -216,7 +216,7 @@ TEST(Flush, SaysWhatAndWhereInItsHeaders) {
   s.wire_delivers(empty_response(psn(0))).expect({CompletionSpec(2).opcode(WcOpcode::kFlush)});
 }
 
-TEST(Flush, OfTheRegionDoesNotLookAtTheRange) {
+TEST(Flush, OfTheRegionIgnoresTheRange) {
   Pair pair(both());
   pair.left.post_send(flush(pair.right, {.length = 0, .type = kGlobal, .level = kRegion}, 1 << 20));
   ASSERT_EQ(pair.take_left().size(), 1u);

@@ -35,7 +35,7 @@ bool carries_out(QpType type, uint32_t opcode) {
   return true;
 }
 
-TEST(PostSendTable, IsWhatTheEngineCarriesOut) {
+TEST(PostSendTable, IsThatOfTheEngine) {
   for (const QpType type : {QpType::kUd, QpType::kUc, QpType::kRc, QpType::kXrcSend}) {
     for (uint32_t opcode = 0; opcode < kOpcodesTried; ++opcode) {
       EXPECT_EQ(carries_out(type, opcode), device_supports(type, opcode))

@@ -350,7 +350,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const testing::TestParamInfo<Refused>& one) { return one.param.name; });
 
 // A READ is executed again for a repeated request, and only the missing part is requested again.
-TEST(RdmaRead, AsksAgainForWhatWasLost) {
+TEST(RdmaRead, RequestsLostResponsesAgain) {
   ScriptOptions options;
   options.connection = open_to_all().connection;
   Script s(options);

@@ -256,7 +256,7 @@ TEST(Requester, CompletesASendThatIsAcknowledgedAfterItsMemoryWentAway) {
 // ---- The error state --------------------------------------------------------------------------
 
 // IBTA vol 1, 10.3.1.5: requests that are posted in the error state are flushed.
-TEST(Requester, FlushesWhatIsPostedInTheErrorState) {
+TEST(Requester, FlushesRequestsPostedInTheErrorState) {
   ScriptOptions options;
   options.state = QpState::kErr;
   Script s(options);

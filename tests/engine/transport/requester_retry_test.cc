@@ -274,7 +274,7 @@ TEST(Requester, RestartsTheTimerWhenItGoesBack) {
   s.at(50ms + kTimeout + 1ms).wire_delivers(ack(psn(1))).expect({completion(1), completion(2)});
 }
 
-TEST(Requester, SendsWhatWasPostedSinceBehindWhatItRepeats) {
+TEST(Requester, SendsNewRequestsAfterTheRepeatedOnes) {
   ScriptOptions options;
   options.connection.mtu = Mtu::k256;
   Script s(options);
@@ -318,22 +318,22 @@ class RequesterInterrupted : public testing::Test {
   }
 };
 
-TEST_F(RequesterInterrupted, GoesOnBehindWhatWasAcknowledgedMeanwhile) {
+TEST_F(RequesterInterrupted, ContinuesAfterTheAcknowledgedPart) {
   s.wire_delivers(ack(psn(279))).expect_list(rest_from(280));
   s.wire_delivers(ack(psn(300))).expect({completion(1), completion(2)});
 }
 
-TEST_F(RequesterInterrupted, GoesOnWhereItWasWhenLessWasAcknowledged) {
+TEST_F(RequesterInterrupted, ContinuesWhereItWasIfLessWasAcknowledged) {
   s.wire_delivers(ack(psn(100))).expect_list(rest_from(256));
   s.wire_delivers(ack(psn(300))).expect({completion(1), completion(2)});
 }
 
-TEST_F(RequesterInterrupted, GoesOnWithTheNextMessageWhenThisOneWasAcknowledgedMeanwhile) {
+TEST_F(RequesterInterrupted, ContinuesWithTheNextMessageIfThisOneWasAcknowledged) {
   s.wire_delivers(ack(psn(299))).expect({completion(1), send_only(psn(300))});
   s.wire_delivers(ack(psn(300))).expect({completion(2)});
 }
 
-TEST_F(RequesterInterrupted, GoesOnWithWhatIsPostedWhenAllWasAcknowledgedMeanwhile) {
+TEST_F(RequesterInterrupted, ContinuesWithNewRequestsIfAllWasAcknowledged) {
   s.wire_delivers(ack(psn(300))).expect({completion(1), completion(2)});
   s.app_posts_send(3).expect({send_only(psn(301))});
   s.wire_delivers(ack(psn(301))).expect({completion(3)});
@@ -452,7 +452,7 @@ TEST(Requester, CountsSeveralRnrNaksOfOneDelayOnce) {
   s.at(3ms).wire_delivers(ack(psn(0))).expect({completion(1)});
 }
 
-TEST(Requester, HoldsBackWhatIsPostedWhileItWaitsForTheReceiver) {
+TEST(Requester, HoldsBackRequestsPostedDuringAnRnrWait) {
   Script s;
   s.at(0ms).app_posts_send(1).expect({send_only(psn(0))});
   s.at(1ms).wire_delivers(rnr_nak(psn(0), 14)).app_posts_send(2).expect_silence();
@@ -462,7 +462,7 @@ TEST(Requester, HoldsBackWhatIsPostedWhileItWaitsForTheReceiver) {
 
 // After an RNR NAK, the network can still deliver an ACK for the same message: another copy of the
 // message found a receive WQE.
-TEST(Requester, GoesOnAfterAnAckThatCameWhileItWaitedForTheReceiver) {
+TEST(Requester, ContinuesAfterAnAckDuringAnRnrWait) {
   Script s;
   s.at(0ms).app_posts_send(1).expect({send_only(psn(0))});
   s.at(1ms).wire_delivers(rnr_nak(psn(0), 14)).expect_silence();

@@ -170,7 +170,7 @@ TEST(Requester, CutsAGatheredMessageAtThePathMtuNotAtTheListsEntries) {
 }
 
 // IBTA vol 1, 10.7.2.2: a data segment of length 0 contains no bytes, so its key is not checked.
-TEST(Requester, DoesNotLookAtTheKeysOfEmptyEntries) {
+TEST(Requester, IgnoresTheKeysOfEmptyEntries) {
   Script s;
   s.app().fill_send_buffer({1, 2, 3});
   const abi::Sge nowhere = {.address = 0xdead, .length = 0, .lkey = 0xffffffff};

@@ -252,7 +252,7 @@ TEST(ResponderErrors, ChecksTheReceivesLengthBeforeItsKeys) {
 }
 
 // IBTA vol 1, 10.7.2.2: the keys of SGEs to which nothing is written are not checked.
-TEST(ResponderErrors, DoesNotLookAtEntriesThatTheMessageDoesNotReach) {
+TEST(ResponderErrors, IgnoresEntriesThatTheMessageDoesNotReach) {
   Script s;
   s.at(0ms).app_posts_recv_list(
       {.wr_id = 1, .sges = {s.app().recv_sge(8), {Endpoint::kRecvBuffer, 8, 999}}});

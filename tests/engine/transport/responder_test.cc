@@ -233,7 +233,7 @@ TEST(Responder, TakesDuplicatesOverThePsnWrap) {
 
 // IBTA vol 1, 9.7.2: of the 2^24 PSNs, the 2^23 before the expected one are duplicates; the others
 // are ahead of it.
-TEST(Responder, TellsDuplicatesFromWhatIsAheadByTheHalfCircle) {
+TEST(Responder, TakesTheHalfCircleBeforeTheExpectedPsnAsDuplicates) {
   Script s;
   s.at(0ms);
   s.wire_delivers(send_only(psn(0x800000))).expect({ack(psn(0xffffff))});

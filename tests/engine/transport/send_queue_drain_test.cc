@@ -71,7 +71,7 @@ TEST(SendQueueDrain, RaisesTheEventEachTimeItIsAskedFor) {
   }
 }
 
-TEST(SendQueueDrain, HoldsBackWhatIsPostedUntilRts) {
+TEST(SendQueueDrain, HoldsBackNewRequestsUntilRts) {
   Script s;
   s.at(0ms).app_sets_state(QpState::kSqd).app_posts_send(1).app_posts_send(2).expect_silence();
   s.at(1s).expect_silence();
@@ -79,7 +79,7 @@ TEST(SendQueueDrain, HoldsBackWhatIsPostedUntilRts) {
   s.wire_delivers(ack(psn(1))).expect({completion(1), completion(2)});
 }
 
-TEST(SendQueueDrain, RepeatsWhatWasInProgressAndNothingElse) {
+TEST(SendQueueDrain, RepeatsOnlyRequestsInProgress) {
   Script s;
   s.at(0ms).app_posts_send(1, 2048).expect({send_first(psn(0)), send_last(psn(1))});
   drain(s, true);
@@ -118,7 +118,7 @@ TEST(SendQueueDrain, FlushesWhatItHeldBackOnTheWayToTheErrorState) {
   s.app_sets_state(QpState::kErr).expect({flushed(1), flushed(2)});
 }
 
-TEST(SendQueueDrain, GoesOnReceiving) {
+TEST(SendQueueDrain, ContinuesToReceive) {
   Script s;
   s.at(0ms).app_posts_recv(1).app_sets_state(QpState::kSqd);
   s.wire_delivers(send_only(psn(0)).with({1, 2, 3}))

@@ -159,7 +159,7 @@ TEST(DatagramReceiver, FindsTheWholeIpv6Header) {
   s.expect_received(expected);
 }
 
-TEST(DatagramReceiver, TakesDatagramsOfAnybodyInAnyOrder) {
+TEST(DatagramReceiver, AcceptsDatagramsOfAnySenderInAnyOrder) {
   DatagramScript s;
   s.at(0ms).app_posts_recv(1).app_posts_recv(2);
   s.at(1ms)

@@ -225,7 +225,7 @@ TEST(LocalOperations, CompleteAtOnceWhenNothingIsBeforeThem) {
   s.app_posts(quiet).expect_silence();
 }
 
-TEST(LocalOperations, AreNotRepeatedWithWhatIsSentAgain) {
+TEST(LocalOperations, AreNotRepeatedByRetransmissions) {
   Script s(script_options());
   const Mw mw = s.client().alloc_mw(s.app().pd, MwType::k2);
   s.at(0ms)
@@ -322,7 +322,7 @@ TEST(SendWithInvalidate, ThatComesTwiceInvalidatesOnce) {
 
 // ---- Regions that are deregistered in the middle of a message ----------------------------------
 
-TEST(RegionsThatGo, AreNotWrittenToByTheRestOfAMessage) {
+TEST(RegionsThatGo, AreNotWrittenByTheRestOfAMessage) {
   ScriptOptions options = script_options();
   options.recv_access |= abi::kAccessRemoteWrite;
   Script s(options);

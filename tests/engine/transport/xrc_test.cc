@@ -554,7 +554,7 @@ TEST(XrcDomain, IsTheSameForAllThatOpenTheSameFile) {
   EXPECT_EQ(b.error, ENOENT);
 }
 
-TEST(XrcDomain, WithoutAFileBelongsToNobodyElse) {
+TEST(XrcDomain, WithoutAFileIsNotShared) {
   Bench bench(two_devices(1));
   Client a(bench, engine::ClientId{1}, engine::DeviceIndex{0});
   const uint32_t one = open_xrcd(a, {.inode = 0});

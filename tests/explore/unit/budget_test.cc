@@ -25,7 +25,7 @@ TEST(Budget, IsForTrialsAsLongAsNothingWasFound) {
 
 // To confirm two findings with 2 runs of 5 s each takes 20 s, and half as much again for their
 // files.
-TEST(Budget, KeepsTimeToConfirmWhatWasFound) {
+TEST(Budget, KeepsTimeToConfirmFindings) {
   Budget budget(90s, kBegin, 1);
   budget.reserve("HANG a", 5s, 2);
   budget.reserve("HANG b", 5s, 2);

@@ -36,7 +36,7 @@ TEST(Findings, AreNoneWhereAProgramReportsOrSurvives) {
                   .empty());
 }
 
-TEST(Findings, BeginWithWhatIsWorst) {
+TEST(Findings, BeginWithTheMostSevere) {
   const std::vector<Finding> findings = group({{1, result_of(1, Verdict::kLeak, "a")},
                                                {2, result_of(2, Verdict::kWrong, "b")},
                                                {3, result_of(3, Verdict::kHang, "c")},

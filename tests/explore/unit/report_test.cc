@@ -88,7 +88,7 @@ TEST_F(Reports, CountAFindingThatCameAgainOnce) {
   EXPECT_EQ(concluded(), 1);
 }
 
-TEST_F(Reports, SayWhatWasNotTriedAndNotRepeated) {
+TEST_F(Reports, ListFaultsThatWereNotTriedOrNotRepeated) {
   summary_.stopped = "the time of --budget is over";
   summary_.not_tried = {trial(3)};
   EXPECT_THAT(text(), HasSubstr("           was not repeated\n"));

@@ -56,7 +56,7 @@ TEST_F(PoisonedMemoryTest, TheEndOfABlockIsLeftAloneByAReceiveBeforeIt) {
   EXPECT_THAT(shadow, ElementsAre(0, 0, 4, 0, 0, 0));
 }
 
-TEST_F(PoisonedMemoryTest, WhatWasPoisonedBeforeStaysSo) {
+TEST_F(PoisonedMemoryTest, EarlierPoisonRemains) {
   shadow[1] = 0xf7;
   shadow[3] = 0xfa;
   memory.hold({0, 40});

@@ -96,7 +96,7 @@ TEST_F(RulesTest, OnlyBytesThatWereReceivedCount) {
   EXPECT_THAT(program.reports(), IsEmpty());
 }
 
-TEST_F(RulesTest, OneBufferOfAllReceivesIsForMessagesThatNobodyWants) {
+TEST_F(RulesTest, OneBufferOfAllReceivesIsForUnwantedMessages) {
   program.post_receive(1, {.wr_id = 1});
   program.post_receive(1, {.wr_id = 2});
   program.receive(1, 1, 0, 2);

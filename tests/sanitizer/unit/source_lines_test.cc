@@ -42,7 +42,7 @@ TEST(SourceLines, LeaveOutAddressesOfWhichNothingIsKnown) {
   EXPECT_THAT(parse_source_lines("0x0000000000000010\n??\n??:0\n"), IsEmpty());
 }
 
-TEST(SourceLines, LeaveOutWhatTheToolComplainsOf) {
+TEST(SourceLines, LeaveOutTheToolsWarnings) {
   const SourceLines lines = parse_source_lines(
       "addr2line: DWARF error: something\n"
       "0x10\nf\n/src/f.c:7\n");

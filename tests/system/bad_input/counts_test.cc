@@ -71,7 +71,7 @@ TEST_F(Counts, OfCompletionsToPollMayBeZeroOrLess) {
 
 // An SGE's length has 32 bits, and the sum of the lengths may exceed the maximum of a message (2^31
 // bytes).
-TEST_F(Counts, OfBytesBeyondWhatAMessageCanHaveAreALocalLengthError) {
+TEST_F(Counts, OfBytesBeyondTheLargestMessageAreALocalLengthError) {
   for (const uint32_t length : {0x8000'0001u, ~0u, 0x7fff'ffffu}) {
     const QpPtr qp = loop();
     ibv_sge parts[2] = {sge(0, length), sge(0, 2)};

@@ -163,7 +163,7 @@ std::vector<std::pair<uint64_t, uint64_t>> shared_with_daemon() {
 
 // If the child maps memory at the addresses of its parent's queues, this memory belongs to the
 // child.
-TEST_F(ForkVerbs, DoNotTouchWhatAChildHasInThePlaceOfItsParentsQueues) {
+TEST_F(ForkVerbs, DoNotAccessAChildsMappingsInPlaceOfItsParentsQueues) {
   const auto places = shared_with_daemon();
   ASSERT_FALSE(places.empty());
   EXPECT_EQ(in_child([&](const Report& report) {

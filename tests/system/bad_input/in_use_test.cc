@@ -54,7 +54,7 @@ TEST_F(InUse, IsBusyUntilItsLastUserIsGone) {
 }
 
 // A region may be deregistered while requests use it. Then these requests fail, and so do a peer's.
-TEST_F(InUse, ARegionThatGoesFailsWhatComesLater) {
+TEST_F(InUse, AfterARegionIsDestroyedItsRequestsFail) {
   const QpPtr qp = make_qp({}), peer = make_qp({});
   ASSERT_NO_FATAL_FAILURE(bring_up_pair(qp.get(), peer.get()));
   const uint32_t rkey = remote_mr->rkey;

@@ -97,7 +97,7 @@ TEST_F(CreateCqEx, RefusesUnknownAttributes) {
 }
 
 // "Parent domain to be used by this CQ": a protection domain that is no parent domain is refused.
-TEST_F(CreateCqEx, TakesAParentDomainAndNothingElse) {
+TEST_F(CreateCqEx, AcceptsOnlyAParentDomain) {
   ibv_cq_init_attr_ex attr = attributes();
   attr.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD;
   EXPECT_EQ(create_error(attr), EINVAL);

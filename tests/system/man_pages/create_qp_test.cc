@@ -84,7 +84,7 @@ TEST_F(CreateQp, TheLimitsAreTheDevices) {
 
 // An RDMA NIC without Ethernet queues does not have the types "IBV_QPT_RAW_PACKET or
 // IBV_QPT_DRIVER".
-TEST_F(CreateQp, RefusesWhatTheDeviceHasNot) {
+TEST_F(CreateQp, RefusesUnsupportedOptions) {
   expect_refused(wish(IBV_QPT_RAW_PACKET), EOPNOTSUPP);
   expect_refused(wish(IBV_QPT_DRIVER), EOPNOTSUPP);
   for (const uint32_t bit :
@@ -109,7 +109,7 @@ TEST_F(CreateQp, AcceptsZeroAsFlags) {
   EXPECT_NE(create(&init), nullptr);
 }
 
-TEST_F(CreateQp, RefusesWhatIsMissing) {
+TEST_F(CreateQp, RefusesMissingObjects) {
   ibv_qp_init_attr_ex init = wish();
   init.comp_mask = IBV_QP_INIT_ATTR_CREATE_FLAGS;
   expect_refused(init, EINVAL);  // no PD

@@ -30,7 +30,7 @@ class DeviceMemory : public ConnectedTest {
 };
 
 // "allocates a device memory buffer"; "The output dm contains the handle".
-TEST_F(DeviceMemory, IsAllocatedWithinWhatTheDeviceHas) {
+TEST_F(DeviceMemory, IsLimitedToTheSizeOfTheDevicesMemory) {
   ASSERT_GT(max_size(), 0u);
   const DmPtr dm = alloc(1000);
   ASSERT_NE(dm, nullptr) << std::strerror(errno);
@@ -58,7 +58,7 @@ TEST_F(DeviceMemory, BadAttributesAreRefused) {
 // "In order to perform a write/read memory access to an allocated device memory, a user could use
 // the ibv_memcpy_to_dm and ibv_memcpy_from_dm calls". "dm_offset is the byte offset from the
 // beginning of the allocated device memory buffer".
-TEST_F(DeviceMemory, KeepsWhatIsCopiedThere) {
+TEST_F(DeviceMemory, KeepsTheDataThatIsCopiedToIt) {
   const DmPtr dm = alloc(100);
   const char text[16] = "device memory";
   char back[sizeof(text)] = {};

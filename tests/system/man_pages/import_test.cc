@@ -132,7 +132,7 @@ TEST_F(Import, UnimportingAPdLeavesItAndDeallocatingEndsIt) {
 
 // Unimporting a PD cannot fail. rdma-core's own tests do it before they destroy the objects that
 // they created with the PD.
-TEST_F(Import, WhatWasMadeWithAPdOutlivesItsImport) {
+TEST_F(Import, ObjectsOfAPdOutliveItsImport) {
   const ContextPtr imported = import_from(context.get());
   ibv_pd* shared = ibv_import_pd(imported.get(), pd->handle);
   ASSERT_NE(shared, nullptr);

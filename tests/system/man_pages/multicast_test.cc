@@ -97,7 +97,7 @@ TEST_F(Multicast, IsForUdQpsOnly) {
 
 // "returns ... the value of errno on failure": for an address that is no group, and for a group to
 // which the QP is not attached.
-TEST_F(Multicast, FailsForWhatIsNoGroup) {
+TEST_F(Multicast, FailsForAnAddressThatIsNoGroup) {
   EXPECT_EQ(ibv_attach_mcast(members[0].get(), &own_gid, 0), EINVAL);
   EXPECT_EQ(ibv_detach_mcast(members[0].get(), &gid, 0), EINVAL);
   const ibv_gid other = group(4);

@@ -360,7 +360,7 @@ TEST_F(WrPost, AFailedBatchLeavesTheQueueAsItWas) {
 }
 
 // "If the QP does not support all the requested work request types then QP creation will fail."
-TEST_F(WrPost, CreationFailsForOperationsThatTheTypeHasNot) {
+TEST_F(WrPost, CreationFailsForOperationsThatTheTypeDoesNotHave) {
   for (const auto& [type, operations] :
        std::map<ibv_qp_type, uint64_t>{{IBV_QPT_UD, IBV_QP_EX_WITH_RDMA_WRITE},
                                        {IBV_QPT_UC, IBV_QP_EX_WITH_RDMA_READ},

@@ -112,7 +112,7 @@ TEST_F(ReregMr, InputErrorsLeaveTheOldRegionValid) {
 // "IBV_REREG_MR_ERR_CMD - MR shouldn't be used, command error." (Here the region does not change.)
 // "Even on a failure, the user still needs to call ibv_dereg_mr on this MR": the destructor of
 // `target` does so.
-TEST_F(ReregMr, WhatTheDeviceRefusesIsACommandError) {
+TEST_F(ReregMr, ARefusalOfTheDeviceIsACommandError) {
   const auto rereg = [&](int flags, ibv_pd* new_pd, void* address, size_t length, int access) {
     return ibv_rereg_mr(target.get(), flags, new_pd, address, length, access);
   };

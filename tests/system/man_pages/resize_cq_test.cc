@@ -70,7 +70,7 @@ TEST_F(ResizeCq, ToASizeThatCannotBeFails) {
 }
 
 // A requested event arrives, whether it was requested before the resize or after it.
-TEST_F(ResizeCq, KeepsWhatTheCqWasArmedFor) {
+TEST_F(ResizeCq, KeepsTheRequestForNotification) {
   ASSERT_EQ(ibv_req_notify_cq(cq.get(), 0), 0);
   ASSERT_EQ(ibv_resize_cq(cq.get(), 200), 0);
   ASSERT_NO_FATAL_FAILURE(deliver_message(1));
@@ -133,7 +133,7 @@ TEST_F(ResizeCq, ModerationEndsWithItsPeriod) {
   EXPECT_EQ(take_event(channel.get()), cq.get());
 }
 
-TEST_F(ResizeCq, ModifyChangesOnlyWhatItKnows) {
+TEST_F(ResizeCq, ModifyAcceptsOnlyKnownAttributes) {
   ibv_modify_cq_attr attr{};
   EXPECT_EQ(ibv_modify_cq(cq.get(), &attr), 0) << "nothing";
   attr.attr_mask = IBV_CQ_ATTR_RESERVED;

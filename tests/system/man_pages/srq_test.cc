@@ -175,7 +175,7 @@ TEST_F(SrqTest, IsFullUntilCompletionsAreRetrieved) {
 
 // The WRs of an SRQ do not belong to the QP, so they remain when the QP is destroyed. Completions
 // that can no longer be polled free their slots, too.
-TEST_F(SrqTest, GoesOnWhenAQpIsDestroyed) {
+TEST_F(SrqTest, ContinuesWhenAQpIsDestroyed) {
   ASSERT_NO_FATAL_FAILURE(connect_two_receivers());
   const uint32_t depth = query().max_wr;
   for (uint32_t i = 0; i < depth; ++i) ASSERT_EQ(post_srq(srq.get(), i), 0);

@@ -84,7 +84,7 @@ class LatePageTest : public TransportTest, public testing::WithParamInterface<Pr
 };
 
 // Also tests a short payload, which the provider copies when it is posted if it can.
-TEST_P(LatePageTest, APayloadThatIsNotThereBlocksNobodyElseAndIsSentWhenItIs) {
+TEST_P(LatePageTest, AMissingPayloadBlocksNoOtherQpAndIsSentLater) {
   for (const uint32_t length : {1024u, 64u}) {
     late_->take_away();
     ASSERT_EQ(post_recv(b_.get(), 1), 0);
@@ -100,7 +100,7 @@ TEST_P(LatePageTest, APayloadThatIsNotThereBlocksNobodyElseAndIsSentWhenItIs) {
   }
 }
 
-TEST_P(LatePageTest, AReceiveBufferThatIsNotThereBlocksNobodyElseAndIsFilledWhenItIs) {
+TEST_P(LatePageTest, AMissingReceiveBufferBlocksNoOtherQpAndIsFilledLater) {
   ibv_sge to = page();
   ibv_recv_wr receive{};
   receive.sg_list = &to;

@@ -298,7 +298,7 @@ std::string of_process() {
   return seen.str();
 }
 
-TEST_F(ConnectedTest, RegistrationChangesNothingElseOfTheProcess) {
+TEST_F(ConnectedTest, RegistrationHasNoOtherEffectOnTheProcess) {
   const std::string before = of_process();
   for (int i = 0; i < 3; ++i) {
     const Pages pages;

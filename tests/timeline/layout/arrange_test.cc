@@ -62,7 +62,7 @@ TEST(Arrange, LetsAFrameThatOvertakesAnotherEndAboveIt) {
   EXPECT_EQ(rows.places[1].end, 2u);
 }
 
-TEST(Arrange, KeepsInItsRowWhatIsLostWhatHasNoFlightAndWhatGoesToItself) {
+TEST(Arrange, KeepsLostInstantAndLocalFramesInTheirRows) {
   const Arrangement rows = arrange(Written()
                                        .lost_frame("lost", 0, 1)
                                        .frame("as a capture has it", 0, 1, 0)
@@ -188,7 +188,7 @@ TEST(TwoRuns, HaveTheSameInTheSameRowUpToTheFirstDifferenceAndBothGoOnBelowIt) {
   EXPECT_THAT(mark, ElementsAre(Pair{"first difference", 3}));
 }
 
-TEST(TwoRuns, KeepWhatIsTheSameTogetherWhereFramesOfOneArriveLater) {
+TEST(TwoRuns, KeepEqualRowsTogetherIfFramesOfOneArriveLater) {
   const Timeline first = Written().frame("SEND", 0, 1, 1).at(3).verb("a").verb("b").take();
   const Timeline second = Written().frame("SEND", 0, 1, 8).at(3).verb("a").verb("b").take();
   const Timeline both = beside(first, second);

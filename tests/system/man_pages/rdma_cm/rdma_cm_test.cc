@@ -158,7 +158,7 @@ TEST_F(RdmaDestroyId, TakesItsPendingEventsAlong) {
   EXPECT_TRUE(passive.is_empty());
 }
 
-TEST_F(RdmaDestroyId, OfAListenerRejectsTheRequestsThatNobodyRead) {
+TEST_F(RdmaDestroyId, OfAListenerRejectsUnreadRequests) {
   rdma_conn_param param = parameters();
   ASSERT_EQ(rdma_connect(client, &param), 0);
   ASSERT_EQ(rdma_destroy_id(listener), 0);
