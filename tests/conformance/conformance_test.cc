@@ -118,7 +118,8 @@ TEST_P(Conformance, SaysWhatLinuxRxeSaid) {
   }
   const Comparison requests = compare(theirs.requests, ours.requests);
   Comparison responses = compare(theirs.responses, ours.responses);
-  if (setting.disturbed) responses.extra.clear();  // rxe's were lost before they could be captured
+  // rxe sent these responses too, but they were lost before they could be captured
+  if (setting.disturbed) responses.extra.clear();
   std::cout << fmt::format(
       "{} as {}: {} requests and {} responses of the capture, {} and {} equal\n", talk.capture,
       to_string(talk.ends[end].address), theirs.requests.size(), theirs.responses.size(),

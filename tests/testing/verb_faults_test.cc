@@ -1,5 +1,4 @@
-// Tests rules for calls that, without a rule, a program makes without the daemon: a rule can make
-// them fail.
+// Tests rules that make calls fail which normally need no request to the daemon.
 #include <cerrno>
 
 #include "tests/testing/connection.h"

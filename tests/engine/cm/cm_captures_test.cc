@@ -171,8 +171,8 @@ class Side {
     compare_frames(frame, got, step);
   }
 
-  // Records the ID that this side chose for the one that rxe chose, and replaces it in `got` by
-  // rxe's.
+  // This side and rxe choose different IDs. Records which of rxe's IDs corresponds to that in
+  // `got`, and writes rxe's ID to `got`.
   template <class Message>
   void learn_ids(Message& got, const wire::CmMessage& captured) {
     const auto* rxe = std::get_if<Message>(&captured);

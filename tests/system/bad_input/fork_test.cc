@@ -1,5 +1,5 @@
-// Tests fork() in programs that use verbs. A child that only exits disturbs no process; the objects that it
-// inherits belong to its parent.
+// Tests fork() in programs that use verbs. A child that only exits disturbs no process; the objects
+// that it inherits belong to its parent.
 #include <sys/wait.h>
 #include <unistd.h>
 
