@@ -3,11 +3,11 @@
 
 usage: scripts/check_classes.py [--list] [ROOT]
 
-A class may have at most MAX_METHODS member functions, constructors and operators included, deleted ones not: one with
-more has a part in it that has a name and an invariant of its own. Two C++ files that one folder may include
-(scripts/check_includes.py) have different names, and so have two classes of one namespace: a reader, and a tool that
-goes by names, would take one for the other. Prints FILE:LINE and each broken rule; the exit status is 1 if there is
-one. --list prints the number of methods of each class instead, the largest first.
+A class may have at most MAX_METHODS member functions, with constructors and operators, but without deleted functions: a
+class with more contains a part that should be a class by itself. Two C++ files that one folder may include
+(scripts/check_includes.py) have different names, and so have two classes of one namespace. Otherwise a reader, or a
+tool that uses names, would take one for the other. Prints FILE:LINE and each broken rule; the exit status is 1 if there
+is one. --list prints the number of methods of each class instead, the largest first.
 """
 
 import argparse
@@ -21,9 +21,9 @@ import check_includes
 
 ROOMS = ("emulator", "testing", "verbs_provider", "vipl", "wire")
 MAX_METHODS = 30
-# Those that had more when this was first checked. They may not grow.
+# Classes that had more methods when this check was added. Their numbers may not grow.
 LARGER = {"Answer": 31, "ProcessMemory": 32, "Scheduler": 39}
-# Each program has one.
+# Names of files that several folders may have, since each program has such a file.
 MANY = {"main.cc"}
 
 COMMENT_OR_STRING = re.compile(r'//[^\n]*|/\*.*?\*/|R"\((.*?)\)"|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)+\'', re.DOTALL)
@@ -39,13 +39,13 @@ def blanked(match):
 
 
 def code_of(text):
-    """Blanks comments, strings and preprocessor lines, and keeps the lines."""
+    """Blanks comments, strings and preprocessor lines, and keeps the line breaks."""
     text = COMMENT_OR_STRING.sub(blanked, text)
     return re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", lambda m: re.sub(r"[^\n]", " ", m[0]), text, flags=re.MULTILINE)
 
 
 def end_of_block(code, begin):
-    """Returns the position behind the brace that closes the one at `begin`."""
+    """Returns the position after the brace that closes the block which begins at `begin`."""
     depth = 0
     for i in range(begin, len(code)):
         depth += {"{": 1, "}": -1}.get(code[i], 0)
@@ -62,7 +62,7 @@ def declarations(body):
         if body[i] == "{":
             i = end_of_block(body, i)
             after = body[i:].lstrip()
-            if ")" in text and not after.startswith((";", ",")):  # the body of a function
+            if ")" in text and not after.startswith((";", ",")):  # `after` is the body of a function
                 yield text
                 text = ""
             continue
@@ -81,7 +81,7 @@ def is_method(declaration):
     if re.search(r"\boperator\b", declaration):
         return True
     flat = declaration.replace("->", "  ")
-    while True:  # template arguments, from the inside
+    while True:  # removes template arguments, from the innermost outwards
         shorter = re.sub(r"<[^<>]*>", "", flat)
         if shorter == flat:
             break
@@ -100,7 +100,8 @@ def classes_of(code):
 
 
 def scope_of(code, position):
-    """Returns the namespace that a class at `position` is in; None inside a class or function, or without a name."""
+    """Returns the namespace of a class at `position`, or None if it is inside a class or function, or in an unnamed
+    namespace."""
     opened = []
     for match in re.finditer(r"[{}]", code[:position]):
         if match[0] == "}":

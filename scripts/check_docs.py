@@ -3,9 +3,9 @@
 
 usage: scripts/check_docs.py [INCLUDE_DIRECTORY]
 
-docs/statuses.md: every value of ibv_wc_status, ibv_event_type and rdma_cm_event_type has one row, no row has another
-but for what newer headers have and rocemu knows, and what a row names as its test exists. Exit status
-1 and a line for each that fails.
+docs/statuses.md must have one row for every value of ibv_wc_status, ibv_event_type and rdma_cm_event_type. Other
+rows are allowed only for values that rocemu knows from newer headers. The test that a row names must exist. Prints a
+line for each error; the exit status is 1 if there is one.
 """
 import pathlib
 import re
@@ -16,7 +16,7 @@ import pages  # noqa: E402
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
 PAGE = SOURCE / "docs" / "statuses.md"
-OURS = {  # as rocemu has them
+OURS = {  # the values that rocemu knows
     "emulator/abi/verbs_values.h": [("ROCEMU_WC_STATUSES", "IBV_WC_"),
                                     ("ROCEMU_OLDER_EVENT_TYPES", "IBV_EVENT_"),
                                     ("ROCEMU_EVENT_TYPES", "IBV_EVENT_")],
@@ -43,7 +43,7 @@ def values_of_ours():
 
 
 def tests():
-    """Names as ctest has them, and files of Python tests."""
+    """Returns the names of all tests in the form that ctest uses, and the names of the files of Python tests."""
     names = set()
     for file in (SOURCE / "tests").rglob("*.cc"):
         for suite, name in re.findall(r"^TEST(?:_P|_F)?\((\w+),\s*(\w+)\)", file.read_text(), re.M):

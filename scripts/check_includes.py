@@ -3,9 +3,9 @@
 
 usage: scripts/check_includes.py [ROOT]
 
-A file may include its own folder, the folders that RULES names for that folder, and any header that is not part of
-this project. A folder may hold at most MAX_FILES C++ files beside each other. Prints FILE:LINE and each broken rule;
-the exit status is 1 if there is one.
+A file may include its own folder, the folders that RULES names for that folder, and any header that is not part of this
+project. A folder may have at most MAX_FILES C++ files, without those in subfolders. Prints FILE:LINE and each broken
+rule; the exit status is 1 if there is one.
 """
 
 import collections
@@ -26,14 +26,14 @@ NETWORK = "emulator/network"
 CAPTURE = "emulator/capture"
 TIMELINE = "emulator/timeline"
 SANITIZER = "emulator/sanitizer"
-# Files of the engine that its stages share. The stages build on each other in the order below.
+# Headers of the engine that its stages share. The stages below build on each other in their order.
 ENGINE_VALUES = [f"{ENGINE}/{name}.h" for name in ("config", "device_profile", "events", "step")]
 SNAPSHOT = f"{ENGINE}/snapshot.h"
 BASE, PROTOCOL, OBJECTS, LINK, FAULTS, ADVERSARIAL, TRANSPORT, CM, VERBS, RDMACM = (
     f"{ENGINE}/{folder}"
     for folder in (
         "base", "protocol", "objects", "link", "faults", "adversarial", "transport", "cm", "verbs", "rdmacm"))
-EMULATOR = "emulator"  # the folder and everything below it
+EMULATOR = "emulator"  # the whole folder, with everything below it
 DAEMON = "emulator/daemon"
 DAEMON_MAIN = f"{DAEMON}/daemon_main.h"  # the only file of the daemon that rocemu includes
 COMMAND = "emulator/command"
@@ -42,7 +42,7 @@ BELOW_DAEMON = ["wire", ABI, OS, ENGINE, JOURNAL, SCENARIO, PROFILE, SCHEDULE, O
 BELOW_COMMAND = [ABI, OS, JOURNAL, TIMELINE, SCENARIO, PROFILE, OPTIONS, CAPTURE, ENGINE, EXPLORE, SANITIZER,
                  NETWORK]
 BELOW_TIMELINE = [JOURNAL, CAPTURE, ENGINE, "wire", ABI]
-# Files of the timeline and of explore that their rooms share.
+# Headers of the timeline and of explore that their own subfolders share.
 TIMELINE_MODEL = [f"{TIMELINE}/{name}.h" for name in ("model", "arrange", "beside", "select")]
 EXPLORE_FILES = f"{EXPLORE}/files.h"
 
@@ -50,15 +50,16 @@ MAX_FILES = 30
 
 
 def rooms(folder, names, below):
-    """The rules of the rooms of `folder`: each may include those before it. The files beside the rooms join them."""
+    """Returns the rules for the subfolders `names` of `folder`: each may include those before it. Files directly in
+    the folder connect the subfolders, and have no rule here."""
     paths = [f"{folder}/{name}" for name in names.split()]
     return {path: [*below, *paths[:i]] for i, path in enumerate(paths)}
 
 
-# `turns`, `call_sites` and `sanitizer` are separate libraries beside these rooms.
+# `turns`, `call_sites` and `sanitizer` are separate libraries and not among these subfolders.
 PROVIDER_ROOMS = rooms(PROVIDER, "system hooks shim base context structs polling datapath objects", [ABI])
 
-# Folder -> folders it may include. A file belongs to the longest folder that matches.
+# For each folder, the folders and files that it may include. A file belongs to the longest matching folder.
 RULES = {
     "wire": [],
     ABI: [],
@@ -123,13 +124,13 @@ def within(path, folder):
 
 
 def folder_of(path):
-    """The folder with a rule that `path` is in, or None."""
+    """Returns the folder with a rule to which `path` belongs, or None."""
     matching = [folder for folder in RULES if within(path, folder)]
     return max(matching, key=len, default=None)
 
 
 def included_file(root, including, quoted, angled):
-    """The path from `root` of an included file of this project, or None if it is not of it."""
+    """Returns the path of an included file from `root`, or None if the file is not a part of this project."""
     name = quoted or angled
     candidates = [name]
     if quoted:
@@ -163,7 +164,7 @@ def check_file(root, path):
 
 
 def check_size(files):
-    """Yields a message if a folder has more files beside each other than a reader can survey."""
+    """Yields a message for each folder that has more files than a reader can keep track of."""
     if len(files) > MAX_FILES:
         yield f"{len(files)} C++ files beside each other; split them into folders of at most {MAX_FILES}"
 

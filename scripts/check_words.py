@@ -36,7 +36,7 @@ PATTERNS = {
     "tell": r"\b(?:[Tt]ells?|[Tt]old|[Tt]elling)\b",
     # must
     "is-to": r"\b(?:is|are) to (?:be|have|get|do|go|come|end|find|make|take|run|wait|send|read|write|give|say)\b",
-    # a quantity has a name
+    # a number, or the name of a quantity
     "so-many": r"\b[Ss]o (?:many|much|long|often)\b(?! as\b)",
     # continue, release, split, know, have, arrive, disappear
     "home-verb": r"\b(?:go(?:es)? on|going on|went on|lets? go of|puts? apart|know[ns]? of|comes? by|goes? away|gone away)\b",

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Checks the C++ sources of the product, headers included, with clang-tidy: .clang-tidy.
+"""Checks the C++ sources and headers of the product with clang-tidy, by the rules in .clang-tidy.
 
 usage: scripts/clang_tidy.py [--each] BUILD_DIR [PATH...]
 
-BUILD_DIR has a compile_commands.json of a build with clang; scripts/lint makes one. With PATHs,
-only the files are checked that are one of them or below one of them.
+BUILD_DIR has a compile_commands.json of a build with clang; scripts/lint makes one. If PATHs are
+given, checks only these files, and the files below these folders.
 
-Most of the time goes into the headers of the C++ library. So many files are checked as one: a file
-that includes them, and the headers beside them. Those in which the compiler then finds an error,
-because two files use one name for different things, are taken out and make another. The static
-analyzer is left out: it adds 1.5 to 3 s for each file.
+The headers of the C++ library take most of the time. So many source files are checked as one file,
+which includes them. If the compiler then finds an error in some of them, because two files use one
+name for different things, these files are checked in another such file. The static analyzer is not
+used, since it adds 1.5 to 3 s for each file.
 
 --each checks each file by itself, with the analyzer.
 """
@@ -25,9 +25,9 @@ import sys
 import tempfile
 
 TIDY = "clang-tidy"
-# The tests are left out: a mistake there shows in a test.
+# Tests are not checked: mistakes in them show when they run.
 PRODUCT = ("wire/", "emulator/", "verbs_provider/", "vipl/", "testing/cpp/")
-# Stands for a library, with functions whose types are those of nothing.
+# This file stands for a library: its functions have no parameters and results like the real ones.
 LEFT_OUT = ("verbs_provider/libibverbs.cc",)
 MAX_TOGETHER = 48  # files
 WITHOUT_ANALYZER = "-clang-analyzer-*"
@@ -36,7 +36,7 @@ FINDING = re.compile(r"^(?P<place>\S+:\d+:\d+): (?:warning|error): .*\[(?P<check
 
 
 def compile_flags(command):
-    """What of a compiler's command line decides how a file is read."""
+    """Returns the options of a compiler's command line that affect how a file is read."""
     words = shlex.split(command)
     flags = []
     for i, word in enumerate(words):
@@ -48,7 +48,8 @@ def compile_flags(command):
 
 
 def read_units(root, build_dir, paths):
-    """[(flags, files)] of the product's .cc files; of files that lie near each other."""
+    """Returns [(flags, files)] of the product's .cc files. Files that are near each other have
+    one entry."""
     with open(os.path.join(build_dir, "compile_commands.json"), encoding="utf-8") as file:
         commands = json.load(file)
     by_flags = collections.defaultdict(list)
@@ -78,7 +79,7 @@ def headers_beside(root, files):
 
 
 def run_tidy(root, path, flags, checks):
-    """The findings: {(place, check): lines}."""
+    """Runs clang-tidy and returns its findings: {(place, check): lines}."""
     config = f"--config-file={os.path.join(root, '.clang-tidy')}"
     command = [TIDY, "--quiet", config, f"--checks={checks}", path, "--", "-xc++", f"-I{root}"]
     result = subprocess.run(
@@ -98,7 +99,8 @@ def run_tidy(root, path, flags, checks):
 
 
 def put_together(root, files, flags, name):
-    """Writes a file that includes as many of `files` as go together; returns the others."""
+    """Writes a file that includes those of `files` that can be compiled together. Returns the
+    others."""
     others = []
     while True:
         chosen = [path for path in files if path not in others]
@@ -113,7 +115,7 @@ def put_together(root, files, flags, name):
         wrong &= set(chosen)
         if not wrong or len(chosen) == 1:
             sys.exit(f"clang_tidy: cannot compile {' '.join(chosen)}:\n{result.stderr}")
-        # The first of all is never to blame: so this ends.
+        # The first file is always kept, so that this loop ends.
         others += [path for path in chosen if path in wrong and path != chosen[0]]
         if wrong == {chosen[0]}:
             others += chosen[1:]
@@ -124,7 +126,7 @@ def check_together(root, flags, files, name):
     for turn in range(len(files)):
         path = f"{name}_{turn}.cc"
         others = put_together(root, files, flags, path)
-        # One file may have a constant with the name of a variable in the other.
+        # A constant of one file may have the name of a variable in another.
         findings.update(run_tidy(root, path, (*flags, "-Wno-shadow"), WITHOUT_ANALYZER))
         if not others:
             break

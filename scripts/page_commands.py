@@ -1,10 +1,10 @@
-"""Reads the commands of a page of the documents, as tests/docs and scripts/check-first-page run them.
+"""Reads the commands of a page of the documents, for tests/docs and scripts/check-first-page, which run them.
 
-A command line begins with `$ ` in a block of code without a language; a line that ends with a backslash goes on in the
-next one. What follows, up to the next command, is the output that the page shows. A block of C++, CMake or Python is a
-file that the reader writes, if the paragraph before it ends with a name: "`my_tests/my_test.cc`:".
+A command line begins with `$ ` in a block of code without a language; a line that ends with a backslash continues in
+the next one. The lines up to the next command are its output. A block of C++, CMake or Python is a file that the
+reader writes, if the paragraph before it ends with a name: "`my_tests/my_test.cc`:".
 
-Shown and printed output are compared but for the placeholders of `masked`, and for nothing else.
+The output on the page and the actual output must be equal, except for the placeholders of `masked`.
 """
 import dataclasses
 import re
@@ -13,7 +13,7 @@ import re
 @dataclasses.dataclass
 class Command:
     text: str
-    output: str  # that the page shows; "" if it shows none
+    output: str  # the output on the page, or "" if it shows none
 
 
 @dataclasses.dataclass
@@ -49,7 +49,7 @@ def steps_of(text):
 
 
 def masked(text):
-    """Replaces what differs between runs by placeholders: process numbers, and the directory of a NIC."""
+    """Replaces values that differ between runs by placeholders: process numbers, and the directory of a NIC."""
     text = re.sub(r"\[\d+\] *", "[PID]  ", text)
     text = re.sub(r"\bpid \d+", "pid N", text)
     return re.sub(r"/\S*/rocemu/shared", "DIR", text)

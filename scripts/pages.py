@@ -2,10 +2,10 @@
 
 - a link to a page, a file or a heading that does not exist;
 - a file of the tree, in backquotes, that does not exist;
-- on the pages for those who read the code, a name of the code that no file has;
-- in docs/design/where.md, a function that is not in the file beside it;
-- in docs/design/recipes.md, how many files a fault effect touches;
-- in docs/reference/versions.md and vendor-errors.md, numbers that the code has otherwise.
+- on the pages about the code, a name in the code that no file has;
+- in docs/design/where.md, a function that is not in the file named in its row;
+- in docs/design/recipes.md, a wrong number of files that a fault effect needs;
+- in docs/reference/versions.md and vendor-errors.md, numbers that differ from those in the code.
 """
 import pathlib
 import re
@@ -13,8 +13,8 @@ import re
 CODE = ("wire", "emulator", "verbs_provider", "testing", "vipl", "tests", "scripts", "packaging")
 FOLDERS = CODE + ("docs", "scenarios", "topologies", "profiles", "examples", "debian", ".github", ".ci")
 PAGES_OF_CODE = ("docs/ARCHITECTURE.md", "docs/design/")
-HISTORY = "CHANGELOG.md"  # names what there was
-# Placeholders in recipes, such as scenarios/NAME.yaml.
+HISTORY = "CHANGELOG.md"  # may name files that do not exist any more
+# Placeholders in names of files, such as scenarios/NAME.yaml.
 STANDS_FOR_ANY = re.compile(r"NAME|<|\*")
 WHERE = "docs/design/where.md"
 RECIPES = "docs/design/recipes.md"
@@ -43,7 +43,7 @@ def anchors(text):
 
 
 def broken_links(name, text, files):
-    """Checks the links. `files` maps each page to its text, and each other file to ""."""
+    """Checks the links of a page. `files` maps each page to its text, and each other file to ""."""
     for target in re.findall(r"\]\(([^)\s]+)\)", prose(text)):
         if re.match(r"\w+:", target):
             continue
@@ -59,7 +59,8 @@ def broken_links(name, text, files):
 
 
 def missing_files(text, files):
-    """Checks that files exist. Of names without a folder it checks only sources: a header may be the system's."""
+    """Checks that the named files exist. A name without a folder is checked only if it is a source: a header may be
+    one of the system."""
     names = {one.rsplit("/", 1)[-1] for one in files}
     for word in quoted(text):
         is_path = re.fullmatch(rf"(?:{'|'.join(FOLDERS)})/[\w./-]*", word)
@@ -74,7 +75,7 @@ def missing_files(text, files):
 
 
 def missing_names(text, words):
-    """Checks names in backquotes that look like code: with an underscore, an inner capital, `::` or `()`."""
+    """Checks names in backquotes that look like code, with an underscore, an inner capital, `::` or `()`."""
     for word in quoted(text):
         if not re.fullmatch(r"(?:\w+::)*\w+(?:\(\))?", word) or re.fullmatch(r"[a-z]+|[A-Z0-9_]+|\d\w*", word):
             continue
@@ -87,7 +88,8 @@ def missing_names(text, words):
 
 
 def misplaced_functions(text, contents):
-    """Checks `| question | files | functions |`: each function is in one of the files, or in its header or source."""
+    """Checks rows of `| question | files | functions |`: each function must be in one of the files, or in its header
+    or source."""
     for line in prose(text).splitlines():
         cells = line.strip().strip("|").split(" | ")
         if len(cells) != 3 or "---" in line:
@@ -106,7 +108,8 @@ def misplaced_functions(text, contents):
 
 
 def wrong_counts(text, contents):
-    """"7 (`silent`)" in the row of a fault effect: the files of the product that have to do with it."""
+    """Checks the numbers in the row of a fault effect, such as "7 (`silent`)": the count of the product's files that
+    use the effect."""
     row = re.search(r"^\| \[a fault effect\].*$", text, re.M)
     for number, effect in re.findall(r"(\d+)[^|;`]*\(`(\w+)`\)", row[0] if row else ""):
         having = [name for name, content in contents.items()
@@ -132,7 +135,7 @@ def wrong_vendor_errors(text, contents):
 
 
 def wrong_pages(root):
-    """Returns a line for each wrong statement."""
+    """Returns a line for each wrong statement of the documents."""
     top = [path for path in root.iterdir() if path.is_file()]
     paths = top + [path for folder in FOLDERS if (root / folder).is_dir() for path in (root / folder).rglob("*")
                    if path.is_file() and "__pycache__" not in path.parts]

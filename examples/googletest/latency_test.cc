@@ -1,5 +1,6 @@
-// Asserts how long a protocol takes on a network of 100 Gbit/s. The time is virtual: the same in
-// each run, on any machine, however busy it is. A protocol that needs one round trip more fails.
+// Asserts how long a protocol takes on a network of 100 Gbit/s. The time is virtual, so it is equal
+// in each run, on any machine, however busy. If the protocol needs one more round trip, the test
+// fails.
 #include <gtest/gtest.h>
 #include <rocemu/testing.h>
 
@@ -15,18 +16,17 @@ using rocemu::testing::Event;
 using rocemu::testing::Fabric;
 using rocemu::testing::Program;
 
-// A message of 4,096 bytes is four frames of 1,106 bytes on the wire, with FCS, preamble and gap.
-// They cross two links, of 500 ns each, and the switch between them forwards a frame when it has
-// all of it.
+// A message of 4,096 bytes is four frames, each of 1,106 bytes on the wire with FCS, preamble and
+// gap. They cross two links of 500 ns each. The switch between the links forwards a frame when it
+// has received all of it.
 constexpr double kFrameNs = 1106 * 8 / 100.0;
 constexpr double kOneWayNs = 4 * kFrameNs + 500 + kFrameNs + 500;
-// A program that polls sees the message up to that much later, and answers.
+// A poll takes 50 ns, so a program sees a message up to 50 ns late; a round trip has two messages.
 constexpr double kPollsNs = 2 * 50;
 
 Fabric* fabric = nullptr;
 
-/// Runs libibverbs' example, and returns the time from its first frame to the last one of a
-/// message.
+/// Runs libibverbs' example. Returns the time from the first frame of a message to the last one.
 double duration_of(int round_trips) {
   const size_t earlier = fabric->events("frame").size();
   const uint16_t port = rocemu::testing::free_port();
@@ -53,7 +53,7 @@ double duration_of(int round_trips) {
          *std::min_element(times.begin(), times.end());
 }
 
-/// The last of the 20 messages starts after 19 have arrived.
+/// The time limit: the last of the 20 messages starts after 19 have arrived.
 constexpr double kLimitNs = 19 * (kOneWayNs + kPollsNs) + 4 * kFrameNs;
 
 TEST(Latency, TenRoundTripsAreInTime) {

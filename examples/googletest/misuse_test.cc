@@ -1,5 +1,5 @@
-// Does the program use verbs as their manual pages say? fail_on_misuse() makes a test fail if it
-// does not; a test that expects reports calls take_reports().
+// Tests that a program uses verbs as their manual pages say. With fail_on_misuse(), a test fails if
+// the program does not. A test that expects reports calls take_reports().
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
@@ -24,7 +24,7 @@ TEST(Region, IsGivenUpBeforeItsProtectionDomain) {
   static char buffer[4096];
   ibv_mr* region = ibv_reg_mr(pd, buffer, sizeof buffer, 0);
   EXPECT_THAT(fabric->take_reports(), IsEmpty());
-  EXPECT_NE(ibv_dealloc_pd(pd), 0);  // the region uses it
+  EXPECT_NE(ibv_dealloc_pd(pd), 0);  // fails because the region uses the protection domain
   EXPECT_THAT(fabric->take_reports(),
               UnorderedElementsAre(Field("rule", &Report::rule, "refused-state"),
                                    Field("rule", &Report::rule, "destroy-failed")));

@@ -1,4 +1,4 @@
-// A test suite with a NIC of its own: programs that it starts, and verbs in its own process.
+// A test suite with its own NIC. The tests start programs, or call verbs themselves.
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
 #include <rocemu/gtest.h>
@@ -21,7 +21,8 @@ class Pingpong : public testing::Test {
  protected:
   ~Pingpong() override { fabric->clear_rules(); }
 
-  /// The exit status of libibverbs' example: a server on one device, a client on the other.
+  /// Runs libibverbs' example, with a server on one device and a client on the other. Returns the
+  /// client's exit status.
   int run() {
     const uint16_t port = rocemu::testing::free_port();
     const std::vector<std::string> command = {"ibv_rc_pingpong",   "-g", "0", "-n", "10", "-p",
@@ -32,7 +33,7 @@ class Pingpong : public testing::Test {
     const std::shared_ptr<Program> listener = fabric->start(server);
     fabric->wait_listening(port);
     const int status = fabric->run(client);
-    listener->end();  // it waits for ever for a client that failed
+    listener->end();  // if the client failed, the server waits for it for ever
     return status;
   }
 };
@@ -40,7 +41,7 @@ class Pingpong : public testing::Test {
 TEST_F(Pingpong, SurvivesALostMessage) {
   fabric->add_rule("{name: lost, on: frame, opcode: SEND, nth: 3, do: drop}");
   EXPECT_EQ(run(), 0);
-  EXPECT_EQ(fabric->rules().at(0).fired, 2u);  // one of each side
+  EXPECT_EQ(fabric->rules().at(0).fired, 2u);  // one on each side
 }
 
 TEST_F(Pingpong, FailsWhenItsMemoryIsRefused) {
@@ -48,7 +49,8 @@ TEST_F(Pingpong, FailsWhenItsMemoryIsRefused) {
   EXPECT_NE(run(), 0);
 }
 
-TEST_F(Pingpong, DISABLED_LosesEverything) {  // it fails, to show what such a test leaves
+// fails on purpose, to show which files such a test leaves
+TEST_F(Pingpong, DISABLED_LosesEverything) {
   fabric->add_rule("{on: frame, opcode: SEND, do: drop}");
   EXPECT_EQ(run(), 0);
 }

@@ -1,8 +1,8 @@
-// A test of one program on many NICs:
+// Tests one program on many NICs:
 //
 //   rocemu run --profile all -- ./profile_test
 //
-// The sender asks for 256 bytes of inline data, which not every NIC has.
+// The sender requests 256 bytes of inline data, which not every NIC has.
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
 
@@ -29,7 +29,7 @@ Context open_first_device() {
   return {context, ibv_close_device};
 }
 
-/// Connects two QPs of one port with each other.
+/// Connects two QPs of one port to each other. Returns whether that succeeded.
 bool connect(ibv_qp* qp, ibv_qp* peer) {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;

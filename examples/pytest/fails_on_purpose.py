@@ -1,4 +1,5 @@
-"""`python3 -m pytest fails_on_purpose.py`: what a test that fails leaves in rocemu-failed."""
+"""Shows which files a failed test leaves in rocemu-failed: `python3 -m pytest
+fails_on_purpose.py`"""
 import pingpong
 import pytest
 

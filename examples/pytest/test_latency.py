@@ -1,17 +1,17 @@
-"""Asserts how long the protocol takes on a network of 100 Gbit/s. The time is virtual: the same in each run, on any
-machine, however busy it is. A protocol that needs one round trip more fails."""
+"""Asserts how long a protocol takes on a network of 100 Gbit/s. The time is virtual, so it is equal in each run, on
+any machine, however busy. If the protocol needs one more round trip, the test fails."""
 import pingpong
 import pytest
 
-# A message of 4,096 bytes is four frames of 1,106 bytes on the wire, with FCS, preamble and gap. They cross two links,
-# of 500 ns each, and the switch between them forwards a frame when it has all of it.
+# A message of 4,096 bytes is four frames, each of 1,106 bytes on the wire with FCS, preamble and gap. They cross two
+# links of 500 ns each. The switch between the links forwards a frame when it has received all of it.
 FRAME_NS = 1106 * 8 / 100
 ONE_WAY_NS = 4 * FRAME_NS + 500 + FRAME_NS + 500
-POLLS_NS = 2 * 50  # a program that polls sees the message up to that much later, and answers
+POLLS_NS = 2 * 50  # a poll takes 50 ns, so each of the two sides may see a message up to 50 ns late
 
 
 def duration_of(fabric, round_trips):
-    """Returns the time from the first frame to the last one of a message."""
+    """Returns the time from the first frame of a message to the last one."""
     assert pingpong.run(fabric, round_trips) == (0, 0)
     times = [frame["t"] for frame in fabric.events("frame") if "SEND" in frame["opcode"]]
     assert len(times) == 2 * 4 * round_trips

@@ -1,4 +1,5 @@
-"""Does the program use verbs as their manual pages say? Reports are values, and an error fails the test by itself."""
+"""Tests that a program uses verbs as their manual pages say. Reports are values. A report of severity error, if
+the test does not take it, makes the test fail."""
 import pingpong
 import pytest
 

@@ -1,5 +1,5 @@
-"""`rocemu explore --adversarial`: wrong programs are found, and each finding names the NIC's action that caused the
-failure."""
+"""Tests `rocemu explore --adversarial`: it finds wrong programs, and each finding names the action of the NIC that
+caused the failure."""
 import json
 import pathlib
 import re
@@ -74,7 +74,7 @@ class Choices(unittest.TestCase):
             self.assertEqual([line.split()[:2] for line in every],
                              [["placement", str(i)] for i in range(1, len(every) + 1)])
             self.assertEqual(choices("one", "--adversarial=placement:1"), every[:1])
-            # A number that is never reached has no effect.
+            # If the run has fewer choices than this number, the option has no effect.
             self.assertEqual(choices("none", "--adversarial=placement:1000000"), [])
 
     def test_wrong_numbers_are_errors(self):

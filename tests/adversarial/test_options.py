@@ -1,4 +1,4 @@
-"""`--adversarial` as an option: its values, recordings, and what ibv_query_qp_data_in_order(3) answers."""
+"""Tests the option `--adversarial`: its values, recordings, and the answers of ibv_query_qp_data_in_order(3)."""
 import pathlib
 import tempfile
 import unittest
@@ -31,7 +31,7 @@ class Options(unittest.TestCase):
             self.assertEqual(result.returncode, 0, result.stdout)
 
     def test_a_recording_replays(self):
-        """A journal's header has the classes: the replayed engine does the same."""
+        """The classes are in the journal's header, so the replayed engine acts in the same way."""
         with tempfile.TemporaryDirectory() as folder:
             for seed in range(4):
                 recording = pathlib.Path(folder) / str(seed)

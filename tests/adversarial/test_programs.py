@@ -1,8 +1,8 @@
-"""Programs that rely on behavior that the specification does not define, and their correct twins
+"""Runs programs that rely on behavior that the specification does not define, and their correct twins
 (programs/CLASS/NAME.c).
 
-A wrong one passes by default, and fails with `--adversarial=CLASS` within 20 seeds. A correct one passes with all
-classes on. ROCEMU_ADVERSARIAL_SEEDS sets the number of seeds for each correct program (default 12)."""
+A wrong one passes by default, and fails with `--adversarial=CLASS` within 20 seeds. A correct one passes with
+all classes on. ROCEMU_ADVERSARIAL_SEEDS sets the number of seeds for each correct program (default 12)."""
 import concurrent.futures
 import os
 import pathlib
@@ -23,7 +23,7 @@ def run(program, *options):
 
 
 def each_seed(program, classes, count):
-    """Yields (seed, exit status, output)."""
+    """Yields (seed, exit status, output) for each run."""
     def one(seed):
         result = run(program, classes, "--seed", str(seed))
         return seed, result.returncode, result.stdout
@@ -57,7 +57,7 @@ class Programs(unittest.TestCase):
                         break
                 self.assertEqual(result.returncode, 1, result.stdout)
                 self.assertIn("failed: ", result.stdout)
-                # The same seed repeats the run.
+                # Another run with this seed must be the same.
                 again = run(source.stem, option, "--seed", str(seed))
                 self.assertEqual((again.returncode, again.stdout), (result.returncode, result.stdout))
 

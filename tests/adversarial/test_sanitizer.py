@@ -1,5 +1,5 @@
-"""`--adversarial --sanitize`: the sanitizer reports the cause of the failures that the NIC causes, and reports nothing
-for correct programs."""
+"""Tests `--adversarial --sanitize`: if the NIC causes a failure, the sanitizer reports its cause; for correct
+programs, it reports nothing."""
 import re
 import unittest
 
@@ -15,7 +15,7 @@ def judged(program, seed):
 
 class Sanitizer(unittest.TestCase):
     def assert_named(self, program, rule):
-        """A run with one of the seeds reports the rule."""
+        """Checks that a run with one of the seeds reports the rule."""
         for seed in range(SEEDS):
             output = judged(program, seed)
             if f"error [{rule}]" in output:
@@ -23,7 +23,7 @@ class Sanitizer(unittest.TestCase):
         self.fail(output)
 
     def test_names_the_buffer_that_was_filled_too_early(self):
-        """Even if the program ends before it polls the completion, since it found wrong data."""
+        """The buffer is named even if the program finds wrong data and ends before it polls the completion."""
         for program in ("paced_reuse", "other_completion", "unsignaled_ring"):
             with self.subTest(program):
                 self.assert_named(program, "send-buffer-modified")
@@ -40,7 +40,7 @@ class Sanitizer(unittest.TestCase):
             for seed in range(2):
                 with self.subTest(source.stem, seed=seed):
                     rules = set(re.findall(r"^rocemu: error \[(.*?)\]", judged(source.stem + "_right", seed), re.M))
-                    # Programs of the class `undefined` fail on purpose.
+                    # Programs of the class `undefined` fail on purpose, so an explanation of the failure is allowed.
                     self.assertEqual(rules - {"protection-explained"}, set())
 
 

@@ -1,7 +1,6 @@
-"""Stock programs with all classes of `--adversarial`, in lockstep: each passes with each seed.
-
-ROCEMU_STOCK_SEEDS says how many seeds each program runs with (default 2), and ROCEMU_STOCK_ONLY which programs, as
-a regular expression of their names. What does not pass, and why: docs/adversarial.md."""
+"""Runs stock programs with all classes of `--adversarial` in lockstep: each program must pass with each seed.
+ROCEMU_STOCK_SEEDS is the number of seeds for each program (default 2). ROCEMU_STOCK_ONLY selects programs by a
+regular expression for their names. docs/adversarial.md lists programs that do not pass, and why."""
 import concurrent.futures
 import os
 import pathlib
@@ -34,15 +33,16 @@ def free_port():
 
 
 def pair(server, client=None, before=""):
-    """Runs both sides in one shell. PORT is a free port. The client starts a second of virtual time later."""
+    """Returns a script that runs both sides in one shell. PORT is a free port. The client starts after a second of
+    virtual time."""
     client = client or server + " localhost"
     return (f"{before}{server} >/dev/null & server=$!; sleep 1; {client} >/dev/null; status=$?; "
             "[ $status = 0 ] || { kill $server; exit $status; }; wait $server")
 
 
 def programs():
-    """Yields (name, script) or (name, script, option). All that compare data do: pingpongs -c, rping -V,
-    rstream -T v, fi_pingpong -c, mpi_bytes; perftest has no such option."""
+    """Yields (name, script) or (name, script, option). Programs that can compare their data do so: pingpongs -c,
+    rping -V, rstream -T v, fi_pingpong -c, mpi_bytes; perftest has no such option."""
     for kind in ("send", "write", "read", "atomic"):
         yield f"ib_{kind}_bw", pair(f"ib_{kind}_bw -d rocemu0 -F -p PORT -n 50 {'' if kind == 'atomic' else '-s 4096'}")
         yield f"ib_{kind}_lat", pair(f"ib_{kind}_lat -d rocemu0 -F -p PORT -n 50")

@@ -1,4 +1,4 @@
-// Measures the wire codec: it makes, checks and parses a frame of each size.
+// Measures the wire codec: how long it takes to make, check and parse a frame of each size.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Measures the minimum cost of copying bytes on this machine: within a process, and between two
-// processes without the help of either. The daemon accesses the memory of programs in the second
+// Measures the minimum cost of copying bytes on this machine: within a process, and by a third
+// process between two other processes. The daemon accesses the memory of programs in the second
 // way.
 #include <benchmark/benchmark.h>
 #include <sys/uio.h>
@@ -54,7 +54,7 @@ void copy_process_vm_writev(benchmark::State& state) {
   copy_between_processes(state, process_vm_writev);
 }
 
-/// From one process to another, in pieces of the size that the daemon moves at a time.
+/// Copies from one process to another, in pieces of the size that the daemon moves at a time.
 void copy_between_two(benchmark::State& state) {
   constexpr size_t kPiece = 65536;
   static rocemu::benchmarks::OtherProcess from(kLargest), to(kLargest);

@@ -1,9 +1,10 @@
-// The most that the rings of emulator/abi/rings.h allow: two programs and a daemon, a process each,
-// that do of `ib_send_bw -s 64` what the rings ask for and nothing else. A WQE that carries its
-// message, a doorbell, the message into the receiver's buffer, a completion for each side, a fresh
-// receive; but no queue pair, no packet, no acknowledgement, and nothing is checked.
-// doorbell_limit MESSAGES            a stream of them: messages a second
-// doorbell_limit latency MESSAGES    to and fro, as ib_send_lat: microseconds one way
+// Measures the highest rate that the rings of emulator/abi/rings.h allow. Two programs and a
+// daemon, each of which is a process, do only that part of `ib_send_bw -s 64` that concerns the
+// rings: a WQE that contains its message, a doorbell, a copy of the message to the receiver's
+// buffer, a completion for each side, and a new receive. There are no queue pairs, packets,
+// acknowledgements or checks.
+//   doorbell_limit MESSAGES            one direction: prints messages a second
+//   doorbell_limit latency MESSAGES    a ping-pong, as in ib_send_lat: prints microseconds one way
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -25,7 +26,7 @@ namespace {
 
 using namespace rocemu;
 
-// The values of perftest.
+// The parameters of perftest.
 constexpr uint32_t kMessageSize = 64, kSendDepth = 128, kRecvDepth = 512, kPollBatch = 16;
 constexpr uint32_t kCqEntries = 512;
 
@@ -54,7 +55,7 @@ T* shared(size_t size) {
   return static_cast<T*>(memory);
 }
 
-/// The memory that one program shares with the daemon
+/// The memory that one program shares with the daemon.
 struct Rings {
   abi::DoorbellRing* bells = shared<abi::DoorbellRing>(sizeof(abi::DoorbellRing));
   abi::CqRing* cq = shared<abi::CqRing>(sizeof(abi::CqRing) + kCqEntries * sizeof(abi::Cqe));
@@ -85,7 +86,7 @@ class Program {
     ring(abi::DoorbellKind::kRecv, ++posted_);
   }
 
-  /// Takes completions and returns their number; yields if there is none.
+  /// Polls completions and returns their number. Yields if there is none.
   uint32_t poll() {
     const uint32_t ready = rings_.cq->producer.load(std::memory_order_acquire) - consumed_;
     const uint32_t count = std::min(ready, kPollBatch);
@@ -120,8 +121,8 @@ class Program {
 
 enum class Direction { kOneWay, kToAndFro };
 
-/// Serves two programs: either only the first sends, or both in turn. If both send, sends have no
-/// completions.
+/// Serves two programs. Either only the first one sends, or both send in turn. If both send, their
+/// sends have no completions.
 class Daemon {
  public:
   Daemon(const Rings& first, const Rings& second, Direction direction)

@@ -1,7 +1,7 @@
 // Measures the cost of polls that find nothing.
 //   empty_polls one|several|extended THREADS
-// It polls one CQ, four in turn, or an extended one, while that number of threads compute, in
-// windows of a thousand polls. It prints the nanoseconds of a poll.
+// polls one CQ, four CQs in turn, or one extended CQ, in windows of a thousand polls, while THREADS
+// threads compute. Prints the nanoseconds of a poll.
 #include <infiniband/verbs.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kWindow = 1'000;
 constexpr size_t kMostWindows = 3'000;
-constexpr std::chrono::seconds kTime{5};  // at most
+constexpr std::chrono::seconds kTime{5};  // the longest time
 
 [[noreturn]] void fail(const char* what) {
   std::perror(what);
@@ -89,5 +89,5 @@ int main(int argc, char** argv) {
               std::accumulate(windows.begin(), windows.end(), 0.0) / count, at(0.5), at(0.99),
               at(1));
   std::fflush(stdout);
-  std::_Exit(0);  // beside threads that compute
+  std::_Exit(0);  // runs no destructors, since other threads still compute
 }

@@ -1,5 +1,5 @@
-// Measures the engine alone: the cost of a message from its post to both completions, without
-// rings, without another process, and with memory that is a plain array.
+// Measures the engine alone: the cost of a message from its post to both completions, without rings
+// or another process, and with memory that is an ordinary array.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
@@ -22,7 +22,7 @@ constexpr abi::QpCap kCap = {.max_send_wr = 16,
                              .max_recv_sge = 1,
                              .max_inline_data = 64};
 
-/// All clients are this process.
+/// Memory of clients that are all in this process.
 class OwnMemory : public engine::HostMemory {
  public:
   engine::MemoryResult read(ClientId, std::span<const engine::RemoteRange> from,
@@ -43,7 +43,7 @@ class OwnMemory : public engine::HostMemory {
     }
     return engine::MemoryResult::kDone;
   }
-  /// The client takes each completion at once.
+  /// Says that the client has polled every completion at once.
   uint32_t completions_taken(ClientId client, engine::CqId) override {
     return client == ClientId{1} ? added[0] : added[1];
   }

@@ -46,7 +46,7 @@ class FortyVerbs : public testing::Test {
               0);
   }
 
-  /// Both QPs are on the CQ. Waits for a completion by its event.
+  /// Waits for the completions by their event. Both QPs use the CQ.
   void complete(ibv_comp_channel* channel, ibv_cq* cq, int completions) {
     for (ibv_wc wc{}; completions > 0;) {
       const int count = ibv_poll_cq(cq, 1, &wc);

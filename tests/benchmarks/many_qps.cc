@@ -1,9 +1,9 @@
-// How a NIC bears many QPs: N connected RC QPs of one process, each of which sends and receives,
-// for N from 2 to 16,384. Prints a line for each N:
+// Measures a NIC with many QPs: N connected RC QPs of one process, each of which sends and
+// receives, for N from 2 to 16,384. Prints a line for each N:
 //   N qps, NANOSECONDS ns a message, BYTES of the daemon for each QP
-// many_qps idle N instead says "idle" once N QPs are connected, and does nothing until its input
-// ends.
-// Run under `rocemu run --private`; ROCEMUD_PID, if set, is the process whose memory is looked at.
+// `many_qps idle N` prints "idle" once N QPs are connected, and then does nothing until its input
+// ends. Run it under `rocemu run --private`. If ROCEMUD_PID is set, the program measures the memory
+// of that process.
 #include <infiniband/verbs.h>
 #include <sys/resource.h>
 
@@ -19,7 +19,7 @@
 namespace {
 
 constexpr uint32_t kMaxQps = 16384;
-constexpr uint32_t kMessages = 1 << 16;  // of each measurement
+constexpr uint32_t kMessages = 1 << 16;  // in each measurement
 constexpr uint32_t kInFlight = 64;
 constexpr uint32_t kSize = 64;
 constexpr int kRounds = 5;
@@ -99,7 +99,7 @@ class Bench {
     if (ibv_query_gid(context_, 1, 0, &gid_) != 0) fail("ibv_query_gid");
   }
 
-  /// QPs are connected in pairs of consecutive QPs.
+  /// Creates QPs until there are `count`. Each pair of consecutive QPs is connected.
   void grow_to(uint32_t count) {
     while (qps_.size() < count) {
       ibv_qp* pair[2];
@@ -121,13 +121,13 @@ class Bench {
     }
   }
 
-  /// Every QP in turn sends to its peer. Returns the nanoseconds per message.
+  /// Sends a message on every QP in turn to its peer. Returns the nanoseconds per message.
   double run() {
     const auto start = std::chrono::steady_clock::now();
     uint32_t sent = 0, done = 0;  // `done` counts both ends of each message
     while (done < 2 * kMessages) {
-      // A QP has at most one message in flight to it, so that with few QPs as few messages wait as
-      // with many.
+      // Each QP has at most one message in flight to it, so the number of waiting messages does not
+      // grow with the number of messages for each QP.
       const auto window = std::min<uint32_t>(kInFlight, static_cast<uint32_t>(qps_.size()));
       while (sent < kMessages && 2 * sent - done < 2 * window) post(sent++);
       ibv_wc wc[32];

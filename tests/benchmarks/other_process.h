@@ -12,13 +12,13 @@
 
 namespace rocemu::benchmarks {
 
-/// A child with the same buffer at the same address, which does nothing until it is killed.
+/// A child that has the same buffer at the same address, and does nothing until it is killed.
 class OtherProcess {
  public:
   explicit OtherProcess(size_t size) : buffer_(size, 'x'), pid_(fork()) {
     if (pid_ != 0) return;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    std::memset(buffer_.data(), 'y', buffer_.size());  // pages of its own
+    std::memset(buffer_.data(), 'y', buffer_.size());  // writing gives the child its own pages
     for (;;) pause();
   }
   ~OtherProcess() {

@@ -3,7 +3,7 @@
 //   parties HOW PAIRS THREADS SECONDS
 // HOW selects what a thread waits for, under `rocemu run --private`:
 //   poll          its completions, in one CQ
-//   several       the same, while it also polls three other CQs in turn
+//   several       its completions, while it also polls three other CQs in turn
 //   memory        the bytes of an RDMA WRITE, as ib_write_lat does
 //   event         ibv_get_cq_event
 // or without a NIC:
@@ -47,7 +47,7 @@ void answer(Party& party) {
   }
 }
 
-/// Half of each round trip, in microseconds, as in perftest.
+/// Returns half of each round-trip time, in microseconds, as perftest does.
 template <class Party>
 size_t ask(Party& party, std::chrono::duration<double> time,
            std::array<float, kMaxSamples>& one_way_us) {
@@ -87,7 +87,8 @@ void work(const Options& options, Shared& shared, size_t pair, size_t side) {
     } else {
       shared.count[index] = ask(party, options.time, shared.one_way_us[index]);
     }
-    pthread_barrier_wait(&shared.barrier);  // messages in flight still need both
+    // neither side may end while the other's messages are in flight
+    pthread_barrier_wait(&shared.barrier);
   };
   std::vector<std::thread> others;
   for (size_t i = 1; i < options.threads; ++i) others.emplace_back(thread_of, i);
@@ -107,7 +108,7 @@ void work_as_told(const Options& options, Shared& shared, size_t pair, size_t si
   }
 }
 
-/// A process that ends with this one.
+/// Starts a process that does `work`, and ends when this one does, at the latest.
 template <class Work>
 pid_t start_process(Work work) {
   const pid_t parent = getpid();
@@ -180,7 +181,8 @@ int main(int argc, char** argv) {
   for (size_t left = 2 * options.pairs; left != 0; --left) {
     int status;
     check(wait(&status) > 0, "wait");
-    if (status != 0) return 1;  // it has said why; the others end with us
+    // the child has printed the error; the other processes end with this one
+    if (status != 0) return 1;
   }
   if (relaying > 0) {
     kill(relaying, SIGKILL);

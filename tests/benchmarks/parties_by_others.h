@@ -1,5 +1,5 @@
-// Threads of `parties` that do the same work without a NIC. They show how the system's scheduler
-// treats that number of threads.
+// Threads of `parties` that do their work without a NIC. They show how the system's scheduler
+// handles this number of threads.
 #pragma once
 
 #include <arpa/inet.h>
@@ -17,8 +17,8 @@
 
 namespace rocemu::benchmarks {
 
-/// Uses UDP over loopback. It either polls its socket and yields when nothing has arrived, or
-/// blocks.
+/// Sends UDP datagrams over loopback. It polls its socket and yields when nothing has arrived, or
+/// it blocks.
 class UdpParty {
  public:
   struct Process {};
@@ -73,8 +73,8 @@ class UdpParty {
   std::array<uint32_t, kSize / sizeof(uint32_t)> message_{};
 };
 
-/// It reads memory in a loop, like ib_write_lat. Another process, which sleeps until it is woken,
-/// delivers the messages: the minimum work of a daemon.
+/// Reads memory in a loop, like ib_write_lat. Another process, which sleeps until it is woken,
+/// delivers the messages, which is the minimum work of a daemon.
 class RelayedParty {
  public:
   struct Process {};
@@ -102,7 +102,7 @@ class RelayedParty {
   int relay_rung_;
 };
 
-/// The other process, which runs until it is killed.
+/// Runs the process that delivers the messages, until it is killed.
 [[noreturn]] inline void relay(Shared& shared, size_t threads) {
   for (;;) {
     uint64_t rings;

@@ -13,17 +13,17 @@
 
 namespace rocemu::benchmarks {
 
-/// The buffer for the peer's messages, and the buffer for ours. Each begins with the number of the
-/// message.
+/// The buffer for the peer's messages and the buffer for own messages. A message begins with its
+/// number.
 struct Buffers {
   alignas(64) std::array<uint32_t, kSize / sizeof(uint32_t)> in{};
   alignas(64) std::array<uint32_t, kSize / sizeof(uint32_t)> out{};
 };
 
-/// One end of one pair of threads.
+/// One thread of a pair, with its connection to the other one.
 class VerbsParty {
  public:
-  /// The common state of the threads of a process
+  /// State that the threads of a process share.
   class Process {
    public:
     Process() {
@@ -153,7 +153,7 @@ class VerbsParty {
     check(ibv_post_recv(qp_, &wr, &bad) == 0, "ibv_post_recv");
   }
 
-  /// Returns false if there was no completion.
+  /// Polls completions. Returns whether there was one.
   bool reap() {
     bool found = false;
     for (ibv_cq* cq : cqs_) {

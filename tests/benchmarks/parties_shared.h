@@ -1,4 +1,4 @@
-// The common parts of the programs of `parties`, for each kind of message transport.
+// Common parts of the programs of `parties`, for every kind of message transport.
 #pragma once
 
 #include <pthread.h>
@@ -11,10 +11,10 @@
 
 namespace rocemu::benchmarks {
 
-inline constexpr size_t kMaxThreads = 128;  // of all pairs
+inline constexpr size_t kMaxThreads = 128;  // the sum over all pairs
 inline constexpr size_t kMaxSamples = 1 << 16;
 inline constexpr uint32_t kSize = 64;
-inline constexpr uint32_t kLast = UINT32_MAX;  // the message after which no more come
+inline constexpr uint32_t kLast = UINT32_MAX;  // the number of the last message
 
 enum class How { kPoll, kSeveral, kMemory, kEvent, kUdp, kUdpBlocking, kRelay };
 
@@ -44,14 +44,14 @@ struct Mailbox {
 
 struct Shared {
   pthread_barrier_t barrier;
-  int relay_rung = -1;  // an eventfd: there is something for the relay
+  int relay_rung = -1;  // an eventfd that wakes the relay
   std::array<std::array<End, 2>, kMaxThreads> ends;
   std::array<std::array<Mailbox, 2>, kMaxThreads> mailboxes;
   std::array<size_t, kMaxThreads> count;
   std::array<std::array<float, kMaxSamples>, kMaxThreads> one_way_us;
 };
 
-/// A thread's place: which end of which pair it is.
+/// The position of a thread: its pair, and which of the two threads it is.
 struct Place {
   Shared& shared;
   size_t index, side;

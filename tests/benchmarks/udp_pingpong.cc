@@ -1,11 +1,11 @@
-// Two processes send a UDP datagram to and fro over loopback. This measures the minimum time that a
-// network stack needs for the messages of ibv_rc_pingpong and ib_send_lat. With `relayed`, each
-// process has its socket in another process, which it reaches by shared memory, as a program has
-// its NIC in a daemon. This measures the time of the relay if it does not process the data. With
-// `acknowledged`, the process that has the socket answers each datagram by a short one. The sender
-// waits for that before it waits for the peer's datagram. Messages of a reliable connection work in
-// the same way, since their sender waits for the completion.
-// udp_pingpong blocking|busy|relayed|acknowledged BYTES ITERATIONS
+// Measures the minimum time that a network stack needs for the messages of ibv_rc_pingpong and
+// ib_send_lat: two processes exchange UDP datagrams over loopback, one at a time. With `relayed`,
+// the socket of each process is in another process, which it reaches by shared memory, as a
+// program's NIC is in a daemon. The relay does not process the data. With `acknowledged`, the
+// process that has the socket answers each datagram with a short one, and the sender waits for that
+// answer before it waits for the peer's datagram. Messages of a reliable connection work in the
+// same way, since their sender waits for the completion.
+//   udp_pingpong blocking|busy|relayed|acknowledged BYTES ITERATIONS
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -35,7 +35,7 @@ namespace {
   std::exit(1);
 }
 
-/// A socket on a port that the kernel chose.
+/// Returns a socket on a port that the kernel chose.
 int open_socket(sockaddr_in& address) {
   const int fd = socket(AF_INET, SOCK_DGRAM, 0);
   if (fd < 0) fail("socket");
@@ -59,7 +59,8 @@ class Side {
   void send_one() {
     if (send(fd_, data_.data(), data_.size(), 0) < 0) fail("send");
   }
-  /// Returns false if nothing has arrived; only a busy side gets that result.
+  /// Receives a datagram. Returns false if none has arrived, which only happens if the side is
+  /// busy.
   bool receive_if_there() {
     if (recv(fd_, data_.data(), data_.size(), 0) >= 0) return true;
     if (errno != EAGAIN) fail("recv");
@@ -71,7 +72,7 @@ class Side {
   void acknowledge() {
     if (send(fd_, nullptr, 0, 0) < 0) fail("send");
   }
-  /// The result of look(): whether something arrived, and whether that was an acknowledgement
+  /// The result of look(): whether a datagram arrived, and whether it was an acknowledgement.
   struct Came {
     bool any, is_acknowledgement;
   };
@@ -86,7 +87,7 @@ class Side {
   std::vector<char> data_;
 };
 
-/// The memory that a program shares with the relay that has its socket
+/// The memory that a program shares with the relay that has its socket.
 struct Mailbox {
   alignas(64) std::atomic<unsigned long> sent{0};
   alignas(64) std::atomic<unsigned long> received{0};
@@ -144,7 +145,8 @@ Mailboxes& share_mailboxes() {
   return *new (memory) Mailboxes;
 }
 
-/// The others would wait for ever for a child that failed. That child has printed the error.
+/// Ends this process if a child failed, since the other processes would wait for the child for
+/// ever. The child has printed the error.
 void end_if_a_child_failed(int) {
   const int saved = errno;
   int status;
@@ -176,7 +178,8 @@ void answer(OneSide side, unsigned long iterations) {
 
 template <class OneSide>
 void ask(OneSide side, unsigned long iterations) {
-  std::vector<double> one_way;  // half of each round trip, in microseconds, as ib_send_lat counts
+  // half of each round-trip time, in microseconds, as ib_send_lat counts
+  std::vector<double> one_way;
   one_way.reserve(iterations);
   const auto start = std::chrono::steady_clock::now();
   auto before = start;

@@ -1,10 +1,10 @@
-// One process sends UDP over loopback as fast as it can, and another receives. This measures the
-// maximum rate of the network stack if it does segmentation and reassembly (UDP_SEGMENT, UDP_GRO).
-// With a third argument it sends messages of that number of pieces. The first piece is longer, like
-// that of an RDMA WRITE, which has a RETH; each message then takes two datagrams. With `relayed`,
-// the data of both is in the memory of another process, which they read and write like a daemon
-// that accesses a program's memory. They do not process the data.
-// udp_stream [relayed] SEGMENT_BYTES SECONDS [PIECES]
+// Measures the maximum rate of the network stack with segmentation and reassembly (UDP_SEGMENT,
+// UDP_GRO): one process sends UDP over loopback as fast as it can, and another one receives. With
+// PIECES, it sends messages of that number of pieces. The first piece is longer than the others,
+// like that of an RDMA WRITE, which has a RETH; each message then takes two datagrams. With
+// `relayed`, the data of both processes is in the memory of another process, which they read and
+// write like a daemon that accesses a program's memory. They do not process the data.
+//   udp_stream [relayed] SEGMENT_BYTES SECONDS [PIECES]
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
@@ -32,11 +32,11 @@ namespace {
 
 using rocemu::benchmarks::OtherProcess;
 
-constexpr size_t kMaxDatagram = 65507;  // that IPv4 has room for
-constexpr size_t kMaxSegments = 64;     // of one, in older kernels
+constexpr size_t kMaxDatagram = 65507;  // the largest UDP payload in IPv4
+constexpr size_t kMaxSegments = 64;     // the most segments of a datagram, in older kernels
 constexpr size_t kReth = 16;
 constexpr size_t kBuffer = 1 << 16;
-constexpr int kReceiveBuffer = 4 << 20;  // as much of it as the system allows
+constexpr int kReceiveBuffer = 4 << 20;  // the system may allow less
 
 using Clock = std::chrono::steady_clock;
 
@@ -49,7 +49,7 @@ void set_option(int fd, int level, int name, int value, const char* what) {
   if (setsockopt(fd, level, name, &value, sizeof value) != 0) fail(what);
 }
 
-/// The process whose data is relayed; nullptr if it is this process
+/// The process whose data is relayed, or nullptr if the data is in this process.
 using Owner = std::unique_ptr<OtherProcess>;
 
 void take_from(const Owner& owner, std::vector<char>& data) {
@@ -102,7 +102,7 @@ void send_writes_until(int fd, size_t segment, size_t pieces, const Owner& owner
   }
 }
 
-/// Prints the received megabytes per second until nothing more arrives.
+/// Receives until nothing arrives any more, and prints the megabytes per second.
 void receive(int fd, const Owner& owner) {
   std::vector<char> data(kBuffer);
   uint64_t bytes = 0;

@@ -1,11 +1,11 @@
-"""Both sides of a client-server program in one shell, for `rocemu run`."""
+"""Runs both sides of a client-server program in one shell, for `rocemu run`."""
 import glob
 import shlex
 import unittest
 
 from rocemu import free_port, rocemu_run
 
-# Returns when a server listens at the port. $1: the port
+# Returns when a server listens at port $1.
 WAIT_FOR = r"""
 wait_for() {
   until grep -q " 0*[0-9A-F]*:$(printf %04X "$1") [0-9A-F:]* 0A " /proc/net/tcp /proc/net/tcp6
@@ -19,8 +19,8 @@ needs_ucx_with_verbs = unittest.skipUnless(
 
 
 def run_pair(server, client, *, port=None, port_option="-p", after="", options=(), **keywords):
-    """Runs both under one NIC, and returns the result: 0 if both had status 0. The server's output follows the
-    client's. `after` is a command that runs before the NIC ends."""
+    """Runs both programs with one NIC. Returns the result, whose status is 0 if both had 0. The server's
+    output follows the client's. `after` is a command that runs before the NIC ends."""
     if port is None:
         port = free_port()
         server, client = [*server, port_option, port], [*client, port_option, port]

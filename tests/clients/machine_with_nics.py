@@ -1,7 +1,7 @@
-"""A machine whose own RDMA devices do not work: `python3 machine_with_nics.py COMMAND...` runs COMMAND on it.
-
-It has what hosted runners show: mlx5_0 has an active port and cannot be opened, and mana_0 has no port that works.
-/sys and /dev are those of this machine with these devices added, in a mount namespace of the command's own.
+"""Imitates a machine whose own RDMA devices do not work: `python3 machine_with_nics.py COMMAND...` runs COMMAND on
+it. Like machines of CI services, it has a device mlx5_0 with an active port that cannot be opened, and a device
+mana_0 without a usable port. /sys and /dev are those of this machine with these devices added, in a separate mount
+namespace of the command.
 """
 import ctypes
 import os
@@ -11,7 +11,7 @@ import sys
 
 MS_BIND, MS_REC = 4096, 16384
 DEVICES = [
-    # name, PCI address, vendor, device, driver, state of the port
+    # columns: name, PCI address, vendor, device, driver, state of the port
     ("mlx5_0", "0000:e1:00.0", "0x15b3", "0x101e", "mlx5_core", "4: ACTIVE"),
     ("mana_0", "7870:00:00.0", "0x1414", "0x00ba", "mana", "1: DOWN"),
 ]
@@ -29,14 +29,16 @@ def bind(source, target):
 
 
 def cover(directory):
-    """Mounts an empty file system over the directory; returns a path below which its files still are."""
+    """Mounts an empty file system over the directory. Returns a path by which the covered files can still be
+    accessed."""
     kept = os.open(directory, os.O_PATH)
     mount("none", directory, "tmpfs", data=b"mode=755")
     return f"/proc/self/fd/{kept}"
 
 
 def show(machine, target, into=()):
-    """Fills the directory `target` with the contents of `machine`. The directories of `into` can be written to."""
+    """Fills the directory `target` with the contents of `machine`. The directories of `into` are copied, so that
+    files can be added to them."""
     for entry in sorted(os.scandir(machine), key=lambda one: one.name):
         place = os.path.join(target, entry.name)
         if entry.is_symlink():
@@ -93,7 +95,7 @@ def add_device(index, name, address, vendor, device, driver, state):
 
 
 def add_node(path, major, minor):
-    """Creates the file of a device. If this user may not create one, creates a file on which no verbs call works."""
+    """Creates a device node. If this user may not create one, creates a file on which all verbs calls fail."""
     try:
         os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(major, minor))
     except PermissionError:

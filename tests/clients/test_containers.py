@@ -1,7 +1,6 @@
-"""The sidecar pattern of docs/containers.md: one container runs the NIC, others join it over a shared volume.
-
-Containers are made as Docker makes them: each has PID, mount, IPC, UTS, network and user namespaces of its own, its own
-root directory, and no capabilities. The volume has another path in each.
+"""Tests the sidecar pattern of docs/containers.md: one container runs the NIC, and other containers join it over a
+shared volume. The containers are like those of Docker: each has its own PID, mount, IPC, UTS, network and user
+namespace, its own root directory, and no capabilities. The volume has a different path in each.
 """
 import pathlib
 import shutil
@@ -14,7 +13,7 @@ from rocemu import BIN, run, temporary_directory
 
 NAMESPACES = ["unshare", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount", "--ipc", "--uts", "--net"]
 NO_RIGHTS = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"]
-# Makes the root directory $1, with the directory $2 as its /nic, and runs the rest there.
+# Makes the root directory $1, with the directory $2 as its /nic, and runs the remaining arguments there.
 ENTER = """
 root=$1 volume=$2; shift 2
 mount -t tmpfs none "$root"
@@ -32,7 +31,7 @@ exec chroot "$root" "$@"
 
 
 def why_no_containers():
-    """An empty string if this process can make namespaces."""
+    """Returns the reason why this process cannot create the namespaces, or "" if it can."""
     result = run(*NAMESPACES, "mount", "-t", "proc", "none", "/proc")
     return "" if result.returncode == 0 else result.stdout
 
@@ -57,7 +56,7 @@ class Sidecar(unittest.TestCase):
             time.sleep(0.02)
 
     def end_nic(self):
-        self.nic.send_signal(signal.SIGKILL)  # of unshare, with which its child ends
+        self.nic.send_signal(signal.SIGKILL)  # kills unshare, and its child ends with it
         self.nic.wait(60)
 
     @staticmethod
@@ -75,7 +74,7 @@ class Sidecar(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stdout)
         return result.stdout
 
-    # rocemu wait --listening asks the NIC, which is in another network.
+    # This cannot use `rocemu wait --listening`, which asks the NIC: the NIC is in another network namespace.
     PINGPONG = """ibv_rc_pingpong -g 0 -p 18515 -c & server=$!
         until ibv_rc_pingpong -g 0 -p 18515 -c -d rocemu1 127.0.0.1; do kill -0 $server; sleep 0.05; done
         wait $server"""
@@ -85,7 +84,7 @@ class Sidecar(unittest.TestCase):
         self.assertEqual(output.count("1000 iters in"), 2, output)
 
     def test_an_image_needs_two_variables_and_no_rocemu(self):
-        """The preload library and the provider are in the volume."""
+        """The image has nothing of rocemu: the preload library and the provider are in the volume."""
         output = self.run_in_container("sh", "-ec", self.PINGPONG, LD_PRELOAD="/nic/librocemu.so",
                                        ROCEMU_DIR="/nic/rocemu/shared")
         self.assertEqual(output.count("1000 iters in"), 2, output)

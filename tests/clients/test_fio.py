@@ -1,4 +1,4 @@
-"""fio's rdma engine: WRITE, READ and SEND."""
+"""Tests fio's rdma engine: WRITE, READ and SEND."""
 import pathlib
 import re
 import unittest
@@ -14,14 +14,15 @@ class Fio(unittest.TestCase):
             port = free_port()
             common = f"ioengine=rdma\nport={port}\nbs={BLOCK}\nsize={SIZE}\n"
             server = pathlib.Path(directory, "server.fio")
-            # fio connects with rnr_retry_count 0 and wants the receiver to have the deeper queue
-            # (fio_rdmaio_connect): deep enough for all, since it waits for ever where one is missed.
+            # fio connects with rnr_retry_count 0, and the receiver's queue must not be shorter than
+            # the sender's (fio_rdmaio_connect). This queue is deep enough for all messages, since
+            # fio waits for ever if one is lost.
             server.write_text(f"[receive]\n{common}rw=read\niodepth={SIZE // BLOCK}\n")
             client = pathlib.Path(directory, "client.fio")
-            # fio's own name for what the engine does is in `verb`; rw says that data goes out.
+            # `verb` selects the operation; rw=write only says that this side sends the data.
             client.write_text(f"[send]\n{common}rw=write\nhostname=127.0.0.1\n"
                               f"verb={verb}\niodepth=16\n")
-            # fio listens by rdma_cm, which is not in the machine's list of sockets.
+            # fio listens by rdma_cm, so its port is not in the machine's list of sockets.
             script = """fio %s & server=$!
                 until rdma resource show cm_id | grep -q 'state LISTEN'; do
                   kill -0 $server || exit 99; done

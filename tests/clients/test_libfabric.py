@@ -1,4 +1,4 @@
-"""libfabric's verbs provider, with all three kinds of endpoints."""
+"""Tests libfabric's verbs provider with all three kinds of endpoints."""
 import re
 import unittest
 
@@ -8,7 +8,7 @@ from rocemu import ROCEMU, free_port, has_virtual_cycles, rocemu_run, run, tempo
 
 class Libfabric(unittest.TestCase):
     def pingpong(self, provider, endpoint):
-        """With -c the data is compared. The server's port for control is -B, the client's -P."""
+        """-c compares the data. The server's control port is -B, the client's -P."""
         port = free_port()
         program = ["fi_pingpong", "-p", provider, "-e", endpoint, "-c", "-S", "all", "-I", "10"]
         result = run_pair([*program, "-B", port], [*program, "-P", port, "localhost"], port=port)
@@ -33,8 +33,9 @@ class Libfabric(unittest.TestCase):
                              {"FI_EP_MSG", "FI_EP_RDM", "FI_EP_DGRAM"}, options)
 
     def test_in_lockstep_each_run_is_the_same(self):
-        # libpsm2, which libfabric is linked with, measures the cycle counter while it is loaded, until the measurements
-        # agree: where the counter is real, how long that takes is left to chance (docs/reference/lockstep.md).
+        # libfabric is linked with libpsm2, which measures the cycle counter while it is loaded, until two measurements
+        # agree. If the counter has real time, the duration is random (docs/reference/lockstep.md), and runs cannot be
+        # compared.
         names = ("first", "second") if has_virtual_cycles() else ("first",)
         for endpoint, provider in (("msg", "verbs"), ("rdm", "verbs;ofi_rxm")):
             program = f"fi_pingpong -p '{provider}' -e {endpoint} -c -S 4096 -I 10"

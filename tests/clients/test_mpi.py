@@ -1,4 +1,4 @@
-"""Open MPI and MPICH: a program that compares every byte, with 2 and 4 ranks."""
+"""Tests Open MPI and MPICH with a program that compares every byte, with 2 and 4 ranks."""
 import os
 import pathlib
 import re
@@ -55,8 +55,8 @@ class OpenMpi(Mpi, unittest.TestCase):
 
 
 class Mpich(Mpi, unittest.TestCase):
-    """Debian's is built for UCX. What ranks of one machine say to each other goes by shared memory
-    unless MPIR_CVAR_NOLOCAL chooses the network."""
+    """Tests Debian's MPICH, which is built for UCX. Ranks on one machine exchange messages by
+    shared memory unless MPIR_CVAR_NOLOCAL selects the network."""
     compiler = "mpicc.mpich"
     launcher = ["mpirun.mpich"]
 

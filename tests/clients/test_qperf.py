@@ -1,4 +1,4 @@
-"""qperf: all its tests that are about RDMA. (Debian's is built without those for XRC.)"""
+"""Runs all tests of qperf that use RDMA. (Debian's qperf is built without those for XRC.)"""
 import unittest
 
 from client_server import run_pair
@@ -13,7 +13,7 @@ TESTS = ["rc_bi_bw", "rc_bw", "rc_lat", "uc_bi_bw", "uc_bw", "uc_lat", "ud_bi_bw
 
 class Qperf(unittest.TestCase):
     def test_every_test(self):
-        """Each for a second, the shortest time that it knows."""
+        """Runs each test for a second, which is the shortest time that qperf accepts."""
         port = free_port()
         server = ["qperf", "-lp", port]
         client = ["qperf", "-lp", port, "-t", "1", "localhost", *TESTS, "quit"]

@@ -1,4 +1,4 @@
-"""Machines that have RDMA devices of their own, which do not work: programs do not see them."""
+"""Tests machines whose own RDMA devices do not work: programs must not see these devices."""
 import errno
 import json
 import os
@@ -14,7 +14,8 @@ MACHINE = [sys.executable, str(pathlib.Path(__file__).with_name("machine_with_ni
 OURS = ["rocemu0", "rocemu1"]
 FUNCTION = "/sys/devices/pci0000:e1/0000:e1:00.0"
 
-# Prints as JSON what each of these ways shows. os.listdir() is opendir(3), and os.open() is open(2), of the C library.
+# Prints as JSON what several ways to list devices show. os.listdir() calls opendir(3) of the C library, and os.open()
+# calls open(2).
 LOOK = """
 import errno, glob, json, os
 def listed(path, **options):
@@ -52,7 +53,7 @@ print(json.dumps(seen))
 
 
 def why_no_machine():
-    """An empty string if this process can make one."""
+    """Returns the reason why this process cannot imitate such a machine, or "" if it can."""
     result = run(*MACHINE, "true")
     return "" if result.returncode == 0 else result.stdout
 
@@ -72,7 +73,7 @@ class RealDevices(unittest.TestCase):
         return json.loads(self.run_there(*prefix, sys.executable, "-c", LOOK, options=options).splitlines()[-1])
 
     def test_the_machine_has_broken_devices(self):
-        """What is hidden below is there without rocemu."""
+        """Without rocemu, a program sees the devices that the other tests expect to be hidden."""
         seen = json.loads(run(*MACHINE, sys.executable, "-c", LOOK, check=True).stdout)
         self.assertEqual(seen["class"], ["mana_0", "mlx5_0"])
         self.assertEqual(seen["walk"], ["mlx5_0"])
@@ -108,17 +109,17 @@ class RealDevices(unittest.TestCase):
         self.assertEqual(seen["by number"], "ENOENT")
 
     def test_files_without_the_c_library(self):
-        """As a static program or one in Go: without the preload library."""
+        """Without the preload library, as in static programs and in Go programs."""
         seen = self.look("env", "-u", "LD_PRELOAD", options=["--mount-sysfs"])
         self.assert_hidden(seen)
-        # The name leads to /dev/infiniband/uverbs0, which is a socket there: open(2) cannot open such.
+        # The name leads to /dev/infiniband/uverbs0, which is a socket in the run, and open(2) cannot open a socket.
         self.assertEqual(seen["by number"], "ENXIO")
 
     def test_both_at_once(self):
         self.assert_hidden(self.look(options=["--mount-sysfs"]))
 
     def test_netlink_without_the_c_library(self):
-        """The kernel itself is asked: a filter answers as a kernel without RDMA."""
+        """A filter answers the kernel's interface as a kernel without RDMA would."""
         program = ("import re, socket; "
                    "print(re.search(r'Seccomp_filters:\\s(\\d+)', open('/proc/self/status').read())[1])\n"
                    "try: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 20)\n"
@@ -153,21 +154,22 @@ int main(void) {
             self.assertEqual(sorted(self.run_there(program, options=["--mount-sysfs"]).split()), OURS)
 
     def test_a_run_inside_another(self):
-        """Its own NIC's functions have the places that those of the NIC around it had."""
+        """The PCI functions of the inner run's NIC have the addresses of the outer run's NIC."""
         inner = ["env", "-u", "LD_PRELOAD", ROCEMU, "run", "--private", "--mount-sysfs", "--device", "inner", "--", "env", "-u", "LD_PRELOAD",
                  sys.executable, "-c", LOOK]
         seen = json.loads(self.run_there(*inner, options=["--mount-sysfs"]).splitlines()[-1])
         self.assertEqual((seen["class"], seen["walk"]), (["inner"], []))
 
     def test_a_connection_works_there(self):
-        # Which device is the first depends on the kernel: libibverbs takes them in the order of readdir(3).
+        # The device is named, because libibverbs lists devices in the order of readdir(3), which depends on the kernel.
         pingpong = f"ibv_rc_pingpong -d rocemu0 -g 0 -p {free_port()}"
         self.run_there("sh", "-c", f"{pingpong} & {ROCEMU} wait --listening {pingpong.split()[-1]} && "
                        f"{pingpong} localhost && wait $!", options=["--mount-sysfs"])
 
 
 class KeptDevices(RealDevices):
-    """--keep-real-devices: the machine's are there beside the emulated ones, whose numbers follow."""
+    """Tests --keep-real-devices: the machine's devices stay visible, and the numbers of the emulated devices follow
+    theirs."""
 
     OPTION = ("--keep-real-devices",)
 
@@ -182,7 +184,8 @@ class KeptDevices(RealDevices):
         self.assertEqual(seen["walk"], ["mlx5_0"])
 
     def test_libibverbs_finds_the_emulated_ones_only(self):
-        """Both, here: mlx5's provider is part of libibverbs, mana's too where that is new enough."""
+        """With this option, it finds real and emulated devices: the provider of mlx5 is part of libibverbs, and in
+        new versions that of mana is, too."""
         lines = self.run_there("ibv_devices").splitlines()
         names = {line.split()[0] for line in lines[2:]}
         self.assertLessEqual({"mlx5_0", *OURS}, names)

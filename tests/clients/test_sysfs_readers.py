@@ -6,7 +6,7 @@ import unittest
 from rocemu import BIN, free_port, pingpong_pair, rocemu_run, run, temporary_directory
 
 EIGHT = ["--topology", "8-rails"]
-# ibdev2netdev and show_gids of MLNX_OFED, as far as they read sysfs.
+# The scripts ibdev2netdev and show_gids of MLNX_OFED, without the parts that do not read sysfs.
 IBDEV2NETDEV = r"""
 for device in /sys/class/infiniband/*; do
   for netdev in $device/device/net/*; do
@@ -68,7 +68,7 @@ class Tools(unittest.TestCase):
         self.assertIn("rocemu1 1 0 0000:0000:0000:0000:0000:ffff:7f00:0002 RoCE v2 lo", output)
 
     def test_empty_entries_of_the_gid_table_are_invalid(self):
-        """As in Linux, where reading one's type gives EINVAL."""
+        """As in Linux, reading the type of an empty entry fails with EINVAL."""
         program = """
 import errno
 for what in ("types", "ndevs"):
@@ -99,7 +99,8 @@ print(*before, *read())
         self.assertGreater(words_after * 4, 200 * 64)
 
     def test_node_exporter(self):
-        """A Go program: it reads with direct system calls, and so needs the path as an option."""
+        """This is a Go program. It makes direct system calls, so the path must be given as an
+        option."""
         port = free_port()
         script = (f"prometheus-node-exporter --web.listen-address=127.0.0.1:{port} "
                   "--path.sysfs=$ROCEMU_DIR/sys --collector.disable-defaults "
@@ -115,7 +116,8 @@ print(*before, *read())
 
 
 class WithoutTheCLibrary(unittest.TestCase):
-    """Accesses that the shim does not see, as in Go programs; here they are made without the shim."""
+    """Tests accesses that the shim does not see, as in Go programs. Here they are made without the
+    shim."""
 
     def read(self, *command):
         result = rocemu_run("env", "-u", "LD_PRELOAD", *command, options=["--mount-sysfs"])

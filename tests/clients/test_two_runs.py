@@ -1,4 +1,4 @@
-"""The commonest mistake: two `rocemu run` are two NICs."""
+"""Tests the most frequent mistake: two `rocemu run` are two separate NICs."""
 import json
 import os
 import pathlib

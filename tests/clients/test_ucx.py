@@ -1,4 +1,4 @@
-"""UCX's own test over verbs: all that ucx_perftest can do, from 1 byte to 64 MiB."""
+"""Runs UCX's own test over verbs: everything that ucx_perftest can do, from 1 byte to 64 MiB."""
 import os
 import re
 import subprocess
@@ -14,7 +14,7 @@ MIB = 1 << 20
 
 
 def says_it_is_alone():
-    """True of a ucx_perftest that refuses a second process, whatever carries them."""
+    """Returns whether this ucx_perftest refuses to run with a second process, whatever the transport."""
     result = subprocess.run(["ucx_perftest", "localhost", "-p", "1", "-t", "tag_lat"], text=True,
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
                             env={**os.environ, "UCX_TLS": "tcp"})
@@ -26,7 +26,7 @@ def says_it_is_alone():
                                      "as that of UCX 1.18 in Debian 13 does")
 class Ucx(unittest.TestCase):
     def perftest(self, tests, **variables):
-        """Runs those of a batch file, which has one line for each: name and arguments."""
+        """Runs the tests of a batch file, which has one line for each: name and arguments."""
         with tempfile.NamedTemporaryFile("w", suffix=".txt") as batch:
             batch.write("\n".join(tests) + "\n")
             batch.flush()

@@ -17,7 +17,7 @@ TEST(Ending, PassesTermOnAndKillsAfterTheGrace) {
   for (const int signal : {SIGTERM, SIGHUP}) {
     Ending ending;
     EXPECT_EQ(ending.kill_at(), std::nullopt);
-    // A handler of SIGTERM cleans up, so that the program ends a little later.
+    // The program catches SIGTERM, cleans up, and ends a little later.
     EXPECT_EQ(ending.on_signal(signal, kCaught, kStart), Action::kPassOn);
     EXPECT_EQ(ending.signal(), signal);
     EXPECT_EQ(ending.kill_at(), kStart + kEndingGrace);
@@ -39,7 +39,7 @@ TEST(Ending, LeavesAnInterruptToACommandThatCatchesIt) {
     EXPECT_EQ(ending.on_signal(signal, kCaught, kStart), Action::kPassOn);
     EXPECT_EQ(ending.signal(), std::nullopt);
     EXPECT_EQ(ending.kill_at(), std::nullopt);
-    // A debugger session has many interrupts, one now and then.
+    // In a debugger session, there are many interrupts, with much time between them.
     EXPECT_EQ(ending.on_signal(signal, kCaught, kStart + 1min), Action::kPassOn);
     EXPECT_EQ(ending.kill_at(), std::nullopt);
   }
@@ -66,14 +66,15 @@ TEST(Ending, KillsAtOnceAtTheSecondInterrupt) {
 }
 
 TEST(Ending, CountsTheTwoSignalsOfTimeout1AsOne) {
-  // timeout(1) signals its child and then its own process group, to which the child belongs.
+  // timeout(1) signals its child, and then its own process group, which contains the child: one
+  // timeout causes two signals.
   Ending ending;
   ending.on_signal(SIGINT, kNotCaught, kStart);
   EXPECT_EQ(ending.on_signal(SIGINT, kNotCaught, kStart + 1ms), Action::kNone);
   EXPECT_EQ(ending.on_signal(SIGINT, kNotCaught, kStart + 1s), Action::kKill);
 }
 
-TEST(Ending, BeginsWithTermWhatAnInterruptLeftToTheCommand) {
+TEST(Ending, PassesTermOnAfterAnInterruptLeftToTheCommand) {
   Ending ending;
   ending.on_signal(SIGINT, kCaught, kStart);
   EXPECT_EQ(ending.on_signal(SIGTERM, kCaught, kStart + 1s), Action::kPassOn);

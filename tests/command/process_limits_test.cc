@@ -1,4 +1,4 @@
-// Tests which limits are reported as too small for a NIC.
+// Tests which resource limits are reported as too small for a NIC.
 #include "emulator/os/process_limits.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ TEST(ProcessLimits, NameTheSoftLimitOfDescriptorsWhichRocemuHas) {
             "ulimit -Sn 1024");
 }
 
-TEST(ProcessLimits, NameStackAndFileSize) {
+TEST(ProcessLimits, AreReportedForStackAndFileSize) {
   EXPECT_EQ(text_with(kNone, 16 << 10),
             "stacks may have 16 KiB, and a NIC needs 32; raise it: ulimit -s 8192");
   EXPECT_EQ(text_with(kNone, RLIM_INFINITY, 0),

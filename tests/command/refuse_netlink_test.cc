@@ -1,5 +1,5 @@
-// Tests the filter of refuse_netlink.h with an interpreter for the instructions that it uses
-// (Linux, Documentation/networking/filter.rst).
+// Tests the filter of refuse_netlink.h: executes it with an interpreter for the instructions that
+// it uses (Linux, Documentation/networking/filter.rst).
 #include "emulator/command/programs/refuse_netlink.h"
 
 #include <gtest/gtest.h>
@@ -60,8 +60,8 @@ TEST(RefuseNetlink, RefusesTheSocketOfRdma) {
   EXPECT_EQ(run_filter(socket_call(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_RDMA)), kRefused);
 }
 
-// The kernel takes the lower 32 bits of these arguments.
-TEST(RefuseNetlink, LooksAtNoMoreOfAnArgumentThanTheKernel) {
+// The kernel uses only the lower 32 bits of these arguments, so the filter must do the same.
+TEST(RefuseNetlink, ReadsOnlyThePartOfAnArgumentThatTheKernelReads) {
   seccomp_data call = socket_call(AF_NETLINK, SOCK_RAW, NETLINK_RDMA);
   call.args[0] |= uint64_t{1} << 32;
   call.args[2] |= uint64_t{7} << 40;
@@ -74,7 +74,7 @@ TEST(RefuseNetlink, AllowsEverythingElse) {
   seccomp_data call = socket_call(AF_NETLINK, SOCK_RAW, NETLINK_RDMA);
   call.nr = SYS_socketpair;
   EXPECT_EQ(run_filter(call), SECCOMP_RET_ALLOW);
-  // Numbers of other architectures mean other calls.
+  // On other architectures, these system call numbers belong to other calls.
   call = socket_call(AF_NETLINK, SOCK_RAW, NETLINK_RDMA);
   call.arch = kElsewhere;
   EXPECT_EQ(run_filter(call), SECCOMP_RET_ALLOW);

@@ -1,4 +1,4 @@
-"""The common parts of the tests of the command line."""
+"""Common parts of the tests of the command line."""
 import json
 import os
 import pathlib
@@ -13,12 +13,12 @@ import unittest
 
 BIN = pathlib.Path(os.environ["ROCEMU_BIN"])
 ROCEMU = str(BIN / "rocemu")
-TIMEOUT = 240  # seconds that nothing here comes near
+TIMEOUT = 240  # seconds, far longer than any command of the tests takes
 PYTHON = [sys.executable, "-S", "-c"]
 
 
 def wait_for(condition, what):
-    """Waits until condition() is true and returns its value."""
+    """Waits until condition() is true, and returns its value."""
     deadline = time.monotonic() + TIMEOUT
     while time.monotonic() < deadline:
         value = condition()
@@ -29,7 +29,7 @@ def wait_for(condition, what):
 
 
 def processes_naming(text):
-    """PIDs of processes whose command line contains `text`."""
+    """Returns the PIDs of processes whose command line contains `text`."""
     found = []
     for entry in pathlib.Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -42,7 +42,7 @@ def processes_naming(text):
 
 
 def sleepers(mark):
-    """Returns the PIDs of the programs `cat MARK`."""
+    """Returns the PIDs of processes whose command is `cat MARK`."""
     found = []
     for pid in processes_naming(mark):
         try:
@@ -54,7 +54,7 @@ def sleepers(mark):
 
 
 class Terminal:
-    """A program in a separate terminal."""
+    """A program that runs in a separate terminal."""
 
     def __init__(self, command, environment):
         self.pid, self.fd = pty.fork()
@@ -75,10 +75,10 @@ class Terminal:
         os.write(self.fd, keys)
 
     def read(self):
-        """Returns False at the end."""
+        """Reads some output. Returns False at the end."""
         try:
             data = os.read(self.fd, 4096)
-        except OSError:  # EIO: no program has the terminal any more
+        except OSError:  # EIO: no program has the terminal open any more
             return False
         self.said += data.decode(errors="replace")
         return bool(data)
@@ -89,7 +89,7 @@ class Terminal:
                 raise AssertionError(f"it ended without saying {text}: {self.said}")
 
     def finish(self):
-        """Returns all its output, and its exit status."""
+        """Returns all output of the program, and its exit status."""
         while self.read():
             pass
         _, status = os.waitpid(self.pid, 0)
@@ -98,8 +98,8 @@ class Terminal:
 
 
 def give_away(path):
-    """Makes another user the owner. Skips the test if this user is not allowed to do that (or is root of a user
-    namespace that has no other user)."""
+    """Makes another user the owner. Skips the test if this user may not do that, for example as root of a user
+    namespace that has no other user."""
     try:
         os.chown(path, 65534, 65534)
     except OSError as error:
@@ -110,7 +110,7 @@ class CommandTest(unittest.TestCase):
     """Each test has a separate runtime directory and must leave it empty, with no daemon."""
 
     def setUp(self):
-        # Short, because it is part of the names of sockets.
+        # The name is short, because it is part of the names of sockets.
         self.runtime = tempfile.mkdtemp(prefix="rc-")
         self.addCleanup(shutil.rmtree, self.runtime, ignore_errors=True)
         self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="rc-scratch-"))
@@ -122,7 +122,7 @@ class CommandTest(unittest.TestCase):
         self.environment["XDG_RUNTIME_DIR"] = self.runtime
 
     def tearDown(self):
-        # A daemon whose rocemu was killed ends without a request, but no process waits for it.
+        # If rocemu was killed, its daemon ends by itself, and no process waits for that, so the test must.
         deadline = time.monotonic() + TIMEOUT
         while True:
             daemons = processes_naming(self.base + "/")
@@ -137,7 +137,7 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(left, [], "files are left")
 
     def make_fifo(self):
-        """A pipe that never has data and never ends."""
+        """Creates a FIFO on which readers wait for ever."""
         fifo = self.scratch / f"fifo-{time.monotonic_ns()}"
         os.mkfifo(fifo)
         self.addCleanup(os.close, os.open(fifo, os.O_RDWR))
@@ -150,7 +150,7 @@ class CommandTest(unittest.TestCase):
                               check=False, **keywords)
 
     def start(self, *arguments, env=None, **keywords):
-        """Starts the same in the background."""
+        """Starts `rocemu` in the background."""
         keywords.setdefault("stdin", subprocess.DEVNULL)
         process = subprocess.Popen([ROCEMU, *map(str, arguments)], stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, text=True,
@@ -165,13 +165,14 @@ class CommandTest(unittest.TestCase):
         process.communicate()
 
     def run_python(self, code, *options, **keywords):
-        """Runs `rocemu run` with a Python program; the text is its standard output."""
+        """Runs `rocemu run` with a Python program, and returns the program's standard output."""
         result = self.rocemu("run", *options, "--", *PYTHON, code, **keywords)
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         return result.stdout
 
     def assert_one_line(self, result, status, *parts):
-        """The command failed with this status, and standard error has one line of ours that contains the parts."""
+        """Checks that the command failed with this status, and that standard error is one line of rocemu that
+        contains the parts."""
         self.assertEqual(result.returncode, status, result.stderr)
         self.assertEqual(result.stdout, "")
         self.assertRegex(result.stderr, r"\Arocemu: [^\n]+\n\Z")

@@ -1,4 +1,4 @@
-"""scripts/check_classes.py counts the methods of a class, and finds files and classes with the same name."""
+"""Tests that scripts/check_classes.py counts the methods of a class, and finds files and classes with equal names."""
 import pathlib
 import subprocess
 import sys
@@ -19,14 +19,14 @@ class CheckClasses(unittest.TestCase):
             return subprocess.run([sys.executable, SCRIPT, *options, root], capture_output=True, text=True, check=False)
 
     def check(self, files):
-        """Returns the lines that it prints about a tree of these files, without the summary."""
+        """Returns the lines that the script prints about a tree of these files, without the summary."""
         result = self.run_it({"wire/some.h": "struct Some { int one; };\n", **files})
         lines = result.stdout.splitlines()[:-1]
         self.assertEqual(result.returncode, 1 if lines else 0, result)
         return lines
 
     def methods(self, body):
-        """Returns the number of methods that it counts in a class with that body."""
+        """Returns the number of methods that the script counts in a class with this body."""
         result = self.run_it({"wire/a.h": "namespace n {\nclass Counted : public Base {\n" + body + "};\n}\n"}, "--list")
         return int(next(line for line in result.stdout.splitlines() if " Counted " in line).split()[0])
 

@@ -1,4 +1,4 @@
-"""`rocemu run --check-determinism N`: its output for commands whose runs differ on purpose."""
+"""Tests `rocemu run --check-determinism N` with commands whose runs differ on purpose."""
 import os
 import signal
 import subprocess
@@ -7,7 +7,7 @@ import unittest
 
 from support import ROCEMU, CommandTest
 
-# The number of its run, counted in a file.
+# Sets $n to the number of the run, which is counted in a file.
 COUNT = "n=$(cat count 2>/dev/null || echo 0); n=$((n + 1)); echo $n > count; "
 
 
@@ -24,7 +24,7 @@ class CheckDeterminism(CommandTest):
     def test_runs_that_are_the_same(self):
         result = self.check("ibv_devices; echo to stderr >&2", runs=4)
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertEqual(result.stdout.count("rocemu0"), 1)  # one run's output is shown
+        self.assertEqual(result.stdout.count("rocemu0"), 1)  # only one run's output is printed
         self.assertRegex(result.stderr, r"\Ato stderr\nrocemu: 4 runs, 2 of them under load, "
                                         r"were identical: \d+ events and frames, and all output\n\Z")
         self.assertEqual(os.listdir(self.scratch), [])
@@ -62,7 +62,7 @@ class CheckDeterminism(CommandTest):
                             r"\n  unshare -rpf --mount-proc rocemu run --lockstep --record DIR -- COMMAND\n")
 
     def test_data_that_differ_in_frames_are_of_a_program(self):
-        """A process number, for example: the NIC's actions are the same."""
+        """For example, frames contain a process number, while the NIC's actions are the same."""
         script = self.scratch / "send_number.py"
         script.write_text(textwrap.dedent("""\
             import ctypes, os, socket, struct, time
@@ -116,7 +116,7 @@ class CheckDeterminism(CommandTest):
         self.assertIn('"device":"rocemu1"', events[1])
 
     def test_what_rocemu_says_is_no_difference(self):
-        """The messages contain process numbers, which differ."""
+        """Messages of rocemu contain process numbers, which differ."""
         rule = self.scratch / "rule.yaml"
         rule.write_text("rules:\n- {name: idle, on: frame, opcode: SEND, nth: 3, do: drop}\n")
         result = self.check("ibv_devices", options=("--scenario", rule))
@@ -127,7 +127,7 @@ class CheckDeterminism(CommandTest):
         started, held = self.scratch / "started", self.scratch / "held"
         os.mkfifo(started)
         os.mkfifo(held)
-        holder = os.open(held, os.O_RDWR)  # the command waits for us
+        holder = os.open(held, os.O_RDWR)  # keeps the FIFO open, so that cat waits
         self.addCleanup(os.close, holder)
         temporary = self.scratch / "temporary"
         temporary.mkdir()

@@ -1,4 +1,4 @@
-"""scripts/check_includes.py finds violations of the rules and nothing else."""
+"""Tests that scripts/check_includes.py finds every violation of the rules, and nothing else."""
 import pathlib
 import shutil
 import subprocess
@@ -12,7 +12,7 @@ SCRIPT = SOURCE / "scripts" / "check_includes.py"
 
 class CheckIncludes(unittest.TestCase):
     def check(self, files):
-        """Returns the lines that it prints about a tree of these files, without the summary."""
+        """Returns the lines that the script prints about a tree of these files, without the summary."""
         with tempfile.TemporaryDirectory() as root:
             for name, text in files.items():
                 path = pathlib.Path(root, name)
@@ -86,7 +86,7 @@ class CheckIncludes(unittest.TestCase):
             self.assertEqual(len(lines), 1, room)
 
     def test_an_include_planted_in_the_tree_is_found(self):
-        """Plants includes in copies of rooms of this tree."""
+        """Adds forbidden includes to copies of folders of this tree."""
         for folder, room, included in (
                 ("emulator/daemon", "base", "emulator/daemon/run/worker.h"),
                 ("emulator/daemon", "run", "emulator/daemon/daemon.h"),

@@ -1,4 +1,5 @@
-"""`rocemu doctor`: each finding with its level, and the exit status that follows from them."""
+"""Tests `rocemu doctor`: each finding with its level, and the exit status that follows from the
+findings."""
 import json
 import os
 import pathlib
@@ -12,7 +13,8 @@ from support import BIN, TIMEOUT, CommandTest, give_away
 
 class Doctor(CommandTest):
     def doctor(self, *arguments, **keywords):
-        """The findings as {check: (level, message, remedy)}; if a check has several, the worst."""
+        """Returns the findings as {check: (level, message, remedy)}. If a check has several
+        findings, returns the worst."""
         result = self.rocemu("doctor", "--json", *arguments, **keywords)
         report = json.loads(result.stdout)
         levels = [check["level"] for check in report["checks"]]
@@ -71,7 +73,7 @@ class Doctor(CommandTest):
     def test_a_program_of_another_word_size(self):
         path = self.program()
         data = bytearray(path.read_bytes())
-        data[4] ^= 3  # EI_CLASS: 32 and 64 bit change places
+        data[4] ^= 3  # EI_CLASS: changes 32-bit to 64-bit and the reverse
         path.write_bytes(data)
         self.assertIn("another architecture", self.doctor(path)["program"][1])
 
@@ -102,7 +104,7 @@ class Doctor(CommandTest):
         for size in (4, 20, 63, 64, 100, 500, 2000):
             path = self.scratch / "program"
             path.write_bytes(whole[:size])
-            self.doctor(path)  # whatever it finds, it ends in order
+            self.doctor(path)  # whatever it finds, it must not crash
         damaged = bytearray(whole)
         damaged[32:40] = b"\xff" * 8  # e_phoff
         (self.scratch / "program").write_bytes(damaged)

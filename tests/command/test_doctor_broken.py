@@ -1,7 +1,8 @@
-"""`rocemu doctor` in machines and with programs that are really broken: the cause, and what helps.
+"""Tests `rocemu doctor` on machines and with programs that are really broken: it must name the cause and a
+remedy.
 
-Each situation is made: an installation is copied and damaged, a file system mounted in a namespace, a
-seccomp filter installed, a program built. The words that are asserted are those a user acts on.
+Each test makes its situation: it copies and damages an installation, mounts a file system in a namespace,
+installs a seccomp filter, or builds a program. The asserted words are those on which a user acts.
 """
 import ctypes
 import json
@@ -24,7 +25,7 @@ PROCESS_VM_READV, PROCESS_VM_WRITEV, MEMFD_CREATE = \
 
 
 def refuse_calls(*numbers):
-    """Installs a seccomp filter in this process that makes the system calls fail with EPERM."""
+    """Installs a seccomp filter in this process with which these system calls fail with EPERM."""
     load, equal, leave = 0x20, 0x15, 0x06  # BPF_LD+W+ABS, BPF_JMP+JEQ+K, BPF_RET+K
     program = [(load, 0, 0, 0)]
     for i, number in enumerate(numbers):
@@ -54,7 +55,7 @@ class BrokenDoctor(CommandTest):
         return list(self.plugins.glob(PROVIDER_NAMES))
 
     def doctor(self, *arguments, status=1, before=(), env=None, **keywords):
-        """The findings other than "ok", as {check: (level, text with remedy)}."""
+        """Returns the findings other than "ok", as {check: (level, text with remedy)}."""
         result = subprocess.run([*before, self.prefix / "bin" / "rocemu", "doctor", "--json", *arguments],
                                 capture_output=True, text=True, timeout=TIMEOUT, check=False,
                                 env={**self.environment, **(env or {})}, **keywords)
@@ -75,7 +76,8 @@ class BrokenDoctor(CommandTest):
         return path
 
     def in_namespace(self, script):
-        """Returns a command line that runs a command after the script, as root of a user and mount namespace."""
+        """Returns a command line that, as root of a user and mount namespace, runs the script and then
+        another command."""
         probe = subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False)
         if probe.returncode != 0:
             self.skipTest("there are no user namespaces here")
@@ -119,7 +121,8 @@ class BrokenDoctor(CommandTest):
                             "use a rocemu that was built with this C library")
 
     def test_a_provider_of_another_layout_class(self):
-        # libibverbs of another release looks for the extended queue pair elsewhere, and finds none.
+        # This stands for a libibverbs of another release, which expects the extended queue pair elsewhere and
+        # does not find it.
         other = self.build("void *ibv_qp_to_qp_ex(void *qp) { return 0; }", "libother.so", "-shared",
                            "-fPIC")
         real = subprocess.run(["ldconfig", "-p"], capture_output=True, text=True, check=True,
@@ -129,7 +132,8 @@ class BrokenDoctor(CommandTest):
         copy.parent.mkdir()
         data = pathlib.Path(real).resolve().read_bytes()
         self.assertEqual(data.count(b"ibv_qp_to_qp_ex\0"), 1)
-        # The same function under another name. It finds the function of `other`, which is loaded with it.
+        # In this copy of libibverbs, the function has another name, so callers find the function of `other`,
+        # which is loaded with it.
         copy.write_bytes(data.replace(b"ibv_qp_to_qp_ex\0", b"ibv_qp_to_qp_xx\0"))
         self.assert_finding(self.doctor(env={"LD_LIBRARY_PATH": str(copy.parent), "LD_PRELOAD": str(other)}),
                             "provider", "problem", f"{copy} is a libibverbs that rocemu", "does not know",
@@ -243,12 +247,12 @@ class Paths(CommandTest):
         listed = run("run", "--", "ibv_devices")
         self.assertEqual((listed.returncode, listed.stderr), (0, ""))
         self.assertIn("rocemu1", listed.stdout)
-        # In lockstep a second library is loaded; and inside another run no library is loaded twice.
+        # In lockstep, a second library is loaded. Inside another run, no library is loaded twice.
         virtual = run("run", "--lockstep", "--", "sh", "-c",
                       f'"{prefix}/bin/rocemu" show >/dev/null; echo "$LD_PRELOAD"')
         self.assertEqual((virtual.returncode, virtual.stderr), (0, ""))
         self.assertEqual(virtual.stdout.count("librocemu"), 2)
-        # A killed daemon leaves its link, and the next daemon removes it.
+        # A killed daemon leaves its link behind, and the next daemon removes the link.
         up = run("up")
         self.assertEqual(up.returncode, 0, up.stderr)
         self.assertEqual(run("run", "--", "true").returncode, 0)

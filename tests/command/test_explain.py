@@ -1,4 +1,4 @@
-"""`rocemu explain` knows all statuses, events and rejections."""
+"""Tests that `rocemu explain` knows all statuses, events and rejections."""
 import json
 import pathlib
 import re

@@ -1,4 +1,4 @@
-"""`rocemu fabric`: synthetic traffic on a simulated network."""
+"""Tests `rocemu fabric`: synthetic traffic on a simulated network."""
 import json
 import pathlib
 import tempfile
@@ -24,8 +24,8 @@ class Fabric(CommandTest):
             "--traffic", "incast", "--senders", "15", "--size", "409600", "--control", "none", "--fabric", "star-16",
             "--json").stdout)
         self.assertEqual((found["flows"], found["completed"], found["drops"]), (15, 15, 0))
-        # Each host sends 100 frames of 4096 bytes and 82 bytes of headers, at 80 ps for a byte. The first frame passes
-        # two links of 500 ns, and the sender's link, where its transmission takes the same time.
+        # Each host sends 100 frames of 4096 bytes and 82 bytes of headers, at 80 ps per byte. The first frame passes
+        # two links of 500 ns each, and its transmission on the sender's link takes as long as on the receiver's.
         expected_ns = 15 * 100 * 4178 * 0.08 + 2 * 500 + 4178 * 0.08
         self.assertAlmostEqual(found["duration_ns"], expected_ns, delta=expected_ns / 1000)
 

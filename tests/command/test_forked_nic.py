@@ -1,4 +1,5 @@
-"""The NIC of `rocemu run` is a child that continues as rocemud without execve(2), and looks like an executed one."""
+"""Tests that the NIC of `rocemu run` is a child that becomes rocemud without execve(2), and that it looks like an
+executed program."""
 import json
 import os
 import pathlib
@@ -10,7 +11,7 @@ from support import BIN, PYTHON, ROCEMU, TIMEOUT, CommandTest
 
 LIBRARIES = BIN.parent / "lib" / "rocemu"
 
-# Prints what /proc shows of the run's NIC.
+# Prints what /proc shows about the run's NIC.
 LOOK = """if True:
     import json, os, re, subprocess, sys, time
     pid = json.loads(subprocess.check_output([sys.argv[1], "show", "--json"]))["pid"]
@@ -39,7 +40,8 @@ LOOK = """if True:
 
 class ForkedNic(CommandTest):
     def look(self, rocemu=ROCEMU, env=None):
-        """Returns what /proc shows of the NIC if its parent ignores a signal and has one more descriptor than usual."""
+        """Returns what /proc shows about the NIC if its parent ignores a signal and has one more descriptor than
+        usual."""
         read_end, write_end = os.pipe()
         try:
             result = subprocess.run(["sh", "-c", 'trap "" USR1; exec "$@"', "sh", rocemu, "run", "--", *PYTHON, LOOK,
@@ -63,7 +65,7 @@ class ForkedNic(CommandTest):
         return str(prefix / "bin" / "rocemu")
 
     def test_looks_like_one_that_was_executed(self):
-        # A script is always executed.
+        # If rocemud is a script, it is always executed.
         executed = self.look(self.copy_with_a_script_as_rocemud())
         self.assertEqual((executed.pop("executable"), executed["name"]), ("rocemud", "rocemud\n"))
         forked = self.look()

@@ -1,4 +1,4 @@
-"""`cmake --install`: the installed files work in their place, also through a link."""
+"""Tests `cmake --install`: the installed files work in their place, also through a symbolic link."""
 import json
 import os
 import pathlib
@@ -67,7 +67,7 @@ class Install(CommandTest):
         return re.findall(r"^  (--[\w-]+)", self.run_installed(command, "--help-all"), re.M)
 
     def completed(self, *words):
-        """Returns bash's completions of the last word."""
+        """Returns bash's completions for the last word."""
         script = (f"source {shlex.quote(str(self.prefix))}/share/bash-completion/completions/rocemu\n"
                   f"COMP_WORDS=({' '.join(map(shlex.quote, words))}) COMP_CWORD={len(words) - 1}\n"
                   '_rocemu; printf "%s\\n" "${COMPREPLY[@]}"')

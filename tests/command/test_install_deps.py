@@ -1,4 +1,4 @@
-"""Tests scripts/install-deps with scripts in the place of the package managers of other distributions."""
+"""Tests scripts/install-deps with scripts that stand in for the package managers of other distributions."""
 import os
 import pathlib
 import shutil

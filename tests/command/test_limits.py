@@ -1,21 +1,21 @@
-"""Small resource limits: rocemu reports which is too small, and what to do."""
+"""Tests small resource limits: rocemu reports which limit is too small, and what to do."""
 import subprocess
 import unittest
 
 from support import BIN, ROCEMU, CommandTest
 
-LIMITS = {  # of ulimit, and what is said
+LIMITS = {  # option of ulimit, and the text that rocemu prints
     "-n 12": "a process may have 12 file descriptors at most",
     "-n 32": "a process may have 32 file descriptors at most",
     "-Sn 12": "a process may have 12 file descriptors, and",
-    "-s 24": "stacks may have 24 KiB",  # with less the loader crashes
+    "-s 24": "stacks may have 24 KiB",  # with a smaller limit, the dynamic loader crashes
     "-f 0": "files may have 0 KiB",
 }
 
 
 class SmallLimits(CommandTest):
     def run_with(self, limit, *command):
-        # A pipe does not count as a file that grows.
+        # Output goes to a pipe, to which the limit of file sizes does not apply.
         return subprocess.run(["bash", "-c", f'ulimit {limit} && exec "$@"', "bash",
                                *map(str, command)], env=self.environment, capture_output=True,
                               stdin=subprocess.DEVNULL, text=True, check=False)

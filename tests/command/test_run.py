@@ -1,4 +1,4 @@
-"""`rocemu run`: the command behaves as it does without rocemu, and nothing remains afterwards."""
+"""Tests `rocemu run`: the command behaves as it does without rocemu, and nothing remains afterwards."""
 import json
 import os
 import pathlib
@@ -78,7 +78,7 @@ class ExitStatus(CommandTest):
     def test_of_scripts_that_run_is_their_own(self):
         for text in (b"#!/bin/sh\nexit 3\n", b"#! /bin/sh -e\nexit 3\n", b"#!/usr/bin/env sh\nexit 3\n",
                      b"#!/usr/bin/env -S sh -e\nexit 3\n", b"#!/usr/bin/env -S A=3 sh\nexit $A\n",
-                     b"exit 3\n"):  # a shell runs what has no "#!"
+                     b"exit 3\n"):  # without "#!", a shell runs the file
             result = self.rocemu("run", "--", self.script(text))
             self.assertEqual((result.returncode, result.stderr), (3, ""))
 
@@ -123,10 +123,11 @@ class TheCommandSees(CommandTest):
         self.assertEqual(mode, oct(stat.S_IFDIR | 0o700))
 
     def test_the_shim_before_what_was_preloaded(self):
-        # A library that is loaded anyway, so that preloading it changes nothing.
+        # The program loads this library anyway, so preloading it changes nothing.
         code = "import os; print(os.environ['LD_PRELOAD'])"
         other = "libc.so.6"
-        # In a sanitizer build, rocemu itself requires its runtime to be first, which is not the case here.
+        # In a sanitizer build, rocemu itself needs the sanitizer's run-time to be loaded first, which is not the case
+        # here.
         environment = {"LD_PRELOAD": other,
                        "ASAN_OPTIONS": "verify_asan_link_order=0:detect_leaks=0"}
         preload = self.run_python(code, env=environment).strip().split(":")
@@ -181,7 +182,7 @@ class TheCommandSees(CommandTest):
 
 
 def read_bytes(path):
-    """Returns nothing if there is no such file any more."""
+    """Returns the content of the file, or nothing if it does not exist any more."""
     try:
         return path.read_bytes()
     except (FileNotFoundError, ProcessLookupError):
@@ -240,9 +241,10 @@ class TheNic(CommandTest):
         os.kill(program, signal.SIGKILL)
 
     def test_goes_when_rocemu_is_killed_while_it_starts_in_lockstep(self):
-        """At this time the NIC may have any parent: the machine's other processes do not count as its programs."""
+        """During the start, the NIC may have any parent, so other processes of the machine must not count as its
+        programs."""
         def is_anything_left():
-            # The names of the command and, later, of its NIC contain the directory.
+            # The command line of rocemu, and later that of its NIC, contains the directory.
             return os.path.exists(self.base) or any(
                 os.fsencode(self.base) in read_bytes(name) for name in pathlib.Path("/proc").glob("[0-9]*/cmdline"))
 
@@ -356,7 +358,7 @@ class RuntimeDirectory(CommandTest):
 
     def test_can_be_used_later_whatever_the_umask_was_first(self):
         inside = self.rocemu("run", "--", "stat", "-c", "%a", self.base, umask=0o777)
-        if os.geteuid() == 0:  # nobody else can use the rest
+        if os.geteuid() == 0:  # with this umask, only root can use the directory
             self.assertEqual(inside.stdout, "700\n", inside.stderr)
         result = self.rocemu("run", "--", "true")
         self.assertEqual((result.returncode, result.stderr), (0, ""))

@@ -1,4 +1,4 @@
-"""Signals while a command runs under `rocemu run`."""
+"""Tests signals while a command runs under `rocemu run`."""
 import os
 import signal
 import subprocess
@@ -8,9 +8,9 @@ import unittest
 from support import (PYTHON, ROCEMU, TIMEOUT, CommandTest, Terminal, processes_naming, sleepers,
                      wait_for)
 
-# Reports when it is ready, then which signal it got, then whether its NIC still exists. It does not use print, which
-# must not be interrupted by another print. It sleeps for short times: Python runs the handler of a signal that comes just
-# before a sleep only after it.
+# Reports when it is ready, then which signal it got, and then whether its NIC still exists. It does not use print(),
+# which must not be interrupted by another print(). It sleeps for short times only, because if a signal arrives just
+# before a sleep, Python runs the handler after the sleep.
 PROGRAM = """if True:
     import os, signal, subprocess, sys, time
     def report(number, frame):
@@ -62,7 +62,7 @@ class Signals(CommandTest):
         self.assertEqual(process.returncode, 130)
 
     def test_term_before_the_command_starts_ends_it_all(self):
-        # At any time: while the NIC starts, and before or after the command starts.
+        # The signal can arrive at any time: while the NIC starts, or before or after the command starts.
         for delay_ms in range(0, 40, 2):
             process = self.start("run", "--", "sleep", "60")
             time.sleep(delay_ms / 1000)
@@ -79,7 +79,7 @@ class Signals(CommandTest):
         self.assertEqual(process.communicate()[0], "SIGTERM 0\n")
 
     def test_children_from_before_are_no_concern(self):
-        # A shell that has a child and then becomes rocemu leaves the child to it.
+        # The shell has a child and then becomes rocemu, so rocemu has a child that it did not start.
         result = subprocess.run(["sh", "-c", f"sleep 0.05 & exec {ROCEMU} run -- sleep 0.2"],
                                 env=self.environment, check=False)
         self.assertEqual(result.returncode, 0)
@@ -91,7 +91,8 @@ class Signals(CommandTest):
         os.kill(int(other.stdout), signal.SIGKILL)
 
 
-# Programs that signals reach only indirectly; SLEEP is a program that only a signal ends, with any clock.
+# Commands whose programs a signal reaches only indirectly. SLEEP stands for a program that only a signal ends, with any
+# clock.
 STOPPED = "a stopped one"
 HARD_TO_REACH = {
     "a command behind a shell": "SLEEP; true",
@@ -108,7 +109,8 @@ HARD_TO_REACH = {
 
 class EveryProgramEnds(CommandTest):
     def start_sleepers(self, script, *options):
-        """Returns the run, as soon as every SLEEP in the script runs, and the argument that identifies them."""
+        """Returns the run, as soon as every SLEEP in the script runs, and the argument by which sleepers() finds
+        them."""
         mark = self.make_fifo()
         process = self.start("run", *options, "--", "sh", "-c", script.replace("SLEEP", f"cat {mark}"))
         wait_for(lambda: len(sleepers(mark)) == script.count("SLEEP"), "the programs")
@@ -135,7 +137,7 @@ class EveryProgramEnds(CommandTest):
                 self.assert_ends(signal.SIGTERM, name, script, "--lockstep")
 
     def test_at_once_if_they_can(self):
-        # rocemu waits for the grace period only if programs do not end.
+        # rocemu waits for the whole grace period only if programs do not end.
         for options in ((), ("--lockstep",)):
             process, mark = self.start_sleepers("timeout 0 SLEEP & SLEEP; true", *options)
             start = time.monotonic()
@@ -170,7 +172,8 @@ class EveryProgramEnds(CommandTest):
             terminal.read_until("ready")
             terminal.write(b"\x03")
             terminal.read_until("no")
-            time.sleep(0.3)  # closer together they are one signal, as timeout(1) sends two
+            # with less time between them, rocemu takes two signals for one, because timeout(1) sends two
+            time.sleep(0.3)
             terminal.write(b"\x03")
             said, status = terminal.finish()
         self.assertEqual(status, 130, said)
@@ -194,7 +197,7 @@ class LeftInTheBackground(CommandTest):
             for start in ("SLEEP &", "setsid SLEEP &", "(setsid SLEEP &)", "trap '' TERM; SLEEP &"):
                 with self.subTest(start, options=options):
                     mark = self.make_fifo()
-                    # The shell executes the program some time after the shell was started.
+                    # The shell starts the program with some delay.
                     script = (start.replace("SLEEP", f"cat {mark} >/dev/null 2>&1") +
                               f"\nuntil pgrep -fx 'cat {mark}' >/dev/null; do sleep 0.01; done; exit 3")
                     result = self.rocemu("run", *options, "--", "sh", "-c", script)

@@ -1,4 +1,5 @@
-"""The sources of a scenario: also pipes and descriptors, which `rocemu` reads exactly once."""
+"""Tests the sources of a scenario, also pipes and descriptors, which `rocemu` must read exactly
+once."""
 import contextlib
 import os
 import socket
@@ -9,7 +10,7 @@ import unittest
 from support import ROCEMU, TIMEOUT, CommandTest
 
 RULES = "rules: [{name: mine, on: frame, do: drop}]\n"
-# The output of `rocemu inject --list` for a NIC with such a rule.
+# Matches the output of `rocemu inject --list` for a NIC with the rule of these tests.
 MINE = r"(?m)^mine +frame "
 NO_DEVICE = "rules: [{name: mine, on: completion, device: eth7, do: {status: REM_OP_ERR}}]\n"
 
@@ -33,7 +34,7 @@ class ScenarioSources(CommandTest):
 
     @contextlib.contextmanager
     def fed(self, name):
-        """Creates a FIFO of that name. Another process writes the rules into it once."""
+        """Creates a FIFO with this name. Another process writes the rules to it once."""
         path = self.scratch / name
         os.mkfifo(path)
         writer = threading.Thread(target=path.write_text, args=[RULES])
@@ -41,7 +42,8 @@ class ScenarioSources(CommandTest):
         try:
             yield
         finally:
-            reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # if nobody else was one
+            # ends the writer if rocemu did not read
+            reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
             writer.join()
             os.close(reader)
             path.unlink()
@@ -58,7 +60,8 @@ class ScenarioSources(CommandTest):
         self.assertTrue(result.stdout.endswith("\nend\n"), result.stdout)
 
     def test_run_takes_a_descriptor_whatever_its_number(self):
-        for number in range(3, 12):  # those that the daemon has for itself among them
+        # some of these numbers are also those of the daemon's own descriptors
+        for number in range(3, 12):
             with self.subTest(number=number):
                 self.assert_has_my_rule(self.in_bash(
                     f"$ROCEMU run --scenario /dev/fd/{number} -- $ROCEMU inject --list "

@@ -1,4 +1,4 @@
-"""`rocemu scenarios`, and names of scenarios instead of files."""
+"""Tests `rocemu scenarios`, and names of scenarios in the place of files."""
 import json
 import pathlib
 import re
@@ -113,7 +113,7 @@ class Scenarios(CommandTest):
         try:
             given = self.rocemu("inject", mine, "rtu-lost", "{name: c, on: frame, do: duplicate}")
             cleared = self.rocemu("inject", "--clear", "a", "rule 2", "lost", "c")
-            # If one is wrong, none is used.
+            # If one scenario is wrong, none is used.
             wrong = self.rocemu("inject", mine, "rtu-losst")
             twice = self.rocemu("inject", "rtu-lost", "rep-lost")
             rules = self.rocemu("inject", "--list")

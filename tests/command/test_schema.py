@@ -1,4 +1,4 @@
-"""The JSON schema of scenario files and the parser accept the same files."""
+"""Tests that the JSON schema of scenario files and the parser accept the same files."""
 import json
 import os
 import pathlib
@@ -66,7 +66,7 @@ class Schema(CommandTest):
             raise unittest.SkipTest(f"{error}: apt-get install python3-jsonschema python3-yaml") from error
 
         class Loader(yaml.SafeLoader):
-            """Reads YAML 1.2's booleans, as editors do: `on` is a text."""
+            """Loads YAML 1.2, as editors do: `on` is a text and not a boolean."""
 
         Loader.yaml_implicit_resolvers = {
             first: [(tag, expression) for tag, expression in resolvers if not tag.endswith(":bool")]

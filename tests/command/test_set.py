@@ -1,4 +1,4 @@
-"""`rocemu set`: changing a NIC while it runs."""
+"""Tests `rocemu set`, which changes a NIC while it runs."""
 import pathlib
 import unittest
 

@@ -1,4 +1,4 @@
-"""`rocemu up` and `rocemu down`, and how `rocemu run` joins."""
+"""Tests `rocemu up` and `rocemu down`, and how `rocemu run` joins the NIC."""
 import json
 import os
 import signal
@@ -12,7 +12,7 @@ from support import PYTHON, ROCEMU, CommandTest, wait_for
 
 PRINT_DIR = "import os; print(os.environ['ROCEMU_DIR'])"
 
-# A daemon that answers every line with its first argument; without one it hangs up.
+# Runs a daemon that answers every line with its first argument, or closes the connection if it has none.
 OTHER_DAEMON = """if True:
     import os, socket, sys
     reply, directory = sys.argv[1:]
@@ -80,8 +80,8 @@ class Shared(CommandTest):
         for options in (["--private"], ["--devices", "2"], ["--device", "x"], ["--seed", "1"],
                         ["--require-grh"], ["--same-keys"], ["--capture", "/dev/null"]):
             with self.subTest(options=options):
-                # All names have the same length, because the environment contains the name, and its size changes the
-                # position of the stack.
+                # All names have the same length: the name is in the environment, whose size affects the position of
+                # the stack.
                 self.assertRegex(self.run_python(PRINT_DIR, *options),
                                  r"/run-\d{7}-[0-9a-f]{8}\b")
         self.down()
@@ -99,7 +99,7 @@ class Shared(CommandTest):
             self.assertFalse(os.path.exists(os.path.join(recording, "trace.pcap")))
             self.down()
             with open(os.path.join(recording, "trace.pcap"), "rb") as capture:
-                self.assertEqual(len(capture.read()), 24)  # a pcap file's header: nothing was sent
+                self.assertEqual(len(capture.read()), 24)  # only the header of a pcap file, so nothing was sent
 
     def test_up_twice_is_no_failure_unless_options_would_be_lost(self):
         self.up()
@@ -141,7 +141,7 @@ class Shared(CommandTest):
                              "/no/such/folder/x")
 
     def test_that_was_killed_is_replaced_or_cleared_away(self):
-        for _ in range(5):  # while the kernel ends it, and after that
+        for _ in range(5):  # tests both a daemon that the kernel is just ending, and one that has ended
             self.up()
             os.kill(self.show()["pid"], signal.SIGKILL)
             result = self.rocemu("run", "--", *PYTHON, PRINT_DIR)
@@ -163,7 +163,7 @@ class OtherVersion(CommandTest):
                                    stdout=subprocess.PIPE, text=True, umask=0o077)
         self.addCleanup(self.end, process)
         self.assertEqual(process.stdout.readline(), "ready\n")
-        # It is our child: wait for it as init would.
+        # The process is a child of this test, so the test must wait for it, as init would.
         threading.Thread(target=process.wait, daemon=True).start()
 
     def test_is_said_with_what_to_do(self):
@@ -183,7 +183,7 @@ class OtherVersion(CommandTest):
         self.assertEqual(self.rocemu("down").returncode, 0)
 
     def tearDown(self):
-        self.rocemu("down")  # ends the other one too
+        self.rocemu("down")  # also ends the daemon of other_daemon()
         super().tearDown()
 
 

@@ -1,4 +1,4 @@
-"""`rocemu show`: finding the daemon, and both forms of output."""
+"""Tests `rocemu show`: how it finds the daemon, and both forms of its output."""
 import json
 import subprocess
 import unittest

@@ -1,4 +1,5 @@
-"""`rocemu timeline` of captures and of unreadable files. tests/system/test_timeline.py draws recordings."""
+"""Tests `rocemu timeline` with captures and with unreadable files. tests/system/test_timeline.py tests
+it with recordings."""
 import pathlib
 import struct
 import unittest
@@ -69,7 +70,7 @@ class Captures(CommandTest):
             shown[length] = self.timeline(short)
         self.assertNotIn("│", shown[30])
         self.assertIn("there is no RoCEv2 frame", shown[30])
-        # The AETH of an acknowledgement is missing, so it could be a NAK.
+        # The frame's AETH is missing, so the acknowledgement could also be a NAK.
         self.assertIn("SEND", shown[54])
         self.assertNotIn("ACK", shown[54])
         self.assertIn("snap length", shown[54])

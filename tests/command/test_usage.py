@@ -1,4 +1,4 @@
-"""Help texts, and the messages about wrong command lines."""
+"""Tests help texts, and the messages about wrong command lines."""
 import re
 import unittest
 
@@ -29,7 +29,8 @@ class Help(CommandTest):
             self.assertTrue(result.stdout.startswith(f"usage: rocemu {name}"), result.stdout)
             self.assertEqual(self.rocemu(name, "--help").stdout, result.stdout)
             for line in result.stdout.splitlines():
-                if not line.startswith("  rocemu ") and name != "explore":  # examples, to be copied
+                # examples must be copied as they are
+                if not line.startswith("  rocemu ") and name != "explore":
                     self.assertLessEqual(len(line), 80, f"{name}: {line}")
 
     def test_all_options_are_listed_on_demand(self):
@@ -109,7 +110,7 @@ class WrongUsage(CommandTest):
             self.check(["run", "--device", text, "--", "true"], "name")
         for text in ("a=", "a=10.0.0", "a=10.0.0.1,", "a=10.0.0.256", "a=::1::", "a=host,"):
             self.check(["up", "--device", text], "is not an IPv4 or IPv6 address")
-        # It could be an interface; the daemon knows.
+        # The word could be the name of an interface, and only the daemon knows the interfaces.
         self.assert_one_line(self.rocemu("run", "--device", "a=host", "--", "true"), 1,
                              "device a: there is no network interface 'host'")
         for topology in ("no-such", "/no/such/file"):

@@ -1,4 +1,4 @@
-"""`rocemu wait`, and the output of other commands with --json."""
+"""Tests `rocemu wait`, and the output of other commands with --json."""
 import json
 import unittest
 
@@ -96,7 +96,7 @@ class Json(CommandTest):
 
 
 class Files(CommandTest):
-    """Captures and recordings: their permissions, and limits."""
+    """Tests captures and recordings: their permissions, and their limits."""
 
     def test_follow_the_umask(self):
         import os
@@ -142,7 +142,7 @@ class Files(CommandTest):
         self.assertIn("--record-limit", result.stderr)
         self.assertLess((place / "journal").stat().st_size, 100_000)
         self.assertIn("cut off", self.rocemu("replay", place).stdout)
-        # The limit may be reached before the program has begun, or later.
+        # The limit can be reached before or after the program has started.
         for program in ("ibv_devinfo; exec sleep 600", *5 * ["exec sleep 600"]):
             stopped = self.rocemu("run", "--record", place, "--record-limit", "1k", "--record-policy", "stop",
                                   "--", "sh", "-c", program)

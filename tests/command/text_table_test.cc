@@ -32,7 +32,8 @@ TEST(TextTable, AlignsColumnsTwoBlanksApartAndEndsLinesWithoutBlanks) {
 TEST(TextTable, ContinuesBelowWithTheFirstColumnBeyond80Columns) {
   const std::string wide(38, 'w');
   Table fits({"a", "b", "c"});
-  fits.add({"1", std::string(37, 'w'), std::string(38, 'w')});  // 1 + 2 + 37 + 2 + 38 = 80
+  // the width of this row: 1 + 2 + 37 + 2 + 38 = 80
+  fits.add({"1", std::string(37, 'w'), std::string(38, 'w')});
   EXPECT_EQ(fits.text(""),
             "a  b" + std::string(38, ' ') + "c\n1  " + std::string(37, 'w') + "  " + wide + "\n");
   Table broken({"a", "b", "c"});

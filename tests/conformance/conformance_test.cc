@@ -1,5 +1,5 @@
-// Replays conversations of Linux rdma_rxe with our engine in the place of each end, and checks that
-// it sends the same packets.
+// Replays conversations of Linux rdma_rxe, with our engine in the place of each end in turn, and
+// checks that the engine sends the packets that rxe sent.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -46,11 +46,11 @@ std::string case_name(const testing::TestParamInfo<Case>& info) {
 
 struct Comparison {
   size_t equal = 0;
-  std::vector<std::string> missing;  // rxe said it, we did not
-  std::vector<std::string> extra;    // we said it, rxe did not
+  std::vector<std::string> missing;  // only rxe sent it
+  std::vector<std::string> extra;    // only our engine sent it
 };
 
-/// Compares along a longest common subsequence.
+/// Compares the lists along a longest common subsequence.
 Comparison compare(std::span<const std::string> theirs, std::span<const std::string> ours) {
   std::vector<std::vector<size_t>> common(theirs.size() + 1,
                                           std::vector<size_t>(ours.size() + 1, 0));
@@ -76,7 +76,7 @@ Comparison compare(std::span<const std::string> theirs, std::span<const std::str
 
 class Conformance : public testing::TestWithParam<Case> {};
 
-/// Removes the intended differences from the list and reports the others.
+/// Removes the intended differences from `found`, and reports the remaining ones.
 void check(const char* direction, const std::string& where, std::vector<std::string> found,
            std::span<const IntendedDifference> intended) {
   for (const IntendedDifference& difference : intended) {
@@ -100,7 +100,8 @@ void check(const char* direction, const std::string& where, std::vector<std::str
 /// Without repetitions.
 std::vector<std::string> distinct(std::vector<std::string> lines) {
   std::ranges::sort(lines);
-  // Not std::ranges::unique(): clang 14 cannot compile what g++ 12's library returns from it.
+  // std::ranges::unique() is not used, because clang 14 cannot compile its result with g++ 12's
+  // library.
   lines.erase(std::unique(lines.begin(), lines.end()), lines.end());
   return lines;
 }
@@ -117,7 +118,8 @@ TEST_P(Conformance, SaysWhatLinuxRxeSaid) {
   }
   const Comparison requests = compare(theirs.requests, ours.requests);
   Comparison responses = compare(theirs.responses, ours.responses);
-  if (setting.disturbed) responses.extra.clear();  // lost before the capture saw them
+  // rxe sent these responses too, but they were lost before they could be captured
+  if (setting.disturbed) responses.extra.clear();
   std::cout << fmt::format(
       "{} as {}: {} requests and {} responses of the capture, {} and {} equal\n", talk.capture,
       to_string(talk.ends[end].address), theirs.requests.size(), theirs.responses.size(),

@@ -29,7 +29,7 @@ std::vector<CapturedFrame> read_frames(const fs::path& path) {
     if (!start) start = at;
     CapturedFrame frame{.at = at - *start, .bytes = {bytes, bytes + header->caplen}, .packet = {}};
     const auto packet = wire::parse_frame(frame.bytes);
-    if (!packet) continue;  // of another protocol
+    if (!packet) continue;  // a frame of another protocol
     frame.packet = *packet;
     frames.push_back(std::move(frame));
   }
@@ -43,7 +43,7 @@ bool is_of_a_pair(const CapturedFrame& frame) {
          frame.info().transport != wire::Transport::kCnp;
 }
 
-/// The largest payload of a packet that is not the last of its message.
+/// Returns the largest payload of a packet that is not the last of its message.
 uint32_t find_mtu(const std::vector<CapturedFrame>& frames) {
   uint32_t mtu = 0;
   for (const CapturedFrame& frame : frames) {
@@ -53,10 +53,10 @@ uint32_t find_mtu(const std::vector<CapturedFrame>& frames) {
   return mtu != 0 ? mtu : 1024;
 }
 
-/// Both ends number their QPs in the same way, so that the n-th QP of one is connected to the n-th
-/// of the other.
+/// Both ends number their QPs in the same way, so the n-th QP of one end is connected to the n-th
+/// QP of the other.
 std::vector<Conversation> split(const std::string& name, std::vector<CapturedFrame> frames) {
-  std::map<wire::IpAddress, std::set<uint32_t>> qpns;  // by owner
+  std::map<wire::IpAddress, std::set<uint32_t>> qpns;  // the QP numbers of each address
   std::set<wire::IpAddress> addresses;
   for (const CapturedFrame& frame : frames) {
     qpns[frame.packet.dst_ip].insert(frame.packet.bth.dest_qpn);

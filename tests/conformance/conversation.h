@@ -1,4 +1,4 @@
-// The messages that two queue pairs exchanged in a capture
+// The messages that two queue pairs exchanged in a capture.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 namespace rocemu::conformance {
 
 struct CapturedFrame {
-  engine::Duration at;  // since the capture's first frame
+  engine::Duration at;  // time since the capture's first frame
   std::vector<uint8_t> bytes;
-  wire::Packet packet;  // its payload lies in `bytes`
+  wire::Packet packet;  // its payload is a part of `bytes`
   const wire::OpcodeInfo& info() const { return *wire::find_opcode(packet.bth.opcode); }
 };
 
@@ -23,7 +23,7 @@ struct End {
   uint32_t qpn = 0;
 };
 
-/// The frames between one QP and another, in the order of the capture.
+/// The frames between two QPs, in the order of the capture.
 struct Conversation {
   std::string capture;  // the file's name without ".pcap"
   wire::Transport transport = wire::Transport::kRc;
@@ -37,8 +37,8 @@ struct Conversation {
   }
 };
 
-/// All conversations of all captures of Linux rdma_rxe, except those of the connection manager and
-/// of multicast groups.
+/// Returns all conversations of all captures of Linux rdma_rxe, except those of the connection
+/// manager and of multicast groups.
 std::vector<Conversation> read_conversations();
 
 }  // namespace rocemu::conformance

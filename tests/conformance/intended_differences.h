@@ -1,5 +1,5 @@
-// The intended differences between rocemu and Linux rdma_rxe, with the reasons; and the facts about
-// programs that a capture does not show.
+// The intended differences between rocemu and Linux rdma_rxe, with the reasons, and facts about the
+// captured programs that a capture does not show.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 namespace rocemu::conformance {
 
 struct IntendedDifference {
-  std::string_view line;  // how the frame's line begins
+  std::string_view line;  // beginning of the line that describes the frame
   std::string_view reason;
   size_t at_least = 1;
   size_t at_most = 1;
@@ -23,7 +23,7 @@ struct Intended {
   std::vector<IntendedDifference> missing_responses{}, added_responses{};
 };
 
-/// End 0 is 10.7.0.1, the client of most captures; end 1 is 10.7.0.2.
+/// End 0 is 10.7.0.1, which is the client in most captures; end 1 is 10.7.0.2.
 Intended intended_differences(const std::string& capture, int end);
 
 Setting setting_of(const std::string& capture);

@@ -21,7 +21,7 @@ using wire::Operation;
 
 constexpr uint64_t kSendBuffers = 0x10'0000'0000;
 constexpr uint64_t kReceiveBuffers = 0x20'0000'0000;
-constexpr uint64_t kShared = 0x30'0000'0000;  // what the peer reads and writes
+constexpr uint64_t kShared = 0x30'0000'0000;  // memory that the peer reads and writes
 constexpr uint64_t kAreaSize = 16 * 1024 * 1024;
 
 uint32_t hash_of(std::span<const uint8_t> bytes) {
@@ -30,11 +30,11 @@ uint32_t hash_of(std::span<const uint8_t> bytes) {
   return hash;
 }
 
-/// Describes all fields of a frame that its sender's protocol determines.
+/// Describes all fields of a frame that the protocol determines.
 std::string describe(const wire::Packet& packet, const Setting& setting) {
   const wire::OpcodeInfo& info = *wire::find_opcode(packet.bth.opcode);
-  // A READ that is retransmitted for the rest of its answer begins a new answer in rocemu, as in
-  // 9.7.5.2.1; rxe continues the old answer. Which READs are retransmitted depends on the losses.
+  // If the rest of a READ's answer is requested again, rocemu begins a new answer, as in 9.7.5.2.1,
+  // and rxe continues the old one. Which READs are requested again depends on the losses.
   const bool read_answer = info.operation == Operation::kReadResponse;
   std::string text = fmt::format(
       "{} psn {:#x}", setting.disturbed && read_answer ? "RC RDMA READ Response" : info.name,
@@ -148,7 +148,7 @@ class Player {
                          .max_send_sge = 1,
                          .max_recv_sge = 1,
                          .max_inline_data = 0};
-    // QPNs are assigned in order.
+    // The client gets QPNs in order, so QPs are created until the wanted number comes.
     do {
       qpn_ =
           client_.create_qp({.pd = pd, .send_cq = cq, .recv_cq = cq, .type = type(), .cap = cap});
@@ -186,7 +186,7 @@ class Player {
     return setting_.unheard_qpn;
   }
 
-  /// UD: what the peer names first.
+  /// Returns the Q_Key of a UD QP: the one that the peer's first packet names.
   uint32_t qkey() const {
     for (const CapturedFrame& frame : talk_.frames) {
       if (!talk_.is_from(frame, end_)) return frame.packet.deth.qkey;
@@ -194,7 +194,7 @@ class Player {
     return 0;
   }
 
-  /// A reliable end that does not answer any more has no QP any more.
+  /// Returns whether this end of an RC connection does not answer at all, so that it has no QP.
   bool is_gone() const {
     return type() == abi::QpType::kRc &&
            std::ranges::none_of(talk_.frames,
@@ -212,8 +212,8 @@ class Player {
     }
   }
 
-  /// Returns the first PSN that the end sent, which need not be that of the first packet in the
-  /// capture.
+  /// Returns the first PSN that the end sent, which can be earlier than that of the first captured
+  /// packet.
   uint32_t first_psn(int end) const {
     std::optional<wire::Psn> first;
     for (const CapturedFrame& frame : talk_.frames) {
@@ -223,7 +223,8 @@ class Player {
     return first.value_or(wire::Psn()).value();
   }
 
-  /// For each R_Key in the peer's requests: a region that contains all addresses used with it.
+  /// Registers a region for each R_Key in the peer's requests, which contains all addresses used
+  /// with this key.
   void share_memory(uint32_t pd) {
     for (const CapturedFrame& frame : talk_.frames) {
       if (talk_.is_from(frame, end_)) continue;
@@ -255,8 +256,8 @@ class Player {
   }
 
   struct Region {
-    uint64_t begin = ~uint64_t{0}, end = 0;  // of the addresses that requests name
-    uint64_t place = 0;                      // in our client
+    uint64_t begin = ~uint64_t{0}, end = 0;  // range of the addresses that requests name
+    uint64_t place = 0;                      // the address in our client's memory
     uint32_t rkey = 0;                       // ours
   };
 
@@ -267,7 +268,7 @@ class Player {
   };
 
   /// Returns the messages that the end's application posts, in order. A packet may have been lost
-  /// before it could be captured, but finally each message arrived.
+  /// before it could be captured, but in the end each message arrived.
   std::vector<Message> find_messages() const {
     std::map<uint32_t, const CapturedFrame*> by_psn;
     for (const CapturedFrame& frame : talk_.frames) {
@@ -292,7 +293,7 @@ class Player {
     return messages;
   }
 
-  /// Posts all messages whose first packet is not after that PSN.
+  /// Posts all messages whose first packet does not come after this PSN.
   void post_up_to(wire::Psn psn) {
     for (; posted_ < messages_.size(); ++posted_) {
       const Message& message = messages_[posted_];
@@ -342,7 +343,7 @@ class Player {
     client_.post_send(qpn_, wr);
   }
 
-  /// Does what the application must have done before the peer's request arrives.
+  /// Does what the application must have done before the peer's request number `index` arrives.
   void prepare_for(size_t index) {
     const CapturedFrame& frame = talk_.frames[index];
     if (frame.info().operation == Operation::kReadRequest) return fill_for_read(frame);
@@ -362,7 +363,7 @@ class Player {
       const CapturedFrame& frame = talk_.frames[i];
       if (frame.packet.bth.psn != psn) continue;
       if (!talk_.is_from(frame, end_)) {
-        if (!frame.info().is_response) return false;  // it came again first
+        if (!frame.info().is_response) return false;  // the request was repeated before any RNR NAK
       } else if (frame.info().operation == Operation::kAck &&
                  wire::aeth_kind(frame.packet.aeth.syndrome) == wire::AethKind::kRnrNak) {
         return true;
@@ -376,7 +377,8 @@ class Player {
     return bench_.memory.at(client_.id(), region.place + (va - region.begin), size);
   }
 
-  /// Writes the data that the application had written there by then. The responses show it.
+  /// Writes the data that the application had written by then, as far as the captured responses
+  /// show it.
   void fill_for_read(const CapturedFrame& request) {
     for (const CapturedFrame& frame : talk_.frames) {
       if (!talk_.is_from(frame, end_) || frame.info().operation != Operation::kReadResponse) {
@@ -392,7 +394,8 @@ class Player {
     }
   }
 
-  /// Only for the first atomic: later ones find the result of the earlier ones.
+  /// Writes the value that the first atomic to an address found. Later atomics find the result of
+  /// earlier ones.
   void fill_for_atomic(const CapturedFrame& request) {
     if (setting_.bad_rkey || !filled_.insert(request.packet.atomic.va).second) return;
     for (const CapturedFrame& frame : talk_.frames) {
@@ -407,7 +410,7 @@ class Player {
     }
   }
 
-  /// Delivers the captured frame with our R_Key.
+  /// Delivers the captured frame with the R_Key of our region in the place of the captured one.
   void deliver(const CapturedFrame& frame) {
     wire::Packet packet = frame.packet;
     if (frame.info().has(ExtendedHeader::kReth)) {
@@ -428,11 +431,11 @@ class Player {
   test::Bench bench_;
   test::Client client_;
   const std::vector<Message> messages_;
-  size_t posted_ = 0;  // of messages_
+  size_t posted_ = 0;  // the number of messages that were posted
   uint32_t qpn_ = 0;
   uint32_t ah_ = 0;  // UD
   test::Mr sends_, receives_;
-  std::map<uint32_t, Region> regions_;  // by the capture's R_Key
+  std::map<uint32_t, Region> regions_;  // the key is the R_Key in the capture
   uint64_t send_offset_ = 0;
   std::set<uint32_t> received_;
   std::set<uint64_t> filled_;

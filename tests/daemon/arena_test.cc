@@ -1,4 +1,5 @@
-// Tests the memory that a client shares with the daemon: many pieces need few segments.
+// Tests the memory that a client shares with the daemon: many pieces of memory need only few
+// segments.
 #include "emulator/daemon/base/arena.h"
 
 #include <fcntl.h>
@@ -31,7 +32,7 @@ class ArenaTest : public testing::Test {
     while (arena.file_of(count)) ++count;
     return count;
   }
-  /// Returns the memory that the system has provided, in bytes.
+  /// Returns how many bytes of memory the system has provided.
   uint64_t memory_in_use() const {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < segments(); ++i) {
@@ -60,7 +61,7 @@ TEST_F(ArenaTest, VeryManyPiecesTakeFewSegments) {
   EXPECT_LT(segments(), 40u);
 }
 
-TEST_F(ArenaTest, WhatIsGivenBackIsTakenAgain) {
+TEST_F(ArenaTest, ReturnedPiecesAreReused) {
   for (int round = 0; round < 10'000; ++round) {
     const Arena::Piece a = take(1000), b = take(100'000), c = take(64);
   }
@@ -126,7 +127,7 @@ TEST_F(ArenaTest, ASegmentCanNeitherShrinkNorGrowNorBeUnsealed) {
   EXPECT_EQ(fcntl(file, F_GET_SEALS) & kSeals, kSeals);
   EXPECT_NE(ftruncate(file, static_cast<off_t>(kPageSize)), 0);
   EXPECT_NE(ftruncate(file, 1 << 30), 0);
-  // A hole can be made in the memory, and reads as zeros when it is accessed.
+  // The pages of a piece can be freed, and read as zeros when they are accessed again.
   piece.data()[0] = std::byte{1};
   EXPECT_EQ(
       fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(kPageSize)),

@@ -1,5 +1,5 @@
-// Tests librdmacm's event channels in the daemon, against an engine that accepts every request: the
-// behavior that depends on the events that the program has read.
+// Tests librdmacm's event channels in the daemon, with an engine that accepts every request. The
+// tests are about behavior that depends on which events the program has read.
 #include "emulator/daemon/rdmacm/cm_session.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ class Owner : public CmSessionOwner {
   int ends = 0;
 };
 
-/// A channel with both of its ends.
+/// A channel, with the program's end and the daemon's end.
 class Channel {
  public:
   Channel(RecordingEngine& engine, EventLoop& loop, Owner& owner, uint32_t number) : loop_(loop) {
@@ -73,7 +73,7 @@ class Channel {
     if (recv(reply.get(), &answer, sizeof answer, MSG_DONTWAIT) < 0) return {};
     return {answer.header.error, answer.events_reported};
   }
-  /// Returns the number of the event's id; 0 if there is no event.
+  /// Reads an event. Returns the number of its id, or 0 if there is no event.
   uint32_t read_event() const {
     EventResponse event{};
     return recv(program.get(), &event, sizeof event, MSG_DONTWAIT) == sizeof event ? event.id : 0;
@@ -112,7 +112,7 @@ class CmSessions : public testing::Test {
   Channel channel{recorder, loop, owner, 1};
 };
 
-TEST_F(CmSessions, ACommandWhoseDescriptorsTheSystemHasNoRoomForEndsNothing) {
+TEST_F(CmSessions, ACommandWhoseDescriptorsDoNotFitEndsNothing) {
   const abi::ucma::DestroyId destroy{0, 5, 0};
   int pair[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
@@ -148,7 +148,7 @@ TEST_F(CmSessions, ACommandIsAnsweredOnItsOwnSocket) {
   EXPECT_EQ(channel.read_event(), 0u) << "the channel itself stays unreadable";
 }
 
-TEST_F(CmSessions, ThatARequestWasReadIsSaidWithoutAnAnswer) {
+TEST_F(CmSessions, AMessageThatARequestWasReadGetsNoAnswer) {
   const struct {
     abi::ucma::CommandHeader header;
     abi::ucma::RequestRead request;
@@ -169,7 +169,7 @@ TEST_F(CmSessions, EventsComeInOrderHoweverMany) {
   }
 }
 
-TEST_F(CmSessions, DestructionCountsWhatWasReadAndTakesTheRestBack) {
+TEST_F(CmSessions, DestructionCountsReadEventsAndRemovesTheOthers) {
   for (const uint32_t id : {7u, 8u, 7u, 7u, 9u}) channel.session->deliver(event_of(id));
   EXPECT_EQ(channel.read_event(), 7u);
   const auto answer = channel.ask(Command::kDestroyId, abi::ucma::DestroyId{0, 7, 0});
@@ -185,7 +185,7 @@ TEST_F(CmSessions, UnreadConnectRequestsOfAListenerGoWithIt) {
   channel.session->deliver(event_of(21, EventType::kConnectRequest, 7));
   EXPECT_EQ(channel.read_event(), 20u);
   EXPECT_EQ(channel.ask(Command::kDestroyId, abi::ucma::DestroyId{0, 7, 0}).events_reported, 1u);
-  // These are the listener, and an id whose number no program will ever learn.
+  // The commands destroy the listener, and an id whose number no program will ever learn.
   EXPECT_EQ(recorder.cm_commands, (std::vector{Command::kDestroyId, Command::kDestroyId}));
 }
 
@@ -216,7 +216,7 @@ TEST_F(CmSessions, MigrationTakesUnreadEventsAndTheCountAlong) {
   EXPECT_EQ(other.ask(Command::kDestroyId, abi::ucma::DestroyId{0, 7, 0}).events_reported, 2u);
 }
 
-TEST_F(CmSessions, MigrationFromWhatIsNoChannelIsRefused) {
+TEST_F(CmSessions, MigrationFromAnythingButAChannelIsRefused) {
   const UniqueFd stranger(socket(AF_UNIX, SOCK_SEQPACKET, 0));
   const abi::ucma::MigrateId in{0, 7, 0};
   EXPECT_EQ(channel.ask(Command::kMigrateId, in, stranger.get()).error, EINVAL);

@@ -83,7 +83,7 @@ TEST_F(ControlServerTest, AnswersLineByLine) {
   EXPECT_EQ(hear(), "{\"ok\":true,\"version\":\"1\"}\n");
 }
 
-TEST_F(ControlServerTest, SaysWhatIsWrongAndGoesOn) {
+TEST_F(ControlServerTest, ReportsAnErrorAndContinues) {
   say("nonsense\n");
   EXPECT_THAT(hear(), HasSubstr("not a JSON object"));
   say("[]\n");
@@ -117,7 +117,7 @@ TEST_F(ControlServerTest, EndsAConnectionWhoseLineDoesNotEnd) {
   EXPECT_TRUE(closed);
 }
 
-TEST_F(ControlServerTest, ASlowReaderKeepsNobodyWaiting) {
+TEST_F(ControlServerTest, ASlowReaderDoesNotDelayOthers) {
   say("{\"command\":\"big\"}\n{\"command\":\"big\"}\n{\"command\":\"version\"}\n");
   UniqueFd slow = std::exchange(client, connect_to_server());
   say("{\"command\":\"version\"}\n");
@@ -161,11 +161,11 @@ TEST_F(ControlServerTest, SaysWhyASlowCommandIsNotBegun) {
   EXPECT_EQ(hear(), "{\"ok\":false,\"error\":\"not so fast\"}\n{\"ok\":true,\"version\":\"1\"}\n");
 }
 
-TEST_F(ControlServerTest, ASlowCommandMayBeDoneForNobody) {
+TEST_F(ControlServerTest, ASlowCommandMayEndAfterItsPeerHasGone) {
   say("{\"command\":\"slow\"}\n");
   client.reset();
   turn();
-  client = connect_to_server();  // with the same descriptor, perhaps
+  client = connect_to_server();  // the new connection may have the same descriptor number
   done(Json{{"frames", 3}});
   EXPECT_EQ(hear(), "");
   say("{\"command\":\"version\"}\n");

@@ -1,4 +1,4 @@
-// Tests the whole daemon with its engine, which runs in a thread. The test talks to it like a
+// Tests the whole daemon, with its engine, in a thread. The test communicates with it like a
 // provider.
 #include "emulator/daemon/daemon.h"
 
@@ -27,8 +27,8 @@ using testing::HasSubstr;
 
 class RunningDaemon {
  public:
-  /// `before` is called when clients can already connect to the devices, but no client is served
-  /// yet.
+  /// Calls `before` when clients can already connect to the devices, but before any client is
+  /// served.
   explicit RunningDaemon(
       const std::string& dir, const std::string& capture = "",
       const std::function<void(const std::string& device)>& before = [](const auto&) {})
@@ -180,7 +180,7 @@ TEST(Daemon, CarriesMessagesBetweenTwoClients) {
   }
 }
 
-TEST(Daemon, ShowsWhatThereIs) {
+TEST(Daemon, ShowsVersionDevicesAndObjects) {
   const TempDir temp;
   RunningDaemon daemon(temp / "nic");
   Endpoint a(daemon.device(0));
@@ -211,13 +211,13 @@ TEST(Daemon, ShowsNoMoreCompletionsThanACqHolds) {
   const TempDir temp;
   RunningDaemon daemon(temp / "nic");
   Endpoint a(daemon.device(0));
-  reinterpret_cast<abi::CqRing*>(a.cq_memory)->consumer.store(77);  // it had none to take
+  reinterpret_cast<abi::CqRing*>(a.cq_memory)->consumer.store(77);  // more than the CQ ever had
   EXPECT_EQ(daemon.command("show")["fabric"]["devices"][0]["cqs"][0]["waiting"], 16);
 }
 
-// Posts to a QP in RESET lose nothing, and their WQEs belong to the client, which can post any
-// number of them. Requests of other clients are answered long before the daemon has read all of
-// them.
+// Receives that are posted in RESET are not lost, and their number has no limit, since the client
+// keeps the WQEs. Requests of other clients must be answered long before the daemon has read all of
+// these doorbells.
 TEST(Daemon, ReceiveDoorbellsOfOneClientDoNotKeepTheOthersWaiting) {
   constexpr uint32_t kSlots = 1 << 20, kBells = 64;
   const TempDir temp;
@@ -238,8 +238,8 @@ TEST(Daemon, ReceiveDoorbellsOfOneClientDoNotKeepTheOthersWaiting) {
   EXPECT_LT(greedy.client.doorbells().consumer.load(), kBells);
 }
 
-/// A TCP connection with more data in flight than the other end can buffer: close(2) of its last
-/// descriptor waits for that end, for at most SO_LINGER seconds.
+/// A TCP connection with more data in flight than the peer can buffer. If it is closed by close(2)
+/// of its last descriptor, close(2) waits for the peer, at most SO_LINGER seconds.
 class LingeringSocket {
  public:
   explicit LingeringSocket(int seconds) {
@@ -265,10 +265,11 @@ class LingeringSocket {
   UniqueFd ours, peer;
 };
 
-TEST(Daemon, ADescriptorWhoseCloseWaitsKeepsNobodyWaiting) {
+TEST(Daemon, ADescriptorWhoseCloseTakesLongDelaysNobody) {
   const TempDir temp;
   UniqueFd sender, peer;
-  // Runs before the daemon reads anything, so that the daemon has the last descriptor.
+  // When the daemon reads the message, it must have the socket's last descriptor, so this function
+  // runs before that.
   RunningDaemon daemon(temp / "nic", "", [&](const std::string& device) {
     LingeringSocket socket(20);
     peer = std::move(socket.peer);
@@ -289,7 +290,7 @@ TEST(Daemon, AGarbageDoorbellEndsItsClientAndNoOther) {
   RunningDaemon daemon(temp / "nic");
   Endpoint good(daemon.device(0));
   TestClient bad(daemon.device(0));
-  bad.ring(abi::DoorbellKind::kSend, good.qpn, 1);  // of another client
+  bad.ring(abi::DoorbellKind::kSend, good.qpn, 1);  // the QP belongs to another client
   EXPECT_TRUE(bad.is_ended());
   EXPECT_EQ(good.client.ask(Op::kAllocPd).error, 0);
   EXPECT_EQ(daemon.command("show")["clients"].size(), 1u);
@@ -299,14 +300,14 @@ TEST(Daemon, AClientThatLeavesTakesItsObjectsWithIt) {
   const TempDir temp;
   RunningDaemon daemon(temp / "nic");
   { Endpoint gone(daemon.device(0)); }
-  // The same thread answers, but maybe before it has noticed the end of the connection.
+  // The same thread answers, but maybe before it has noticed that the client disconnected.
   nlohmann::json state = daemon.command("show");
   while (!state["clients"].empty()) state = daemon.command("show");
   EXPECT_TRUE(state["fabric"]["devices"][0]["qps"].empty());
   EXPECT_TRUE(state["fabric"]["devices"][0]["mrs"].empty());
 }
 
-TEST(Daemon, CapturesAndLeavesNothingElseBehind) {
+TEST(Daemon, LeavesOnlyItsCaptureBehind) {
   const TempDir temp;
   {
     RunningDaemon daemon(temp / "nic", temp / "out.pcap");
@@ -314,7 +315,7 @@ TEST(Daemon, CapturesAndLeavesNothingElseBehind) {
     a.connect(b.qpn);
     b.connect(a.qpn);
     b.post_recv(1);
-    a.post_send(2, 3000);  // 3 packets and an acknowledgement
+    a.post_send(2, 3000);  // 3 packets of the message and an acknowledgement
     a.poll();
   }
   EXPECT_GT(std::filesystem::file_size(temp / "out.pcap"), 3000u);
@@ -327,7 +328,7 @@ TEST(Daemon, LeavesNothingBehindWhenItCannotStart) {
   EXPECT_FALSE(std::filesystem::exists(temp / "nic"));
 }
 
-TEST(Daemon, RefusesARequestThatSaysAnythingWrongAndDoesNothing) {
+TEST(Daemon, RefusesAnInvalidRequestWithoutEffect) {
   const TempDir temp;
   RunningDaemon daemon(temp / "nic");
   const std::pair<const char*, const char*> requests[] = {

@@ -1,4 +1,4 @@
-// Puts the process into a state without free file descriptors.
+// Brings the process into a state without free file descriptors.
 #pragma once
 
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 
 namespace rocemu::daemon {
 
-/// While this object exists, the process can open at most `more` further descriptors.
+/// While this object exists, the process can open at most `more` descriptors more.
 class DescriptorLimit {
  public:
   explicit DescriptorLimit(rlim_t more = 0) {

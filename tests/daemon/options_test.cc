@@ -1,4 +1,5 @@
-// Tests the command line: defaults, names and addresses, and one clear line for each error.
+// Tests the daemon's command line: defaults, names and addresses, and one clear line for each
+// error.
 #include "emulator/daemon/daemon_options.h"
 
 #include <gmock/gmock.h>
@@ -114,7 +115,7 @@ TEST(Options, BusyPollingIsForTheRealClock) {
   EXPECT_THAT(error_of({"--no-spin"}), HasSubstr("needs --lockstep"));
 }
 
-TEST(Options, SaysWhatIsWrong) {
+TEST(Options, ReportsErrors) {
   EXPECT_THAT(error_of({"--devices", "0"}), HasSubstr("'0' is not a number from 1 to 250"));
   EXPECT_THAT(error_of({"--devices", "251"}), HasSubstr("250"));
   EXPECT_THAT(error_of({"--devices", "2x"}), HasSubstr("'2x'"));

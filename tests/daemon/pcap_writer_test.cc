@@ -1,4 +1,4 @@
-// Tests that libpcap can read the files that we write.
+// Tests that libpcap can read the files that PcapWriter writes.
 #include "emulator/capture/pcap_writer.h"
 
 #include <fcntl.h>
@@ -72,8 +72,8 @@ TEST(PcapWriter, KeepsBytesAndNanoseconds) {
   EXPECT_EQ(frames[1].bytes, std::vector<uint8_t>(4300, 0x5a));
 }
 
-// An empty UDP packet from port 49153 of ::1 to port 4791 of ::1. RFC 8200, 8.1: the sum is
-// 1 + 1 + 8 + 17 (pseudo-header) + c001 + 12b7 + 8 = d2db, the checksum 2d24.
+// Returns an empty UDP packet from port 49153 of ::1 to port 4791 of ::1. RFC 8200, 8.1: the sum is
+// 1 + 1 + 8 + 17 (pseudo-header) + c001 + 12b7 + 8 = d2db, so the checksum is 2d24.
 std::vector<uint8_t> ipv6_frame() {
   std::vector<uint8_t> frame(14 + 40 + 8);
   frame[12] = 0x86;
@@ -151,7 +151,7 @@ TEST(PcapWriter, SaysOnceThatTheDiskIsFull) {
   EXPECT_TRUE(writer.flush());
 }
 
-/// A capture to a pipe.
+/// Tests a capture to a pipe.
 class PcapStream : public testing::Test {
  protected:
   PcapStream() {
@@ -161,7 +161,7 @@ class PcapStream : public testing::Test {
     writer = std::make_unique<PcapWriter>(CaptureFile{"live", UniqueFd(ends[1]), -1, ""}, kStart,
                                           SlowReader::kMissesFrames);
   }
-  /// Writes far more than a pipe holds and than may wait for its reader.
+  /// Writes far more than fits into a pipe and than may wait for its reader.
   void write_too_much() {
     const std::vector<uint8_t> frame(4096);
     for (int i = 0; i < 20'000; ++i) EXPECT_TRUE(writer->write(at(0ns), frame));
@@ -182,7 +182,7 @@ TEST_F(PcapStream, IsGivenUpAtTheEndIfItsReaderTakesNothing) {
   write_too_much();
   EXPECT_FALSE(writer->finish());
   EXPECT_THAT(writer->error(), HasSubstr("live: its reader has stopped reading"));
-  writer.reset();  // nor does this wait
+  writer.reset();  // the destructor must not wait either
 }
 
 TEST_F(PcapStream, SaysThatItsReaderHasGone) {

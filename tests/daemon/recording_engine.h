@@ -1,4 +1,5 @@
-// An engine that only records: it keeps the inputs as lines, and a function answers the requests.
+// An engine that only records its inputs, as lines. A function that the test sets answers the
+// requests.
 #pragma once
 
 #include <cstring>
@@ -15,7 +16,8 @@ class RecordingEngine : public EnginePort {
  public:
   std::vector<std::string> inputs;
   std::vector<abi::Op> commands;
-  std::vector<std::pair<abi::Op, int>> refusals;  // calls that others refused, and the errno value
+  // calls that were refused before they reached the engine, with their errno values
+  std::vector<std::pair<abi::Op, int>> refusals;
   std::function<abi::Reply(const abi::Request&)> answer = [](const abi::Request&) {
     return abi::Reply{};
   };
@@ -25,7 +27,7 @@ class RecordingEngine : public EnginePort {
   std::function<void()> on_submit = [] {};
   /// The number of inputs in each batch.
   std::vector<size_t> batches;
-  size_t most = 1;  // WQEs of an input
+  size_t most = 1;  // the most WQEs of one input
 
   size_t most_wqes() const override { return most; }
   void submit(const engine::Input& input) override {
@@ -56,7 +58,7 @@ class RecordingEngine : public EnginePort {
   static std::string text(uint64_t number) { return std::to_string(number); }
   static std::string wr_id(std::span<const std::byte> wqe) {
     uint64_t id;
-    std::memcpy(&id, wqe.data(), sizeof id);  // first in both kinds of WQE
+    std::memcpy(&id, wqe.data(), sizeof id);  // both kinds of WQE begin with the wr_id
     return text(id) + " of " + text(wqe.size()) + " bytes";
   }
   void record(const engine::AttachClient& in) {

@@ -1,4 +1,4 @@
-// A directory for a test, which is removed with this object.
+// A directory for a test, which is removed together with this object.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace rocemu::daemon {
 class TempDir {
  public:
   TempDir() {
-    // Short, since paths of sockets in it are limited to 107 bytes.
+    // The name is short, since paths of sockets in the directory are limited to 107 bytes.
     std::string name = std::filesystem::temp_directory_path() / "rocemu-test-XXXXXX";
     if (mkdtemp(name.data()) == nullptr) ADD_FAILURE() << "mkdtemp failed";
     path_ = name;

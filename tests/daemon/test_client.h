@@ -1,4 +1,4 @@
-// A client of a running daemon, at the level of the control protocol and the rings.
+// A client of a running daemon, which speaks the control protocol and uses the rings.
 #pragma once
 
 #include <fcntl.h>
@@ -103,7 +103,7 @@ class TestClient {
     fds_ = std::move(message.fds);
     return reply;
   }
-  /// The n-th descriptor of the last reply.
+  /// Returns the n-th descriptor of the last reply.
   UniqueFd take_fd(size_t n) { return n < fds_.size() ? std::move(fds_[n]) : UniqueFd(); }
 
   /// Returns memory that the daemon shares with the client.
@@ -126,7 +126,8 @@ class TestClient {
     if (ring.daemon_sleeping.load(std::memory_order_seq_cst) != 0)
       eventfd_write(doorbell_.get(), 1);
   }
-  /// Waits for a message of the daemon, which can only be the end of the connection.
+  /// Returns whether the daemon ends the connection: waits for a message, which can only be its
+  /// end.
   bool is_ended() {
     char byte;
     return recv(socket_.get(), &byte, 1, 0) <= 0;

@@ -1,4 +1,4 @@
-"""scripts/pages.py, which scripts/check_docs.py runs for all documents, finds errors and nothing else."""
+"""Tests that scripts/pages.py, which scripts/check_docs.py runs for all documents, finds errors and nothing else."""
 import pathlib
 import sys
 import tempfile
@@ -13,7 +13,8 @@ SOURCE = "struct Rule {\n  bool silent = false;\n};\nvoid Engine::step() {\n  ru
 
 class Pages(unittest.TestCase):
     def wrong(self, **texts):
-        """Returns the errors in a tree with these pages; `design_x` is docs/design/x.md."""
+        """Returns the errors that the script finds in a tree with these pages; `design_x` stands for
+        docs/design/x.md."""
         with tempfile.TemporaryDirectory(prefix="rocemu-test-") as scratch:
             root = pathlib.Path(scratch)
             files = {"emulator/engine/engine.cc": SOURCE, "emulator/engine/engine.h": "class Engine;\n",

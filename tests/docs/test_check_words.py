@@ -1,4 +1,5 @@
-"""scripts/check_words.py finds each pattern of unclear English that CONTRIBUTING.md names, in the text and nowhere else."""
+"""Tests that scripts/check_words.py finds each pattern of unclear English that CONTRIBUTING.md names, in texts and
+nowhere else."""
 import pathlib
 import sys
 import unittest
@@ -10,7 +11,8 @@ import check_words  # noqa: E402
 
 class Patterns(unittest.TestCase):
     def found(self, **texts):
-        """Returns (kind, pattern) of each place in these texts; `page` is docs/page.md, `code` emulator/options/code.cc."""
+        """Returns (kind, pattern) of each place that the script finds in these texts; `page` stands for
+        docs/page.md, `code` for emulator/options/code.cc."""
         names = {"page": "docs/page.md", "code": "emulator/options/code.cc", "engine": "emulator/engine/code.cc",
                  "yaml": "scenarios/x.yaml", "data": "docs/data/page.md"}
         files = {names[name]: text for name, text in texts.items()}

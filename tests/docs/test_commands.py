@@ -1,10 +1,10 @@
-"""Runs every command line of README.md and of the pages of docs/, in their order, and compares what it prints with
-what the page shows. (Those of docs/learn are test_lessons', those of docs/explore.md test_guide's.)
+"""Runs every command line of README.md and of the pages of docs/, in their order, and compares the output with that on
+the page.
 
-scripts/page_commands.py finds them. Each page has a directory of its own, in which there are the
-programs of docs/learn and my_test, one of them. What is not run is named below, with the reason.
-
-With ROCEMU_UPDATE_DOCS=1 pages that show an output get the one that is printed.
+scripts/page_commands.py finds the commands. test_lessons.py runs those of docs/learn, and test_guide.py those of
+docs/explore.md. Each page has a separate directory with the programs of docs/learn and a program my_test, which is one
+of them. Commands that are not run are named below, with the reason. With ROCEMU_UPDATE_DOCS=1, the output on the pages
+is replaced by the actual output.
 """
 import os
 import pathlib
@@ -25,7 +25,7 @@ import page_commands  # noqa: E402
 
 LESSONS = ROOT / "docs" / "learn"
 BIN = pathlib.Path(os.environ["ROCEMU_BIN"])
-TIMEOUT = 240  # seconds that nothing here comes near
+TIMEOUT = 240  # seconds, far longer than any command takes
 ELSEWHERE = {"explore.md"}  # tests/explore/verdicts/test_guide.py
 PAGES = [ROOT / "README.md", ROOT / "examples" / "README.md",
          *(page for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in ELSEWHERE)]
@@ -36,24 +36,25 @@ NOT_RUN = {
     "gcc -I$PREFIX": "there is no old.c: tests/vipl compiles such programs",
     "rocemu run -- ./old": "and runs them",
     "scripts/": "builds all again, or installs packages: CONTRIBUTING.md's business",
-    # scripts/check-first-page runs these of README.md; tests/testing/test_examples.py does the same in the build tree.
+    # scripts/check-first-page runs these commands of README.md; tests/testing/test_examples.py does the same in the
+    # build tree.
     "apt-get ": "installs packages",
     "cmake --install build/release": "the test's build is elsewhere",
     "cmake -G Ninja -S my_tests": "and is not installed",
     "my_tests/build/my_test": "so this is not built",
     "PYTHONPATH=$HOME": "and this is not there",
 }
-# The exit status of commands that must fail, by a part of the command.
+# The exit status of each command that must fail, by a part of the command.
 STATUSES = {
 }
-# Commands that do not end by themselves. The page that lists the devices has them.
+# Servers, which do not end by themselves, and the URL that a command of the documentation reads from each.
 SERVERS = {"prometheus-node-exporter": "http://localhost:9100/metrics"}
 NEEDS = ("lstopo-no-graphics", "prometheus-node-exporter", "mpirun", "tshark")
 
 
 def go_where_ports_are_free():
-    """The pages use the programs' usual ports, which other programs may use. So this starts again in a separate network
-    namespace, if that is allowed."""
+    """The pages use the programs' usual ports, which other programs of the machine may use. So starts this program
+    again in a separate network namespace, if that is allowed."""
     if "ROCEMU_TEST_UNSHARED" in os.environ:
         return
     unshare = ["unshare", "--net", *(["--map-root-user"] if os.geteuid() != 0 else []),
@@ -76,7 +77,7 @@ class Session:
 
     def __init__(self, scratch):
         self.scratch = self.directory = pathlib.Path(scratch)
-        self.runtime = tempfile.mkdtemp(prefix="rd-")  # short: it is part of the names of sockets
+        self.runtime = tempfile.mkdtemp(prefix="rd-")  # a short name, since it is part of the names of sockets
         (self.scratch / "docs").mkdir()
         (self.scratch / "docs" / "learn").symlink_to(self.scratch)
         for program in LESSONS.glob("*.py"):
@@ -93,14 +94,14 @@ class Session:
         self.background = []
 
     def start(self, command):
-        """Starts a server like in a separate terminal."""
+        """Starts a server, as in a separate terminal."""
         self.background.append(subprocess.Popen(
             ["bash", "-c", command], cwd=self.directory, env=self.environment, start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
         return self.background[-1]
 
     def run(self, command):
-        """Returns its exit status and output."""
+        """Runs a command, and returns its exit status and output."""
         place = self.scratch / "directory"
         result = subprocess.run(
             ["bash", "-c", f"{command}\nstatus=$?; pwd >{place}; exit $status"], cwd=self.directory,
@@ -152,7 +153,7 @@ class Commands(unittest.TestCase):
                 (session.scratch / name[1]).write_text(command.output + "\n")
 
     def page_of(self, process, address):
-        """Returns the answer of the server as soon as there is one."""
+        """Waits until the server answers, and returns the answer."""
         deadline = time.monotonic() + TIMEOUT
         while process.poll() is None and time.monotonic() < deadline:
             try:
@@ -193,7 +194,7 @@ for _page in PAGES:
 
 
 class Words(unittest.TestCase):
-    """All options of rocemu commands exist, in blocks and in the text of any page."""
+    """Tests that all options of rocemu commands exist that are in blocks of code or in the text of a page."""
 
     def options(self, command, cache={}):
         if command not in cache:

@@ -1,4 +1,4 @@
-"""scripts/page_commands.py and scripts/check-first-page, without the chroot that the latter makes."""
+"""Tests scripts/page_commands.py and scripts/check-first-page, except for the chroot that the latter makes."""
 import pathlib
 import subprocess
 import sys
@@ -7,7 +7,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "scripts" / "check-first-page"
-TIMEOUT = 240  # seconds that nothing here comes near
+TIMEOUT = 240  # seconds, far longer than any command takes
 sys.path.insert(0, str(ROOT / "scripts"))
 from page_commands import Command, File, masked, steps_of  # noqa: E402
 
@@ -84,7 +84,7 @@ class FirstPage(unittest.TestCase):
 
 
 class Readme(unittest.TestCase):
-    """Returns the commands of README.md that the script will run."""
+    """Tests the commands of README.md that the script runs."""
 
     def setUp(self):
         self.steps = steps_of((ROOT / "README.md").read_text())
@@ -106,7 +106,8 @@ class Readme(unittest.TestCase):
         self.assertGreater(min(uses), written)
 
     def test_needs_no_program_that_it_does_not_install(self):
-        """Python is needed by the lessons' programs, and by the examples of test suites, which install it."""
+        """Python is needed only by the lessons' programs and by the examples of test suites, so no command may use
+        it before the one that installs it."""
         installs = next(number for number, text in enumerate(self.commands) if text.startswith("apt-get install"))
         for text in self.commands[:installs]:
             self.assertNotRegex(text, r"python|\.py\b")

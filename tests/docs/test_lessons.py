@@ -1,5 +1,5 @@
-"""Runs every command of docs/learn and compares its output with the output in the lesson. With ROCEMU_UPDATE_LESSONS=1,
-writes the actual output into the lessons. Process numbers differ from run to run."""
+"""Runs every command of docs/learn and compares its output with that in the lesson. With ROCEMU_UPDATE_LESSONS=1,
+writes the actual output into the lessons. Process numbers are masked, since they differ from run to run."""
 import os
 import pathlib
 import re
@@ -10,7 +10,7 @@ import unittest
 
 LESSONS = pathlib.Path(__file__).resolve().parents[2] / "docs" / "learn"
 BIN = pathlib.Path(os.environ["ROCEMU_BIN"])
-TIMEOUT = 240  # seconds that nothing here comes near
+TIMEOUT = 240  # seconds, far longer than any command takes
 
 
 def masked(text):
@@ -56,7 +56,7 @@ class Picture(unittest.TestCase):
             subprocess.run(run, cwd=scratch, check=True, stdout=subprocess.DEVNULL, timeout=TIMEOUT)
             drawn = subprocess.run(draw, cwd=scratch, check=True, stdout=subprocess.PIPE, text=True,
                                    timeout=TIMEOUT).stdout
-        # In it, all processes have the same name.
+        # In the timeline, all processes get the same name, without their numbers.
         drawn = re.sub(r"send\.py\[\d+\]", "send.py", drawn)
         if os.environ.get("ROCEMU_UPDATE_LESSONS"):
             picture.write_text(drawn)

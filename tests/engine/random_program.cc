@@ -20,7 +20,7 @@ constexpr wire::IpAddress kOutside = wire::IpAddress::from_v4(10, 0, 0, 9);
 constexpr uint32_t kOutsideQpn = 0x777;
 constexpr size_t kApps = 3;
 constexpr size_t kQpsPerApp = 3;
-constexpr size_t kOutsideIndex = 2;  // of the QP whose peer is outside the fabric
+constexpr size_t kOutsideIndex = 2;  // index of the QP whose peer is outside the fabric
 
 wire::IpAddress device_ip(uint32_t index) {
   return wire::IpAddress::from_v4(127, 0, 0, static_cast<uint8_t>(index + 1));
@@ -192,7 +192,7 @@ RandomProgram::Peer RandomProgram::peer_of(size_t app, size_t qp) {
   return kPeers[app][qp];
 }
 
-// Connects both ends, or only one end of a QP whose peer is outside.
+// Connects both QPs of a pair, or only one QP if its peer is outside.
 void RandomProgram::connect(App& app, Qp& qp) {
   const auto index = static_cast<size_t>(&qp - app.qps.data());
   const Peer peer = peer_of(static_cast<size_t>(&app - apps_.data()), index);
@@ -205,7 +205,7 @@ void RandomProgram::connect(App& app, Qp& qp) {
                                  .min_rnr_timer = static_cast<uint8_t>(1 + random(4))};
   if (index == kOutsideIndex) return connect_end(app, qp, connection, kOutside, kOutsideQpn);
   App& other = apps_[peer.app];
-  if (other.qps.size() <= peer.qp) return;  // not attached yet
+  if (other.qps.size() <= peer.qp) return;  // the QP does not exist yet
   Qp& there = other.qps[peer.qp];
   connect_end(app, qp, connection, device_ip(other.device.value), there.number);
   if (one_in(10)) return;
@@ -273,7 +273,7 @@ void RandomProgram::deliver_frames() {
   step(engine::ReceivedFrames{burst});
 }
 
-/// Makes a frame from outside, which follows `before` other frames of its burst.
+/// Returns a frame from outside; in its burst, `before` other frames come first.
 std::vector<uint8_t> RandomProgram::make_frame(const App& app, uint32_t before) {
   const Qp& qp = app.qps[one_in(10) ? random(kQpsPerApp) : kOutsideIndex];
   uint32_t expected = 0, unacked = 0;
@@ -356,7 +356,7 @@ void RandomProgram::consume_or_arm(App& app) {
   memory_.taken[{app.id, engine::CqId{cq.handle}}] = cq.consumed;
 }
 
-/// Makes the program's memory late, or available again.
+/// Makes the program's memory late, or available again if it is late.
 void RandomProgram::be_late(const App& app) {
   if (memory_.not_yet.insert(app.id).second) return;
   memory_.not_yet.erase(app.id);
@@ -373,12 +373,12 @@ void RandomProgram::advance() {
   step(engine::Tick{});
 }
 
-// A command with random bytes as its body. Handles are small, so that some exist.
+// Sends a command with random bytes as its body. Random handles are small, so that some exist.
 void RandomProgram::garbage_command(App& app) {
   abi::Request::Body body{};
   for (uint8_t& byte : body.raw) byte = static_cast<uint8_t>(one_in(3) ? random(24) : 0);
   auto op = static_cast<Op>(random(20));
-  // These commands would destroy objects that the program itself uses.
+  // These commands would destroy objects that the random program still needs.
   if (op == Op::kDestroyQp || op == Op::kModifyQp || op == Op::kDeregMr || op == Op::kDestroyCq) {
     op = Op::kQueryQp;
   }

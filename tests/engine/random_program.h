@@ -1,5 +1,5 @@
-// A program of random inputs to one engine, made from a seed, and the invariants that must always
-// hold. Two runs must produce the same outputs, byte for byte.
+// A program of random inputs to one engine, which a seed determines, and the invariants that must
+// always hold. Two runs with one seed must produce the same outputs, byte for byte.
 #pragma once
 
 #include <cstdint>
@@ -17,23 +17,24 @@ namespace rocemu::test {
 
 class RandomProgram {
  public:
-  /// Records the program if a directory is given.
+  /// Records the run in `record_dir` if a directory is given.
   explicit RandomProgram(uint64_t seed, const std::string& record_dir = "");
 
   void run(uint32_t inputs);
 
-  /// Returns all outputs, in order, as text; frames as hexadecimal bytes.
+  /// Returns all outputs as text, in order. Frames are in hexadecimal.
   const std::string& transcript() const { return transcript_; }
-  /// Returns the violation of an invariant; empty if there is none.
+  /// Returns a description of the violated invariant, or "" if none was violated.
   const std::string& broken() const { return broken_; }
-  /// These numbers show that the program tested what it should.
+  /// Return the number of completions, and of those without error, which show that the inputs were
+  /// useful.
   uint64_t completions() const { return completions_; }
   uint64_t successes() const { return successes_; }
 
  private:
   struct Queue {
-    std::vector<uint64_t> posted;  // wr_id by index of the WQE
-    uint32_t done = 0;             // WQEs known to be finished
+    std::vector<uint64_t> posted;  // wr_id of each posted WQE
+    uint32_t done = 0;             // the number of WQEs that are known to be finished
   };
   struct Qp {
     uint32_t number = 0;

@@ -1,4 +1,5 @@
-// Tests that the engine is a function of its inputs, and that its invariants hold for all inputs.
+// Tests that the engine's outputs depend only on its inputs, and that its invariants hold for all
+// inputs.
 #include "tests/engine/random_program.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +24,7 @@ TEST(RandomPrograms, GiveTheSameOutputsTwiceAndKeepTheInvariants) {
   }
   RecordProperty("completions", std::to_string(completions));
   RecordProperty("successes", std::to_string(successes));
-  // The programs are useless if they only cause errors.
+  // Random programs would test little if they only caused errors.
   EXPECT_GT(completions, kSeeds * kInputs / 10);
   EXPECT_GT(successes, completions / 10);
 }

@@ -1,4 +1,4 @@
-// Tests the scripts themselves: which differences must make them fail.
+// Tests the scripts themselves: which differences make them fail.
 #include "tests/support/script.h"
 
 #include <gtest/gtest-spi.h>

@@ -1,6 +1,5 @@
-// A connection manager with calls of its consumers and MADs from its network. The input is a
-// sequence
-// of records:
+// Fuzzes a connection manager with calls of its consumers and MADs from its network. The input is a
+// sequence of records:
 //   0x00..0x7f   a call (the number modulo kCalls), for the latest connection
 //   0x80..0xff   the next 256 bytes as a MAD; bit 0 puts that connection's ID into its second word,
 //                bit 1 into its first, so that a mutation need not guess it
@@ -32,7 +31,7 @@ struct Manager {
     finish_step();
   }
 
-  // The corpus is made from captures. Both of their ends are this device.
+  // The corpus was made from captures, whose both ends are this device.
   static engine::FabricConfig config() {
     engine::FabricConfig config = engine::default_fabric(1);
     config.devices[0].addresses = {wire::IpAddress::from_v4(10, 7, 0, 1),

@@ -1,5 +1,6 @@
-// A QP of each type in each state (selected by the first byte), and frames from its network: the
-// rest of the input, each frame after two bytes with its length, whose upper three bits are Flags.
+// Fuzzes a QP with frames from its network. The first byte of the input selects the QP's type and
+// state. The rest of the input is frames, each after two bytes with its length, whose upper three
+// bits are Flags.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,17 +14,19 @@ namespace {
 
 constexpr uint16_t kLength = 0x1fff;
 enum Flags : uint16_t {
-  kAsItIs = 0x8000,  // otherwise, where it parses, it comes from the peer, to the QP, with a good
-                     // ICRC, and its PSN is one that could be expected
-  kMayAccess = 0x4000,  // what it says of remote memory is within a region
-  kTimePasses = 0x2000  // before it comes: enough for a retransmission
+  kAsItIs = 0x8000,     // the frame is delivered unchanged; without this flag, a frame that can be
+                        // parsed is changed to come from the peer, to the QP, with a good ICRC and
+                        // with a PSN that is possible
+  kMayAccess = 0x4000,  // addresses of remote memory are moved into a region
+  kTimePasses = 0x2000  // time passes before the frame arrives, enough for a retransmission
 };
 
 std::vector<uint8_t> plausible(Script& script, const std::vector<uint8_t>& frame, uint16_t flags) {
   const auto parsed = wire::parse_frame(frame);
   if (!parsed) return frame;
   PacketSpec spec{.packet = *parsed};
-  spec.packet.bth.psn = psn(spec.packet.bth.psn.value() & 0xf);  // both directions begin at 0
+  // the PSNs of both directions begin at 0
+  spec.packet.bth.psn = psn(spec.packet.bth.psn.value() & 0xf);
   if ((flags & kMayAccess) != 0) {
     const uint64_t offset = spec.packet.reth.va & 0x7ff8;
     spec.packet.reth.va = spec.packet.atomic.va = Endpoint::kRecvBuffer + offset;
@@ -39,7 +42,7 @@ int run(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   ScriptOptions options;
   options.state = static_cast<abi::QpState>(data[0] % 7);
-  if (options.state == abi::QpState::kSqe) return 0;  // only errors lead there
+  if (options.state == abi::QpState::kSqe) return 0;  // only an error brings a QP into SQE
   constexpr abi::QpType kTypes[] = {abi::QpType::kRc, abi::QpType::kUc, abi::QpType::kUd};
   options.connection.type = kTypes[data[0] / 7 % 3];
   options.connection.mtu = abi::Mtu::k256;
@@ -81,7 +84,7 @@ int run(const uint8_t* data, size_t size) {
 }  // namespace rocemu::test
 
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
-  testing::FLAGS_gtest_break_on_failure = true;  // of what the script itself checks
+  testing::FLAGS_gtest_break_on_failure = true;  // makes failed checks of the script itself crash
   return 0;
 }
 

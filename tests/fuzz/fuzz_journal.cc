@@ -1,5 +1,6 @@
-// Journals with any contents: a replay must reach its end, a difference, or an error that names the
-// place. Checksums are corrected first, since otherwise they would reject nearly all inputs.
+// Fuzzes a replay with journals of any contents: it must reach the journal's end, a difference, or
+// an error that names the place. Checksums are corrected first, since otherwise nearly all inputs
+// would be rejected by them.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>

@@ -1,5 +1,5 @@
-// Parses any bytes as a frame. A frame is refused with a reason; or it is parsed, and the emitted
-// result parses as the same.
+// Parses any bytes as a frame. The frame is refused with a reason, or it is parsed; if the parsed
+// frame is emitted and parsed again, the result must be equal.
 #include <cstdint>
 #include <cstdlib>
 #include <vector>

@@ -1,5 +1,5 @@
-// Scenario text with any contents: the result is rules or an error that names the place. If the
-// rules are read again, they must be the same.
+// Fuzzes the scenario parser with text of any contents: the result is rules, or an error that names
+// the place. If the rules are written and read again, they must be equal.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
@@ -24,7 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     scenario::parse_rule(text);
   } catch (const scenario::ScenarioError&) {
   }
-  try {  // of one file, of several, or of a rule, as a journal has it
+  try {  // text of one file, of several files, or of a rule in a journal
     const auto rules = scenario::parse_rules(text);
     if (scenario::parse_rules(rules->text)->rules.size() != rules->rules.size()) std::abort();
   } catch (const scenario::ScenarioError&) {

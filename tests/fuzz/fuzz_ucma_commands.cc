@@ -1,6 +1,5 @@
-// Commands of librdmacm as programs might write them, on two event channels of one fabric. The
-// input
-// is a sequence of records:
+// Fuzzes the commands of librdmacm, as programs might write them, on two event channels of one
+// fabric. The input is a sequence of records:
 //   0x00..0x7f   a command (the number modulo kNumbers, so that some do not exist); a byte for its
 //                size, a byte of Flags, and its bytes
 //   0x80..0xff   time advances to the next deadline; with bit 0 the first device is removed, with
@@ -25,14 +24,14 @@ namespace {
 constexpr uint8_t kNumbers = abi::ucma::kCommands + 2;
 
 enum Flags : uint8_t {
-  kLatestId = 1,  // in the command; with kOneBefore the one before
+  kLatestId = 1,  // the command gets the latest id; with kOneBefore, the id before that one
   kSecondChannel = 2,
-  kNoRoom = 4,  // for the response
-  kLonger = 8,  // by 256 bytes
+  kNoRoom = 4,  // there is no space for the response
+  kLonger = 8,  // the command has 256 more bytes
   kOneBefore = 16
 };
 
-/// Returns the position of the command's id.
+/// Returns the offset of the id in the command.
 size_t id_offset(Command command) {
   using namespace abi::ucma;
   switch (command) {
@@ -131,7 +130,7 @@ class Machine {
     for (const engine::Output& output : outputs_.list) {
       const auto* event = std::get_if<engine::CmEvent>(&output);
       if (event == nullptr) continue;
-      // The program would continue with the id of the request.
+      // As a program does, continues with the id of the connect request.
       if (event->event->event == abi::ucma::EventType::kConnectRequest) latest_ = event->event->id;
     }
   }

@@ -27,7 +27,7 @@ Header some_header() {
   return header;
 }
 
-TEST(JournalHeader, ComesBackAsItWas) {
+TEST(JournalHeader, IsReadAsItWasWritten) {
   const Header before = some_header();
   const Header after = parse_header(to_json(before));
   EXPECT_EQ(to_json(after), to_json(before));
@@ -43,7 +43,7 @@ TEST(JournalHeader, ComesBackAsItWas) {
   EXPECT_EQ(after.fabric.devices[1].interfaces, (std::vector<uint32_t>{1, 7}));
 }
 
-// The engine of older recordings did not resolve neighbors and accepted any scope.
+// Older recordings are those of an engine that did not resolve neighbors and accepted any scope.
 TEST(JournalHeader, OfAnOlderRecordingHasNeitherInterfacesNorNeighbors) {
   auto json = nlohmann::json::parse(to_json(some_header()));
   json["devices"][1].erase("resolve_neighbors");

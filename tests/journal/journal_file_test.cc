@@ -1,4 +1,4 @@
-// Tests journal files: complete, truncated at any place, and damaged at any place.
+// Tests journal files that are complete, truncated at any place, or damaged at any place.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,8 +20,8 @@ Header small_header() {
   return header;
 }
 
-/// Replays as far as possible. Returns the number of executed steps, or nothing if the journal was
-/// refused.
+/// What a replay did with a journal: whether it refused the journal, and if not, the number of
+/// steps that it executed.
 struct Outcome {
   uint64_t steps = 0;
   bool torn = false;
@@ -41,7 +41,7 @@ Outcome replay(Bytes contents) {
   return outcome;
 }
 
-/// Does the same without an engine, which is faster. Returns whether all steps can be read.
+/// Reads the journal like replay(), but without an engine, which is faster.
 Outcome read(Bytes contents) {
   Outcome outcome;
   try {
@@ -58,7 +58,7 @@ Outcome read(Bytes contents) {
   return outcome;
 }
 
-/// An engine also replays one file of kReplayEach.
+/// Every file is read, and one of each kReplayEach files is also replayed by an engine.
 constexpr size_t kReplayEach = 499;
 
 TEST(JournalFile, GivesBackTheRecordsAndTheirPlaces) {
@@ -107,7 +107,7 @@ TEST(JournalFile, CutOffAtAnyByteReplaysUpToThere) {
     }
     steps = part.steps;
   }
-  EXPECT_EQ(steps, all.steps);  // only the end is missing
+  EXPECT_EQ(steps, all.steps);  // only the end record is missing
 }
 
 TEST(JournalFile, WithoutItsEndIsTornThoughEveryRecordIsWhole) {
@@ -169,7 +169,7 @@ TEST(JournalFile, WhoseRecordsMakeNoSenseIsRefusedThoughTheirChecksumsAreRight) 
     try {
       JournalReader reader(dir / "journal");
       Replay replay(reader);
-      if (replay.run()) ++refused;  // another input, so another output
+      if (replay.run()) ++refused;  // the damage changed an input, so the outputs differ
     } catch (const JournalError& error) {
       EXPECT_THAT(error.what(), ContainsRegex("/journal: byte [0-9]+: "));
       ++refused;
@@ -186,14 +186,14 @@ TEST(JournalFile, OfAnotherFormatNamesBoth) {
               ContainsRegex("it has format 15, and this is rocemu .*, which reads format 8:"));
 }
 
-TEST(JournalFile, ThatIsNoneSaysWhatMakesOne) {
+TEST(JournalFile, AnErrorForAnotherFileNamesTheOptionThatRecords) {
   EXPECT_THAT(replay(std::as_bytes(std::span("#!/bin/sh\nexit 0\n"))).error,
               HasSubstr("`rocemu run --record` writes one"));
   EXPECT_THAT(replay({}).error, HasSubstr("before its header ends: it cannot be read"));
   EXPECT_THROW(JournalReader("/nonexistent/journal"), JournalError);
 }
 
-TEST(JournalFile, OnAFullDiskSaysSoOnce) {
+TEST(JournalFile, ReportsAFullDiskOnce) {
   const Header header = small_header();
   JournalWriter writer("/dev/full", header);
   EXPECT_THAT(writer.take_error(), HasSubstr("cannot write /dev/full: No space left on device"));

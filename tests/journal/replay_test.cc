@@ -29,7 +29,7 @@ TEST(Replay, OfRandomProgramsFindsNoDifference) {
 }
 
 TEST(Replay, CountsFramesAndEventsAsTheFilesBesideTheJournalDo) {
-  const Recorded recorded(2, 1000);  // even seeds trace frames
+  const Recorded recorded(2, 1000);  // with even seeds, frames are traced
   JournalReader journal(recorded.journal());
   Replay replay(journal);
   EXPECT_FALSE(replay.run({.frame = {}, .event = UINT64_MAX}));
@@ -57,7 +57,7 @@ TEST(Replay, StopsBehindAFrameOrAnEvent) {
   }
 }
 
-/// Returns the journal with another output in the record of step `index`.
+/// Returns a copy of the journal with a changed output in the record of one step.
 std::vector<std::byte> with_changed_completion(const Recorded& recorded, uint64_t* offset) {
   const daemon::TempDir dir;
   *offset = 0;
@@ -73,7 +73,7 @@ std::vector<std::byte> with_changed_completion(const Recorded& recorded, uint64_
         OutputReader outputs(step.outputs);
         for (size_t at = 0; auto output = outputs.next(); at = outputs.position()) {
           if (!std::holds_alternative<engine::Completion>(*output)) continue;
-          // The wr_id is after the kind, the client and the CQ.
+          // In the record of a completion, the wr_id follows the kind, the client and the CQ.
           const auto place = static_cast<size_t>(step.outputs.data() - body->data()) + at + 9;
           writer.buffer()[begin + place] ^= std::byte{1};
           *offset = reader.offset();

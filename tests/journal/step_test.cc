@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 class OutputsInAJournal : public testing::Test {
  protected:
-  /// Returns the output as a reader gets it.
+  /// Returns the output as it is after it was written and read.
   template <class Recorded>
   Recorded written(engine::Output output) {
     engine::Outputs outputs;
@@ -77,7 +77,7 @@ TEST_F(OutputsInAJournal, AFrameWithoutMarksHasItsNumber) {
   EXPECT_FALSE(read.marks.resend.begins);
 }
 
-TEST_F(OutputsInAJournal, ARuleThatFiredKeepsWhatItActedOn) {
+TEST_F(OutputsInAJournal, ARuleThatFiredKeepsItsTarget) {
   auto rule = std::make_shared<engine::faults::Rule>();
   rule->name = "slow";
   const uint32_t changes = static_cast<uint32_t>(engine::FrameChange::kDelayed) |
@@ -102,7 +102,7 @@ TEST_F(OutputsInAJournal, ARuleThatFiredKeepsWhatItActedOn) {
   EXPECT_EQ(read.frame.delay, 50us);
 }
 
-TEST_F(OutputsInAJournal, ARuleThatActedOnNothingInParticularNamesNothing) {
+TEST_F(OutputsInAJournal, ARuleWithoutATargetNamesNone) {
   auto rule = std::make_shared<engine::faults::Rule>();
   const auto read = written<RecordedRuleFired>(
       engine::RuleFired{.at = {}, .rule = rule, .subject = "verb rdma_listen"});

@@ -1,9 +1,8 @@
-// Tests every struct that a program passes to libibverbs, between guards, with the libibverbs and
-// the headers of this machine. The provider must write and read only the part that exists in this
-// version, and libibverbs must find its fields in the provider's objects. The tests call each verb,
-// and each function of ibv_qp_ex and ibv_cq_ex. Run under `rocemu run`.
-//
-// scripts/check-releases compiles this with the headers of other releases.
+// Tests every struct that a program passes to libibverbs, with the libibverbs and the headers of
+// this machine. Each struct is between guards. The provider must read and write only the part of a
+// struct that exists in this version, and libibverbs must find its fields in the provider's
+// objects. The tests call each verb, and each function of ibv_qp_ex and ibv_cq_ex. Run them under
+// `rocemu run`. scripts/check-releases compiles this file with the headers of other releases.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -33,7 +32,7 @@ using system_test::QpPtr;
 using system_test::SrqPtr;
 using system_test::XrcdPtr;
 
-// ---- What rocemu believes of this libibverbs, and its headers ---------------------------------
+// ---- Sizes that rocemu assumes for this libibverbs ---------------------------------------------
 
 TEST(Sizes, AreThoseOfTheHeaders) {
   ASSERT_TRUE(provider::recognize_libibverbs(reinterpret_cast<const void*>(&ibv_get_device_list)));
@@ -67,7 +66,8 @@ TEST_F(CallerStructs, Queries) {
   Guarded<ibv_port_attr> port;
   ASSERT_EQ(ibv_query_port(context.get(), 1, port.get()), 0);
   EXPECT_EQ(port->state, IBV_PORT_ACTIVE);
-  // Programs that were compiled with old headers call the function directly, with 48 bytes.
+  // Programs that were compiled with old headers call this function directly, with a struct of 48
+  // bytes.
   Guarded<std::array<unsigned char, 48>> old_port;
   ASSERT_EQ(
       (ibv_query_port)(context.get(), 1, reinterpret_cast<_compat_ibv_port_attr*>(old_port.get())),
@@ -157,8 +157,7 @@ TEST_F(CallerStructs, Import) {
   }
 }
 
-// ---- Other objects
-// -------------------------------------------------------------------------------
+// ---- Other objects -----------------------------------------------------------------------------
 
 TEST_F(CallerStructs, SharedReceiveQueues) {
   Guarded<ibv_srq_init_attr> wanted;
@@ -271,7 +270,7 @@ TEST_F(CallerStructs, EventsAndCompletionQueues) {
   Guarded<std::array<ibv_wc, 2>> completions;
   EXPECT_EQ(ibv_poll_cq(polled.get(), 2, completions->data()), 1);
 
-  // An association error of a QP causes an event.
+  // A request that is not allowed makes the QP fail, which causes an event.
   const ibv_qp* const failing = b.get();
   ASSERT_NO_FATAL_FAILURE(to_error(b.get()));
   const SrqPtr srq = [&] {
@@ -375,7 +374,7 @@ TEST_F(CallerStructs, Datagrams) {
   }
 }
 
-TEST_F(CallerStructs, WhatThereIsNot) {
+TEST_F(CallerStructs, AreNotWrittenByUnsupportedVerbs) {
   const QpPtr qp = make_qp({});
   Guarded<ibv_flow_attr> flow;
   EXPECT_EQ(ibv_create_flow(qp.get(), flow.get()), nullptr);
@@ -395,7 +394,8 @@ TEST_F(CallerStructs, WhatThereIsNot) {
   EXPECT_EQ(ibv_create_rwq_ind_table(context.get(), table.get()), nullptr);
   EXPECT_EQ(errno, EOPNOTSUPP);
 
-  // Functions of rdma-core 59 and 65. Their argument has more zeros than their structs have bytes.
+  // Functions of rdma-core 59 and 65. The argument is longer than their structs, and the excess
+  // bytes are zero.
   using Zeros = std::array<unsigned char, 256>;
   for (const char* name : {"ibv_alloc_dmah", "ibv_create_comp_cntr"}) {
     auto* create = function<void*(ibv_context*, void*)>(name);
@@ -406,10 +406,9 @@ TEST_F(CallerStructs, WhatThereIsNot) {
   }
 }
 
-// ---- ibv_qp_ex and ibv_cq_ex
-// ---------------------------------------------------------------------
+// ---- ibv_qp_ex and ibv_cq_ex -------------------------------------------------------------------
 
-/// Members that ibv_qp_ex has only since rdma-core 44 or 45
+/// Members that ibv_qp_ex has only since rdma-core 44 or 45.
 template <class Qp>
 void wr_atomic_write(Qp* qp, uint32_t rkey, uint64_t address, const void* data) {
   if constexpr (requires { qp->wr_atomic_write; }) qp->wr_atomic_write(qp, rkey, address, data);
@@ -455,7 +454,7 @@ class Builder : public CallerStructs {
 
   uint64_t address(size_t index) { return reinterpret_cast<uint64_t>(slot(index)); }
 
-  /// Posts what `post` builds; its only completion has `opcode`.
+  /// Posts what `post` builds, and checks that its only completion has `opcode`.
   template <class Post>
   void expect_completed(ibv_wc_opcode opcode, Post post) {
     ibv_qp_ex* builder = ibv_qp_to_qp_ex(qp.get());
@@ -512,7 +511,7 @@ TEST_F(Builder, ReliableConnection) {
   ASSERT_NE(qp, nullptr) << strerror(errno);
   peer = make_qp({});
   ASSERT_NO_FATAL_FAILURE(bring_up_pair(qp.get(), peer.get()));
-  constexpr int kFlushAccess = 1 << 8;  // the queue pair and the region have to grant it
+  constexpr int kFlushAccess = 1 << 8;  // the queue pair and the region must allow FLUSH
   Guarded<ibv_qp_attr> granted;
   granted->qp_access_flags = kRemoteAccess | kFlushAccess;
   ASSERT_EQ(ibv_modify_qp(peer.get(), granted.get(), IBV_QP_ACCESS_FLAGS), 0);

@@ -1,4 +1,4 @@
-// A caller's struct between guards. A write before the struct is detected, and an access after it
+// A caller's struct between guards. A write before the struct is detected, and any access after it
 // ends in SIGSEGV.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace rocemu::layouts {
 
-/// The struct is at the end of a page whose successor cannot be accessed.
+/// Puts the struct at the end of a page, whose next page cannot be accessed.
 template <class T>
 class Guarded {
  public:

@@ -1,5 +1,5 @@
-// The plugin for one private ABI with a libibverbs of one version, which the test plays. Run under
-// `rocemu run`, whose NIC the plugin opens.
+// Tests the plugin for one private ABI with a libibverbs of one version, which the test imitates.
+// Run this under `rocemu run`, whose NIC the plugin opens.
 //
 // usage: layout_test LIBIBVERBS PLUGIN [GoogleTest's arguments]
 #include <dlfcn.h>
@@ -63,7 +63,7 @@ class Layout : public testing::Test {
     for (size_t i = 0; i < head() - sizeof(size_t); ++i) ASSERT_EQ(verbs_[i], kOwnBytes) << i;
   }
 
-  /// Returns what libibverbs finds at the place of its operation `name`.
+  /// Returns the function that libibverbs finds for its operation `name`.
   template <class Function>
   static Function op(Function provider::ContextOps::*, const std::string& name) {
     const std::vector<std::string> names = operations_of(played->newest_public);
@@ -133,7 +133,7 @@ class LayoutQp : public Layout {
     if (HasFatalFailure()) return;
     pd_ = OP(alloc_pd)(context_);
     ASSERT_NE(pd_, nullptr);
-    pd_->context = context_;  // libibverbs' part of the work, here and below
+    pd_->context = context_;  // libibverbs itself sets these members, and so does the test
     mr_ = OP(reg_mr)(pd_, memory_.data(), memory_.size(),
                      reinterpret_cast<uint64_t>(memory_.data()), IBV_ACCESS_LOCAL_WRITE);
     ASSERT_NE(mr_, nullptr);
@@ -291,7 +291,7 @@ TEST_F(LayoutQp, SendsWithTheBuilderAndPollsEachField) {
   EXPECT_STREQ(memory_.data() + 32, "sent");
 }
 
-/// A libibverbs that is newer than rocemu
+/// A libibverbs that is newer than this rocemu.
 TEST(UnknownLayout, IsRefusedWithOneLine) {
   EXPECT_EQ(played->driver, nullptr);
   EXPECT_TRUE(said_when_loaded.starts_with("rocemu: /")) << said_when_loaded;

@@ -1,5 +1,5 @@
 // The operations of each version of libibverbs, in its order. They are copied from rdma-core's
-// driver.h and independent of the provider's list, which is compared with them.
+// driver.h, to compare the provider's own list with them.
 #pragma once
 
 #include <algorithm>

@@ -17,7 +17,7 @@ PlayedLibibverbs played{.newest_public = PLAYED_NEWEST,
                         .port_attr_size = PLAYED_PORT_ATTR,
                         .operations = PLAYED_OPERATIONS};
 
-/// The bytes of ibv_qp_ex before its functions.
+/// The number of bytes of ibv_qp_ex before its functions.
 constexpr size_t kQpExHead = offsetof(ibv_qp_ex, wr_atomic_cmp_swp);
 constexpr size_t kContextHead = PLAYED_HEAD;
 
@@ -33,7 +33,7 @@ EXPORTED PlayedLibibverbs* played_libibverbs() {
   return &played;
 }
 
-/// The newest version of public symbols needs a function, or the version would not exist.
+/// A version of public symbols exists only if a function has it.
 EXPORTED void played_newest() {}
 
 EXPORTED void NUMBERED(verbs_register_driver_, PLAYED_PRIVATE)(const void* driver) {

@@ -1,5 +1,5 @@
-// An imitation of libibverbs by the test, of any version that rocemu supports, and what it knows
-// about the plugin that was loaded together with it.
+// An imitation of libibverbs of any version that rocemu supports. It also records what the loaded
+// plugin does.
 #pragma once
 
 #include <cstddef>
@@ -7,21 +7,22 @@
 namespace rocemu::layouts {
 
 inline constexpr size_t kMostOperations = 96;
-/// All bytes of its own members of verbs_context have this value.
+/// The value of all bytes in libibverbs' own members of verbs_context.
 inline constexpr unsigned char kOwnBytes = 0x5a;
 
 struct PlayedLibibverbs {
-  // The properties of the played libibverbs
+  // The properties of the imitated libibverbs.
   int newest_public = 0;
   size_t context_head = 0;  // bytes of verbs_context before the ibv_context
   size_t qp_ex_functions = 0;
   size_t port_attr_size = 0;
   size_t operations = 0;
 
-  // The actions of the plugin
+  // What the plugin passed to libibverbs.
   const void* driver = nullptr;           // DeviceOps
-  const void* ops[kMostOperations] = {};  // as many as there are operations
-  bool context_fits = false;              // in the memory that was asked for
+  const void* ops[kMostOperations] = {};  // one for each operation of the version
+  // whether it is within the memory that libibverbs was asked to allocate
+  bool context_fits = false;
 };
 
 }  // namespace rocemu::layouts

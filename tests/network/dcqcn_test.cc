@@ -1,4 +1,4 @@
-// Tests the reaction point of DCQCN against its rules: Zhu et al., SIGCOMM 2015, section 3.
+// Tests the reaction point of DCQCN by its rules: Zhu et al., SIGCOMM 2015, section 3.
 #include "emulator/network/dcqcn.h"
 
 #include <gtest/gtest.h>
@@ -26,17 +26,17 @@ TEST(Dcqcn, StartsAtLineRateAndHasNoTimersThen) {
   EXPECT_FALSE(flow.next_deadline());
 }
 
-// Equation (1): the rate decreases by alpha / 2, and alpha begins as 1.
+// Equation (1): the rate decreases by a factor of 1 - alpha / 2, and alpha is 1 at first.
 TEST(Dcqcn, HalvesTheRateAtTheFirstCnp) {
   Dcqcn flow({.alpha_interval = 1s}, kLine);
   flow.on_cnp(at(10us));
   EXPECT_EQ(flow.rate_bps(), kLine / 2);
   EXPECT_EQ(flow.target_rate_bps(), kLine);
-  EXPECT_DOUBLE_EQ(flow.alpha(), 1.0);  // (1 - g) * 1 + g
+  EXPECT_DOUBLE_EQ(flow.alpha(), 1.0);  // (1 - g) * alpha + g, where alpha was 1
   EXPECT_EQ(flow.next_deadline(), at(65us));
 }
 
-// Equation (2): alpha decays by g in each interval without CNP.
+// Equation (2): alpha decreases by a factor of 1 - g in each interval without a CNP.
 TEST(Dcqcn, DecaysAlphaWithoutCnps) {
   Dcqcn flow({}, kLine);
   flow.on_cnp(at(0us));
@@ -44,11 +44,11 @@ TEST(Dcqcn, DecaysAlphaWithoutCnps) {
   EXPECT_NEAR(flow.alpha(), std::pow(255.0 / 256, 10), 1e-6);
 }
 
-// Equation (3): five steps of fast recovery, each halfway to the target.
+// Equation (3): five steps of fast recovery, each of which goes half of the way to the target.
 TEST(Dcqcn, RecoversHalfOfTheWayInEachOfFiveSteps) {
   Dcqcn flow({.alpha_interval = 1s}, kLine);
   flow.on_cnp(at(0us));
-  flow.on_cnp(at(0us));  // 25 of 100, the target is 50
+  flow.on_cnp(at(0us));  // the rate is 25 of 100 Gbit/s, and the target is 50
   for (int step = 1; step <= 5; ++step) {
     flow.advance(at(step * 55us));
     EXPECT_NEAR(static_cast<double>(flow.rate_bps()), 50e9 - 25e9 / (1 << step), 10) << step;
@@ -56,7 +56,7 @@ TEST(Dcqcn, RecoversHalfOfTheWayInEachOfFiveSteps) {
   }
   flow.advance(at(6 * 55us - 1ns));
   EXPECT_EQ(flow.target_rate_bps(), kLine / 2);
-  flow.advance(at(6 * 55us));  // equation (4): additive increase
+  flow.advance(at(6 * 55us));  // the target increases additively, by equation (4)
   EXPECT_EQ(flow.target_rate_bps(), kLine / 2 + 40'000'000);
 }
 
@@ -71,13 +71,15 @@ TEST(Dcqcn, CountsBytesBesideTime) {
   EXPECT_EQ(flow.rate_bps(), kLine / 16 * 15);
 }
 
-// Hyper increase: both counters have expired more than five times.
+// Hyper increase begins when both counters have expired more than five times.
 TEST(Dcqcn, IncreasesFasterAfterBothCountersHaveExpiredOften) {
   Dcqcn flow({.byte_counter = 1'000'000, .hyper_increase_bps = 1'000'000'000}, kLine);
   for (int i = 0; i < 2; ++i) flow.on_cnp(at(0us));
-  flow.on_sent(6'000'000, at(1us));  // the sixth step is additive
+  // the byte counter expired six times, so the sixth step is additive
+  flow.on_sent(6'000'000, at(1us));
   EXPECT_EQ(flow.target_rate_bps(), kLine / 2 + 40'000'000);
-  flow.advance(at(5 * 55us));  // still: the timer expired five times
+  // the timer expired only five times, so the increase is still additive
+  flow.advance(at(5 * 55us));
   EXPECT_EQ(flow.target_rate_bps(), kLine / 2 + 6 * 40'000'000);
   flow.advance(at(6 * 55us));
   EXPECT_EQ(flow.target_rate_bps(), kLine / 2 + 6 * 40'000'000 + 1'000'000'000);
@@ -115,7 +117,7 @@ TEST(Pacer, KeepsARateOverManyFrames) {
   // 1000 bytes at 7 Gbit/s take 1142.857 ns.
   for (int i = 0; i < 7000; ++i) pacer.sent(1000, 7'000'000'000, pacer.ready_at());
   EXPECT_NEAR(static_cast<double>(pacer.ready_at().time_since_epoch().count()), 8e6, 10);
-  // Idle time cannot be used later.
+  // A sender cannot use idle time later.
   pacer.sent(1000, 1'000'000'000, at(1s));
   EXPECT_EQ(pacer.ready_at(), at(1s + 8us));
 }

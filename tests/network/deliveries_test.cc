@@ -1,5 +1,5 @@
-// Tests Network::next_delivery(): a caller that advances only at that time misses no delivery, and
-// does not wake up on an idle network.
+// Tests Network::next_delivery(): a caller that advances the network only at that time misses no
+// delivery, and does not wake up on an idle network.
 #include <gtest/gtest.h>
 
 #include "tests/network/harness.h"
@@ -10,7 +10,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Advances to each possible delivery, until `end`. Returns the number of these steps.
+/// Advances to the time of each possible delivery, until `end`. Returns the number of these steps.
 int run_by_deliveries(Network& network, Log& log, Instant end) {
   int wakes = 0;
   while (const std::optional<Instant> next = network.next_delivery()) {
@@ -29,7 +29,7 @@ TEST(NextDelivery, IsTheArrivalOfAFrameOnAnIdlePath) {
   Network network(leaf_spine(2, 1, 1, Patterns()), 1);
   network.track_deliveries();
   network.inject({.token = 1, .from = 0, .to = 1, .bytes_on_wire = 1086}, at_ns(1000));
-  // Four links of 100 Gbit/s and 500 ns: a byte takes 80 ps.
+  // The path has four links of 100 Gbit/s and 500 ns; a byte takes 80 ps.
   EXPECT_EQ(network.next_delivery(), at_ns(1000 + 4 * 500 + (4 * 1086 * 80 + 999) / 1000));
   Log log;
   EXPECT_EQ(run_by_deliveries(network, log, at_ns(1'000'000)), 1);
@@ -65,7 +65,7 @@ TEST(NextDelivery, IsNoneForAFrameThatIsPausedForGood) {
   EXPECT_EQ(log.deliveries.size(), 1u);
 }
 
-// The same networks, traffic and faults, advanced once event by event and once delivery by
+// Each network, with its traffic and faults, is advanced once event by event and once delivery by
 // delivery.
 TEST(NextDelivery, MissesNothingInRandomNetworks) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {

@@ -20,7 +20,7 @@ TEST(Link, LosesWhatIsOnItWhenItGoesDown) {
   Network network(topology, 1);
   Log log;
   network.inject(frame(1, 0, 1), at_ns(0));
-  network.advance(at_ns(100), log);  // on the link of host 0 until 580 ns
+  network.advance(at_ns(100), log);  // until 580 ns, the frame is on the link of host 0
   network.set_link_state(*find_link(topology, "h0-s1"), false, at_ns(100));
   network.inject(frame(2, 0, 1), at_ns(100));
   run(network, log);
@@ -68,13 +68,13 @@ TEST(Link, CorruptsFramesWithItsProbability) {
   network.set_corruption(0, 0.25);
   for (uint64_t i = 0; i < 10'000; ++i) network.inject(frame(i, 0, 1), at_ns(0));
   run(network, log);
-  // Binomial: 2500 and a standard deviation of 43.
+  // The number of losses is binomial, with a mean of 2500 and a standard deviation of 43.3.
   EXPECT_NEAR(static_cast<double>(log.losses.size()), 2500, 4 * 43.3);
   EXPECT_EQ(log.losses.front().why, DropReason::kCorrupted);
   EXPECT_EQ(log.losses.size() + log.deliveries.size(), 10'000u);
 }
 
-TEST(SwitchReboot, LosesItsFramesAndComesBack) {
+TEST(SwitchReboot, LosesItsFramesAndThenWorksAgain) {
   const Topology topology = star(3);
   Network network(topology, 1);
   Log log;
@@ -93,8 +93,8 @@ TEST(SwitchReboot, LosesItsFramesAndComesBack) {
 }
 
 TEST(PauseStorm, StopsTheInnocentToo) {
-  // Hosts 0 and 1 at s1 send to hosts 2 and 3 at s2; host 3 pauses. The frames that wait for it use
-  // up s2's buffer for the trunk, and then s1 may not send to host 2 either.
+  // Hosts 0 and 1 at switch s1 send to hosts 2 and 3 at switch s2, and host 3 pauses. The frames
+  // that wait for host 3 use up s2's buffer for the trunk. Then s1 may not send to host 2 either.
   Patterns patterns;
   patterns.switches.pfc = {.xoff_bytes = 50'000, .xon_bytes = 30'000};
   Network network(dumbbell(2, 2, patterns), 1);
@@ -126,7 +126,7 @@ TEST(Ecmp, KeepsAFlowOnAPathAndSpreadsFlows) {
   }
   for (const auto& [flow, ports] : ports_of_flow) EXPECT_EQ(ports.size(), 1u) << flow;
   EXPECT_EQ(flows_of_port.size(), 8u);
-  // 50 of 400 flows on each, with a standard deviation of 6.6.
+  // Each port gets 50 of the 400 flows, with a standard deviation of 6.6.
   for (const auto& [port, flows] : flows_of_port) EXPECT_NEAR(flows, 50, 4 * 6.6);
 }
 
@@ -137,7 +137,7 @@ TEST(Ttl, IsDecrementedByRoutersOnly) {
   Network routed(dumbbell(1, 1, patterns), 1);
   Log log;
   Packet packet = frame(1, 0, 1);
-  packet.ttl = 2;  // two routers: the second one drops it (RFC 1812, 5.3.1)
+  packet.ttl = 2;  // there are two routers, and the second one drops the packet (RFC 1812, 5.3.1)
   switched.inject(packet, at_ns(0));
   run(switched, log);
   EXPECT_EQ(log.deliveries.size(), 1u);
@@ -158,14 +158,14 @@ TEST(Ecn, MarksByTheQueueThatStaysBehind) {
   Log log;
   for (uint64_t i = 0; i < 40; ++i) {
     Packet packet = frame(i, static_cast<HostId>(i % 2), 2);
-    packet.ecn = i % 4 < 2 ? 2 : 0;  // ECT(0), or not ECN-capable
+    packet.ecn = i % 4 < 2 ? 2 : 0;  // 2 is ECT(0), 0 is not ECN-capable
     network.inject(packet, at_ns(0));
   }
   run(network, log);
   ASSERT_EQ(log.deliveries.size(), 40u);
-  // Pair k arrives k serializations after the first one, and at each of these times a frame begins
-  // to leave: until frame 20 leaves, the queue grows by one frame each time. Frames are marked
-  // while more than 5 frames are behind them, and at the end the queue becomes that short again.
+  // Pair k arrives k serialization times after the first pair, and at each of these times a frame
+  // begins to leave. So the queue grows by one frame each time, until frame 20 leaves; then it
+  // shrinks. A frame is marked if more than 5 frames are behind it when it leaves.
   for (size_t i = 0; i < 40; ++i) {
     const uint64_t token = log.deliveries[i].token;
     // The first frame of a pair begins to leave before the second one has arrived.
@@ -176,14 +176,15 @@ TEST(Ecn, MarksByTheQueueThatStaysBehind) {
 }
 
 TEST(Ecn, MarksInProportionBetweenTheThresholds) {
-  // A queue of a fixed length of 100 frames of 1000 bytes: at kmin + 1/4, pmax 0.4 is 0.1.
+  // The queue has a fixed length of 100 frames of 1000 bytes, which is a quarter of the way from
+  // kmin to kmax. With a pmax of 0.4, the probability is 0.1.
   Patterns patterns;
   patterns.switches.ecn = {.kmin_bytes = 75'000, .kmax_bytes = 175'000, .pmax = 0.4};
   Topology topology = star(3, patterns);
   topology.nic.queue_bytes = 1u << 30;
   Network network(topology, 3);
   Log log;
-  // Host 1 fills the queue with 101 frames in addition to host 0's, which then keep its length
+  // Host 1 fills the queue with 101 frames. In addition, the frames of host 0 keep its length
   // constant.
   for (uint64_t i = 0; i < 101; ++i) network.inject(frame(100'000, 1, 2), at_ns(0));
   for (uint64_t i = 0; i < 20'000; ++i) {
@@ -197,7 +198,7 @@ TEST(Ecn, MarksInProportionBetweenTheThresholds) {
     ++counted;
     marked += log.deliveries[i].is_marked;
   }
-  // 19,000 frames: a standard deviation of 0.0022.
+  // The share of 19,000 frames has a standard deviation of 0.0022.
   EXPECT_NEAR(marked / counted, 0.1, 4 * 0.0022);
 }
 

@@ -1,4 +1,4 @@
-// Runs a Network alone: with a sink that records the events, and senders that never pause.
+// Runs a Network alone, with a sink that records the events, and with senders that never pause.
 #pragma once
 
 #include <map>
@@ -65,7 +65,7 @@ struct Flow {
   uint64_t lost_frames = 0;
 };
 
-/// Keeps the queues of NICs full; the flows of a host take turns.
+/// Keeps the queues of the NICs full. The flows of a host take turns.
 class Saturation : public Sink {
  public:
   Saturation(Network& network, std::vector<Flow> all) : flows(std::move(all)), network_(network) {}
@@ -91,7 +91,7 @@ class Saturation : public Sink {
     now_ = end;
     network_.advance(end, *this);
   }
-  /// Forgets all deliveries so far.
+  /// Sets the counts of all flows to zero.
   void forget() {
     for (Flow& flow : flows)
       flow.delivered_bytes = flow.delivered_frames = flow.marked_frames = flow.lost_frames = 0;

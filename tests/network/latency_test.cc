@@ -1,5 +1,5 @@
-// Tests when frames arrive on an idle path. Expected times follow from the store-and-forward
-// formula: each link of the path takes bytes * 8 / rate, and its delay.
+// Tests when frames arrive on an idle path. By the store-and-forward formula, each link of the path
+// takes bytes * 8 / rate, and its delay.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,7 +16,7 @@ int64_t ceil_ns(uint64_t picoseconds) {
 }
 
 TEST(Latency, OfAnIdleStarIsTwoSerializationsAndTwoDelays) {
-  Network network(star(2), 1);  // 100 Gbit/s: 80 ps for a byte; 500 ns
+  Network network(star(2), 1);  // 100 Gbit/s (80 ps per byte), and 500 ns
   Log log;
   network.inject({.token = 7, .from = 0, .to = 1, .bytes_on_wire = 1086}, at_ns(1000));
   run(network, log);
@@ -44,7 +44,8 @@ TEST(Latency, AddsUpOverLinksOfDifferentRates) {
 
 TEST(Latency, CarriesFractionsOfPicosecondsFromFrameToFrame) {
   Patterns patterns;
-  patterns.hosts.rate_bps = 7'000'000'007;  // a prime number: no byte takes whole picoseconds
+  // a prime number, so that no byte takes whole picoseconds
+  patterns.hosts.rate_bps = 7'000'000'007;
   patterns.hosts.delay = 0ns;
   Topology topology = star(2, patterns);
   topology.nic.queue_bytes = 1u << 30;
@@ -55,8 +56,8 @@ TEST(Latency, CarriesFractionsOfPicosecondsFromFrameToFrame) {
     network.inject({.token = i, .from = 0, .to = 1, .bytes_on_wire = 1500}, at_ns(0));
   run(network, log);
   ASSERT_EQ(log.deliveries.size(), kFrames);
-  // The last frame leaves the NIC after all others, and then needs the time of one frame more at
-  // the switch. Rounding each frame to a picosecond would be wrong by up to 50 ns.
+  // After the last frame has left the NIC, it needs the time of one more frame at the switch. If
+  // each frame was rounded to a picosecond, the result would be wrong by up to 50 ns.
   const long double ns_of_one = 1500.0L * 8e9L / 7'000'000'007.0L;
   const auto expected = static_cast<int64_t>(std::ceil(ns_of_one * (kFrames + 1)));
   EXPECT_NEAR(static_cast<double>(log.deliveries.back().at.time_since_epoch().count()),
@@ -78,8 +79,8 @@ TEST(Latency, OfTwoHostsAtOneCableIsOneSerialization) {
 TEST(Latency, OfASmallFrameBehindABulkFlowIsTheQueueBeforeIt) {
   Network network(star(3), 1);
   Log log;
-  // Ten frames of host 0 and one of host 2 to host 1. The small frame arrives at the switch before
-  // the first large one, and leaves first.
+  // Hosts 0 and 2 send to host 1: host 0 sends ten large frames, and host 2 sends a small one and a
+  // large one. The small frame arrives at the switch before the first large one, and leaves first.
   for (uint64_t i = 0; i < 10; ++i)
     network.inject({.token = i, .from = 0, .to = 1, .bytes_on_wire = 4200}, at_ns(0));
   network.inject({.token = 99, .from = 2, .to = 1, .bytes_on_wire = 84}, at_ns(0));
@@ -88,7 +89,8 @@ TEST(Latency, OfASmallFrameBehindABulkFlowIsTheQueueBeforeIt) {
   ASSERT_EQ(log.deliveries.size(), 12u);
   EXPECT_EQ(log.deliveries[0].token, 99u);
   EXPECT_EQ(log.deliveries[0].at, at_ns(ceil_ns(2 * (84 * 80 + 500'000))));
-  // Frame 100 arrives 84 bytes later than the first of host 0, which the port is sending then.
+  // Frame 100 arrives when the port is sending the first frame of host 0, which arrived 84 bytes
+  // earlier.
   EXPECT_EQ(log.deliveries[1].token, 0u);
   EXPECT_EQ(log.deliveries[1].at, at_ns(ceil_ns(2 * (4200 * 80 + 500'000))));
   EXPECT_EQ(log.deliveries[2].token, 100u);

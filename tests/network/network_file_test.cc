@@ -30,7 +30,7 @@ std::string warning_of(const std::string& yaml) {
   return file.warnings.empty() ? "no warning" : file.warnings[0];
 }
 
-TEST(NetworkFile, SaysWhatTheNetworkIs) {
+TEST(NetworkFile, DescribesTheNetwork) {
   const NetworkFile file = parse_network_file(
       "switch: {buffer: 16MiB, ecn: {kmin: 100KiB, kmax: 400KiB, pmax: 0.2}, "
       "pfc: {xoff: 512KiB, xon: 384KiB}}\n"
@@ -59,7 +59,8 @@ TEST(NetworkFile, HasTheUsualShapes) {
   const Topology leaf_spine = read("topology: {leaf-spine: {leaves: 4, spines: 2, hosts: 8}}");
   EXPECT_THAT(leaf_spine.hosts, SizeIs(32));
   EXPECT_THAT(leaf_spine.links, SizeIs(32 + 8));
-  // Al-Fares et al.: k^3/4 hosts, 5 k^2/4 switches, and as many links on each of three levels.
+  // Al-Fares et al.: there are k^3/4 hosts, 5 k^2/4 switches, and on each of three levels as many
+  // links as hosts.
   const Topology fat_tree = read("topology: {fat-tree: 16}");
   EXPECT_THAT(fat_tree.hosts, SizeIs(1024));
   EXPECT_THAT(fat_tree.switches, SizeIs(320));
@@ -166,7 +167,8 @@ TEST(BadNetworkFile, NamesPlaceAndRemedy) {
 }
 
 TEST(NetworkFileWarning, NamesTheHeadroomThatTheCableNeeds) {
-  // 40 Gbit/s: 5 bytes each nanosecond; 10 us twice; three frames of 4200 and a PFC frame of 84.
+  // At 40 Gbit/s, 5 bytes per nanosecond: twice the delay of 10 us, three frames of 4200 bytes, and
+  // a PFC frame of 84 bytes.
   const std::string warning = warning_of(
       "topology: {star: 4}\n"
       "links: {rate: 40Gbps, delay: 10us}\n"

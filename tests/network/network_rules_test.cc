@@ -1,4 +1,5 @@
-// Rules of a scenario for the simulated network (`on: network`), with two connected QPs on it.
+// Tests rules of a scenario for the simulated network (`on: network`), with two connected QPs on
+// the network.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +35,7 @@ void send(Pair& pair, uint32_t bytes) {
   pair.left.post_send({.wr_id = 2, .sges = {pair.left.send_sge(bytes)}});
 }
 
-/// When the message arrived at the right side.
+/// Returns the times at which messages arrived at the right side.
 std::vector<engine::Duration> arrivals(const Pair& pair) {
   std::vector<engine::Duration> times;
   for (const Timed& one : pair.bench.log) {
@@ -58,15 +59,15 @@ uint64_t counter(Pair& pair, size_t device, Counter which) {
   return pair.bench.engine().snapshot().devices[device].counters.get(which);
 }
 
-/// Ethernet, IPv4, UDP, BTH, ICRC, FCS, preamble and gap.
+/// Bytes of Ethernet, IPv4, UDP, BTH, ICRC, FCS, preamble and gap.
 constexpr int64_t kOverhead = 14 + 20 + 8 + 12 + 4 + 4 + 20;
-constexpr int64_t kPsPerByte = 80;  // at 100 Gbit/s
+constexpr int64_t kPsPerByte = 80;  // the rate is 100 Gbit/s
 constexpr engine::Duration kAckTimeout(int64_t{4096} << 14);
 
 constexpr engine::Duration rounded_up(int64_t ps) {
   return engine::Duration((ps + 999) / 1000);
 }
-/// Store and forward over two links.
+/// Returns the time of a frame on an idle path: store and forward over two links.
 constexpr engine::Duration idle_path(int64_t payload) {
   return 2 * 500ns + rounded_up(2 * (kOverhead + payload) * kPsPerByte);
 }
@@ -78,7 +79,7 @@ TEST(NetworkRule, ALinkIsDownForItsTimeAndLosesFrames) {
   send(pair, 64);
   pair.bench.advance_to(200ms);
   EXPECT_EQ(firings(pair), std::vector<engine::Duration>{10us});
-  // IBTA vol 1, 9.7.6.1.3: the requester sends it again when its timer expires.
+  // IBTA vol 1, 9.7.6.1.3: the requester sends the message again when its timer expires.
   const auto found = arrivals(pair);
   ASSERT_EQ(found.size(), 1u);
   EXPECT_GE(found[0], 20us + kAckTimeout + idle_path(64));
@@ -90,7 +91,7 @@ TEST(NetworkRule, ALinkFlapsAsOftenAsItSays) {
   add_rule(pair,
            "{on: network, port: 's1:1', after: 10us, do: {flap: {down: 5us, up: 20us, times: 3}}}");
   pair.bench.advance_to(12us);
-  send(pair, 64);  // while it is down
+  send(pair, 64);  // the link is down at this time
   pair.bench.advance_to(1ms);
   EXPECT_EQ(firings(pair), (std::vector<engine::Duration>{10us, 35us, 60us}));
   EXPECT_TRUE(arrivals(pair).empty());
@@ -107,7 +108,8 @@ TEST(NetworkRule, ASlowLinkHasItsRateForItsTime) {
   pair.bench.advance_to(9ms);
   const int64_t mtu = abi::mtu_bytes(Connection().mtu);
   const int64_t packet = kOverhead + mtu, packets = (1 << 20) / mtu;
-  // All packets leave at a tenth of the rate; the last one crosses the second link at its own.
+  // All packets leave at a tenth of the rate. The last packet crosses the second link at the full
+  // rate.
   const int64_t slow_ps = packets * packet * 10 * kPsPerByte + packet * kPsPerByte;
   EXPECT_EQ(arrivals(pair), std::vector{1us + 2 * 500ns + rounded_up(slow_ps)});
   pair.bench.advance_to(20ms);
@@ -145,7 +147,7 @@ TEST(NetworkRule, APauseStormHoldsFramesUntilItEnds) {
   pair.bench.advance_to(10us);
   send(pair, 64);
   pair.bench.advance_to(2ms);
-  // The NIC takes its pause back by a PFC frame of 84 bytes, and then the message crosses the link.
+  // The NIC ends its pause by a PFC frame of 84 bytes, and then the message crosses the link.
   const int64_t ps = (84 + kOverhead + 64) * kPsPerByte;
   EXPECT_EQ(arrivals(pair), std::vector{1ms + 2 * 500ns + rounded_up(ps)});
   EXPECT_EQ(counter(pair, 0, Counter::kRetransmittedFrames), 0u);
@@ -185,8 +187,8 @@ TEST(NetworkRule, WrongEcnThresholdsMarkEveryQueue) {
   pair.bench.advance_to(1us);
   send(pair, 8192);
   pair.bench.advance_to(1ms);
-  // With the file's kmin of 20 KiB none of these packets would be marked; the last one leaves
-  // nothing behind.
+  // With the kmin of 20 KiB in the file, none of these packets would be marked. The last packet
+  // leaves an empty queue behind, so it is not marked even by the rule.
   const auto packets = 8192 / static_cast<uint64_t>(abi::mtu_bytes(Connection().mtu));
   EXPECT_GT(counter(pair, 1, Counter::kCongestionMarks), 0u);
   EXPECT_LT(counter(pair, 1, Counter::kCongestionMarks), packets);

@@ -14,7 +14,8 @@ std::shared_ptr<const engine::NetworkPlan> plan(const std::string& yaml) {
   return network::parse_plan(yaml, "test", warnings);
 }
 
-/// Two hosts at a switch: 100 Gbit/s, so that a byte takes 80 ps, and a delay of 500 ns.
+/// Returns options for two hosts at one switch. The links have 100 Gbit/s, so that a byte takes 80
+/// ps, and a delay of 500 ns.
 PairOptions on_star(const std::string& more = "") {
   PairOptions options;
   options.network = plan("topology: {star: 2}\nlinks: {rate: 100Gbps, delay: 500ns}\n" + more);
@@ -36,11 +37,12 @@ std::vector<engine::Duration> completion_times(const Pair& pair, const Endpoint&
   return times;
 }
 
-/// The bytes of a frame without payload that has only a BTH: Ethernet, IPv4, UDP, BTH, ICRC, FCS,
+/// Bytes of a frame that has only a BTH and no payload: Ethernet, IPv4, UDP, BTH, ICRC, FCS,
 /// preamble and gap.
 constexpr int64_t kOverhead = 14 + 20 + 8 + 12 + 4 + 4 + 20;
 
-/// Store and forward over two links, rounded up to nanoseconds.
+/// Returns the time of a frame on an idle path: store and forward over two links, rounded up to
+/// nanoseconds.
 constexpr engine::Duration idle_path(int64_t bytes) {
   return engine::Duration(2 * 500 + (2 * bytes * 80 + 999) / 1000);
 }
@@ -51,7 +53,7 @@ TEST(PairOnNetwork, ASendArrivesWhenItsLastBitDoes) {
   pair.left.post_send({.wr_id = 2, .sges = {pair.left.send_sge(64)}});
   pair.bench.advance_to(100us);
   const engine::Duration there = idle_path(kOverhead + 64);
-  const engine::Duration back = idle_path(kOverhead + 4);  // the AETH of the ACK
+  const engine::Duration back = idle_path(kOverhead + 4);  // 4 bytes for the AETH of the ACK
   EXPECT_EQ(completion_times(pair, pair.right), std::vector{there});
   EXPECT_EQ(completion_times(pair, pair.left), std::vector{there + back});
   EXPECT_FALSE(pair.bench.engine().has_frames_under_way());
@@ -64,7 +66,7 @@ TEST(PairOnNetwork, PacketsOfAMessageFollowEachOtherAtTheRateOfTheLink) {
   pair.bench.advance_to(1ms);
   const int64_t mtu = abi::mtu_bytes(Connection().mtu);
   const int64_t packets = (1 << 20) / mtu;
-  // The sender's link is never idle, and the last packet crosses the second link after it.
+  // The sender's link is never idle. After it, the last packet only crosses the second link.
   const int64_t ps = (packets + 1) * (kOverhead + mtu) * 80;
   EXPECT_EQ(completion_times(pair, pair.right),
             std::vector{engine::Duration(2 * 500 + (ps + 999) / 1000)});
@@ -91,7 +93,8 @@ TEST(PairOnNetwork, MarksMakeTheReceiverNotifyAndTheSenderSlowDown) {
   EXPECT_GT(counter(pair, 1, Counter::kCongestionMarks), 0u);
   const uint64_t cnps = counter(pair, 1, Counter::kCnpsSent);
   EXPECT_GT(cnps, 1u);
-  // 8 MiB at 10 Gbit/s take 6.7 ms and more: at most one CNP in 50 us.
+  // Sending 8 MiB at 10 Gbit/s takes more than 6.7 ms, with at most one CNP in 50 us. The limit is
+  // that of 100 ms.
   EXPECT_LT(cnps, 100'000u / 50);
   EXPECT_EQ(counter(pair, 0, Counter::kCnpsReceived), cnps);
   EXPECT_EQ(counter(pair, 0, Counter::kCnpsHandled), cnps);
@@ -105,7 +108,7 @@ TEST(PairOnNetwork, WithoutCongestionControlMarksAreNeitherAskedForNorAnswered) 
 }
 
 TEST(PairOnNetwork, ALostPacketIsSentAgain) {
-  // Without PFC a queue of 20 KiB is soon full.
+  // Without PFC, a queue of 20 KiB soon overflows.
   Pair pair(on_star("overrides: {h1-s1: {rate: 10Gbps}}\nswitch: {queue: 20KiB}\n"));
   pair.right.post_recv({.wr_id = 1, .sges = {pair.right.recv_sge(1 << 20)}});
   pair.left.post_send({.wr_id = 2, .sges = {pair.left.send_sge(1 << 20)}});

@@ -1,5 +1,5 @@
-// Tests priority flow control, IEEE 802.1Qbb: no loss with the computed headroom, and loss with one
-// byte less.
+// Tests priority flow control, IEEE 802.1Qbb: nothing is lost with the computed headroom, and a
+// frame is lost with one byte less.
 #include <gtest/gtest.h>
 
 #include "emulator/engine/base/random.h"
@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 constexpr uint32_t kFrame = 4200;
 constexpr uint64_t kXoff = 10 * kFrame;
 
-/// A sender at full rate, and a receiver that pauses the switch.
+/// Returns a star with a sender at full rate, and a receiver that pauses the switch.
 Topology paused_star(uint64_t rate_bps, Duration delay, uint64_t headroom) {
   Patterns patterns;
   patterns.hosts.rate_bps = rate_bps;
@@ -27,25 +27,27 @@ struct Outcome {
   uint64_t buffered = 0;
 };
 
-/// `sizes`: the bytes of the frames that the sender repeats.
+/// Lets host 0 send frames of kFrame bytes without end to a host that pauses the switch. Returns
+/// what happened.
 Outcome fill_paused_port(const Topology& topology, bool is_reverse_busy = false) {
   Network network(topology, 1);
   Log quiet;
   network.set_pause_storm(1, 3, true, at_ns(0));
   run(network, quiet);
   std::vector<Flow> flows = {{.from = 0, .to = 1, .bytes = kFrame}};
-  // These frames to host 0 have another priority, so that each PFC frame to it waits for a large
-  // one.
+  // The frames in the other direction have another priority, so that each PFC frame to host 0 waits
+  // for a large frame.
   if (is_reverse_busy) flows.push_back({.from = 1, .to = 0, .bytes = kFrame, .dscp = 48});
   Saturation load(network, flows);
   load.run_until(at_ns(3'000'000));
   return {load.flows[0].lost_frames, network.buffered_bytes(0)};
 }
 
-/// The frames that come after the one that reaches xoff. The sender begins one each `ser`; a frame
-/// that it began after the crossing one and before the pause came to it arrives. The pause comes
-/// after the PFC frame's serialization and the delay; the crossing frame was begun a serialization
-/// and a delay before it arrived. So n is the largest whole number with n * ser < ser + pfc + 2 d.
+/// Returns the number of frames that arrive after the frame that reaches xoff. The sender begins a
+/// frame every `ser`. Those that it began between that frame and the arrival of the pause still
+/// arrive. The pause arrives after the PFC frame's serialization and the delay d; the frame that
+/// reaches xoff was begun a serialization and a delay before it arrived. So the result is the
+/// largest whole number n with n * ser < ser + pfc + 2 d.
 uint64_t frames_after_xoff(uint64_t ps_per_byte, uint64_t delay_ps) {
   const uint64_t ser = kFrame * ps_per_byte;
   return (ser + kPfcFrameBytes * ps_per_byte + 2 * delay_ps - 1) / ser;
@@ -81,7 +83,7 @@ TEST(Pfc, LosesNothingWithTheHeadroomForTheCable) {
   }
 }
 
-// needed_headroom() is an upper bound for frames of all sizes, at any time.
+// needed_headroom() is an upper bound for frames of any sizes at any times.
 TEST(Pfc, LosesNothingWhateverTheSizesAndTimesAre) {
   engine::Random random(7);
   for (int round = 0; round < 200; ++round) {
@@ -109,7 +111,8 @@ TEST(Pfc, LosesNothingWhenTheSharedBufferIsUsedUpBeforeXoff) {
   patterns.switches.pfc = {.xoff_bytes = 90'000, .xon_bytes = 60'000};
   Topology topology = star(9, patterns);
   const uint64_t reserved = 9 * needed_headroom(topology.links[0], topology.largest_frame_bytes);
-  topology.switches[0].parameters.buffer_bytes = reserved + 100'000;  // 8 senders, not 2 xoff
+  // 100,000 bytes for 8 senders: each has less than the two xoff of a lossless port
+  topology.switches[0].parameters.buffer_bytes = reserved + 100'000;
   Network network(topology, 1);
   std::vector<Flow> flows;
   for (HostId i = 0; i < 8; ++i) flows.push_back({.from = i, .to = 8});
@@ -119,21 +122,22 @@ TEST(Pfc, LosesNothingWhenTheSharedBufferIsUsedUpBeforeXoff) {
   EXPECT_LE(network.buffered_bytes(0), reserved + 100'000);
 }
 
-TEST(Pfc, OffDropsWhatDoesNotFitInTheBuffer) {
+TEST(Pfc, DropsFramesThatDoNotFitInTheBufferWhenItIsOff) {
   Patterns patterns;
   patterns.switches.buffer_bytes = 20 * kFrame;
   Network network(star(3, patterns), 1);
   Log log;
-  // Twice 50 frames at once to one port. While they come, a frame leaves for each two that arrive.
+  // Two hosts each send 50 frames at once to the same port. Meanwhile, one frame leaves for every
+  // two that arrive.
   for (uint64_t i = 0; i < 100; ++i)
     network.inject(
         {.token = i, .from = static_cast<HostId>(i % 2), .to = 2, .bytes_on_wire = kFrame},
         at_ns(0));
   run(network, log);
-  // Frames arrive in pairs, pair k after k serializations. At each of these times a frame begins to
-  // leave, before the pair of that time arrives. The buffer counts a frame until it begins to
-  // leave: when pair k has arrived, 2k frames have arrived and k have begun to leave. So it is full
-  // after 20 pairs, and of each of the remaining 30 pairs one frame fits.
+  // Frames arrive in pairs, pair k after k serialization times. At each of these times, a frame
+  // begins to leave before the pair of that time arrives. The buffer counts a frame until it begins
+  // to leave: when pair k has arrived, 2k frames have arrived and k have begun to leave. So the
+  // buffer is full after 20 pairs, and one frame of each of the remaining 30 pairs fits.
   EXPECT_EQ(log.losses.size(), 30u);
   for (const Loss& loss : log.losses) EXPECT_EQ(loss.why, DropReason::kBufferFull);
   EXPECT_EQ(log.deliveries.size(), 70u);
@@ -176,7 +180,8 @@ TEST(Pfc, ResumesWhenTheQueueIsDownToXon) {
 }
 
 TEST(Headroom, IsTheSumOfWhatMayBeUnderWay) {
-  // 100 Gbit/s, 500 ns: 12.5 bytes each nanosecond, twice the delay, three frames, the PFC frame.
+  // At 100 Gbit/s, 12.5 bytes per nanosecond: twice the delay of 500 ns, three frames, and the PFC
+  // frame.
   const Link link{.a = {}, .b = {}, .rate_bps = 100'000'000'000, .delay = 500ns};
   const uint64_t expected = 2 * 500 * 100 / 8 + 3 * 4200 + 84;
   EXPECT_GE(needed_headroom(link, 4200), expected);

@@ -1,4 +1,4 @@
-// Tests published behavior. Each test computes the figure that its source expects.
+// Tests published behavior. Each test computes the figure that its source predicts.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,13 +13,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr uint64_t kRate = 40'000'000'000;  // as in both papers
+constexpr uint64_t kRate = 40'000'000'000;  // the rate in both papers
 constexpr uint64_t kForever = 1ull << 40;
 constexpr PfcThresholds kPausing{.xoff_bytes = 200'000, .xon_bytes = 150'000};
 
-/// The fixed point of DCQCN: Zhu et al., "ECN or Delay: Lessons Learnt from Analysis of DCQCN and
-/// TIMELY", CoNEXT 2016, theorem 1: the probability p at which decrease and increase of a flow's
-/// rate cancel, equation (11), with the terms of equations (5) to (7). Rates are frames a second.
+/// Returns the fixed point of DCQCN, that is, the probability p at which the decrease and the
+/// increase of a flow's rate cancel. Zhu et al., "ECN or Delay: Lessons Learnt from Analysis of
+/// DCQCN and TIMELY", CoNEXT 2016, theorem 1: equation (11), with the terms of equations (5) to
+/// (7). Rates are in frames per second.
 double fixed_point(double flows, const DcqcnParameters& of, double frame_bytes) {
   const double rate = static_cast<double>(kRate) / flows / (8 * frame_bytes);
   const double tau = static_cast<double>(of.cnp_interval.count()) * 1e-9;
@@ -53,8 +54,8 @@ TEST(Published, DcqcnComesToRestAtItsFixedPoint) {
     patterns.hosts.rate_bps = kRate;
     patterns.hosts.delay = 1us;
     patterns.switches.buffer_bytes = 64u << 20;
-    // A gentle slope, for which the paper finds DCQCN stable (section 3.2): 400 KB for each
-    // percent.
+    // The marking probability grows by a percent for each 400 KB, a gentle slope for which the
+    // paper finds DCQCN stable (section 3.2).
     patterns.switches.ecn = {.kmin_bytes = 5'000, .kmax_bytes = 2'005'000, .pmax = 0.05};
     const Topology topology = star(flows + 1, patterns);
     FlowRun run(topology, 1, {.scheme = RateScheme::kDcqcn, .payload_bytes = kPayload});
@@ -84,7 +85,7 @@ TEST(Published, DcqcnComesToRestAtItsFixedPoint) {
 }
 
 // Zhu et al., CoNEXT 2016, section 4 (theorem 2), and SIGCOMM 2015, figure 13: flows converge to
-// the same rate, from any initial rates.
+// equal rates from any initial rates.
 TEST(Published, TwoDcqcnFlowsConvergeToAFairShare) {
   Patterns patterns;
   patterns.hosts.rate_bps = kRate;
@@ -92,7 +93,8 @@ TEST(Published, TwoDcqcnFlowsConvergeToAFairShare) {
   const Topology topology = star(3, patterns);
   FlowRun run(topology, 1, {.scheme = RateScheme::kDcqcn, .payload_bytes = 1024});
   run.add({0, 2, kForever, at_ns(0)});
-  run.add({1, 2, kForever, at_ns(20'000'000)});  // it joins a flow that has the whole link
+  // the second flow starts when the first one has the whole link
+  run.add({1, 2, kForever, at_ns(20'000'000)});
   run.run_until(at_ns(200'000'000));
   const uint64_t first = run.results()[0].received_bytes;
   const uint64_t second = run.results()[1].received_bytes;
@@ -103,7 +105,7 @@ TEST(Published, TwoDcqcnFlowsConvergeToAFairShare) {
   EXPECT_GT((a + b) * 8 / 0.4, 0.95 * kRate * 1024 / (1024 + kFrameOverhead));
 }
 
-/// Returns the mean rate of each flow on the wire, in Gbit/s, from 20 to 100 ms.
+/// Returns the mean rate of each flow on the wire from 20 to 100 ms, in Gbit/s.
 std::vector<double> rates(const Topology& topology, RateScheme scheme,
                           const std::vector<FlowSpec>& flows) {
   FlowRun run(topology, 1, {.scheme = scheme, .payload_bytes = 1024});
@@ -122,8 +124,8 @@ std::vector<double> rates(const Topology& topology, RateScheme scheme,
 }
 
 // SIGCOMM 2015, section 2.2 and figure 3, the parking lot: H1 to H3 share a link to the receiver's
-// switch, and H4 is at that switch. PFC divides the rate by ports: H4 gets half, each other host a
-// sixth.
+// switch, and H4 is at that switch. PFC divides the rate by ports, so H4 gets half of it, and each
+// other host a sixth.
 TEST(Published, PfcAloneIsUnfairAndDcqcnIsNot) {
   Patterns patterns;
   patterns.hosts.rate_bps = patterns.trunks.rate_bps = kRate;
@@ -143,11 +145,11 @@ TEST(Published, PfcAloneIsUnfairAndDcqcnIsNot) {
 
 // SIGCOMM 2015, section 2.2 and figure 4, the victim flow: H0 to H3 send to a receiver. The victim
 // sends over the same trunk to another host, whose link is idle. PFC stops the trunk, and the
-// victim gets only the same rate as each of the others.
+// victim gets no more than each of the others.
 TEST(Published, PfcAloneHurtsAVictimAndDcqcnSparesIt) {
   Patterns patterns;
   patterns.hosts.rate_bps = kRate;
-  patterns.trunks.rate_bps = 4 * kRate;  // not what is short
+  patterns.trunks.rate_bps = 4 * kRate;  // the trunk is not the bottleneck
   patterns.switches.pfc = kPausing;
   patterns.switches.ecn = {.kmin_bytes = 5'000, .kmax_bytes = 1'000'000, .pmax = 0.05};
   const Topology topology = dumbbell(5, 2, patterns);
@@ -157,7 +159,7 @@ TEST(Published, PfcAloneHurtsAVictimAndDcqcnSparesIt) {
   EXPECT_GT(rates(topology, RateScheme::kDcqcn, flows)[0], 40.0 * 0.95);
 }
 
-// A ring of five switches, in which each host sends to the second next one, so that each buffer
+// In a ring of five switches, each host sends to a host two switches away, so that each buffer
 // waits for the next (Hu et al., "Deadlocks in Datacenter Networks: Why Do They Form, and How to
 // Avoid Them", HotNets 2016). Up-down routing has no cycle (Schroeder et al., Autonet, 1991).
 TEST(Published, PfcDeadlocksInARingAndNotWithUpDownRouting) {
@@ -189,8 +191,9 @@ TEST(Published, PfcDeadlocksInARingAndNotWithUpDownRouting) {
   EXPECT_EQ(total(network, &PriorityCounters::drops), 0u);
 }
 
-// The interface also allows a scheme that uses delays: TIMELY keeps a queue between T_low and
-// T_high, 50 and 500 us (SIGCOMM 2015, section 4.3), where flows without it fill the buffer.
+// The interface also allows schemes that react to delays: TIMELY keeps the delay of a queue between
+// T_low and T_high, 50 and 500 us (SIGCOMM 2015, section 4.3). Without TIMELY, the flows would fill
+// the buffer.
 TEST(Published, TimelyKeepsTheDelayInItsBounds) {
   Patterns patterns;
   patterns.hosts.rate_bps = 10'000'000'000;

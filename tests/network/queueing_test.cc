@@ -30,7 +30,7 @@ TEST(Incast, FillsTheReceiversLinkToATenthOfAPercent) {
       payload += flow.delivered_frames * 4096;
       EXPECT_EQ(flow.lost_frames, 0u);
     }
-    // 4096 of 4200 bytes of each frame are payload; 10 ms at 100 Gbit/s are 125,000,000 bytes.
+    // Of each 4200 bytes on the wire, 4096 are payload. 10 ms at 100 Gbit/s are 125,000,000 bytes.
     const double expected = 125'000'000.0 * 4096 / 4200;
     EXPECT_NEAR(static_cast<double>(payload), expected, expected / 1000) << senders << ":1";
   }
@@ -48,7 +48,7 @@ TEST(Incast, GivesEachOfEqualSendersTheSameShare) {
     EXPECT_NEAR(static_cast<double>(flow.delivered_bytes), 250'000'000.0 / 4, 250'000'000.0 / 40);
 }
 
-/// Measures the mean time in the queue of a port that gets Poisson traffic of fixed-size frames
+/// Measures the mean time in a port's queue. The port gets Poisson traffic of frames of one size
 /// from many fast links.
 class PoissonLoad : public Sink {
  public:
@@ -89,7 +89,7 @@ class PoissonLoad : public Sink {
   static constexpr uint64_t kRate = 10'000'000'000;
   static constexpr uint32_t kBytes = 1250;
   static constexpr double kServiceNs = 1000;  // 1250 bytes at 10 Gbit/s
-  static constexpr double kNicNs = 10;        // and at 1 Tbit/s
+  static constexpr double kNicNs = 10;        // 1250 bytes at 1 Tbit/s
 
  private:
   static constexpr uint32_t kSenders = 100;
@@ -103,8 +103,9 @@ class PoissonLoad : public Sink {
   std::vector<Instant> injected_ = std::vector<Instant>(100'000);
 };
 
-// Pollaczek and Khinchine: of Poisson arrivals at a server that needs the same time for each, rho^2
-// / (2 (1 - rho)) wait on average (Kleinrock, Queueing Systems, volume 1, 5.6).
+// Pollaczek and Khinchine: if frames arrive as a Poisson process at a port that needs the same time
+// for each, then rho^2 / (2 (1 - rho)) frames wait on average (Kleinrock, Queueing Systems, volume
+// 1, 5.6).
 TEST(Queue, OfPoissonTrafficHasTheLengthOfMD1) {
   for (const double rho : {0.5, 0.7, 0.8}) {
     const double wait = PoissonLoad(rho, 42).mean_wait_ns();
@@ -152,11 +153,11 @@ TEST(Nic, HasRoomForAShortQueueOnly) {
   network.inject({.token = 1, .from = 0, .to = 1, .bytes_on_wire = 4200}, at_ns(0));
   EXPECT_TRUE(network.can_inject(0, 3));
   network.inject({.token = 2, .from = 0, .to = 1, .bytes_on_wire = 4200}, at_ns(0));
-  EXPECT_FALSE(network.can_inject(0, 3));  // 8400 of 8192 bytes
+  EXPECT_FALSE(network.can_inject(0, 3));  // 8400 bytes wait, and the limit is 8192
   EXPECT_TRUE(network.can_inject(0, 6));
   EXPECT_TRUE(network.can_inject(1, 3));
   EXPECT_EQ(network.next_event(), at_ns(0));
-  network.advance(at_ns(0), log);  // the first one begins to leave
+  network.advance(at_ns(0), log);  // the first frame begins to leave
   EXPECT_TRUE(network.can_inject(0, 3));
   EXPECT_EQ(log.resumed, std::vector<HostId>{0});
 }

@@ -1,4 +1,4 @@
-// Random networks, frames and faults, made from one seed.
+// Random networks, frames and faults, which a seed determines.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ class RandomNetwork {
   uint64_t below(uint64_t limit) { return random_.next() % limit; }
   bool coin() { return below(2) == 0; }
 
-  /// A connected network: a tree of switches with additional links.
+  /// Returns a connected network: a tree of switches with additional links.
   Topology topology() {
     Topology result;
     const uint64_t switches = 1 + below(8);

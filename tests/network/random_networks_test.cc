@@ -1,4 +1,4 @@
-// Tests invariants with random networks, traffic and faults.
+// Tests invariants of random networks with random traffic and faults.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ struct Recorded {
   uint64_t left = 0;
 };
 
-/// About 2,000 frames, with faults. All links are up at the end, and no host pauses.
+/// Sends about 2,000 frames, with faults. At the end, all links are up and no host pauses.
 Recorded play(uint64_t seed, bool with_faults) {
   RandomNetwork random(seed);
   const Topology topology = random.topology();
@@ -77,7 +77,7 @@ TEST(RandomNetworks, AreTheSameEachTime) {
   }
 }
 
-// Time moves from event to event in one run, and in fixed steps in the other.
+// One run advances from event to event, the other one in fixed steps of time.
 TEST(RandomNetworks, AreTheSameHoweverOftenTheyAreAdvanced) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     Recorded runs[2];
@@ -95,9 +95,9 @@ TEST(RandomNetworks, AreTheSameHoweverOftenTheyAreAdvanced) {
   }
 }
 
-TEST(RandomNetworks, NeedRoomForWhatIsInFlightOnly) {
-  // A million frames one after another. At any time there are at most the two in the NIC's queue,
-  // those on links, and those that wait in the switch.
+TEST(RandomNetworks, NeedMemoryForFramesInFlightOnly) {
+  // Sends 100,000 frames one after another. At any time, only those in the NIC's queue, on links,
+  // and in the switch need memory.
   Network network(star(2), 1);
   Saturation load(network, {{.from = 0, .to = 1, .bytes = 84, .frames = 100'000}});
   size_t most = 0;
@@ -106,7 +106,8 @@ TEST(RandomNetworks, NeedRoomForWhatIsInFlightOnly) {
     most = std::max(most, network.packets_in_flight());
   }
   EXPECT_EQ(load.flows[0].delivered_frames, 100'000u);
-  // 8192 bytes and one frame wait, and 1 us of 100 Gbit/s is 12,500 bytes on links.
+  // At most 8192 bytes and one frame wait in the queue. The links hold 1 us, which at 100 Gbit/s is
+  // 12,500 bytes.
   EXPECT_LE(most, 8192 / 84 + 2 + 12'500 / 84 + 4);
 }
 

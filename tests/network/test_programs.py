@@ -1,7 +1,8 @@
-"""Unmodified programs on a simulated network: `rocemu run --lockstep --fabric`.
+"""Runs unmodified programs on a simulated network: `rocemu run --lockstep --fabric`.
 
-Expected times are the store-and-forward formula: on each link of its path a frame takes its bytes, with FCS, preamble
-and gap, at the link's rate, and the link's delay. star-16 has links of 100 Gbit/s and 500 ns.
+The expected times are those of the store-and-forward formula: on each link of its path, a frame takes the time of its
+bytes, with FCS, preamble and gap, at the link's rate, and the link's delay. The links of star-16 have 100 Gbit/s and
+500 ns.
 """
 import csv
 import io
@@ -17,9 +18,9 @@ import zlib
 from client_server import needs_ucx_with_verbs
 from rocemu import PAIR, ROCEMU, free_port, has_virtual_cycles, rocemu_run, run, temporary_directory
 
-PS_PER_BYTE = 80  # at 100 Gbit/s
+PS_PER_BYTE = 80  # the rate is 100 Gbit/s
 DELAY_NS = 500
-HEADERS = 14 + 20 + 8 + 12 + 4  # Ethernet, IPv4, UDP, BTH, ICRC
+HEADERS = 14 + 20 + 8 + 12 + 4  # bytes of Ethernet, IPv4, UDP, BTH and ICRC
 FRAMING = 4 + 8 + 12  # FCS, preamble, gap
 AETH, RETH = 4, 16
 POLL_NS = 50  # docs/design/time.md
@@ -41,7 +42,7 @@ def path_ns(payload, links):
 
 
 def tshark(capture, *names):
-    """Returns these fields of each frame of a capture."""
+    """Returns these fields for each frame of a capture."""
     command = ["tshark", "-r", str(capture), "-T", "fields"]
     for name in names:
         command += ["-e", name]
@@ -50,7 +51,7 @@ def tshark(capture, *names):
 
 
 def times_of(capture, opcode):
-    """Returns when frames with that opcode began to leave the port, in nanoseconds."""
+    """Returns the times at which frames with this opcode began to leave the port, in nanoseconds."""
     times = []
     for time, found in tshark(capture, "frame.time_epoch", "infiniband.bth.opcode"):
         seconds, fraction = time.split(".")
@@ -60,7 +61,7 @@ def times_of(capture, opcode):
 
 
 def raw_frames(capture):
-    """Returns the bytes of each frame, as a list with one hexadecimal text."""
+    """Returns the bytes of each frame of a capture, as a list with one hexadecimal text."""
     data = capture.read_bytes()
     at, rows = 24, []
     while at < len(data):
@@ -73,7 +74,7 @@ def raw_frames(capture):
 def icrc(frame):
     """Returns the ICRC of a RoCEv2 frame over IPv4: IBTA vol 1, annex A17.3.3."""
     packet = bytearray(frame[14:-4])
-    packet[1] = packet[8] = 0xff  # type of service, TTL
+    packet[1] = packet[8] = 0xff  # type of service, and TTL
     packet[10:12] = b"\xff\xff"  # header checksum
     packet[26:28] = b"\xff\xff"  # UDP checksum
     packet[32] = 0xff  # FECN, BECN and reserved bits of the BTH
@@ -87,7 +88,7 @@ def pair(tool, *options, server=0, client=1):
 
 
 def together(commands):
-    """Returns the command that runs all of these at the same time."""
+    """Returns the command that runs all of these commands at the same time."""
     begun = (" ".join(str(word) for word in command) + ' & jobs="$jobs $!";' for command in commands)
     return ["sh", "-c", " ".join(begun) + " for job in $jobs; do wait $job || exit 1; done"]
 
@@ -109,7 +110,7 @@ class Programs(unittest.TestCase):
         return str(file)
 
     def ports(self, *names):
-        """Returns a capture file for each of these ports, and the options for them."""
+        """Returns a capture file for each of these ports, and the options that write the files."""
         captures = [self.directory / (name.replace(":", "-") + ".pcap") for name in names]
         return captures, [f"--capture-port={name}={file}" for name, file in zip(names, captures)]
 
@@ -130,13 +131,14 @@ class Latency(Programs):
         forwarded, acknowledged = times_of(switch, opcode), times_of(server, ACKNOWLEDGE)
         self.assertEqual({after - before for before, after in zip(sent, forwarded, strict=True)},
                          {path_ns(headers + size, links=1)})
-        # The acknowledgement is sent when the message has arrived. Requests of the server are before it in its queue.
+        # The responder sends the acknowledgement when the message has arrived, but requests of the server may be earlier
+        # in the queue.
         answers = [after - before for before, after in zip(sent, acknowledged, strict=True)]
         self.assertEqual(min(answers), path_ns(headers + size, links=2))
         if not HAS_VIRTUAL_CYCLES:
             return
         typical = float(re.findall(rf"^ {size} +50 +\S+ +\S+ +(\S+)", output, re.MULTILINE)[0])
-        # Both sides find messages by polling, and perftest prints two digits of half of the round trip.
+        # Both sides find messages by polling, and perftest prints half of the round trip with two digits.
         self.assertGreaterEqual(1000 * typical, path_ns(headers + size, links=2) - 5)
         self.assertLessEqual(1000 * typical, path_ns(headers + size, links=2) + 2 * POLL_NS + 5)
 
@@ -152,7 +154,7 @@ class Latency(Programs):
         probe = pair("ib_send_lat", "-n", "100", "-s", "64", client=1)
         output = self.run_on("star-16", *together([bulk, probe]))
         longest = float(re.findall(r"^ 64 +100 +\S+ +(\S+)", output, re.MULTILINE)[0])
-        # PFC limits the queue in which the probe waits to 512 KiB and the frames that arrive after a pause.
+        # The probe waits in a queue that PFC limits to 512 KiB, and to the frames that arrive after a pause.
         self.assertGreaterEqual(1000 * longest, path_ns(64, links=2) - 5)
         self.assertLess(1000 * longest, path_ns(64, links=2) + 1.1 * 512 * 1024 * PS_PER_BYTE / 1000)
 
@@ -163,7 +165,7 @@ class Bandwidth(Programs):
         commands = [pair("ib_write_bw", "-n", "100", *options, client=client) for client in range(1, senders + 1)]
         output = self.run_on(network, *together(commands), options=("--record", recording, "--no-trace"))
         rates = [float(rate) for rate in re.findall(r"^ 65536 +100 +\S+ +(\S+)", output, re.MULTILINE)]
-        self.assertEqual(len(rates), 2 * senders)  # servers print them, too
+        self.assertEqual(len(rates), 2 * senders)  # servers print rates, too
         return recording, rates
 
     def test_one_sender_has_the_rate_of_its_link(self):
@@ -190,7 +192,7 @@ class Bandwidth(Programs):
             rows = self.counters(recording, "s1:0")
             longest[name] = sum(int(row["longest_queue_bytes"]) for row in rows[len(rows) // 2:])
             marks = sum(int(row["ecn_marks"]) for row in rows)
-            # Without congestion control packets are not capable of being marked.
+            # Without congestion control, packets are not ECN-capable, so they are not marked.
             self.assertEqual(marks > 0, name == "on")
             subprocess.run(["rm", "-r", recording], check=True)
         self.assertLess(longest["on"], longest["off"])
@@ -249,7 +251,8 @@ class Repeats(Programs):
             recording = self.directory / f"run{number}"
             output = self.run_on("star-16", *together(commands), options=("--record", str(recording)))
             output = output if HAS_VIRTUAL_CYCLES else ""
-            runs.append((output, (recording / "trace.pcap").read_bytes()))  # events.jsonl has process numbers
+            # events.jsonl is not compared, since it contains process numbers
+            runs.append((output, (recording / "trace.pcap").read_bytes()))
         self.assertTrue(runs[0] == runs[1] == runs[2])
         replayed = run(ROCEMU, "replay", str(recording))
         self.assertEqual((replayed.returncode, "no difference" in replayed.stdout), (0, True), replayed.stdout)
@@ -271,10 +274,10 @@ class Repeats(Programs):
 
 
 class Faults(Programs):
-    """Rules of a scenario that name a part of the network."""
+    """Tests rules of a scenario that name a part of the network."""
 
     def run_with(self, rules, *command, network="star-16", name="run"):
-        """Runs the command with these rules. Returns the recording and what was printed."""
+        """Runs the command with these rules. Returns the recording and the output."""
         scenario, recording = self.directory / f"{name}.scenario", self.directory / name
         scenario.write_text("rules:\n" + "".join(f"- {rule}\n" for rule in rules))
         output = self.run_on(network, *command, options=("--record", str(recording), "--scenario", str(scenario),
@@ -285,7 +288,7 @@ class Faults(Programs):
         return sum(int(row[column]) for row in self.counters(recording, port) if begin <= int(row["time_ns"]) < end)
 
     def busy_time(self, *command, network="star-16"):
-        """A time at which the writes of this command are under way, and how long they take, in microseconds."""
+        """Returns a time in the middle of this command's writes, and how long the writes take, in microseconds."""
         recording = str(self.directory / "undisturbed")
         self.run_on(network, *command, options=("--record", recording))
         times = [int(row["time_ns"]) for row in self.counters(recording, "h1") if float(row["utilization"]) > 0.5]
@@ -297,7 +300,7 @@ class Faults(Programs):
         rule = f"{{on: network, link: h0-s1, after: {middle}us, do: {{flap: {{down: 5us, up: 20us, times: 2}}}}}}"
         recording, _ = self.run_with([rule], *writes)
         self.assertGreater(sum(self.sum_of(recording, port, "drops") for port in ("s1:0", "h0", "s1:1", "h1")), 0)
-        # Nothing is lost in the end: every byte crossed the link, and some of them more than once.
+        # In the end nothing is lost: every byte crossed the link, and some bytes crossed it more than once.
         self.assertGreater(self.sum_of(recording, "s1:0", "tx_bytes"), 100 * 65536)
         replayed = run(ROCEMU, "replay", recording)
         self.assertEqual((replayed.returncode, "no difference" in replayed.stdout), (0, True), replayed.stdout)
@@ -309,13 +312,13 @@ class Faults(Programs):
         rows = self.counters(recording, "s1:0")
         busy = [int(row["time_ns"]) for row in rows if int(row["tx_bytes"]) > 10_000]
         sent = sum(int(row["tx_bytes"]) for row in rows)
-        # 10 Gbit/s are 0.8 ns for a byte; the first and the last interval are not full.
+        # At 10 Gbit/s, a byte takes 0.8 ns. The first and the last interval may be partly idle.
         self.assertAlmostEqual((busy[-1] - busy[0]) / (0.8 * sent), 1, delta=0.05)
 
     def test_a_corrupting_link_loses_its_share(self):
         writes = pair("ib_write_bw", "-n", "200")
         recording, _ = self.run_with(["{on: network, link: h0-s1, do: {corruption: 0.1%}}"], *writes)
-        # A frame with a wrong FCS is dropped where it arrives. 3,200 packets and what is sent again: 3 are expected.
+        # A frame with a wrong FCS is dropped where it arrives. Of 3,200 packets and their repetitions, 3 are expected.
         self.assertGreater(self.sum_of(recording, "h0", "drops"), 0)
 
     def test_a_switch_that_reboots_loses_its_packets(self):
@@ -328,7 +331,7 @@ class Faults(Programs):
 
     def test_a_pause_storm_stops_the_innocent(self):
         network = self.network(STAR_16.replace("512KiB", "64KiB").replace("384KiB", "48KiB"))
-        # Host 1 writes to host 0, whose NIC pauses, and to host 2.
+        # Host 1 writes to host 0, whose NIC pauses the switch, and to host 2.
         commands = [pair("ib_write_bw", "-n", "100", server=server) for server in (0, 2)]
         writes = together(commands)
         middle, _ = self.busy_time(*writes, network=network)
@@ -391,10 +394,10 @@ class Faults(Programs):
 
 
 class Transports(Programs):
-    """Other transports, addresses and libraries than RC over IPv4 from perftest."""
+    """Tests other transports, addresses and libraries than perftest's RC over IPv4."""
 
     def same_three_times(self, *command, network="star-16", options=()):
-        """Runs the command three times, with equal frames. Returns the last recording and output."""
+        """Runs the command three times, and checks that the frames are equal. Returns the last recording and output."""
         traces = []
         for number in range(3):
             recording = self.directory / f"run{number}"
@@ -407,11 +410,11 @@ class Transports(Programs):
         captures, options = self.ports("h1", "s1:0")
         recording, _ = self.same_three_times(*pair("ib_send_bw", "-c", "UD", "-n", "100", "-s", "1024"),
                                              options=options)
-        ud_send_only, deth = 0x64, 8  # IBTA vol 1, table 38 and 9.3.2
+        ud_send_only, deth = 0x64, 8  # opcode and length of the DETH: IBTA vol 1, table 38 and 9.3.2
         sent, forwarded = (times_of(capture, ud_send_only) for capture in captures)
         self.assertGreaterEqual(len(sent), 100)
         self.assertEqual(len(forwarded), len(sent))
-        # The switch adds no time to packets that find its queue empty.
+        # If a packet finds the switch's queue empty, the switch adds no time.
         first = forwarded[0] - sent[0]
         self.assertEqual(first, path_ns(deth + 1024, links=1))
 
@@ -419,7 +422,7 @@ class Transports(Programs):
         devices = [f"--device=rocemu{number}=fd00::{number + 1}" for number in range(2)]
         (client, switch), options = self.ports("h1", "s1:0")
         self.same_three_times(*pair("ib_send_lat", "-n", "20", "-s", "64"), options=(*options, *devices))
-        longer = 40 - 20  # the header of IPv6: RFC 8200, 3
+        longer = 40 - 20  # IPv6 headers have 40 bytes (RFC 8200, 3), those of IPv4 have 20
         sent, forwarded = times_of(client, SEND_ONLY), times_of(switch, SEND_ONLY)
         self.assertGreaterEqual(len(sent), 20)
         self.assertEqual({after - before for before, after in zip(sent, forwarded, strict=True)},
@@ -442,12 +445,12 @@ class Transports(Programs):
         common = f"UCX_TLS=rc,self ucx_perftest -p {port}"
         script = (f"UCX_NET_DEVICES=rocemu0:1 {common} & sleep 1; "
                   f"UCX_NET_DEVICES=rocemu1:1 {common} -t ucp_put_bw -s 65536 -n 200 -w 10 localhost && wait $!")
-        # UCX writes process numbers and times into its own messages, so that frames differ
+        # UCX writes process numbers and times into its own messages, so the frames of different runs differ
         # (docs/reference/determinism.md).
         for number in range(3):
             recording = str(self.directory / f"run{number}")
             output = self.run_on("star-16", "sh", "-c", script, options=("--record", recording, *devices))
-            # The average bandwidth in MiB/s: of 100 Gbit/s, headers and the time of a message are missing.
+            # The average bandwidth in MiB/s. It is less than 100 Gbit/s by the headers and the time of a message.
             megabytes = float(re.findall(r"^Final: +200 +\S+ +\S+ +\S+ +(\S+)", output, re.MULTILINE)[0])
             payload = MTU / (HEADERS + MTU + FRAMING)
             self.assertAlmostEqual(megabytes * 2 ** 20 / (12.5e9 * payload), 1, delta=0.05)
@@ -455,11 +458,12 @@ class Transports(Programs):
 
 
 class Collective(Programs):
-    """A ring all-reduce of n processes: each sends 2 (n - 1) / n of its bytes (Patarasuk and Yuan, 2009). Headers are 2 %
-    of the packets, and each step waits for its links."""
+    """Runs a ring all-reduce of n processes: each sends 2 (n - 1) / n of its bytes (Patarasuk and Yuan, 2009).
+    Headers are 2 % of the packets, and each step waits for its links."""
 
     def same_each_time(self, network, command, options=()):
-        """Runs the command three times, with equal frames. Returns the time that it prints."""
+        """Runs the command three times, and checks that the frames are equal. Returns the time that the command
+        prints."""
         outputs, traces = set(), []
         for number in range(3):
             recording = self.directory / f"run{number}"
@@ -480,7 +484,7 @@ class Collective(Programs):
         self.check_time(4, numbers, self.same_each_time("star-16", [os.environ["ROCEMU_RING"], 4, numbers]))
 
     def test_16_ranks_take_the_time_of_the_cost_model(self):
-        # Chunks of 256 KiB take 21 us; short links, so that 30 steps do not wait for light.
+        # Chunks of 256 KiB take 21 us. The delay of the links is short, so that it does not dominate the 30 steps.
         numbers, network = 16 * 65536, self.network(STAR_16.replace("500ns", "100ns"))
         self.check_time(16, numbers, self.same_each_time(network, [os.environ["ROCEMU_RING"], 16, numbers]))
 
@@ -498,7 +502,7 @@ class Counters(Programs):
         (to_receiver,) = ports["s1:0"]["priorities"]
         self.assertEqual(to_receiver["priority"], 3)
         self.assertGreater(to_receiver["tx_bytes"], 2 * 40 * 65536)
-        # What the NIC of host 1 received, the switch sent.
+        # The NIC of host 1 received the pauses that the switch sent.
         (received,), (sent,) = ports["h1"]["priorities"], ports["s1:1"]["priorities"]
         self.assertGreater(received["rx_pauses"], 0)
         self.assertEqual(received["rx_pauses"], sent["tx_pauses"])

@@ -45,7 +45,7 @@ TEST(CheckedOptions, TakeTheFirstAndTheLastNumberOfARange) {
   EXPECT_EQ(checked({"--seed", "18446744073709551615"}).seed, UINT64_MAX);
   EXPECT_THAT(error_of({"--seed", "18446744073709551616"}), HasSubstr("from 0 to 2^64-1"));
 
-  // Ethernet, IPv4, UDP and BTH are 14 + 20 + 8 + 12 bytes.
+  // Ethernet, IPv4, UDP and BTH have 14 + 20 + 8 + 12 bytes.
   EXPECT_EQ(checked({"--snap-length", "54"}).snap_length, 54u);
   EXPECT_EQ(checked({"--snap-length", "65535"}).snap_length, 65535u);
   EXPECT_THAT(error_of({"--snap-length", "53"}), HasSubstr("from 54 to 65535"));

@@ -27,7 +27,8 @@ std::set<std::string> options_in(const std::string& help) {
   return found;
 }
 
-/// Only --adversarial has a different meaning in another command: `rocemu explore` tries N seeds.
+/// Only --adversarial has another meaning in another command: with it, `rocemu explore` tries N
+/// seeds.
 TEST(OptionTable, HasOneRowForEachOption) {
   std::set<std::string> names;
   for (const Option& option : option_table()) {

@@ -1,5 +1,6 @@
-// execve(2), ERRORS: ENOENT also if "a script or ELF interpreter does not exist", EACCES if an
-// interpreter is no regular file or may not be executed.
+// Tests the reasons for which execve(2) refuses a program: ENOENT, also if "a script or ELF
+// interpreter does not exist", and EACCES if an interpreter is no regular file or may not be
+// executed.
 #include "emulator/os/programs/exec_refusal.h"
 
 #include <gmock/gmock.h>
@@ -38,7 +39,8 @@ void expect_refusal(const std::string& path, int error, const std::string& why) 
   ASSERT_TRUE(refusal) << path;
   EXPECT_EQ(refusal->error, error);
   EXPECT_THAT(refusal->why, HasSubstr(why));
-  // The kernel's result is the same. (If env(1) does not find a program, it reports that itself.)
+  // The kernel must give the same error. (But if env(1) does not find a program, the kernel gives
+  // none: env reports that itself.)
   if (refusal->why.find("looks for") == std::string::npos) {
     const char* const argv[] = {path.c_str(), nullptr};
     EXPECT_EQ(execv(path.c_str(), const_cast<char* const*>(argv)), -1);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kUnsupported = 2;
 
-/// Returns the status of a child that sets this title and then exits with `check()`.
+/// Runs a child that sets this title. Its exit status is that of `check()`, and is returned.
 template <class Check>
 int with_title(const std::vector<std::string>& arguments, Check check) {
   const pid_t child = fork();
@@ -23,7 +23,8 @@ int with_title(const std::vector<std::string>& arguments, Check check) {
 }
 
 TEST(ProcessTitle, IsWhatProcShowsForAProgramWithTheseArguments) {
-  const std::string long_value(10'000, 'x');  // longer than the arguments and the environment were
+  // longer than the process's arguments and environment were
+  const std::string long_value(10'000, 'x');
   const std::string before = proc::contents_of("/proc/self/environ");
   const int status = with_title({"/some where/rocemud", "--dir", "", long_value}, [&] {
     using namespace std::string_literals;

@@ -13,7 +13,7 @@
 namespace rocemu {
 namespace {
 
-/// Reads until the run is over.
+/// Reads until the run is over. Returns its last state.
 RunState last_state(RunFollower& follower) {
   RunState state = RunState::kAlive;
   while (state == RunState::kAlive) state = follower.read();
@@ -26,7 +26,7 @@ TEST(RunLifetime, TellsAnEndFromAKill) {
   EXPECT_EQ(last_state(ended.follower), RunState::kEnded);
 
   RunLifetimeEnds killed = make_run_lifetime();
-  killed.run = RunLifetime();  // what the kernel does
+  killed.run = RunLifetime();  // closes the pipe without a message, as the kernel does
   EXPECT_EQ(last_state(killed.follower), RunState::kKilled);
 }
 
@@ -50,7 +50,7 @@ TEST(RunLifetime, LastsAsLongAsNothingIsSaid) {
 TEST(RunLifetime, EndsWithoutASignalWhenItsFollowerIsGone) {
   RunLifetimeEnds ends = make_run_lifetime();
   ends.follower.forget();
-  ends.run.end();  // SIGPIPE would end the test
+  ends.run.end();  // without special care, SIGPIPE would end the test
   EXPECT_FALSE(ends.run);
 }
 

@@ -1,5 +1,5 @@
-// Tests the "#!" line as the kernel reads it: fs/binfmt_script.c, execve(2) "Interpreter scripts",
-// env(1).
+// Tests the "#!" line, which must be read as the kernel reads it: fs/binfmt_script.c, execve(2)
+// "Interpreter scripts", env(1).
 #include "emulator/os/programs/script_file.h"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ TEST(ScriptFile, IsNoScriptWithoutALineThatNamesAProgram) {
   EXPECT_FALSE(read_script("/"));
 }
 
-TEST(ScriptFile, LooksAtTheFirst256BytesOnly) {
+TEST(ScriptFile, ReadsTheFirst256BytesOnly) {
   EXPECT_EQ(script_of("#!/" + std::string(300, 'x') + "\n")->interpreter.size(), 254u);
 }
 
@@ -57,9 +57,10 @@ TEST(ScriptFile, NamesTheProgramThatEnvIsToFind) {
       {"#!/usr/bin/env python3\n", "python3", true},
       {"#!/usr/bin/env -S python3 -u\n", "python3", true},
       {"#!/usr/bin/env\n", "", false},
-      // env searches for "python3 -u", and reports that itself.
+      // env searches for a program named "python3 -u", and reports itself that there is none.
       {"#!/usr/bin/env python3 -u\n", "python3", false},
-      // The variable may be PATH, and the argument of an option is not a program.
+      // The script may set PATH, so env may find another program. An option's argument is not a
+      // program.
       {"#!/usr/bin/env -S PATH=/opt python3\n", "python3", false},
       {"#!/usr/bin/env -S -u HOME python3\n", "HOME", false},
   };

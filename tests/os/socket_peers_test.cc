@@ -1,4 +1,4 @@
-// Tests for which peer a socket waits if it has none.
+// Tests for which peer a socket waits while it is not connected.
 #include "emulator/os/threads/socket_peers.h"
 
 #include <arpa/inet.h>
@@ -22,14 +22,14 @@ std::string awaited_by(const UniqueFd& fd) {
   return awaited_peer(getpid(), file.st_ino);
 }
 
-/// A socket at an address that the kernel chooses.
+/// Returns a socket with an address that the kernel chooses.
 UniqueFd bound(int family, int type) {
   UniqueFd fd(socket(family, type | SOCK_CLOEXEC, 0));
   sockaddr_storage address{};
   address.ss_family = static_cast<sa_family_t>(family);
   if (family == AF_INET)
     reinterpret_cast<sockaddr_in&>(address).sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  // Each socket has a separate abstract name (unix(7)).
+  // For unix sockets, the kernel chooses a separate abstract name for each (unix(7)).
   const socklen_t size = family == AF_UNIX ? sizeof(sa_family_t) : sizeof(sockaddr_in);
   EXPECT_EQ(bind(fd.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
   return fd;
@@ -77,7 +77,7 @@ TEST(TcpPeers, AreNotAwaitedByAConnectionThatWasAccepted) {
   EXPECT_EQ(awaited_by(client), "");
 }
 
-TEST(OtherSockets, AwaitNoPeer) {
+TEST(OtherSockets, HaveNoAwaitedPeer) {
   EXPECT_EQ(awaited_by(UniqueFd(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, 0))), "");
 }
 

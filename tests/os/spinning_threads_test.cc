@@ -25,7 +25,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Returns whether the thread was found to spin within that number of checks.
+/// Returns whether the thread is found to spin within `looks` checks.
 bool is_found(SpinningThreads& threads, pid_t pid, int looks) {
   for (int i = 0; i < looks; ++i) {
     if (threads.hold_if_it_spins(pid, pid)) return true;
@@ -37,10 +37,10 @@ bool is_found(pid_t pid, int looks) {
   SpinningThreads threads;
   return is_found(threads, pid, looks);
 }
-/// Enough checks on the busiest machine.
+/// Enough checks even on the busiest machine.
 constexpr int kManyLooks = 30'000;
 
-/// A compiler may remove a loop that has no effect ([intro.progress] of C++20). So this loop has an
+/// A compiler may remove a loop without effects ([intro.progress] of C++20), so this loop has an
 /// empty asm statement.
 [[noreturn]] void spin() {
   for (;;) asm volatile("");
@@ -66,7 +66,7 @@ class Shared {
   T* value_;
 };
 
-/// Waits until the condition is true.
+/// Waits until the condition is true, for a limited time. Returns whether it became true.
 bool comes(const std::function<bool()>& condition) {
   const auto deadline = std::chrono::steady_clock::now() + 60s;
   while (!condition()) {
@@ -176,7 +176,7 @@ TEST(SpinningThreads, OneThatIsKilledWhileItIsHeldIsLeftToItsParent) {
   }));
 }
 
-TEST(SpinningThreads, GoOnWhenNobodyHoldsThemAnyMore) {
+TEST(SpinningThreads, ContinueWhenTheyAreReleased) {
   const Child child(spin);
   ASSERT_TRUE(is_found(child.pid(), kManyLooks));
   const auto before = own_time_of(child.pid());
@@ -217,7 +217,7 @@ TEST(SpinningThreads, OneThatSleepsDoesNotSpin) {
 }
 
 #if defined(__x86_64__)
-/// Calls epoll_wait(2) in a child, and reports its result.
+/// A child that calls epoll_wait(2), and reports its result.
 class WaitingChild {
  public:
   bool is_asleep() const {
@@ -241,7 +241,7 @@ class WaitingChild {
   const Child child_{[this] { wait_in(*error_); }};
 };
 
-TEST(SpinningThreads, OneThatIsLookedAtInACallDoesNotNotice) {
+TEST(SpinningThreads, OneThatIsInspectedInACallDoesNotNotice) {
   const WaitingChild child;
   for (int i = 0; i < 20; ++i) {
     ASSERT_TRUE(comes([&] { return child.is_asleep(); }));
@@ -253,7 +253,7 @@ TEST(SpinningThreads, OneThatIsLookedAtInACallDoesNotNotice) {
   EXPECT_TRUE(comes([&] { return child.error() == EINTR; }));  // signal(7)
 }
 
-TEST(SpinningThreads, OneThatIsLookedAtInACallHandlesItsSignals) {
+TEST(SpinningThreads, OneThatIsInspectedInACallHandlesItsSignals) {
   for (int i = 0; i < 50; ++i) {
     const WaitingChild child;
     ASSERT_TRUE(comes([&] { return child.is_asleep(); }));
@@ -264,7 +264,7 @@ TEST(SpinningThreads, OneThatIsLookedAtInACallHandlesItsSignals) {
 }
 #endif
 
-TEST(SpinningThreads, OneThatEndsWhileItIsLookedAtIsLeftToItsParent) {
+TEST(SpinningThreads, OneThatEndsWhileItIsInspectedIsLeftToItsParent) {
   const Shared<std::atomic<pid_t>> shortlived;
   const pid_t parent = fork();
   if (parent == 0) {

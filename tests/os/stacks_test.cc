@@ -1,4 +1,4 @@
-// Tests of the output of two programs that print stacks: both must yield the same names.
+// Tests that the outputs of the two programs that can print stacks are read as the same names.
 #include "emulator/os/threads/stacks.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ TEST(Stacks, OfEuStackAreNamesOfFunctions) {
                      "a::(anonymous namespace)::b < main"}));
 }
 
-TEST(Stacks, OfGdbAreTheSameNames) {
+TEST(Stacks, OfGdbAreNamesOfFunctions) {
   EXPECT_EQ(
       functions_in("Thread 2 (Thread 0x7f (LWP 13) \"p\"):\n"
                    "#0  0x00007fe89608fdf2 in pause () from /lib/libc.so.6\n"
@@ -41,7 +41,7 @@ TEST(Stacks, OfGdbAreTheSameNames) {
       (Threads{"(anonymous namespace)::wait < main", "pause"}));
 }
 
-TEST(Stacks, OfAThreadThatMayNotBeLookedAtHaveNoFunction) {
+TEST(Stacks, OfAThreadThatMayNotBeInspectedHaveNoFunction) {
   EXPECT_EQ(functions_in("eu-stack: dwfl_linux_proc_attach pid 12: Operation not permitted\n"),
             Threads{});
 }

@@ -1,10 +1,10 @@
-"""Headless Chromium opens pages of `rocemu timeline --html`, and of `rocemu explore`: nothing is said on
-the console, keys, clicks and taps do what they are for, and quickly; a screen reader finds what it needs;
-and in every scenario arrows end where frames arrive and cut no text, on wide and narrow screens. Mermaid's
-parser reads what `rocemu timeline --mermaid` writes.
+"""Opens the pages of `rocemu timeline --html` and of `rocemu explore` in headless Chromium. Nothing is
+written to the console. Keys, clicks and taps have their effects, quickly. A screen reader finds what it
+needs. In every scenario, on wide and narrow screens, arrows end where frames arrive and cross no text.
+Mermaid's parser reads the output of `rocemu timeline --mermaid`.
 
-Needs node and Chromium, and what package.json names: `npm install` in this directory, or in the
-one that ROCEMU_NODE_MODULES says.
+Needs node, Chromium, and the packages that package.json names: run `npm install` in this directory, or set
+ROCEMU_NODE_MODULES to the directory where they are.
 """
 import json
 import os
@@ -56,7 +56,7 @@ class Pages(unittest.TestCase):
         return path
 
     def node(self, script, *arguments):
-        # Modules are searched beside the script.
+        # Node searches for modules next to the script.
         (self.scratch / "node_modules").symlink_to(MODULES)
         shutil.copy(HERE / script, self.scratch)
         result = subprocess.run(["node", self.scratch / script, *arguments], cwd=self.scratch,
@@ -66,14 +66,14 @@ class Pages(unittest.TestCase):
         return result.stdout
 
     def long_page(self):
-        """Makes the page of a recording with that number of frames: two for each message of each side."""
+        """Makes the page of a recording with many frames: two for each message of each side."""
         recording = self.scratch / "long"
         rocemu_run(*pingpong_pair("-n", str(FRAMES // 4), "-s", "64", client_device="rocemu1"),
                    options=("--record", recording), check=True)
         return self.page("long", recording, "--kind", "frame", "--kind", "completion")
 
     def failed_expectation(self):
-        """Returns the golden run of --expect, and the run that differed from it."""
+        """Returns the golden run of --expect, and a run that differed from it."""
         golden, failed = self.scratch / "golden", self.scratch / "failed"
         lockstep = ("--lockstep", "--expect", golden)
         command = COMMANDS["rnr-recovers"]()

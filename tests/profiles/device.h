@@ -1,5 +1,5 @@
-// The common parts of the programs of tests/profiles: the first device, and two QPs of it that are
-// connected to each other. The programs themselves check for calls that a NIC may refuse.
+// Common parts of the programs of tests/profiles: the first device, and two of its QPs, which are
+// connected to each other. The calls that a NIC may refuse are in the programs.
 #pragma once
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 enum { ROOM = 4096 };
 
-// Prints the program's message, and ends it with status 1.
+// Prints a message, and ends the program with status 1.
 static inline void fail(const char* what, int error) {
   fprintf(stderr, "failed: %s: %s\n", what, strerror(error));
   exit(1);
@@ -48,7 +48,7 @@ static inline struct nic open_nic(void) {
   return nic;
 }
 
-// One send and one receive of one SGE each.
+// Returns attributes of a QP with one send and one receive of one SGE each.
 static inline struct ibv_qp_init_attr plain_qp(const struct nic* nic, enum ibv_qp_type type) {
   struct ibv_qp_init_attr attr = {
       .send_cq = nic->cq,
@@ -58,7 +58,7 @@ static inline struct ibv_qp_init_attr plain_qp(const struct nic* nic, enum ibv_q
   return attr;
 }
 
-// Takes a QP of RC or UC to RTS, with `peer` on the same device at GID 0.
+// Brings an RC or UC QP to RTS. Its peer is on the same device, at GID 0.
 static inline void connect_to(const struct nic* nic, struct ibv_qp* qp, uint32_t peer) {
   struct ibv_port_attr port;
   expect(ibv_query_port(nic->context, 1, &port) == 0, "ibv_query_port");

@@ -1,6 +1,6 @@
-"""What `ibv_devinfo -v` printed on machines with real NICs, as published: facts, by the names of their lines. GUIDs and
-addresses are left out. `profile` is the profile that was made of it, `differs` the lines in which the profile follows
-another source, with that source's value and name."""
+"""The published output of `ibv_devinfo -v` on machines with real NICs, as facts by the names of their lines. GUIDs
+and addresses are left out. `profile` is the profile that was made from the output. `differs` has the lines for which
+the profile follows another source, with that source's value and name."""
 
 COMPLETE_RXE = {
     "transport": "InfiniBand (0)", "fw_ver": "0.0.0", "vendor_id": "0xffffff", "vendor_part_id": "0", "hw_ver": "0x0",
@@ -111,7 +111,7 @@ THUNDERBOLT = {
     "port_lid": "1", "port_lmc": "0x00", "active_width": "8X (4)", "active_speed": "10.0 Gbps (4)",
 }
 
-# ibstat of openucx/ucx#11048; only the values for which ibv_devinfo has a line.
+# From the ibstat output in openucx/ucx#11048, only the values for which ibv_devinfo has a line.
 BNXT_RE = {"transport": "InfiniBand (0)", "fw_ver": "231.0.154.0", "port_cap_flags": "0x001d0000", "sm_lid": "0",
            "port_lid": "0", "port_lmc": "0x00"}
 
@@ -140,7 +140,7 @@ DUMPS = [
     {"profile": "bnxt-re", "source": "https://github.com/openucx/ucx/issues/11048", "lines": BNXT_RE, "differs": {}},
 ]
 
-# Lines that a complete dump does not have, or that are about what rocemu does not emulate.
+# Lines that some dumps lack, or that are about properties that rocemu does not emulate.
 NOT_EMULATED = {
     "node_guid", "sys_image_guid", "hca_id", "raw packet caps", "tso_caps", "max_tso", "rss_caps",
     "max_rwq_indirection_tables", "max_rwq_indirection_table_size", "rx_hash_function", "rx_hash_fields_mask",
@@ -148,7 +148,7 @@ NOT_EMULATED = {
     "tag matching not supported", "num_comp_vectors", "cq moderation caps", "port_cap_flags2", "port",
 }
 
-# The dump of an older rxe (CentOS 7), as its ibv_devinfo printed it: no second tab behind max_tso, no types of GIDs.
+# The output of the ibv_devinfo of CentOS 7 for an older rxe: it has no second tab after max_tso, and no types of GIDs.
 OLD_RXE = """hca_id:	rxe0
 	transport:			InfiniBand (0)
 	fw_ver:				0.0.0
@@ -189,7 +189,7 @@ OLD_RXE = """hca_id:	rxe0
 
 
 def as_dump(name, lines):
-    """Returns the output of ibv_devinfo for these lines."""
+    """Returns these lines as ibv_devinfo would print them."""
     text = f"hca_id:\t{name}\n"
     for key, value in lines.items():
         if key == "GID types":
@@ -204,7 +204,7 @@ def as_dump(name, lines):
 
 
 def parse_dump(text):
-    """The first device and port of `ibv_devinfo -v`, in the form of `lines`."""
+    """Returns the first device and port in the output of `ibv_devinfo -v`, in the form of `lines`."""
     lines, last, gids = {}, None, []
     for line in text.splitlines():
         stripped = line.strip()

@@ -1,5 +1,5 @@
-"""`ibv_devinfo -v` on each profile, compared with the public dump from which the profile was made (dumps.py): each line
-of the dump has its value, or is listed with another source."""
+"""Compares `ibv_devinfo -v` with each profile with the public dump from which the profile was made (dumps.py): each
+line of the dump has its value, or is listed with another source."""
 import os
 import pathlib
 import re
@@ -53,7 +53,7 @@ class Devinfo(unittest.TestCase):
 
 
 class OtherReaders(unittest.TestCase):
-    """sysfs and netlink report the same properties of the device as verbs."""
+    """Tests that sysfs and netlink report the same properties of the device as verbs."""
 
     def test_sysfs_has_the_identity(self):
         script = ("import os, sys\n"

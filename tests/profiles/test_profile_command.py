@@ -1,4 +1,4 @@
-"""`rocemu profile`, and the messages about wrong profiles."""
+"""Tests `rocemu profile`, and the messages about wrong profiles."""
 import os
 import pathlib
 import subprocess
@@ -67,7 +67,7 @@ class Profiles(unittest.TestCase):
                     self.assertEqual(printed.get(line), value, f"{name}: {line}")
 
     def test_record_reads_sysfs_of_the_machine_too(self):
-        """The keys that `ibv_devinfo -v` has no lines for, on machines that the test simulates."""
+        """Tests the keys for which `ibv_devinfo -v` has no lines, on machines that the test simulates."""
         for name in ("mlx5-cx6dx", "irdma-e810", "bnxt-re", "mlx4-cx3pro"):
             result = rocemu("run", "--private", "--profile", name, "--device", "nic7=127.0.0.1", "--", BIN / "rocemu",
                             "profile", "record", "--device", "nic7")
@@ -75,7 +75,8 @@ class Profiles(unittest.TestCase):
             self.write("mine.yaml", result.stdout)
             compared = rocemu("profile", "diff", name, "mine.yaml", directory=self.folder).stdout
             for line in compared.splitlines():
-                # The name was an argument, and the behavior of create_qp and post cannot be read anywhere.
+                # The name of the device was an argument, and how create_qp and post behave cannot be read anywhere, so
+                # these may differ.
                 self.assertRegex(line, r"^(key|identity\.(name|node_desc)|qp\.|post\.|mr\.|verbs\.|summary|name|"
                                        r"gids\.link_local_first)", name)
 

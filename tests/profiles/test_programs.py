@@ -1,5 +1,5 @@
-"""Programs that rely on what some NICs lack (programs/NAME.c): each fails with the profiles of those NICs and works with
-the others, and its portable twin works with all that have RC."""
+"""Tests programs that rely on properties that some NICs lack (programs/NAME.c): each program fails with the profiles
+of those NICs and works with the others. Its portable twin works with all profiles that have RC."""
 import json
 import os
 import pathlib
@@ -12,7 +12,8 @@ BIN = pathlib.Path(os.environ["ROCEMU_BIN"])
 ACTION = pathlib.Path(__file__).resolve().parents[2] / "action.yml"
 WITH_RC = ("generic", "rxe", "mlx5-cx5", "mlx5-cx6dx", "mlx4-cx3pro", "irdma-e810", "bnxt-re", "qedr", "hns-hip09",
            "erdma", "mana")
-# Program -> {profile: its failure message}. Programs that need RC run with the profiles that have it.
+# For each program, the profiles with which it fails, and its message. Programs that need RC run only with profiles that
+# have RC.
 FAILURES = {
     "inline_256": {
         "irdma-e810": "ibv_create_qp: asked for 256 bytes of inline data, the device has 101",
@@ -28,7 +29,7 @@ FAILURES = {
     "inline_capped": {"hns-hip09": "failed: ibv_post_send inline: Invalid argument"},
     "send_with_inv": {
         "bnxt-re": "SEND_WITH_INV completed with LOC_QP_OP_ERR on bnxt_re0",
-        "mana": None,  # MEM_MGT_EXTENSIONS is not advertised: nothing is tried
+        "mana": None,  # the profile does not advertise MEM_MGT_EXTENSIONS, so the program does not try
     },
     "errno_of_create_qp": {"bnxt-re": "ibv_create_qp returned NULL and left errno 0: Success"},
     "memory_window": {"bnxt-re": "ibv_alloc_mw: the driver does not have this verb"},
@@ -56,7 +57,7 @@ FAILURES = {
     "many_qps": {"thunderbolt": "QP 11: failed: ibv_create_qp: Device or resource busy"},
     "deep_receives": {"thunderbolt": "receive 64: failed: ibv_post_recv: Cannot allocate memory"},
 }
-# Programs that do not use RC run with these, too.
+# Programs that do not use RC also run with these profiles.
 WITHOUT_RC = {"lid_is_zero": ("thunderbolt", "efa"), "datagrams": ("thunderbolt", "efa"),
               "many_qps": ("thunderbolt", "efa"), "deep_receives": ("thunderbolt",), "large_cq": ("thunderbolt", "efa")}
 
@@ -85,7 +86,7 @@ class Programs(unittest.TestCase):
                     self.assertEqual(result.returncode, 0, result.stdout)
 
     def test_the_index_of_a_gid_depends_on_the_nic(self):
-        """mlx5 lists each address with RoCE v1 and then v2, link-local first; irdma has v2 only."""
+        """mlx5 lists each address with RoCE v1 and then with v2, the link-local address first; irdma lists v2 only."""
         for profile, status in (("mlx5-cx6dx", 0), ("mlx4-cx3pro", 0), ("qedr", 0), ("irdma-e810", 1), ("rxe", 1)):
             with self.subTest(profile=profile):
                 device = ("--device", "nic0=127.0.0.1")
@@ -199,7 +200,7 @@ class Options(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             (pathlib.Path(folder) / "mine.yaml").write_text("device: {max_qp: 7}\n")
             (pathlib.Path(folder) / "generic.yaml").write_text("identity: {hca_type: null}\n")
-            (pathlib.Path(folder) / "mana").write_text("hello\n")  # not a profile, whatever its name
+            (pathlib.Path(folder) / "mana").write_text("hello\n")  # not a profile, although it has the name of one
             (pathlib.Path(folder) / "deep").mkdir()
             (pathlib.Path(folder) / "deep" / "t.yaml").write_text(
                 "nodes:\n- node: 0\n  switches:\n  - rails: [{device: a, profile: ../mine.yaml}, {device: b, profile: generic}]\n")

@@ -1,5 +1,5 @@
-"""Stock programs on each profile that has RC: they work, or fail because of what the NIC lacks
-(docs/compatibility.md)."""
+"""Runs stock programs with each profile that has RC: they work, or they fail because of a property that the NIC
+lacks (docs/compatibility.md)."""
 import os
 import pathlib
 import socket
@@ -8,7 +8,7 @@ import unittest
 
 BIN = pathlib.Path(os.environ["ROCEMU_BIN"])
 WITH_RC = ("bnxt-re", "erdma", "hns-hip09", "irdma-e810", "mana", "mlx4-cx3pro", "mlx5-cx5", "mlx5-cx6dx", "qedr", "rxe")
-# Program -> {profile: the logged message}.
+# For each program, the profiles with which it fails, and the message that is logged.
 PROGRAMS = {
     "ib_write_bw -F -n 20": {},
     "ib_send_lat -F -n 20": {

@@ -1,4 +1,4 @@
-// Compares the results of the engines with the model.
+// Compares the results of the engines with those of the model.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,8 @@ std::string describe(uint32_t side, uint32_t connection, const abi::Cqe& cqe) {
 
 }  // namespace
 
-/// Puts the QP that sends, or the one that receives, into ERR. Except for XRC these are the same.
+/// Records that the QP that sends, or the QP that receives, is in ERR. These are two QPs only for
+/// XRC.
 void World::fail_qp(Half& half, bool sender) {
   const bool both = half.kind != Kind::kXrc;
   half.send_failed |= sender || both;
@@ -44,7 +45,7 @@ void World::on_completion(uint32_t side, const abi::Cqe& cqe) {
 void World::on_send_completion(uint32_t side, uint32_t connection, const abi::Cqe& cqe) {
   Half& half = sides_[side].halves[connection];
   const Half& peer = sides_[1 - side].halves[connection];
-  // A completion also stands for all unsignaled requests before it, which succeeded.
+  // The completion also completes all unsignaled requests before it, which must have succeeded.
   while (!half.sends.empty() && half.sends.front().wr_id != cqe.wr_id) {
     const Message skipped = std::move(half.sends.front());
     half.sends.pop_front();
@@ -64,7 +65,8 @@ void World::on_send_completion(uint32_t side, uint32_t connection, const abi::Cq
         return message.signalled && message.fate == status;
       case WcStatus::kWrFlushErr:
         return half.send_failed || half.stopped;
-      case WcStatus::kRetryExcErr:  // a QP that has failed is silent, and its NAK may be lost
+      // the peer's QP has failed, so it is silent, or its NAK was lost
+      case WcStatus::kRetryExcErr:
         return is_reliable(half.kind) && peer.recv_failed;
       case WcStatus::kRemInvReqErr:
         return message.fate == status || peer.refused == message.wr_id;
@@ -78,7 +80,7 @@ void World::on_send_completion(uint32_t side, uint32_t connection, const abi::Cq
     if (is_reliable(half.kind)) {
       fail_qp(half, true);
     } else {
-      half.stopped = true;  // IBTA vol 1, 10.3.1.6
+      half.stopped = true;  // 10.3.1.6: the send queue stops in SQE
     }
   }
   on_failure(side, connection, message);
@@ -115,7 +117,7 @@ void World::on_success(uint32_t number, uint32_t connection, const Message& mess
 
 void World::on_failure(uint32_t side, uint32_t connection, const Message& message) {
   if (!is_reliable(sides_[side].halves[connection].kind)) return;
-  if (message.fate != WcStatus::kSuccess) return;  // nothing at all has happened
+  if (message.fate != WcStatus::kSuccess) return;  // the request had no effect at all
   sides_[side].image.leave_open(message.local, message.expected.size());
   if (message.remote == 0) return;
   sides_[1 - side].image.leave_open(message.remote, message.payload.size());
@@ -130,7 +132,7 @@ void World::on_receive_completion(uint32_t number, uint32_t connection, const ab
   const std::string what = describe(number, connection, cqe);
   const auto found = std::ranges::find(posted, cqe.wr_id, &Receive::address);
   if (found == posted.end()) return fail(what + ", which is not posted");
-  // The receives before it are only those that messages to other QPs are filling.
+  // The receives before this one are only those that messages for other QPs are filling.
   if (found - posted.begin() >= half.receives->users) return fail(what + ", out of order");
   const Receive receive = *found;
   posted.erase(found);
@@ -194,7 +196,7 @@ void World::on_message(uint32_t number, uint32_t connection, const Receive& rece
 // ---- Events ---------------------------------------------------------------------------------
 
 void World::on_srq_limit(ReceiveQueue& queue) {
-  // Some of the posted receives may be in use.
+  // Some of the posted receives may already be in use by messages.
   if (queue.limit == 0 || queue.posted.size() >= queue.limit + queue.users) {
     fail("an event of a limit that is not reached");
   }
@@ -245,7 +247,7 @@ void World::check_end_of(uint32_t i, uint32_t c) {
   while (!half.sends.empty()) {
     const Message left = std::move(half.sends.front());
     half.sends.pop_front();
-    // Unsignaled requests at the end have succeeded without a completion.
+    // Unsignaled requests at the end may have succeeded without a completion.
     if (left.signalled || left.fate != WcStatus::kSuccess) {
       return wrong(fmt::format("no completion of {:#x}", left.wr_id));
     }
@@ -266,7 +268,8 @@ void World::check_end_of(uint32_t i, uint32_t c) {
     return sides_[1 - i].image.set(words, bytes);
   }
   sides_[1 - i].image.leave_open(words, sizeof(half.words));
-  for (const Receive& left : half.receives->posted) {  // one of them may be partly filled
+  // a message may have filled one of them partly
+  for (const Receive& left : half.receives->posted) {
     sides_[i].image.leave_open(left.address, left.length);
   }
 }

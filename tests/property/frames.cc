@@ -1,4 +1,4 @@
-// UC and UD: the effects of each frame that arrives.
+// The effects of each UC or UD frame that arrives, in the model.
 #include <algorithm>
 
 #include "tests/property/world.h"
@@ -15,7 +15,7 @@ Half* receiver_of(Side& side, uint32_t qpn) {
 
 }  // namespace
 
-/// A frame is sent: it has the PSN of the next packet of the posted messages.
+/// Records that a frame was sent. Its PSN is that of the next packet of the posted messages.
 void World::on_sent(uint32_t side, std::span<const uint8_t> frame) {
   const auto packet = wire::parse_frame(frame);
   Half* receiver = receiver_of(sides_[1 - side], packet->bth.dest_qpn);
@@ -36,8 +36,8 @@ void World::on_arrival(uint32_t side, std::span<const uint8_t> frame) {
   on_datagram(sides_[side], *half, half->by_psn.at(psn).message, frame);
 }
 
-// IBTA vol 1, 9.8.2.2: a packet out of sequence ends the message in progress; the next message is
-// in sequence with its first packet.
+// IBTA vol 1, 9.8.2.2: a packet out of sequence ends the message in progress; the first packet of
+// the next message starts a new sequence.
 void World::on_connection_packet(Side& side, Half& half, uint32_t psn) {
   const auto& [message, number, last] = half.by_psn.at(psn);
   const bool begins = number == 0;
@@ -59,7 +59,8 @@ void World::on_connection_packet(Side& side, Half& half, uint32_t psn) {
   const auto payload = all.subspan(std::min<size_t>(number * kMtu, all.size()));
   const auto piece = payload.first(std::min<size_t>(payload.size(), kMtu));
   const size_t end = number * kMtu + piece.size();
-  if (is_send && end > posted.front().length) {  // 9.9.3, class D: the receive is for the next one
+  // 9.9.3, class D: the next message uses the receive
+  if (is_send && end > posted.front().length) {
     half.in_message = false;
     return;
   }

@@ -1,5 +1,5 @@
-// The expected contents of a side's memory: bytes that the model knows, and places with unknown
-// contents, since an operation failed in the middle.
+// The expected contents of a side's memory: the bytes that the model knows, and ranges with unknown
+// contents, because an operation on them failed.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,8 @@ class Image {
   }
   void leave_open(uint64_t address, size_t size) { open_.emplace_back(address, size); }
 
-  /// Returns the first address with a wrong byte. `memory` may be only the beginning.
+  /// Returns the first address with a wrong byte. `memory` may be only the beginning of the side's
+  /// memory.
   std::optional<uint64_t> first_difference(std::span<const uint8_t> memory) {
     for (const auto& [address, size] : open_) set(address, memory.subspan(address - base_, size));
     const auto end = bytes_.begin() + static_cast<ptrdiff_t>(memory.size());

@@ -11,7 +11,7 @@ constexpr engine::Duration kLatency = 10us;
 constexpr engine::Duration kMaxDelay = 100us;
 constexpr uint32_t kLossesOfOnePacket = 2;
 
-/// Returns the frame's PSN, and the QP that it belongs to.
+/// Returns the frame's destination QP and PSN.
 std::pair<uint32_t, uint32_t> name_of(std::span<const uint8_t> frame) {
   const auto packet = wire::parse_frame(frame);
   return {packet->bth.dest_qpn, packet->bth.psn.value()};

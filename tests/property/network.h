@@ -1,5 +1,5 @@
-// The link between two engines. Its seed determines how long frames take, and which are lost,
-// duplicated and reordered.
+// The link between two engines. Its seed determines how long frames take, and which frames are
+// lost, duplicated and reordered.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +28,10 @@ class Network {
   std::optional<engine::Instant> next() const {
     return under_way_.empty() ? std::nullopt : std::optional(under_way_.begin()->first);
   }
-  /// The frame that arrives at next().
+  /// Removes and returns the frame that arrives at the time next().
   Arrival take();
 
-  // The counts so far.
+  // Numbers of frames so far.
   uint64_t frames = 0, lost = 0;
 
  private:
@@ -41,9 +41,9 @@ class Network {
   Link link_;
   engine::Random random_;
   std::multimap<engine::Instant, Arrival> under_way_;
-  /// A frame that is sent again and again must arrive in the end, or retry_cnt would be exceeded
-  /// without an error.
-  std::map<std::pair<uint32_t, uint32_t>, uint32_t> losses_;  // by destination and PSN
+  /// The number of losses of each frame. A frame that is sent again and again must finally arrive,
+  /// or retry_cnt would be exceeded without an error.
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> losses_;  // key: destination QP and PSN
 };
 
 }  // namespace rocemu::property

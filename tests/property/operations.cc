@@ -52,11 +52,11 @@ WrOpcode opcode_of(Act act) {
 bool is_write(Act act) {
   return act == Act::kWrite || act == Act::kWriteImm;
 }
-/// A WRITE that the responder refuses for its R_Key.
+/// Returns whether the act is a WRITE that the responder refuses because of its R_Key.
 bool is_refused_write(Act act) {
   return act == Act::kBadWrite || act == Act::kForeignWrite;
 }
-/// A SEND that the requester itself refuses for its L_Key.
+/// Returns whether the act is a SEND that the requester itself refuses because of its L_Key.
 bool has_bad_source(Act act) {
   return act == Act::kBadSource || act == Act::kForeignSource;
 }
@@ -114,7 +114,7 @@ bool World::prepare_payload(const Op& op, Message& message, test::SendWr& wr) {
     case Act::kForeignWrite:
       wr.rkey = op.act == Act::kBadWrite ? wr.rkey ^ 0x7f
                                          : peer.mr_not_for_peer(peer.halves[op.connection]).rkey;
-      size = std::max(size, 1u);  // no bytes need no key (C9-88)
+      size = std::max(size, 1u);  // at least one byte, because no key is needed for none (C9-88)
       if (is_reliable(half.kind)) message.fate = WcStatus::kRemAccessErr;
       break;
     default:
@@ -173,15 +173,16 @@ bool World::prepare_query(const Op& op, Message& message, test::SendWr& wr) {
     wr.compare_add = op.size;
     word += wr.compare_add;
   } else {
-    wr.compare_add = op.size % 2 != 0 ? word : word + 1;  // as often equal as not
+    // in half of the cases, the comparison succeeds
+    wr.compare_add = op.size % 2 != 0 ? word : word + 1;
     wr.swap = op.size;
     if (wr.compare_add == word) word = wr.swap;
   }
   return true;
 }
 
-// Windows of type 2. Their owner binds them, and invalidates them while the peer does not use them.
-// The peer writes to them and may also invalidate them.
+// Prepares operations with windows of type 2. Their owner binds them, and invalidates them while
+// the peer does not use them. The peer writes to them and may also invalidate them.
 bool World::prepare_window(const Op& op, Message& message, test::SendWr& wr) {
   Side& side = sides_[op.side];
   Half& half = side.halves[op.connection];
@@ -203,7 +204,7 @@ bool World::prepare_window(const Op& op, Message& message, test::SendWr& wr) {
                  .access = abi::kAccessRemoteWrite};
       message.signalled = true;
       return true;
-    case Act::kForeignBind: {  // C10-72 and C10-73: window, region and QP are of one PD
+    case Act::kForeignBind: {  // C10-72 and C10-73: window, region and QP must have the same PD
       const bool foreign_window = op.word % 2 != 0;
       if (!foreign_window && mine.state != Window::State::kFree) return false;
       const test::Mw& window = foreign_window ? half.foreign_window : mine.mw;
@@ -239,7 +240,7 @@ bool World::prepare_window(const Op& op, Message& message, test::SendWr& wr) {
       wr.rkey = theirs.rkey;
       return true;
     }
-    case Act::kForeignWindow: {  // 10.6.7.2.1: a window of type 2B is for one QP
+    case Act::kForeignWindow: {  // 10.6.7.2.1: a window of type 2B belongs to one QP
       const auto& halves = sides_[1 - op.side].halves;
       const Window& window = halves[(op.connection + 1u + op.word % 2u) % kConnections].window;
       if (window.state != Window::State::kBound) return false;
@@ -382,7 +383,7 @@ void World::resume(uint32_t number, uint32_t connection) {
   collect(number);
 }
 
-/// Posts enough receives, so that no message waits for one forever.
+/// Posts enough receives, so that no message waits for a receive forever.
 void World::post_missing_receives() {
   for (uint32_t i = 0; i < kSides; ++i) {
     for (uint32_t c = 0; c < kConnections; ++c) {

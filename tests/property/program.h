@@ -9,22 +9,22 @@
 namespace rocemu::property {
 
 inline constexpr uint32_t kSides = 2;
-inline constexpr uint32_t kConnections = 3;  // each a QP on either side
-inline constexpr uint32_t kMtu = 256;        // not of UD, where a message is a packet
+inline constexpr uint32_t kConnections = 3;  // each has a QP on both sides
+inline constexpr uint32_t kMtu = 256;        // except for UD, where a message is one packet
 inline constexpr uint32_t kLargest = 6 * kMtu;
 
-/// The kind of a connection's QPs
+/// The kind of a connection's QPs.
 enum class Kind : uint8_t {
   kRc,
-  kRcShared,  // with the side's SRQ
-  kXrc,       // an INI and a TGT QP on each side, and the side's XRC SRQ
+  kRcShared,  // receives from the side's SRQ
+  kXrc,       // an INI and a TGT QP on each side, with the side's XRC SRQ
   kUc,
   kUd,
 };
 inline bool is_reliable(Kind kind) {
   return kind != Kind::kUc && kind != Kind::kUd;
 }
-/// Its receives are in a queue that others also use.
+/// Returns whether the receives are in a queue that other connections also use.
 inline bool is_shared(Kind kind) {
   return kind == Kind::kRcShared || kind == Kind::kXrc;
 }
@@ -34,51 +34,51 @@ enum class Act : uint8_t {
   kSendImm,
   kWrite,
   kWriteImm,
-  kRead,         // of a place that nobody writes
-  kReadWritten,  // of what the connection's latest WRITE of this side has written
+  kRead,         // reads a range that is never written
+  kReadWritten,  // reads the range that this side's latest WRITE of the connection has written
   kCompareSwap,
   kFetchAdd,
-  // Memory windows of type 2, one for each RC QP.
-  kBind,  // to a place that nobody has written yet
+  // Acts with memory windows of type 2, of which each RC QP has one.
+  kBind,  // binds to a range that was not written yet
   kLocalInvalidate,
-  kSendInvalidate,  // of the peer's window
-  kWriteWindow,     // to a new place in the peer's window
+  kSendInvalidate,  // invalidates the peer's window
+  kWriteWindow,     // writes to a new range of the peer's window
   // Receives.
-  kReceive,       // posts `sges` of them
-  kShortReceive,  // posts one of kShortest bytes
+  kReceive,       // posts `sges` receives
+  kShortReceive,  // posts one receive of kShortest bytes
   kLimit,         // arms the limit event of the connection's SRQ
   kWait,          // lets time pass
-  kResume,        // takes the QP out of SQE
+  kResume,        // brings the QP from SQE back to RTS
   // Mistakes.
-  kBadWrite,       // with an R_Key that names nothing
+  kBadWrite,       // with an R_Key that no region has
   kBadRead,        // the same
   kStaleWindow,    // a WRITE with the R_Key of a window that was invalidated
-  kBadAtomic,      // at an address that is no multiple of 8
-  kBadSource,      // with an L_Key that names nothing
+  kBadAtomic,      // at an address that is not a multiple of 8
+  kBadSource,      // with an L_Key that no region has
   kForeignWrite,   // with an R_Key of the peer's other PD
   kForeignSource,  // with an L_Key of the other PD
-  kForeignBind,    // of the other PD's region, or of a window that is of the other PD
-  kForeignWindow,  // a WRITE through the window that the peer gave to another connection
-  kTooLong,        // for any receive; for UD, also for the port
+  kForeignBind,    // binds to a region of the other PD, or binds a window of the other PD
+  kForeignWindow,  // a WRITE through the window that the peer bound for another connection
+  kTooLong,        // longer than any receive; for UD, also longer than the port's MTU
 };
 
 struct Op {
   Act act = Act::kSend;
   uint8_t side = 0;
   uint8_t connection = 0;
-  uint8_t word = 0;  // of an atomic: which of 4; of kLimit: the limit
-  uint8_t sges = 1;  // 1 to 3 pieces of the local buffer
+  uint8_t word = 0;  // atomics: one of 4 words; kLimit: the limit
+  uint8_t sges = 1;  // the number of pieces of the local buffer, 1 to 3
   bool signalled = true;
   bool fenced = false;
-  bool is_inline = false;  // where it may be and fits
-  uint32_t size = 0;       // bytes; of kWait microseconds
+  bool is_inline = false;  // only if inline data is allowed and fits
+  uint32_t size = 0;       // bytes; for kWait microseconds
 };
 
 struct Link {
   uint32_t seed = 0;
   uint8_t loss = 0;      // percent
   uint8_t doubling = 0;  // percent
-  uint8_t lateness = 0;  // percent of frames that others overtake
+  uint8_t lateness = 0;  // percentage of frames that other frames overtake
 };
 
 struct Program {
@@ -86,7 +86,7 @@ struct Program {
   uint8_t rd_atomic = 1;
   std::array<Kind, kConnections> kinds{};
   std::array<uint8_t, kConnections>
-      pds{};  // bit 0 and 1: which of its two PDs each side's QP is of
+      pds{};  // bit 0 and bit 1: for each side, which of its two PDs the QP has
   Link link;
   std::vector<Op> ops;
 };

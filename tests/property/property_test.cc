@@ -20,7 +20,7 @@ using rocemu::property::Link;
 using rocemu::property::Op;
 using rocemu::property::Program;
 
-/// Sizes near the multiples of the MTU, where errors are likely.
+/// Generates sizes near multiples of the MTU, where errors are likely.
 Gen<uint32_t> sizes() {
   return gen::map(gen::pair(gen::inRange(0, 6), gen::inRange(-1, 2)), [](std::pair<int, int> p) {
     return static_cast<uint32_t>(

@@ -119,7 +119,7 @@ bool set_up(const Program& program, Sides& sides) {
                               .rq_psn = program.first_psn,
                               .timeout = kTimeout,
                               .retry_cnt = 7,
-                              .rnr_retry = 7,  // for ever
+                              .rnr_retry = 7,  // no limit
                               .min_rnr_timer = 1,
                               .access = kRemoteAccess,
                               .max_rd_atomic = program.rd_atomic,

@@ -1,5 +1,5 @@
-// The two applications of a program: their devices, objects and connections, and the model's
-// knowledge of each.
+// The two applications of a program: their devices, objects and connections, and what the model
+// knows about each.
 #pragma once
 
 #include <array>
@@ -17,19 +17,20 @@
 
 namespace rocemu::property {
 
-// A side's memory. It consists of a part that is only read, words for atomics, and the rest, of
-// which each operation gets a separate piece.
+// Layout of a side's memory: a part that is only read, words for atomics, and the rest, of which
+// each operation gets a separate range.
 inline constexpr uint64_t kMemory = 0x10000000;
 inline constexpr uint64_t kMemorySize = 768 * 1024;
-inline constexpr uint64_t kMemoryOfOps = 512 * 1024;  // what is behind is for receives at the end
+// the memory behind this size is for receives at the end of the program
+inline constexpr uint64_t kMemoryOfOps = 512 * 1024;
 inline constexpr uint64_t kConstant = kMemory;
 inline constexpr uint32_t kConstantSize = 16 * kMtu;
-inline constexpr uint32_t kWordsEach = 4;  // of a connection
+inline constexpr uint32_t kWordsEach = 4;  // for each connection
 inline constexpr uint64_t kWords = kMemory + kConstantSize;
 inline constexpr uint64_t kFirstFree = kWords + kConnections * kWordsEach * sizeof(uint64_t);
 
 inline constexpr uint32_t kGrh = 40;
-inline constexpr uint32_t kShortest = 64;  // of a receive
+inline constexpr uint32_t kShortest = 64;  // the smallest receive
 inline constexpr uint32_t kMaxReceive = kGrh + kLargest;
 inline constexpr uint32_t kWindowSize = 2 * kLargest;
 inline constexpr uint32_t kQkey = 0x1234;
@@ -44,24 +45,25 @@ struct Message {
   Op op;
   uint64_t wr_id = 0;
   bool signalled = true;
-  abi::WcStatus fate = abi::WcStatus::kSuccess;  // how it completes if nothing else is in its way
-  uint64_t local = 0;                            // address of its buffer
-  uint32_t size = 0;                             // of that
-  std::vector<uint8_t> expected;                 // READ, atomic: what its buffer holds in the end
-  std::vector<uint8_t> payload;                  // SEND, WRITE
-  uint64_t remote = 0;                           // WRITE: where at the peer
-  uint32_t imm = 0;                              // or the R_Key that is invalidated
+  // the status with which it completes if no other error comes first
+  abi::WcStatus fate = abi::WcStatus::kSuccess;
+  uint64_t local = 0;             // address of its buffer
+  uint32_t size = 0;              // the size of its buffer
+  std::vector<uint8_t> expected;  // READ and atomic: the expected final contents of its buffer
+  std::vector<uint8_t> payload;   // SEND, WRITE
+  uint64_t remote = 0;            // WRITE: the address in the peer's memory
+  uint32_t imm = 0;               // immediate data, or the R_Key that is invalidated
 };
 
 struct Receive {
   uint64_t address = 0;  // its wr_id too
   uint32_t length = 0;
 };
-/// Posted receives, oldest first: of a QP, or of an SRQ.
+/// The posted receives of a QP or of an SRQ, oldest first.
 struct ReceiveQueue {
   std::deque<Receive> posted;
   uint32_t srq = 0;    // its handle
-  uint32_t users = 0;  // QPs that take from the SRQ, each of which may be filling one
+  uint32_t users = 0;  // the number of QPs that use the SRQ; each may be filling one receive
   uint32_t limit = 0;  // armed
 };
 
@@ -69,13 +71,13 @@ struct Window {
   enum class State { kFree, kChanging, kBound };
   test::Mw mw;
   State state = State::kFree;
-  uint32_t rkey = 0;              // of the latest bind
-  std::optional<uint32_t> stale;  // an R_Key that will never be good again
+  uint32_t rkey = 0;              // the R_Key of the latest bind
+  std::optional<uint32_t> stale;  // an R_Key that can never become valid again
   uint64_t area = 0;
   uint32_t used = 0;
 };
 
-/// One packet of a message of UC or UD.
+/// One packet of a UC or UD message.
 struct Fragment {
   Message message;
   uint32_t number = 0;
@@ -91,26 +93,27 @@ struct Due {
 /// One side's view of a connection.
 struct Half {
   Kind kind{};
-  uint32_t send_qpn = 0, recv_qpn = 0;  // the same but for XRC
+  uint32_t send_qpn = 0, recv_qpn = 0;  // different only for XRC
   uint32_t ah = 0;                      // UD
   uint64_t posted = 0;
-  std::deque<Message> sends;     // not complete yet
-  std::deque<Message> arrivals;  // what the peer's requests will use up a receive for
+  std::deque<Message> sends;     // the sends that are not complete yet
+  std::deque<Message> arrivals;  // messages of the peer that will use a receive
   ReceiveQueue own;
   ReceiveQueue* receives = nullptr;
-  std::array<uint64_t, kWordsEach> words{};  // what this side's atomics work on, at the peer
+  // the values of the peer's words that this side's atomics change
+  std::array<uint64_t, kWordsEach> words{};
   std::optional<Message> latest_write;
-  std::set<abi::WcStatus> mistakes;  // fates of requests that the peer has to refuse
-  uint8_t pd = 0;                    // which of its side's
+  std::set<abi::WcStatus> mistakes;  // statuses of requests that the peer must refuse
+  uint8_t pd = 0;                    // index of the side's PD
   Window window;
-  test::Mw foreign_window;  // of the other PD, and never bound
-  // The results of an error that the model has predicted
-  bool send_failed = false, recv_failed = false;  // in ERR
-  bool stopped = false;                           // in SQE
+  test::Mw foreign_window;  // a window of the other PD, which is never bound
+  // Consequences of errors that the model predicted.
+  bool send_failed = false, recv_failed = false;  // whether the QP is in ERR
+  bool stopped = false;                           // whether the QP is in SQE
   bool told_last_wqe = false;
-  std::optional<uint64_t> refused;  // the peer's message that no receive was long enough for
-  // UC and UD: packets to send, packets that the network may deliver, and the received part of a
-  // message.
+  std::optional<uint64_t> refused;  // the peer's message for which no receive was long enough
+  // For UC and UD: packets to send, packets that the network may deliver, and the received part of
+  // a message.
   std::deque<Fragment> to_send;
   std::map<uint32_t, Fragment> by_psn;
   bool in_message = false;
@@ -124,7 +127,7 @@ struct Side {
   std::unique_ptr<test::Bench> bench;
   std::unique_ptr<test::Client> client;
   std::array<uint32_t, 2> pds{};
-  std::array<test::Mr, 2> mrs;  // the same memory, in each PD
+  std::array<test::Mr, 2> mrs;  // a region of the same memory in each PD
   uint32_t cq = 0;
   ReceiveQueue srq, xrc_srq;
   uint64_t free = kFirstFree;
@@ -134,14 +137,16 @@ struct Side {
   std::span<uint8_t> memory(uint64_t address, size_t size) {
     return bench->memory.at(client->id(), address, size);
   }
-  /// Returns memory that nothing else uses. A gap after it shows if a byte too many is written.
+  /// Returns the address of memory that nothing else uses. The gap after it shows whether a byte
+  /// too many is written.
   uint64_t take_memory(size_t size);
-  /// SRQs belong to the first PD.
+  /// Return the regions for sends and for receives. SRQs belong to the first PD.
   const test::Mr& mr_of_sends(const Half& half) const { return mrs[half.pd]; }
   const test::Mr& mr_of_receives(const Half& half) const {
     return mrs[is_shared(half.kind) ? 0 : half.pd];
   }
-  /// A request over XRC uses the PD of the SRQ that it names (IBTA vol 1, annex A14).
+  /// Returns the region whose R_Key the peer uses. A request over XRC uses the PD of the SRQ that
+  /// it names (IBTA vol 1, annex A14).
   const test::Mr& mr_for_peer(const Half& half) const {
     return mrs[half.kind == Kind::kXrc ? 0 : half.pd];
   }
@@ -153,16 +158,16 @@ struct Side {
 
 using Sides = std::array<Side, kSides>;
 
-/// Returns the handle in an async event of a half's QPs, or of an SRQ.
+/// Returns the handle that an async event of the connection's QPs, or of an SRQ, contains.
 constexpr uint64_t handle_of(uint32_t connection) {
   return 100 + connection;
 }
 inline constexpr uint64_t kSrqHandle = 1, kXrcSrqHandle = 2;
 
-/// Creates and connects everything. Returns false if something was refused.
+/// Creates and connects all objects. Returns false if the engine refused any of them.
 bool set_up(const Program& program, Sides& sides);
 
-/// The bytes that a READ of `side`'s constant part returns.
+/// Returns the bytes that a READ of the constant part of `side` must return.
 std::vector<uint8_t> constant_of(uint32_t side);
 
 }  // namespace rocemu::property

@@ -1,10 +1,11 @@
 // Runs a program on two engines, and in parallel on a model that knows the effects of each
-// operation. The model is simple because no two operations of a program access the same bytes,
-// except operations of one connection whose order is defined by the specification.
+// operation.
 //
-// Over a reliable connection every message arrives once, and an error ends the connection. For UC
-// and UD the model follows the frames that the network delivers: a message is received as often as
-// all its packets arrived consecutively while a receive was posted for it.
+// The model is simple because no two operations of a program access the same bytes, except
+// operations of one connection whose order the specification defines. Over a reliable connection,
+// every message arrives once, and an error ends the connection. For UC and UD, the model follows
+// the frames that the network delivers: a message is received once for each time that all its
+// packets arrived consecutively while a receive was posted for it.
 #pragma once
 
 #include <cstdint>
@@ -23,18 +24,18 @@ class World {
  public:
   explicit World(const Program& program);
 
-  /// Returns a description of the first error; empty if everything agrees with the model.
+  /// Returns a description of the first error, or "" if everything agrees with the model.
   std::string run();
 
   uint64_t completions() const { return completions_; }
   const Network& network() const { return network_; }
 
  private:
-  // Executes an operation of an application: operations.cc.
+  // Functions in operations.cc: execute an operation of an application.
   void execute(const Op& op);
   void post_send(const Op& op);
-  /// Determines the effect of the act, for the engine and for the model. Returns false if it has
-  /// none now.
+  /// Determines the effect of the act, for the engine and for the model. Returns false if the act
+  /// has no effect at this time.
   bool prepare(const Op& op, Message& message, test::SendWr& wr);
   bool prepare_payload(const Op& op, Message& message, test::SendWr& wr);
   bool prepare_query(const Op& op, Message& message, test::SendWr& wr);
@@ -45,18 +46,18 @@ class World {
   void resume(uint32_t side, uint32_t connection);
   void post_missing_receives();
 
-  // Time and the network: world.cc.
+  // Functions in world.cc: time and the network.
   void advance_to(engine::Instant time);
   void deliver(const Network::Arrival& arrival);
   void collect(uint32_t side);
 
-  // UC and UD, frame by frame: frames.cc.
+  // Functions in frames.cc: the effects of UC and UD frames.
   void on_sent(uint32_t side, std::span<const uint8_t> frame);
   void on_arrival(uint32_t side, std::span<const uint8_t> frame);
   void on_connection_packet(Side& side, Half& half, uint32_t psn);
   void on_datagram(Side& side, Half& half, const Message& message, std::span<const uint8_t> frame);
 
-  // Checks the results of the engines: checks.cc.
+  // Functions in checks.cc: check the results of the engines.
   void on_completion(uint32_t side, const abi::Cqe& cqe);
   void on_send_completion(uint32_t side, uint32_t connection, const abi::Cqe& cqe);
   void on_receive_completion(uint32_t side, uint32_t connection, const abi::Cqe& cqe);

@@ -1,5 +1,5 @@
-// Short messages are copied into the WQE or a slot when they are posted, if the program cannot
-// detect this.
+// Tests that short messages are copied into the WQE or a slot when they are posted, if the program
+// cannot detect this.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -36,7 +36,7 @@ class Carry : public testing::Test {
   static ibv_sge sge(const void* address, uint32_t length) {
     return {reinterpret_cast<uint64_t>(address), length, kLkey};
   }
-  /// Posts the request, and returns the bytes that follow the list of its WQE.
+  /// Posts the request, and returns the message's bytes, which follow the list of SGEs in its WQE.
   std::string carried_by(ibv_send_wr wr) {
     ibv_send_wr* bad;
     const auto index = static_cast<uint32_t>(queues_.qp->send.posted);
@@ -56,11 +56,11 @@ class Carry : public testing::Test {
   ibv_send_wr wr_{};
 };
 
-TEST_F(Carry, OfASend) {
+TEST_F(Carry, IncludesTheDataOfASend) {
   EXPECT_EQ(carried_by(wr_), std::string(memory_ + 3, 13));
 }
 
-TEST_F(Carry, OfAWriteFromSeveralPlaces) {
+TEST_F(Carry, IncludesTheDataOfAWriteFromSeveralPlaces) {
   ibv_sge sges[] = {sge(memory_, 5), sge(memory_ + 100, 0), sge(memory_ + 200, 20)};
   wr_.opcode = IBV_WR_RDMA_WRITE;
   wr_.sg_list = sges;
@@ -70,7 +70,7 @@ TEST_F(Carry, OfAWriteFromSeveralPlaces) {
   EXPECT_EQ(carried_by(wr_), std::string(memory_, 5) + std::string(memory_ + 200, 20));
 }
 
-TEST_F(Carry, UpToItsLimit) {
+TEST_F(Carry, HasALimit) {
   sge_.length = abi::kMaxCarried;
   EXPECT_EQ(carried_by(wr_), std::string(memory_ + 3, abi::kMaxCarried));
   sge_.length = abi::kMaxCarried + 1;
@@ -81,24 +81,25 @@ TEST_F(Carry, UpToItsLimit) {
   EXPECT_EQ(carried_by(wr_), "");
 }
 
-TEST_F(Carry, NothingOfAnEmptyMessage) {
+TEST_F(Carry, ExcludesEmptyMessages) {
   wr_.num_sge = 0;
   EXPECT_EQ(carried_by(wr_), "");
 }
 
-// IBTA vol 1, 10.8.3.3: the READ before it may still be writing the data.
-TEST_F(Carry, NothingBehindAFence) {
+// IBTA vol 1, 10.8.3.3: a READ before the request may still be writing to the buffer.
+TEST_F(Carry, ExcludesRequestsWithAFence) {
   wr_.send_flags = IBV_SEND_FENCE;
   EXPECT_EQ(carried_by(wr_), "");
 }
 
-TEST_F(Carry, NothingThatIsToBeReceived) {
+TEST_F(Carry, ExcludesReads) {
   wr_.opcode = IBV_WR_RDMA_READ;
   EXPECT_EQ(carried_by(wr_), "");
 }
 
-// The daemon checks the key's rights, and completes a request that exceeds them with an error.
-TEST_F(Carry, NothingOutsideOfARegion) {
+// The daemon must check the region, and complete a request beyond it with an error, so nothing is
+// copied.
+TEST_F(Carry, ExcludesMemoryOutsideARegion) {
   sge_.addr = reinterpret_cast<uint64_t>(memory_) - 1;
   EXPECT_EQ(carried_by(wr_), "");
   sge_ = sge(memory_ + sizeof(memory_) - 12, 13);
@@ -110,7 +111,7 @@ TEST_F(Carry, NothingOutsideOfARegion) {
   EXPECT_EQ(carried_by(wr_), "");
 }
 
-TEST_F(Carry, NothingOfPagesThatAreNotThere) {
+TEST_F(Carry, ExcludesMemoryThatIsNotMapped) {
   auto* pages = static_cast<char*>(
       mmap(nullptr, 3 * kPageSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   ASSERT_NE(pages, MAP_FAILED);
@@ -134,7 +135,7 @@ TEST_F(Carry, NothingOfPagesThatAreNotThere) {
 }
 
 // ibv_wr_post(3)
-TEST_F(Carry, OfARequestThatIsBuilt) {
+TEST_F(Carry, IncludesTheDataOfRequestsThatAreBuilt) {
   install_work_request_builder(queues_.qp.get(), IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE);
   ibv_qp_ex* ex = ibv_qp_to_qp_ex(&queues_.qp->verbs.qp);
   ibv_wr_start(ex);
@@ -149,7 +150,7 @@ TEST_F(Carry, OfARequestThatIsBuilt) {
   EXPECT_EQ(queues_.send_wqe(1).inline_size, 0u);
 }
 
-// ---- In a slot ----
+// ---- Data in a slot ----
 
 class CarryInASlot : public Carry {
  protected:
@@ -157,7 +158,7 @@ class CarryInASlot : public Carry {
 
   CarryInASlot() { sge_ = sge(memory_ + 3, kLength); }
 
-  /// Posts the request, and returns the slot that its WQE names; 0 for none.
+  /// Posts the request, and returns the slot that its WQE names, or 0.
   uint32_t slot_of(ibv_send_wr wr) {
     ibv_send_wr* bad;
     const auto index = static_cast<uint32_t>(queue().posted);
@@ -182,7 +183,7 @@ class CarryInASlot : public Carry {
   WorkQueue& queue() { return queues_.qp->send; }
 };
 
-TEST_F(CarryInASlot, OfAMessageThatIsTooLongForTheWqe) {
+TEST_F(CarryInASlot, IncludesAMessageThatIsTooLongForTheWqe) {
   const uint32_t slot = slot_of(wr_);
   ASSERT_NE(slot, 0u);
   EXPECT_EQ(in_slot(slot, kLength), std::string(memory_ + 3, kLength));
@@ -196,7 +197,7 @@ TEST_F(CarryInASlot, OfAMessageThatIsTooLongForTheWqe) {
   EXPECT_EQ(in_slot(next, 300), std::string(memory_, 200) + std::string(memory_ + 300, 100));
 }
 
-TEST_F(CarryInASlot, UpToItsLimit) {
+TEST_F(CarryInASlot, HasALimit) {
   std::vector<char> longer(abi::SendSlots::kMaxBytes + 1, 'x');
   enter(longer.data(), longer.size());
   sge_ = sge(longer.data(), abi::SendSlots::kMaxBytes);
@@ -205,7 +206,7 @@ TEST_F(CarryInASlot, UpToItsLimit) {
   EXPECT_EQ(slot_of(wr_), 0u);
 }
 
-TEST_F(CarryInASlot, IsFreeWhenTheCompletionIsPolled) {
+TEST_F(CarryInASlot, FreesTheSlotWhenTheCompletionIsPolled) {
   const size_t all = abi::SendSlots::kCount;
   slot_of(wr_);
   slot_of(wr_);
@@ -217,7 +218,7 @@ TEST_F(CarryInASlot, IsFreeWhenTheCompletionIsPolled) {
   EXPECT_EQ(free_slots(), all);
 }
 
-TEST_F(CarryInASlot, OnlyWhileThereAreFreeOnes) {
+TEST_F(CarryInASlot, NeedsAFreeSlot) {
   std::vector<uint32_t> taken;
   while (const uint32_t slot = queues_.parts().free_send_slots.take()) taken.push_back(slot);
   EXPECT_EQ(taken.size(), abi::SendSlots::kCount);
@@ -228,7 +229,7 @@ TEST_F(CarryInASlot, OnlyWhileThereAreFreeOnes) {
   EXPECT_EQ(slot_of(wr_), taken[100]);
 }
 
-TEST_F(CarryInASlot, NotOfMemoryThatIsNotThere) {
+TEST_F(CarryInASlot, ExcludesMemoryThatIsNotMapped) {
   auto* pages = static_cast<char*>(
       mmap(nullptr, 2 * kPageSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   enter(pages, 2 * kPageSize);
@@ -239,9 +240,9 @@ TEST_F(CarryInASlot, NotOfMemoryThatIsNotThere) {
   munmap(pages, kPageSize);
 }
 
-// The daemon gives the memory of a QP's queue to another QP before this process has removed the QP,
-// and a bind has its window's number where other requests have the slot's.
-TEST_F(CarryInASlot, IsKnownWithoutALookAtTheQueue) {
+// The slot of a request cannot be read from its WQE: the daemon may already have given the memory
+// of the queue to another QP, and the WQE of a bind has the number of its window in this place.
+TEST_F(CarryInASlot, IsKnownWithoutAReadOfTheQueue) {
   const uint32_t slot = slot_of(wr_);
   slot_of(wr_);
   for (uint32_t index = 0; index < 4; ++index) {
@@ -272,7 +273,7 @@ class CarryOfABuilder : public CarryInASlot {
   ibv_qp_ex* ex_;
 };
 
-TEST_F(CarryOfABuilder, IsAsThatOfAPost) {
+TEST_F(CarryOfABuilder, WorksAsForAPost) {
   build();
   ASSERT_EQ(ibv_wr_complete(ex_), 0);
   for (const uint32_t index : {0u, 1u}) {
@@ -284,14 +285,14 @@ TEST_F(CarryOfABuilder, IsAsThatOfAPost) {
   EXPECT_EQ(free_slots(), abi::SendSlots::kCount);
 }
 
-TEST_F(CarryOfABuilder, IsOverWithASessionThatIsAborted) {
+TEST_F(CarryOfABuilder, EndsWithASessionThatIsAborted) {
   build();
   ibv_wr_abort(ex_);
   EXPECT_EQ(free_slots(), abi::SendSlots::kCount);
   EXPECT_EQ(queue().in_slots, 0u);
 }
 
-TEST_F(CarryOfABuilder, IsOverWithASessionThatFails) {
+TEST_F(CarryOfABuilder, EndsWithASessionThatFails) {
   build();
   ibv_wr_set_sge(ex_, kLkey, reinterpret_cast<uint64_t>(memory_), kLength);  // a second time
   build();

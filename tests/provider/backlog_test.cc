@@ -1,4 +1,4 @@
-// Tests how long a thread need not check for completions (docs/design/waiting.md).
+// Tests for how long a thread need not check for completions (docs/design/waiting.md).
 #include "verbs_provider/context/backlog.h"
 
 #include <gtest/gtest.h>
@@ -12,8 +12,8 @@ constexpr int64_t kUs = 1'000, kMs = 1'000'000, kNow = 1000 * kMs;
 
 using End = void (Backlog::*)(uint32_t requests, uint32_t ahead);
 
-/// Returns the backlog of a thread that had regular completions until kNow, with `ahead` requests
-/// before its own.
+/// Returns the backlog of a thread that had regular completions until kNow, and that has `ahead`
+/// requests before its own.
 Backlog backlog_of(End end, int64_t each_ns, uint32_t ahead, uint32_t requests = 1) {
   Backlog backlog;
   for (int64_t at = kNow - 10 * kMs; at < kNow; at += each_ns) {
@@ -82,7 +82,7 @@ TEST_P(LeadOf, IsNoneWhereItMayHaveToAnswer) {
   }
 }
 
-TEST(Backlog, WhoPostsSendsMayAnswerWithoutASignal) {
+TEST(Backlog, ExpectsNoCompletionsOfAProgramThatPostsSends) {
   Backlog backlog = backlog_of(&Backlog::receives_end, 20 * kUs, 127);
   backlog.sends();
   EXPECT_EQ(backlog.completions_to_await(kNow), 0u);

@@ -69,8 +69,8 @@ TEST_F(CqEx, NextGoesThroughTheCompletionsUntilThereAreNoMore) {
   EXPECT_EQ(queues_.qp->send.released, 4u);
 }
 
-// A thread posts into the slot of the first request while the second completion is being read: its
-// completion must find room.
+// While the second completion is being read, another thread may post into the slot of the first
+// request. The completion of that request must find room in the CQ.
 TEST_F(CqEx, ThereIsRoomForACompletionAsSoonAsForItsWorkRequest) {
   for (uint32_t i = 1; i <= 2; ++i) queues_.complete(queues_.completion(i, i));
   ASSERT_EQ(start(), 0);
@@ -134,8 +134,8 @@ TEST_F(CqEx, HasAFunctionForEachFieldOfACompletion) {
   ibv_end_poll(cq_);
 }
 
-// Timestamp, raw clock and wall clock mean the same moment. The present time of the system's clock,
-// and whether it was set in the meantime, does not matter.
+// Timestamp, raw clock and wall clock must mean the same moment. Neither the present time of the
+// system's clock matters, nor whether that clock was set in the meantime.
 TEST_F(CqEx, ReadsTheTimestampOnTheWallClockThatTheDaemonBeganWith) {
   const uint64_t now = read_clock(CLOCK_MONOTONIC);
   constexpr uint64_t kHour = 3'600'000'000'000, kLongAgo = 1'000'000'000'000'000'000;

@@ -75,8 +75,9 @@ TEST_F(Doorbells, WakeOnlyADaemonThatSleeps) {
   EXPECT_EQ(wake_ups(), 1u);
 }
 
-TEST_F(Doorbells, TellTheDaemonWhoYields) {
-  const test::OneProcessor here;  // the other thread runs only while this one gives way
+TEST_F(Doorbells, TellTheDaemonHowManyThreadsYield) {
+  // with one processor, the other thread runs only while this one yields
+  const test::OneProcessor here;
   EXPECT_EQ(ring_->giving_way, 0u);
   uint32_t seen = 0;
   std::atomic<bool> done{false};

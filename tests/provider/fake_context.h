@@ -26,7 +26,7 @@ class FakeContext {
     base.abi_compat = reinterpret_cast<void*>(UINTPTR_MAX);
     verbs_get_ctx(&context_->context)->sz = sizeof(verbs_context);
     base.num_comp_vectors = 1;
-    base.async_fd = dup(STDERR_FILENO);  // something to pass along
+    base.async_fd = dup(STDERR_FILENO);  // any descriptor that can be passed to the daemon
     base.cmd_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     sockaddr_un address{};
     address.sun_family = AF_UNIX;

@@ -1,4 +1,4 @@
-// A runtime directory with a socket for device 0, which a thread answers as the test specifies.
+// A runtime directory with a socket for device 0. A thread answers requests as the test specifies.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 namespace rocemu::test {
 
 struct Answer {
-  abi::Reply reply{};    // magic, version, op and sequence are filled in
+  abi::Reply reply{};    // the thread sets magic, version, op and sequence
   std::vector<int> fds;  // closed once sent
   bool hang_up = false;  // instead of answering
 };
@@ -26,7 +26,7 @@ class FakeDaemon {
   const std::string& dir() const { return dir_; }
   std::string device() const { return dir_ + "/dev/infiniband/uverbs0"; }
   void write_file(const std::string& name, const std::string& text);
-  /// Stops accepting connections. The socket's name remains, as after a crash.
+  /// Stops accepting connections. The socket's name remains, as after a crash of the daemon.
   void die();
 
  private:
@@ -39,7 +39,7 @@ class FakeDaemon {
   std::thread thread_;
 };
 
-/// Sets an environment variable for a test's duration; null unsets it.
+/// Sets an environment variable while this object exists; null unsets it.
 class ScopedVariable {
  public:
   ScopedVariable(const char* name, const char* value);

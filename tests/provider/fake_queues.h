@@ -1,5 +1,5 @@
-// A context, a CQ, a QP and an SRQ of the provider without a daemon, in memory that the test can
-// read. The test takes the daemon's place.
+// A context, a CQ, a QP and an SRQ of the provider, in memory that the test can read. There is no
+// daemon: the test does its part.
 #pragma once
 
 #include <sys/eventfd.h>
@@ -21,7 +21,7 @@ namespace rocemu::provider {
 class FakeQueues {
  public:
   static constexpr uint32_t kCqCapacity = 4;
-  static constexpr uint32_t kMaxWr = 3;  // of 4 slots
+  static constexpr uint32_t kMaxWr = 3;  // each ring has 4 slots
   static constexpr uint32_t kMaxSge = 2;
   static constexpr uint32_t kMaxInline = 48;
   static constexpr uint32_t kQpNumber = 0x123;
@@ -82,8 +82,7 @@ class FakeQueues {
     connection_[1] = -1;
   }
 
-  /// Returns the completion that the daemon would write for a finished WQE, the `wqe_count`-th of
-  /// its queue.
+  /// Returns the completion that the daemon would write for the `wqe_count`-th WQE of the queue.
   abi::Cqe completion(uint64_t wr_id, uint32_t wqe_count,
                       abi::WorkQueue queue = abi::WorkQueue::kSend) const {
     abi::Cqe cqe{};
@@ -94,7 +93,7 @@ class FakeQueues {
     cqe.queue = queue;
     return cqe;
   }
-  /// Returns the completion of a message that went into a receive of the SRQ.
+  /// Returns the completion of a message that used a receive of the SRQ.
   abi::Cqe srq_completion(uint64_t wr_id, uint32_t qp_number = kQpNumber) const {
     abi::Cqe cqe = completion(wr_id, kSrqNumber, abi::WorkQueue::kSrq);
     cqe.qp_num = qp_number;

@@ -29,7 +29,7 @@ TEST(FileSystems, TheKindStandsBehindTheOptionalFields) {
   EXPECT_EQ(kind_in("36 35 0:51 / /x rw shared:1 master:2 - nfs4 host:/x rw", 0, 51), "nfs4");
 }
 
-TEST(FileSystems, AnotherDeviceIsNotIt) {
+TEST(FileSystems, LinesOfOtherDevicesAreIgnored) {
   const std::string line = "36 35 98:1 / / rw - ext4 /dev/root rw";
   EXPECT_EQ(kind_in(line, 98, 11), "");
   EXPECT_EQ(kind_in(line, 9, 81), "");
@@ -47,7 +47,7 @@ TEST(FileSystems, DisksAndMemoryAreLocal) {
   }
 }
 
-/// A page of memory that is unmapped at the end.
+/// A page of memory, which is unmapped when this object is destroyed.
 class Page {
  public:
   explicit Page(int flags, int file = -1)
@@ -65,7 +65,7 @@ class Page {
   void* at_;
 };
 
-TEST(FileSystems, NobodyWaitsForMemoryWithoutAFile) {
+TEST(FileSystems, MemoryWithoutAFileNeedsNoWait) {
   EXPECT_FALSE(Page(MAP_PRIVATE | MAP_ANONYMOUS).may_have_to_be_waited_for());
   EXPECT_FALSE(Page(MAP_SHARED | MAP_ANONYMOUS).may_have_to_be_waited_for());
   const char local = 0;
@@ -73,7 +73,7 @@ TEST(FileSystems, NobodyWaitsForMemoryWithoutAFile) {
   EXPECT_FALSE(kind_of_memory(stack, stack + 1).may_block);
 }
 
-TEST(FileSystems, NobodyWaitsForAMemoryFile) {
+TEST(FileSystems, AMemoryFileNeedsNoWait) {
   const int file = memfd_create("test", MFD_CLOEXEC);
   ASSERT_EQ(ftruncate(file, static_cast<off_t>(kPageSize)), 0);
   EXPECT_FALSE(Page(MAP_SHARED, file).may_have_to_be_waited_for());
@@ -81,7 +81,7 @@ TEST(FileSystems, NobodyWaitsForAMemoryFile) {
   close(file);
 }
 
-// Then /proc/self/maps cannot be opened.
+// Without a free descriptor, /proc/self/maps cannot be opened.
 TEST(FileSystems, NobodyWaitsForMemoryWithoutDescriptorsLeft) {
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -93,14 +93,14 @@ TEST(FileSystems, NobodyWaitsForMemoryWithoutDescriptorsLeft) {
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
-// A sanitizer needs additional stack.
+// Code with a sanitizer needs more stack.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr size_t kStacks = 16;
 #else
 constexpr size_t kStacks = 1;
 #endif
 
-TEST(FileSystems, TheSmallestThreadMayAsk) {
+TEST(FileSystems, AThreadWithASmallStackCanAsk) {
   const int file = memfd_create("test", MFD_CLOEXEC);
   ASSERT_EQ(ftruncate(file, static_cast<off_t>(kPageSize)), 0);
   const Page page(MAP_SHARED, file);
@@ -137,13 +137,13 @@ TEST(ProcFile, CutsALineThatIsTooLong) {
   unlink(path);
 }
 
-TEST(FileSystems, NothingMappedIsNotWaitedFor) {
+TEST(FileSystems, UnmappedMemoryIsNotWaitedFor) {
   EXPECT_FALSE(kind_of_memory(4096, 8192).may_block);
-  EXPECT_FALSE(kind_of_memory(8192, 4096).may_block);  // a length that wraps
+  EXPECT_FALSE(kind_of_memory(8192, 4096).may_block);  // the length would wrap around
 }
 
-// Tests what a NIC detects when it pins the pages.
-TEST(FileSystems, WhatIsNotThereAndWhatIsReadOnly) {
+// Tests what a NIC detects when it pins pages: pages that do not exist or are read-only.
+TEST(FileSystems, MissingAndReadOnlyPagesAreFound) {
   auto* pages = static_cast<std::byte*>(
       mmap(nullptr, 4 * kPageSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   const auto begin = reinterpret_cast<uint64_t>(pages);

@@ -1,4 +1,4 @@
-// Tests what both ways to read /proc/self/maps report about memory that the test has created.
+// Tests what both ways to read /proc/self/maps report about memory that the test has mapped.
 #include "verbs_provider/context/memory_map.h"
 
 #include <gtest/gtest.h>
@@ -88,7 +88,7 @@ TEST_P(MemoryMap, TellsKindsApart) {
   expect(3, 4, true, true, false);
 }
 
-TEST_P(MemoryMap, CutsWhatItVisits) {
+TEST_P(MemoryMap, CutsMappingsToTheVisitedRange) {
   const auto ranges = visit(100, kPageSize + 1);
   ASSERT_EQ(ranges.size(), 2u);
   EXPECT_EQ(ranges[0].begin, base_ + 100);
@@ -117,7 +117,7 @@ TEST_P(MemoryMap, TellsWhatCannotBeRead) {
   EXPECT_TRUE(ranges[1].readable);
 }
 
-// More lines than fit into the buffer at once.
+// The file has more lines than fit into the buffer.
 TEST_P(MemoryMap, ReadsLongMaps) {
   constexpr size_t kPages = 2000;
   auto* many = static_cast<std::byte*>(
@@ -140,7 +140,7 @@ TEST_P(MemoryMap, ReadsLongMaps) {
   munmap(many, kPages * kPageSize);
 }
 
-// The first way uses the second on kernels that are too old for it.
+// On old kernels, the first way falls back to the second.
 INSTANTIATE_TEST_SUITE_P(By, MemoryMap,
                          testing::Values(Way{"Query", for_each_mapped},
                                          Way{"Text", for_each_mapped_by_text}),

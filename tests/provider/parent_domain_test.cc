@@ -1,4 +1,4 @@
-// Tests of ibv_alloc_parent_domain(3) and ibv_alloc_td(3), which are known only to the provider.
+// Tests ibv_alloc_parent_domain(3) and ibv_alloc_td(3), which are known only to the provider.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -18,7 +18,7 @@ struct Object {
   uint64_t value = 5;
 };
 
-/// The calls of a parent domain's allocator, and its answers
+/// Records the calls of a parent domain's allocator, and determines their results.
 struct Allocator {
   ibv_pd* pd = nullptr;
   uint64_t resource = 0;
@@ -79,7 +79,7 @@ class ParentDomain : public testing::Test {
   ibv_pd* pd_;
 };
 
-TEST_F(ParentDomain, IsToTheDaemonTheProtectionDomainItself) {
+TEST_F(ParentDomain, IsTheProtectionDomainItselfForTheDaemon) {
   const int before = requests_;
   ibv_pd* parent = make_parent();
   ASSERT_NE(parent, nullptr);
@@ -89,7 +89,7 @@ TEST_F(ParentDomain, IsToTheDaemonTheProtectionDomainItself) {
   EXPECT_EQ(requests_, before) << "it knows nothing of parent domains";
 }
 
-TEST_F(ParentDomain, MustEndBeforeWhatItIsMadeOf) {
+TEST_F(ParentDomain, MustEndBeforeItsPartsDo) {
   ibv_td_init_attr init{};
   ibv_td* td = alloc_td(context_.get(), &init);
   ASSERT_NE(td, nullptr);
@@ -103,7 +103,7 @@ TEST_F(ParentDomain, MustEndBeforeWhatItIsMadeOf) {
   EXPECT_EQ(dealloc_td(td), 0);
 }
 
-TEST_F(ParentDomain, MustOutliveWhatIsMadeWithIt) {
+TEST_F(ParentDomain, MustOutliveItsObjects) {
   ibv_pd* parent = make_parent();
   hold(parent);
   EXPECT_EQ(dealloc_pd(parent), EBUSY);
@@ -111,7 +111,7 @@ TEST_F(ParentDomain, MustOutliveWhatIsMadeWithIt) {
   EXPECT_EQ(dealloc_pd(parent), 0);
 }
 
-TEST_F(ParentDomain, OverAnotherIsOneOverItsProtectionDomain) {
+TEST_F(ParentDomain, OfAnotherParentDomainUsesTheProtectionDomainOfThatOne) {
   ibv_pd* lower = make_parent();
   ibv_parent_domain_init_attr attr{};
   attr.pd = lower;
@@ -123,10 +123,10 @@ TEST_F(ParentDomain, OverAnotherIsOneOverItsProtectionDomain) {
   EXPECT_EQ(dealloc_pd(lower), 0);
 }
 
-TEST_F(ParentDomain, RefusesWhatItCannotBeMadeOf) {
+TEST_F(ParentDomain, RefusesInvalidDomains) {
   ibv_parent_domain_init_attr attr{};
   EXPECT_EQ(alloc_parent_domain(context_.get(), &attr), nullptr);
-  EXPECT_EQ(errno, EINVAL);  // "reference to a protection domain, can't be NULL"
+  EXPECT_EQ(errno, EINVAL);  // pd: "reference to a protection domain, can't be NULL"
   attr.pd = pd_;
   attr.comp_mask = 1u << 2;
   EXPECT_EQ(alloc_parent_domain(context_.get(), &attr), nullptr);
@@ -166,7 +166,7 @@ TEST_F(ParentDomain, UsesItsOwnMemoryIfTheAllocatorWantsThat) {
   EXPECT_EQ(dealloc_pd(parent), 0);
 }
 
-// "or NULL to designate an error"
+// ibv_alloc_parent_domain(3), alloc: "or NULL to designate an error"
 TEST_F(ParentDomain, FailsIfTheAllocatorDoes) {
   allocator_.answer = nullptr;
   ibv_pd* parent = make_parent(kAllocators);
@@ -176,7 +176,7 @@ TEST_F(ParentDomain, FailsIfTheAllocatorDoes) {
   EXPECT_EQ(dealloc_pd(parent), 0);
 }
 
-TEST_F(ParentDomain, WithoutAllocatorsAllocatesAsAnyOther) {
+TEST_F(ParentDomain, WithoutAllocatorsAllocatesLikeAProtectionDomain) {
   ibv_pd* parent = make_parent(IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT);
   auto* object = make_in<Object>(parent, Resource::kQp);
   ASSERT_NE(object, nullptr);

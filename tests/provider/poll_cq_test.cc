@@ -117,7 +117,7 @@ TEST_F(PollCq, SkipsCompletionsOfAnEarlierQpWithTheSameNumber) {
   EXPECT_EQ(wc_[0].wr_id, 2u);
 }
 
-// ibv_poll_cq(3): an overrun CQ cannot be used.
+// ibv_poll_cq(3): a CQ that overran cannot be used.
 TEST_F(PollCq, OfAnOverrunQueueFails) {
   queues_.complete(queues_.completion(1, 1));
   queues_.cq->ring->error = 1;
@@ -133,7 +133,7 @@ TEST_F(PollCq, FailsSoonAfterTheDaemonDied) {
   EXPECT_LT(result, 0);
 }
 
-/// Each test calls this to run in a new thread, because measurements are kept for each thread.
+/// Runs a test in a new thread, because measurements are kept for each thread.
 void in_new_thread(const std::function<void()>& work) {
   std::thread(work).join();
 }
@@ -142,11 +142,11 @@ int64_t now_ns() {
   return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-TEST_F(PollCq, WhoIsFarAheadSaysWhenToWakeIt) {
+TEST_F(PollCq, AProgramFarAheadWaitsForSeveralCompletions) {
   in_new_thread([this] {
     for (int i = 0; i < 65; ++i) note_poll(queues_.cq.get());
-    // Completions are announced for every 20 us, a minute ahead, so that the duration of the test
-    // has no influence.
+    // A completion is expected every 20 us, from a minute in the future on, so that the duration of
+    // the test has no influence.
     const int64_t begin = now_ns() + 60'000'000'000;
     for (int64_t at = begin; at < begin + 10'000'000; at += 20'000) {
       backlog().completions_to_await(at);
@@ -159,13 +159,15 @@ TEST_F(PollCq, WhoIsFarAheadSaysWhenToWakeIt) {
   });
 }
 
-/// The yields of this thread take a time slice each.
+/// Makes the thread's policy believe that the processors are crowded: each yield takes a time
+/// slice.
 void find_a_crowd() {
   for (uint32_t i = 0; i < kWaitConstants.long_turns; ++i) wait_policy().gave_way(4'000'000);
   wait_policy().finds();
 }
 
-// It polls until the CQ is empty, requests the next event, and polls once more; then it blocks.
+// Such a program polls until the CQ is empty, requests the next event, polls once more, and then
+// blocks.
 TEST_F(PollCq, InACrowdAProgramThatWaitsForEventsIsNotHeldUp) {
   in_new_thread([this] {
     find_a_crowd();
@@ -190,7 +192,8 @@ TEST_F(PollCq, InACrowdTheNextCompletionWakes) {
   });
 }
 
-/// Returns how many of these polls, which must find nothing, announce a sleep to the daemon.
+/// Polls this number of times, which must find nothing. Returns how many polls announce a sleep to
+/// the daemon.
 int sleeps_in(abi::CqRing& ring, int polls, const std::function<int()>& poll, int nothing) {
   int sleeps = 0;
   for (int i = 0; i < polls; ++i) {
@@ -200,12 +203,12 @@ int sleeps_in(abi::CqRing& ring, int polls, const std::function<int()>& poll, in
   return sleeps;
 }
 
-// Each poll earns 1 us, and a sleep costs 850 us. Without this limit the number of sleeps would be
-// unlimited: a million polls of 1 ms each take a quarter of an hour.
+// Each empty poll earns 1 us, and a sleep costs 850 us, so only few polls sleep. If all did, a
+// million polls of 1 ms each would take a quarter of an hour.
 TEST_F(PollCq, InACrowdFewPollsSleep) {
   in_new_thread([this] {
     find_a_crowd();
-    // The rounds before it appears to poll only this CQ sleep for 100 us.
+    // Before the thread appears to poll only this CQ, its sleeps are shorter: 100 us.
     const int sleeps = sleeps_in(
         *queues_.cq->ring, 20'000, [this] { return poll(); }, 0);
     EXPECT_GT(sleeps, 1);
@@ -238,7 +241,8 @@ TEST_F(PollCq, InACrowdFewPollsOfSeveralQueuesSleep) {
   });
 }
 
-// Its threads probably poll it under a lock, as UCX's do (MPI_THREAD_MULTIPLE).
+// If several threads poll a CQ, they probably do so under a lock, as UCX's do
+// (MPI_THREAD_MULTIPLE).
 TEST_F(PollCq, InACrowdPollsOfAQueueThatSeveralThreadsPollDoNotSleep) {
   EXPECT_EQ(poll(), 0);
   in_new_thread([this] {
@@ -259,7 +263,7 @@ TEST_F(PollCq, InACrowdPollsOfAnOverrunQueueDoNotSleep) {
   });
 }
 
-TEST_F(PollCq, OthersGiveWay) {
+TEST_F(PollCq, OtherPollsYield) {
   in_new_thread([this] {
     EmptyPoll empty(queues_.cq.get());
     EXPECT_EQ(queues_.cq->ring->waiting, 0u);
@@ -324,7 +328,7 @@ TEST(CqSharing, AQueueThatAnotherThreadPollsIsSharedUntilThatHasStoppedForLong) 
   EXPECT_FALSE(sharing.is_shared());
 }
 
-TEST_F(PollCq, ArmingTellsWhatCouldHaveBeenSeen) {
+TEST_F(PollCq, ArmingReportsThePolledPosition) {
   queues_.complete(queues_.completion(1, 1));
   EXPECT_EQ(req_notify_cq(queues_.cq_base(), 0), 0);
   EXPECT_EQ(queues_.last_doorbell().kind, abi::DoorbellKind::kCqArm);

@@ -130,7 +130,8 @@ TEST_F(PostBind, WritesWhatToBindToWhat) {
   EXPECT_EQ(wqe.bind.access, static_cast<uint32_t>(IBV_ACCESS_REMOTE_WRITE));
 }
 
-// As with mlx5, irdma and rxe: the low 8 bits belong to the program, the others to the window.
+// As with mlx5, irdma and rxe, the low 8 bits of the key belong to the program, and the others to
+// the window.
 TEST_F(PostBind, GivesTheWindowItsNewKeyAtOnce) {
   wr_.bind_mw.rkey = 0xabcdef55;
   ASSERT_EQ(send(&wr_), 0);
@@ -138,7 +139,7 @@ TEST_F(PostBind, GivesTheWindowItsNewKeyAtOnce) {
   EXPECT_EQ(window_.rkey, 0x155u);
 }
 
-TEST_F(PostBind, ThatIsNotPostedLeavesTheKey) {
+TEST_F(PostBind, LeavesTheKeyIfNothingIsPosted) {
   ibv_mw other = window_;
   ibv_send_wr second = wr_;
   second.bind_mw.mw = &other;
@@ -259,7 +260,7 @@ TEST(PostSendTable, IsWhatCanBePosted) {
       std::memcpy(&wr.opcode, &opcode, sizeof opcode);
       if (type == IBV_QPT_UD) wr.wr.ud.ah = &ah;
       if (opcode == IBV_WR_BIND_MW) wr.bind_mw = {&window, 1, {&mr, 0, 0, 0}};
-      // FLUSH can only be posted with a builder: ibv_send_wr has no fields for its parameters.
+      // FLUSH can only be posted with ibv_wr_flush(): ibv_send_wr has no fields for its parameters.
       const bool can_be_posted = test::device_supports(static_cast<abi::QpType>(type), opcode) &&
                                  opcode != static_cast<uint32_t>(abi::WrOpcode::kFlush);
       ibv_send_wr* bad = nullptr;
@@ -311,7 +312,7 @@ TEST_F(Post, PostsAListWithOneDoorbell) {
   EXPECT_EQ(queues_.send_wqe(2).wr_id, 44u);
 }
 
-// ibv_post_send(3): stops at the first failure and returns it through bad_wr.
+// ibv_post_send(3) stops at the first failure and returns the failed request through bad_wr.
 TEST_F(Post, PostsWhatComesBeforeABadRequest) {
   ibv_send_wr second = wr_, third = wr_;
   wr_.next = &second;

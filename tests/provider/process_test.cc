@@ -31,7 +31,8 @@ TEST(Process, HasANumberThatNoAncestorHad) {
   EXPECT_TRUE(is_this_process(mine));
   EXPECT_FALSE(is_this_process(0));
   EXPECT_TRUE(is_right_in_child([&] {
-    if (is_this_process(mine)) return false;  // also before the child has a number
+    // tests the child also before it has called this_process()
+    if (is_this_process(mine)) return false;
     const uint64_t childs = this_process();
     return childs != mine && !is_this_process(mine) && is_this_process(childs) &&
            is_right_in_child([&] { return !is_this_process(mine) && !is_this_process(childs); });
@@ -48,14 +49,14 @@ TEST(Process, IsAnotherAfterACloneThatTheCLibraryDoesNotKnowOf) {
   EXPECT_EQ(status, 0);
 }
 
-/// Creates a memory file of one page, like the daemon's.
+/// Returns a memory file of one page, like those of the daemon.
 int page_of_a_file() {
   const int file = memfd_create("test", MFD_CLOEXEC);
   return ftruncate(file, 4096) == 0 ? file : -1;
 }
 
-// The parent's mapping does not exist in the child, but the child may have mapped other memory
-// there.
+// The child does not have the parent's mapping, but it may have mapped other memory at that
+// address.
 TEST(SharedMemory, IsUnmappedOnlyWhereItWasMapped) {
   const int file = page_of_a_file();
   SharedMemory memory;
@@ -74,7 +75,7 @@ TEST(SharedMemory, IsUnmappedOnlyWhereItWasMapped) {
   EXPECT_EQ(msync(place, 4096, MS_ASYNC), -1) << "it is still mapped";
 }
 
-// The application calls the functions of ContextOps.
+// The function is called as the application does it, through ContextOps.
 TEST(Verb, ReturnsItsErrorInErrnoToo) {
   FakeQueues queues;
   queues.daemon_dies();

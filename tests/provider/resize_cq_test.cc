@@ -16,7 +16,7 @@ namespace {
 
 using test::Answer;
 
-/// Memory of a CQ as the daemon creates it; here it is a whole segment.
+/// Memory of a CQ like that which the daemon creates; here it is a whole segment.
 struct CqMemory {
   explicit CqMemory(uint32_t entries)
       : size(sizeof(abi::CqRing) + entries * sizeof(abi::Cqe)),
@@ -47,12 +47,13 @@ class ResizeCq : public testing::Test {
     cq_->context = context_.get();  // as libibverbs does
     pthread_mutex_init(&cq_->mutex, nullptr);
     pthread_cond_init(&cq_->cond, nullptr);
-    set_refusal(0);  // what we did with descriptors so far comes before what the daemon will do
+    // orders the descriptor calls of this thread before those of the daemon's thread
+    set_refusal(0);
   }
   ~ResizeCq() override { EXPECT_EQ(destroy_cq(cq_), 0); }
 
-  // The daemon is a thread, and ThreadSanitizer does not see that its socket orders the two
-  // threads.
+  // The daemon is a thread here. ThreadSanitizer does not see that the socket orders the two
+  // threads, so a mutex does.
   void set_refusal(int error) {
     const std::scoped_lock lock(mutex_);
     refuse_ = error;
@@ -89,11 +90,11 @@ class ResizeCq : public testing::Test {
   ibv_cq* cq_;
 };
 
-TEST_F(ResizeCq, GoesOnInTheNewMemoryWhereItWasInTheOld) {
+TEST_F(ResizeCq, KeepsItsPositionInTheNewMemory) {
   Cq* cq = ours<Cq>(cq_);
   cq->consumed = 10;
   big_.ring->producer = 12;
-  big_.ring->entries[10 % 8].wr_id = 77;  // of a QP that is gone
+  big_.ring->entries[10 % 8].wr_id = 77;  // a completion of a destroyed QP
   ASSERT_EQ(resize_cq(cq_, 5), 0);
   EXPECT_EQ(last().body.resize_cq.handle, 5u);
   EXPECT_EQ(last().body.resize_cq.capacity, 5u);
@@ -119,7 +120,7 @@ TEST_F(ResizeCq, OfNoEntriesIsRefused) {
   EXPECT_NE(last().op, abi::Op::kResizeCq);
 }
 
-// The daemon has moved the completions to memory that we cannot read.
+// The daemon has moved the completions to memory that the provider cannot map.
 TEST_F(ResizeCq, WhoseMemoryCannotBeUsedEndsTheCq) {
   too_small_ = true;
   EXPECT_EQ(resize_cq(cq_, 5), EIO);

@@ -32,12 +32,12 @@ class RuntimeDir : public testing::Test {
   std::string base_;
 };
 
-TEST_F(RuntimeDir, IsTheVariablesIfItIsADirectory) {
+TEST_F(RuntimeDir, IsTheDirectoryOfTheVariable) {
   const ScopedVariable dir(abi::kDirVariable, base_.c_str());
   EXPECT_EQ(found(), base_);
 }
 
-TEST_F(RuntimeDir, IsNotAnotherIfTheVariablesDoesNotExist) {
+TEST_F(RuntimeDir, HasNoReplacementIfTheVariablesDoesNotExist) {
   std::filesystem::create_directories(base_ + "/rocemu/shared");
   const ScopedVariable user("XDG_RUNTIME_DIR", base_.c_str());
   const ScopedVariable dir(abi::kDirVariable, "/nonexistent");
@@ -61,7 +61,7 @@ TEST_F(RuntimeDir, OfAnotherUserIsNotTakenByDefault) {
   EXPECT_EQ(found(), std::nullopt);
 }
 
-TEST_F(RuntimeDir, ThatDoesNotFitIsNone) {
+TEST_F(RuntimeDir, IsNotUsedIfItsPathIsTooLong) {
   const ScopedVariable dir(abi::kDirVariable, std::string(300, '/').append("tmp").c_str());
   EXPECT_EQ(found(), std::nullopt);
 }

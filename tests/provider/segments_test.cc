@@ -49,7 +49,7 @@ TEST_F(SegmentsTest, MapsASegmentOnceThoughTwoThreadsAskedForIt) {
   EXPECT_EQ(piece.at(0), first);
 }
 
-TEST_F(SegmentsTest, RefusesWhatTheSegmentDoesNotHave) {
+TEST_F(SegmentsTest, RefusesPiecesBeyondTheSegment) {
   ASSERT_EQ(segments.add(0, file, kSize), 0);
   EXPECT_EQ(find(0, 0, kSize), 0);
   EXPECT_EQ(find(0, 64, kSize), EIO);

@@ -45,7 +45,7 @@ TEST(ServedPaths, AreTheClassDirectoriesAndDevicesOfRdma) {
   }
 }
 
-TEST(ServedPaths, AreNothingElse) {
+TEST(ServedPaths, ExcludeOtherPaths) {
   for (const char* path : {
            "",
            "/",
@@ -90,7 +90,7 @@ TEST(ServedPaths, LieBelowTheRuntimeDirectory) {
   EXPECT_FALSE(map_path(AT_FDCWD, "/sys/class/net", mapped));
 }
 
-// The list of PCI functions, and interfaces: a daemon serves them only if it has them.
+// A daemon serves the list of PCI functions, and network interfaces, only if it has them.
 TEST(ServedPaths, OfTheMachineAreTheMachinesUnlessTheDaemonHasThem) {
   const test::FakeDaemon daemon;
   const test::ScopedVariable variable(abi::kDirVariable, daemon.dir().c_str());
@@ -108,8 +108,8 @@ TEST(ServedPaths, OfTheMachineAreTheMachinesUnlessTheDaemonHasThem) {
   std::filesystem::remove_all(daemon.dir() + "/sys");
 }
 
-// The directories of the machine's own devices are empty, unless --keep-real-devices omits the
-// empty directory.
+// The directories of the machine's own devices are served as an empty directory. With
+// --keep-real-devices, the daemon does not have this directory.
 TEST(ServedPaths, OfTheMachinesDevicesAreHidden) {
   const test::FakeDaemon daemon;
   const test::ScopedVariable variable(abi::kDirVariable, daemon.dir().c_str());
@@ -127,7 +127,7 @@ TEST(ServedPaths, OfTheMachinesDevicesAreHidden) {
   EXPECT_EQ(mapped, hidden + "/");
   ASSERT_TRUE(map_path(AT_FDCWD, "/dev/char/231:192", mapped));
   EXPECT_EQ(mapped, hidden + "/231:192");
-  // An interface of the daemon belongs to a device of the daemon.
+  // If the daemon has an interface, the interface belongs to one of its devices.
   std::filesystem::create_directories(daemon.dir() + "/sys/class/net/eth0");
   ASSERT_TRUE(map_path(AT_FDCWD, "/sys/class/net/eth0/device/infiniband", mapped));
   EXPECT_EQ(mapped, daemon.dir() + "/sys/class/net/eth0/device/infiniband");

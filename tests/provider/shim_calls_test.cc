@@ -1,4 +1,4 @@
-// Tests the replaced functions of libc, which the test program calls itself.
+// Tests the functions of libc that the shim replaces. The test program itself calls them.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -81,7 +81,7 @@ TEST_F(ShimCalls, DirectoriesListTheDaemonsDevices) {
 
   dirent** entries;
   const int count = scandir("/sys/class/infiniband", &entries, nullptr, alphasort);
-  ASSERT_EQ(count, 3);  // with . and ..
+  ASSERT_EQ(count, 3);  // the device, and the entries . and ..
   EXPECT_STREQ(entries[2]->d_name, "rocemu0");
   for (int i = 0; i < count; ++i) free(entries[i]);
   free(entries);
@@ -133,7 +133,7 @@ TEST_F(ShimCalls, ASuccessfulCallLeavesErrnoAlone) {
   EXPECT_EQ(errno, 77);
 }
 
-/// A socket at which connections wait.
+/// A listening socket, on which connections wait.
 class Listener {
  public:
   explicit Listener(const std::string& path)
@@ -154,8 +154,8 @@ class Listener {
   int fd_;
 };
 
-/// Accepts one connection to an event channel and grants its first command, the question whether it
-/// may be opened.
+/// Accepts a connection to an event channel, and grants its first command, which asks whether the
+/// channel may be opened.
 void grant_event_channel(const Listener& listener) {
   const int connection = accept(listener.fd(), nullptr, nullptr);
   char command[256];
@@ -179,7 +179,7 @@ void grant_event_channel(const Listener& listener) {
 }
 
 /// Invalid paths: null, small numbers, memory that cannot be read, addresses that cannot be mapped,
-/// and a path that begins like a served name and has no end.
+/// and a path that begins like a served name but has no terminating zero.
 class BadPaths {
  public:
   BadPaths()
@@ -201,8 +201,9 @@ class BadPaths {
   char* pages_;
 };
 
-/// The shim's replacement of a function, without the attributes that its declaration gives its
-/// arguments, and without a sanitizer's own replacement, which would read them first.
+/// Returns the shim's replacement of a function. Called by this pointer, no attributes of the
+/// function's declaration apply, and a sanitizer's own replacement does not read the arguments
+/// first.
 template <class Function>
 Function* of_shim(const char* name, Function*) {
   static void* const shim = dlopen("librocemu.so", RTLD_LAZY | RTLD_NOLOAD);
@@ -219,7 +220,7 @@ Result call(const char* name, Result (*declared)(Parameters..., ...), Arguments.
   return function(arguments...);
 }
 
-// As man pages say: "EFAULT: pathname is outside your accessible address space".
+// Man pages of such calls: "EFAULT: pathname is outside your accessible address space".
 TEST_F(ShimCalls, ABadPathIsEfaultToEveryCallThatTakesOne) {
   const BadPaths bad;
   char out[64];
@@ -322,7 +323,7 @@ TEST_F(ShimCalls, ADeviceIsFoundFromItsDirectory) {
   }
 }
 
-// open(2): "the file itself is not opened".
+// open(2), O_PATH: "the file itself is not opened".
 TEST_F(ShimCalls, ADeviceThatIsOnlyFoundIsNotOpened) {
   const int fd = open("/dev/infiniband/uverbs0", O_PATH);
   ASSERT_GE(fd, 0);
@@ -355,7 +356,7 @@ TEST_F(ShimCalls, WithoutDescriptorsLeftADeviceIsEmfile) {
 TEST_F(ShimCalls, RdmaNetlinkIsRefusedAndTheProviderAnnounced) {
   const ScopedVariable drivers("IBV_DRIVERS", "mine");
   const ScopedVariable old_drivers("RDMAV_DRIVERS", nullptr);
-  for (int i = 0; i < 2; ++i) {  // the second time it is there already
+  for (int i = 0; i < 2; ++i) {  // the second time, the variable has already been changed
     EXPECT_EQ(socket(AF_NETLINK, SOCK_RAW, NETLINK_RDMA), -1);
     EXPECT_EQ(errno, EPROTONOSUPPORT);
   }
@@ -393,7 +394,7 @@ class ShimNetlink : public ShimCalls {
   int fd, kernel;
 };
 
-TEST_F(ShimNetlink, HasTheAddressesThatNetlinkLibrariesLookAt) {
+TEST_F(ShimNetlink, HasTheAddressesThatNetlinkLibrariesCheck) {
   EXPECT_EQ(fcntl(fd, F_GETFD), FD_CLOEXEC);
   sockaddr_nl own{};
   own.nl_family = AF_NETLINK;
@@ -469,7 +470,7 @@ TEST_F(ShimCalls, OtherNetlinkIsNotRefused) {
   close(fd);
 }
 
-/// libibverbs' request for the async event file of an imported context.
+/// The request that libibverbs sends for the async event file of an imported context.
 struct AsyncFdRequest {
   AsyncFdRequest() {
     memset(bytes, 0, sizeof(bytes));
@@ -497,7 +498,7 @@ TEST_F(ShimCalls, TheAsyncEventFileThatWasOfferedIsAnsweredOnce) {
   close(connection);
 }
 
-// From this error libibverbs knows that it must use write().
+// libibverbs learns from this error that it must use write(2).
 TEST_F(ShimCalls, OtherCommandsByIoctlAreNotForThisDevice) {
   const int connection = open("/dev/infiniband/uverbs0", O_RDWR);
   ASSERT_GE(connection, 0);
@@ -527,7 +528,7 @@ TEST(ShimCallsWithoutDaemon, ReachTheKernelsFiles) {
   struct stat status;
   EXPECT_EQ(stat("/dev/null", &status), 0);
   EXPECT_TRUE(S_ISCHR(status.st_mode));
-  // The kernel's answer does not matter.
+  // Any result of the kernel is right.
   const int fd = socket(AF_NETLINK, SOCK_RAW, NETLINK_RDMA);
   if (fd >= 0) close(fd);
   EXPECT_EQ(getenv("IBV_DRIVERS"), nullptr);

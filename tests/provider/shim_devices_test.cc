@@ -86,7 +86,7 @@ TEST_F(ShimDevices, LookLikeCharacterDevicesByAnyDescriptor) {
     EXPECT_TRUE(is_device_0(status));
     close(each);
   }
-  // The same number, for another file.
+  // The next descriptor has the same number, but is another file.
   const int pair = socket(AF_UNIX, SOCK_STREAM, 0);
   ASSERT_EQ(fstat(pair, &status), 0);
   EXPECT_TRUE(S_ISSOCK(status.st_mode));
@@ -132,7 +132,8 @@ TEST_F(ShimDevices, AWriteToAnythingElsePasses) {
   close(device);
 }
 
-/// Answers kCreateChannel with one end of a socket pair, and writes an 8-byte event into the other.
+/// Answers kCreateChannel with one end of a socket pair, and writes an 8-byte event to the other
+/// end.
 class ShimChannels : public ShimDevices {
  protected:
   ShimChannels()
@@ -154,7 +155,7 @@ class ShimChannels : public ShimDevices {
 
 TEST_F(ShimChannels, AreMadeByAWriteAndReturnedWhereItSays) {
   const int device = open_device();
-  const int copy = dup(device);  // nobody has asked for its status
+  const int copy = dup(device);  // the copy was never passed to fstat()
   uint32_t words[3] = {1, 1, 1};
   CreateChannel command{.response = reinterpret_cast<uint64_t>(&words[1])};
   ASSERT_EQ(write(copy, &command, sizeof(command)), static_cast<ssize_t>(sizeof(command)));
@@ -179,7 +180,7 @@ TEST_F(ShimChannels, TheDaemonsErrorIsTheCallers) {
   close(device);
 }
 
-/// Sends the read end of a pipe that was not requested.
+/// Answers with a descriptor that was not requested, the read end of a pipe.
 class ShimSurplus : public ShimDevices {
  protected:
   ShimSurplus()
@@ -260,7 +261,7 @@ TEST_F(ShimConcurrency, EachThreadGetsItsOwnAnswer) {
   close(device);
 }
 
-// This happens: rdma-core's tests allocate device memory in children of the process that opened the
+// rdma-core's tests do this: they allocate device memory in children of the process that opened the
 // device.
 TEST_F(ShimConcurrency, EachProcessThatInheritedTheDeviceGetsItsOwnAnswer) {
   const int device = open_device();
@@ -321,7 +322,8 @@ TEST_F(ShimConcurrency, AChildDoesNotWaitForALockThatItsParentHeld) {
   for (int i = 0; i < 20; ++i) {
     const pid_t child = fork();
     if (child == 0) {
-      // An invalid request, so that the answer does not depend on the parent's.
+      // The child's request cannot be answered, so that its result does not depend on the parent's
+      // requests.
       alarm(10);
       abi::Request request{};
       abi::Reply reply;

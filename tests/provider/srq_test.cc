@@ -1,5 +1,5 @@
-// Tests ibv_post_srq_recv(3) with an SRQ that the test reads, and which entries a poll returns to
-// it.
+// Tests ibv_post_srq_recv(3) with an SRQ that the test reads, and which WQEs a poll returns to the
+// SRQ.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -43,7 +43,7 @@ TEST_F(SrqQueue, ReceivesGoIntoItsSlotsWithOneDoorbell) {
   EXPECT_EQ(memcmp(queues_.srq_slot(1) + sizeof(wqe), sges, sizeof(sges)), 0);
 }
 
-// ibv_post_srq_recv(3): stops at the first failure and returns it through bad_wr.
+// ibv_post_srq_recv(3) stops at the first failure and returns the failed request through bad_wr.
 TEST_F(SrqQueue, RefusesTooManySgesAndWhatComesBehind) {
   ibv_recv_wr second{}, third{};
   wr_.next = &second;
@@ -134,7 +134,7 @@ TEST_F(SrqQueue, HasANumberOnlyIfItIsForXrc) {
   EXPECT_EQ(number, FakeQueues::kSrqNumber);
 }
 
-// A QP with an SRQ has no separate receive queue.
+// A QP with an SRQ has no receive queue of its own.
 TEST_F(SrqQueue, IsWhereReceivesOfItsQpsArePosted) {
   queues_.qp->verbs.qp.srq = queues_.srq_base();
   EXPECT_EQ(post_recv(queues_.qp_base(), &wr_, &bad_), EINVAL);

@@ -1,4 +1,4 @@
-// For tests that use the provider's parts without a plugin: lets these know the machine's
+// For tests that use parts of the provider without a plugin: tells these parts about the machine's
 // libibverbs, as a plugin does when it is loaded.
 #include <infiniband/verbs.h>
 

@@ -1,4 +1,4 @@
-// Tests that the layouts of abi/ucma.h are the kernel's.
+// Tests that the layouts in abi/ucma.h are those of the kernel.
 #include <gtest/gtest.h>
 #include <rdma/rdma_user_cm.h>
 
@@ -157,8 +157,8 @@ TEST(UcmaLayout, CommandsHaveTheKernelsNumbers) {
   EXPECT_EQ(static_cast<uint32_t>(Command::kSetOption), uint32_t{RDMA_USER_CM_CMD_SET_OPTION});
   EXPECT_EQ(static_cast<uint32_t>(Command::kMigrateId), uint32_t{RDMA_USER_CM_CMD_MIGRATE_ID});
   EXPECT_EQ(static_cast<uint32_t>(Command::kJoinMcast), uint32_t{RDMA_USER_CM_CMD_JOIN_MCAST});
-  // Some headers do not have the commands after it: RDMA_USER_CM_CMD_RESOLVE_IB_SERVICE and
-  // RDMA_USER_CM_CMD_WRITE_CM_EVENT.
+  // Some headers end with this command and lack two later ones: RDMA_USER_CM_CMD_RESOLVE_IB_SERVICE
+  // and RDMA_USER_CM_CMD_WRITE_CM_EVENT.
   EXPECT_EQ(kKernelCommands, uint32_t{RDMA_USER_CM_CMD_JOIN_MCAST} + 3);
 }
 

@@ -16,8 +16,8 @@ using provider::WaitBudget;
 
 constexpr int64_t kUs = 1'000, kMs = 1'000'000;
 
-/// Makes one more empty poll of a thread that sleeps as long as allowed. Returns the time that it
-/// slept.
+/// Makes one empty poll of a thread, which sleeps for `at_most_ns` if the budget allows it. Returns
+/// the time that it slept.
 int64_t poll_and_sleep(WaitBudget& budget, int64_t at_most_ns = kBudgetConstants.most_ns) {
   budget.earn(1, false);
   if (!budget.allows_sleep(at_most_ns)) return 0;
@@ -25,7 +25,7 @@ int64_t poll_and_sleep(WaitBudget& budget, int64_t at_most_ns = kBudgetConstants
   return at_most_ns;
 }
 
-// 2 us for each poll in each window: the saved budget, and 1 us that each poll earns.
+// A thousand polls can use the saved budget, and the 1 us that each poll earns.
 TEST(WaitBudget, AnyThousandPollsSleepForLessThanTwoMilliseconds) {
   for (const int64_t at_most_ns : {kBudgetConstants.most_ns, 100 * kUs, 1 * kUs}) {
     WaitBudget budget;
@@ -38,8 +38,8 @@ TEST(WaitBudget, AnyThousandPollsSleepForLessThanTwoMilliseconds) {
   }
 }
 
-// A program that does something else after 2^20 polls gets there: if a poll takes 50 ns, in little
-// more than a second.
+// A program that stops polling after 2^20 polls gets to that point in little more than a second, if
+// a poll itself takes 50 ns.
 TEST(WaitBudget, AMillionPollsSleepForAboutASecondAtMost) {
   WaitBudget budget;
   int64_t slept = 0;
@@ -68,7 +68,7 @@ TEST(WaitBudget, PollsPayForAYieldThatTookLonger) {
   EXPECT_EQ(polls, 50) << "it owed 49 us";
 }
 
-// The completion for which the thread waited has arrived, so it may wait for the next one at once.
+// After the completion for which the thread waited has arrived, the thread may sleep again at once.
 TEST(WaitBudget, ACompletionPaysForASleep) {
   WaitBudget budget;
   for (int i = 0; i < 1'000; ++i) {
@@ -79,18 +79,19 @@ TEST(WaitBudget, ACompletionPaysForASleep) {
   }
 }
 
-// Each of 15 threads, and the daemon, runs once during a yield.
+// While one thread yields, each of 15 other threads, and the daemon, runs once.
 TEST(WaitBudget, ThreadsThatYieldEarnForEachOther) {
   for (const uint32_t pollers : {0u, 1u, 15u}) {
     WaitBudget budget;
     budget.slept(kBudgetConstants.most_ns);
     int polls = 0;
     for (; !budget.allows_sleep(kBudgetConstants.most_ns); ++polls) budget.earn(pollers, false);
-    EXPECT_EQ(polls, pollers == 15 ? 107 : 850) << pollers << " pollers";  // 0.85 ms / 8 us, / 1 us
+    // 0.85 ms / 8 us, or 0.85 ms / 1 us
+    EXPECT_EQ(polls, pollers == 15 ? 107 : 850) << pollers << " pollers";
   }
 }
 
-TEST(WaitBudget, WhereSwitchesAreDearAPollEarnsMore) {
+TEST(WaitBudget, WhereSwitchesAreExpensiveAPollEarnsMore) {
   WaitBudget budget;
   budget.slept(kBudgetConstants.most_ns);
   int polls = 0;

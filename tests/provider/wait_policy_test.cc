@@ -1,4 +1,4 @@
-// Tests how a thread waits that polls for completions (docs/design/waiting.md).
+// Tests how a thread that polls for completions waits (docs/design/waiting.md).
 #include "verbs_provider/polling/wait_policy.h"
 
 #include <gtest/gtest.h>
@@ -12,13 +12,13 @@ using Way = WaitPolicy::Way;
 
 constexpr int64_t kMicrosecond = 1'000;
 
-/// Returns how to wait, if there is time for any way.
+/// Returns how the thread waits next, if there is time for any way of waiting.
 Way next(WaitPolicy& policy, PollMode mode = PollMode::kAdaptive) {
   policy.finds();
   return policy.next(mode);
 }
 
-/// Returns how many empty polls sleep after a yield that took this long.
+/// Returns how many empty polls sleep after a yield that took `yield_ns`.
 uint32_t sleeps_after(WaitPolicy& policy, int64_t yield_ns) {
   policy.gave_way(yield_ns);
   uint32_t sleeps = 0;
@@ -26,12 +26,12 @@ uint32_t sleeps_after(WaitPolicy& policy, int64_t yield_ns) {
   return sleeps;
 }
 
-/// One long turn less than is needed to show that others keep the processor.
+/// Makes one long yield less than the policy needs to see that others keep the processor.
 void two_long_turns(WaitPolicy& policy) {
   for (int i = 0; i < 2; ++i) EXPECT_EQ(sleeps_after(policy, 4'000 * kMicrosecond), 0u);
 }
 
-TEST(WaitPolicy, GivesWay) {
+TEST(WaitPolicy, YieldsAtFirst) {
   WaitPolicy policy;
   for (int i = 0; i < 100; ++i) {
     ASSERT_EQ(next(policy), Way::kGiveWay);
@@ -46,7 +46,7 @@ TEST(WaitPolicy, SleepsWhereYieldsTakeLong) {
   EXPECT_EQ(sleeps_after(policy, 650 * kMicrosecond), 200u);
 }
 
-// This happens while programs start.
+// Single long yields happen while programs start.
 TEST(WaitPolicy, SingleLongTurnsShowNothing) {
   WaitPolicy policy;
   for (int i = 0; i < 10; ++i) {
@@ -72,7 +72,7 @@ TEST(WaitPolicy, AShortYieldEndsTheCrowd) {
   EXPECT_EQ(sleeps_after(policy, 4'000 * kMicrosecond), 200u);
 }
 
-TEST(WaitPolicy, SleepsWhereEveryYieldIsDear) {
+TEST(WaitPolicy, SleepsWhereEveryYieldIsExpensive) {
   WaitPolicy policy;
   for (int i = 0; i < 31; ++i) policy.gave_way(50 * kMicrosecond);
   EXPECT_EQ(next(policy), Way::kGiveWay);
@@ -88,8 +88,8 @@ TEST(WaitPolicy, OneCheapYieldShowsThatSwitchesAre) {
   }
 }
 
-// Each of sixteen threads waits for the others' turns, although no switch is expensive.
-TEST(WaitPolicy, AYieldOfManyIsLongAndNotDear) {
+// Each of sixteen threads waits for the turns of the others, although no switch is expensive.
+TEST(WaitPolicy, LongYieldsOfManyThreadsAreNotExpensive) {
   WaitPolicy policy;
   policy.finds_nothing(16);
   for (int i = 0; i < 1000; ++i) {
@@ -100,7 +100,7 @@ TEST(WaitPolicy, AYieldOfManyIsLongAndNotDear) {
   EXPECT_EQ(next(policy), Way::kSleep);
 }
 
-TEST(WaitPolicy, TurnsOfThoseWhoBlockDoNotShowWhatASwitchTakes) {
+TEST(WaitPolicy, TurnsOfThreadsThatBlockDoNotShowTheCostOfASwitch) {
   WaitPolicy policy;
   for (int i = 0; i < 1000; ++i) {
     policy.gave_way(300 * kMicrosecond, WaitPolicy::Then::kBlocks);
@@ -110,20 +110,21 @@ TEST(WaitPolicy, TurnsOfThoseWhoBlockDoNotShowWhatASwitchTakes) {
   EXPECT_EQ(next(policy), Way::kSleep);
 }
 
-TEST(WaitPolicy, SwitchesOfManyCanBeDear) {
+TEST(WaitPolicy, SwitchesOfManyThreadsCanBeExpensive) {
   WaitPolicy policy;
   policy.finds_nothing(7);
-  for (int i = 0; i < 32; ++i) policy.gave_way(200 * kMicrosecond);  // eight switches of 25 us
+  // 200 us for eight switches of 25 us
+  for (int i = 0; i < 32; ++i) policy.gave_way(200 * kMicrosecond);
   EXPECT_EQ(next(policy), Way::kSleep);
 }
 
-TEST(WaitPolicy, AYieldThatLetNobodyInShowsNothing) {
+TEST(WaitPolicy, AYieldWithoutASwitchShowsNothing) {
   WaitPolicy policy;
   for (int i = 0; i < 64; ++i) policy.gave_way(i % 2 == 0 ? 300 : 50 * kMicrosecond);
   EXPECT_EQ(next(policy), Way::kSleep);
 }
 
-/// Returns the number of empty polls from one that waits in this way to the next.
+/// Counts empty polls until one waits in this way.
 int polls_between(WaitPolicy& policy, Way way) {
   for (int polls = 1;; ++polls) {
     policy.finds_nothing(1);

@@ -1,4 +1,4 @@
-// Tests ibv_wr_post(3): building work requests in a send queue that the test reads.
+// Tests ibv_wr_post(3): work requests are built in a send queue that the test reads.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -18,7 +18,8 @@ constexpr uint64_t kXrcOps = kUcOps | IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_W
                              IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
                              IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
 constexpr uint64_t kRcOps = kXrcOps | IBV_QP_EX_WITH_ATOMIC_WRITE;
-constexpr uint64_t kWithFlush = 1u << 11;  // IBV_QP_EX_WITH_FLUSH of later versions of verbs.h
+// IBV_QP_EX_WITH_FLUSH, which only later versions of verbs.h have
+constexpr uint64_t kWithFlush = 1u << 11;
 
 class Builder : public testing::Test {
  protected:
@@ -29,7 +30,7 @@ class Builder : public testing::Test {
     qp_->wr_flags = IBV_SEND_SIGNALED;
   }
 
-  /// Nothing was posted, and the queue can be used as before.
+  /// Checks that nothing was posted, and that the queue can be used as before.
   void expect_refused(int error) {
     EXPECT_EQ(ibv_wr_complete(qp_), error);
     EXPECT_EQ(queues_.doorbell_count(), 0u);
@@ -123,13 +124,14 @@ TEST_F(Builder, DiscardsAllWorkOnAbort) {
   expect_refused(0);
 }
 
-// "the entire posting will be aborted"
+// ibv_wr_complete(): "the entire posting will be aborted"
 TEST_F(Builder, PostsNothingIfOneRequestIsInvalid) {
   ibv_wr_start(qp_);
   ibv_wr_send(qp_);
   ibv_wr_rdma_read(qp_, 1, 2);
   char data[4] = {};
-  ibv_wr_set_inline_data(qp_, data, sizeof(data));  // "Valid only for SEND and RDMA_WRITE"
+  // inline data is "Valid only for SEND and RDMA_WRITE"
+  ibv_wr_set_inline_data(qp_, data, sizeof(data));
   ibv_wr_send(qp_);
   expect_refused(EINVAL);
   ibv_wr_start(qp_);
@@ -196,7 +198,7 @@ TEST_F(Builder, TakesTheEightBytesOfAnAtomicWriteAtOnce) {
   EXPECT_EQ(value, 0x0123456789abcdefu);
 }
 
-// Built also where <infiniband/verbs.h> has no ibv_wr_flush() yet.
+// Does not need ibv_wr_flush(), which some versions of <infiniband/verbs.h> lack.
 TEST_F(Builder, WritesTheRangeOfAFlush) {
   queues_.qp->builder_opcodes |= 1u << static_cast<uint32_t>(abi::WrOpcode::kFlush);
   ibv_wr_start(qp_);
@@ -268,7 +270,7 @@ TEST_F(Builder, GivesWindowsTheirNewKeysWhenTheBindsArePosted) {
   ibv_wr_abort(qp_);
   EXPECT_EQ(one.rkey, 0x100u);
   bind_all();
-  ibv_wr_set_sge(qp_, 1, 2, 3);  // a bind has none
+  ibv_wr_set_sge(qp_, 1, 2, 3);  // a bind has no SGEs
   expect_refused(EINVAL);
   EXPECT_EQ(one.rkey, 0x100u);
   EXPECT_EQ(two.rkey, 0x200u);
@@ -279,7 +281,7 @@ TEST_F(Builder, GivesWindowsTheirNewKeysWhenTheBindsArePosted) {
   EXPECT_EQ(queues_.send_wqe(0).rkey, 0x155u);
 }
 
-TEST_F(Builder, RefusesSettersThatTheRequestHasNot) {
+TEST_F(Builder, RefusesSettersThatTheRequestDoesNotHave) {
   ibv_wr_start(qp_);
   ibv_wr_set_sge(qp_, 1, 2, 3);  // no request yet
   expect_refused(EINVAL);
@@ -294,7 +296,7 @@ TEST_F(Builder, RefusesSettersThatTheRequestHasNot) {
   ibv_wr_start(qp_);
   ibv_wr_send(qp_);
   ibv_wr_set_sge(qp_, 1, 2, 3);
-  ibv_wr_set_sge(qp_, 1, 2, 3);  // "should be called once after the WR builder"
+  ibv_wr_set_sge(qp_, 1, 2, 3);  // a setter "should be called once after the WR builder"
   expect_refused(EINVAL);
 }
 
@@ -339,7 +341,7 @@ TEST_F(XrcBuilder, RequiresTheNumberOfTheSrq) {
   ibv_wr_send(qp_);
   expect_refused(EINVAL);
   ibv_wr_start(qp_);
-  ibv_wr_local_inv(qp_, 1);  // stays here: no SRQ
+  ibv_wr_local_inv(qp_, 1);  // a local invalidate needs no SRQ number
   ibv_wr_send(qp_);
   ibv_wr_set_xrc_srqn(qp_, 0x321);
   complete();

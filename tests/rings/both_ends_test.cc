@@ -1,7 +1,7 @@
-// Tests the rings between a program's thread and the daemon's thread, each with its own functions:
-// all that one publishes must reach the other completely, in order, and without a lost wake-up. The
-// memory orders that this needs are in docs/design/shared-memory-order.md; ThreadSanitizer checks
-// them too.
+// Tests the rings between a program's thread and the daemon's thread, each of which uses its own
+// functions. Everything that one thread publishes must reach the other one completely, in order,
+// and without a lost wake-up. docs/design/shared-memory-order.md lists the memory orders that this
+// needs; ThreadSanitizer checks them, too.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -34,7 +34,8 @@ namespace {
 constexpr uint32_t kQp = 17, kCq = 5, kGeneration = 3;
 constexpr uint32_t kNearTheEnd = 0xffff'ffff - 100;  // indices wrap at 2^32
 constexpr uint32_t kBudget = 256;
-/// The daemon's sleep. A sleep of this length means that a doorbell did not wake the daemon.
+/// The longest time for which the daemon sleeps. If it sleeps that long, a doorbell did not wake
+/// it.
 constexpr int kLostMs = 20'000;
 
 using Payload = std::array<uint64_t, 6>;
@@ -59,7 +60,7 @@ abi::Cqe completion_of(uint64_t wr_id) {
   return cqe;
 }
 
-/// The daemon's thread: it sleeps whenever it finds nothing, and completes each WQE.
+/// The daemon's end, in a thread: sleeps when it finds no work, and completes each WQE.
 class DaemonEnd : public daemon::EnginePort {
  public:
   DaemonEnd(uint32_t max_wr, uint64_t requests)
@@ -126,7 +127,7 @@ class DaemonEnd : public daemon::EnginePort {
   daemon::ClientQueues client;
   daemon::QpMemoryPlan plan;
   abi::CqRing* cq_ring;
-  std::string error;  // once the thread has ended
+  std::string error;  // may be read after the thread has ended
   uint64_t sleeps = 0;
 
  private:
@@ -141,11 +142,11 @@ class DaemonEnd : public daemon::EnginePort {
 
   uint64_t requests_;
   uint64_t completed_ = 0;
-  bool told_ = false;  // that somebody waits for more completions
+  bool told_ = false;  // the program waits for more completions than were published
   int wake_fd_;
 };
 
-/// The provider's view of the same memory.
+/// The program's end, which uses the provider's functions on the same memory.
 class ProgramEnd {
  public:
   ProgramEnd(const DaemonEnd& daemon, uint32_t max_wr)
@@ -185,7 +186,7 @@ class ProgramEnd {
     close(connection_[1]);
   }
 
-  /// Posts as many requests as fit, each with a separate doorbell.
+  /// Posts as many requests as fit into the queue, each with a separate doorbell.
   void post(uint64_t requests) {
     for (; posted_ < requests; ++posted_) {
       Payload payload = payload_of(posted_);
@@ -231,7 +232,7 @@ void exchange(uint32_t max_wr, uint64_t requests, Waits waits) {
   ProgramEnd program(daemon, max_wr);
   std::thread thread([&] { daemon.run(); });
   while (program.polled() < requests && !testing::Test::HasFatalFailure()) {
-    // Yields took so long that empty polls wait on the futex.
+    // The policy sees long yields, so that empty polls wait on the futex.
     for (uint32_t i = 0; waits == Waits::kAsleep && i < provider::kWaitConstants.long_turns; ++i) {
       provider::wait_policy().gave_way(4'000'000);
     }

@@ -19,7 +19,7 @@ def program(name):
 
 
 def sanitized(*command, options=(), rules="", **keywords):
-    """Returns the result of the run and its reports."""
+    """Runs the command with --sanitize. Returns the result and the reports."""
     with tempfile.TemporaryDirectory(prefix="rocemu-") as directory:
         file = pathlib.Path(directory) / "report.json"
         option = "--sanitize" + (f"={rules}" if rules else "")
@@ -30,7 +30,8 @@ def sanitized(*command, options=(), rules="", **keywords):
 
 
 def marked_line(name):
-    """Returns the line number of a program's mistake, or None if it is in pair.c."""
+    """Returns the number of the line in which a program makes its mistake, or None if that is in
+    pair.c."""
     (source,) = PROGRAMS.rglob(f"{name}.c")
     lines = source.read_text(encoding="utf-8").splitlines()
     for number, line in enumerate(lines, 1):

@@ -1,4 +1,4 @@
-"""The input `sanitize` of the GitHub action: its step is run in the same way as by GitHub."""
+"""Tests the input `sanitize` of the GitHub action: runs its step in the same way as GitHub does."""
 import json
 import os
 import pathlib
@@ -10,7 +10,7 @@ import unittest
 from support import BIN, program
 
 ACTION = pathlib.Path(__file__).resolve().parents[2] / "action.yml"
-# The command that GitHub uses for `shell: bash`.
+# The command with which GitHub runs steps with `shell: bash`.
 BASH = ("bash", "--noprofile", "--norc", "-eo", "pipefail")
 
 
@@ -46,7 +46,7 @@ class Action(unittest.TestCase):
                                 for name, text in step.get("env", {}).items()}
 
     def run_step(self, command):
-        """Returns the exit status and the SARIF file that the step left."""
+        """Returns the exit status of the step, and the SARIF file that it wrote."""
         (script, variables), = [step for step in self.steps(sanitize=command)
                                 if "--sanitize" in step[0]]
         environment = {name: value for name, value in os.environ.items()

@@ -1,4 +1,5 @@
-"""Reports are printed completely as soon as they are found, and in lockstep at the end."""
+"""Tests when reports are printed: as soon as their mistake is found, each completely, and in
+lockstep at the end of the run."""
 import os
 import signal
 import subprocess
@@ -20,7 +21,7 @@ class AtOnce(unittest.TestCase):
         return process
 
     def read_report(self, process):
-        """Returns the lines of one report, which ends with the clause of its rule."""
+        """Returns the lines of one report. Its last line is the clause of its rule."""
         lines = []
         while not lines or not lines[-1].endswith(")\n"):
             lines.append(process.stderr.readline())
@@ -31,7 +32,8 @@ class AtOnce(unittest.TestCase):
         process = self.start(program("bad_end"), "wait")
         lines = self.read_report(process)
         self.assertTrue(lines[0].startswith(REPORT), lines)
-        self.assertEqual(len(lines), 4)  # two places, and what is right
+        # the report has two places in the program, and the correct way
+        self.assertEqual(len(lines), 4)
         self.assertIsNone(process.poll())
         _, rest = process.communicate()
         self.assertEqual((process.returncode, rest), (3, SUMMARY + "\n"))

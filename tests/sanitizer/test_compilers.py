@@ -1,5 +1,5 @@
-"""With --sanitize, the sanitizers of compilers, and valgrind, know the NIC's accesses to buffers: a wrong program is
-reported with its own line, and its correct twin is not."""
+"""Tests that with --sanitize, compilers' sanitizers and valgrind know the NIC's accesses to buffers: they report
+the line of a wrong program, and nothing for its correct twin."""
 import os
 import pathlib
 import shutil
@@ -15,15 +15,15 @@ ADDRESS = {
     "clang, shared": ["-fsanitize=address", "-shared-libasan"],
 }
 THREAD = {"gcc": ["-fsanitize=thread"], "clang": ["-fsanitize=thread"]}
-# libibverbs and its libraries were built without it, so before main() begins they have memory of malloc() that it
-# considers uninitialized. The program itself marks which memory is uninitialized.
+# libibverbs and the libraries that it uses are built without MemorySanitizer, so it considers memory from malloc()
+# that they have initialized before main() uninitialized. The program itself marks which memory is uninitialized.
 MEMORY = {"clang": ["-fsanitize=memory"]}
 NOT_FROM_MALLOC = {"MSAN_OPTIONS": "poison_in_malloc=0"}
 VALGRIND = ("valgrind", "--quiet", "--error-exitcode=99")
 
 
 def marked_line(name):
-    """Returns where the program makes its mistake."""
+    """Returns the place at which the program makes its mistake."""
     lines = (SOURCES / f"{name}.c").read_text(encoding="utf-8").splitlines()
     return next(f"{name}.c:{number}" for number, line in enumerate(lines, 1)
                 if line.endswith("// wrong"))
@@ -57,7 +57,7 @@ class Compilers(unittest.TestCase):
                           env={**environment, **variables})
 
     def check(self, name, variants, words, before=(), **variables):
-        """Runs the wrong program and its twin, built in each way, on the real clock and in lockstep."""
+        """Runs the wrong program and its twin on the real clock and in lockstep, built in each way."""
         def check_one(case):
             variant, options = case
             wrong = self.build(name, variant, variants[variant], [f"-DCASE{len(options)}"])

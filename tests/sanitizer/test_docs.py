@@ -1,4 +1,5 @@
-"""docs/reference/sanitizer-rules.md has a section for each rule, with its severity, its clause, and a wrong and a right program."""
+"""Tests that docs/reference/sanitizer-rules.md has a section for each rule, with its severity, its clause, and a
+wrong and a correct program."""
 import re
 import unittest
 
@@ -10,7 +11,7 @@ RULE = re.compile(r'\.id = "(?P<id>[a-z-]+)",\s+\.severity = Severity::k(?P<seve
 
 
 def rules():
-    """Returns the id, severity and clause of each rule, as its file has them."""
+    """Returns the ID, severity and clause of each rule from its source file."""
     found = []
     for path in sorted((ROOT / "emulator" / "sanitizer" / "rules").glob("*.cc")):
         text = re.sub(r'"\s+"', "", path.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""The options of --sanitize, the exit status, and reports of programs that end abnormally."""
+"""Tests the options of --sanitize, the exit status, and the reports of programs that end abnormally."""
 import json
 import pathlib
 import re
@@ -143,7 +143,7 @@ class Options(unittest.TestCase):
 
 
 class BadEnds(unittest.TestCase):
-    """Reports are complete however the program ends."""
+    """Reports are complete, however the program ends."""
 
     def test_by_a_signal_by__exit_or_by_a_crash(self):
         for end, status in (("kill", 128 + 9), ("_exit", 3), ("abort", 128 + 6)):
@@ -158,7 +158,7 @@ class BadEnds(unittest.TestCase):
         refusals, posts = 1000000, 2000
         result, reports = sanitized(program("bad_end"), "repeat", str(refusals), str(posts))
         counts = [(report["rule"], report["count"]) for report in reports]
-        # The first post is before the next poll: the program may not know of the error yet.
+        # The program posts first before it polls again, so at that time it may not know of the error yet.
         self.assertEqual(counts, [("protection-explained", 1), ("refused-limit", refusals),
                                   ("posted-after-error", posts - 1)], result.stdout)
         self.assertLess(len(result.stdout), 4000)

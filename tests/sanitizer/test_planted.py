@@ -1,5 +1,5 @@
-"""The table of docs/data/sanitizer-programs.md about the programs of tests/explore/buggy: which reports each mistake
-has without any fault, and with its fault."""
+"""Tests the table of docs/data/sanitizer-programs.md about the programs of tests/explore/buggy: which reports
+each mistake causes without any fault, and with its fault."""
 import re
 import unittest
 
@@ -9,11 +9,12 @@ ROOT = HERE.parents[1]
 BUGGY = ROOT / "tests" / "explore" / "buggy"
 ROW = re.compile(r"^\| `(\w+)` \|(.*?)\|(.*)\|$", re.M)
 RULE = re.compile(r"`([a-z]+(?:-[a-z]+)+)`")
-GIVE_UP = "5s"  # of programs that go on for ever with their fault
+GIVE_UP = "5s"  # time limit for programs that run for ever with their fault
 
 
 def table():
-    """Returns by program the rules reported without a fault, and those that its fault adds."""
+    """Returns, by program, the rules that are reported without a fault, and those that are reported in addition
+    with its fault."""
     page = (ROOT / "docs" / "data" / "sanitizer-programs.md").read_text(encoding="utf-8")
     section = page.split("\n## Planted mistakes\n")[1].split("\n# ")[0]
     return {name: (set(RULE.findall(without)), set(RULE.findall(mistake)))

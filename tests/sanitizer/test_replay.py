@@ -1,4 +1,5 @@
-"""`rocemu replay --sanitize` judges a recording of a run that was made without --sanitize."""
+"""Tests that `rocemu replay --sanitize` reports the misuses in a run that was recorded without
+--sanitize."""
 import json
 import pathlib
 import subprocess
@@ -7,7 +8,8 @@ import unittest
 
 from support import CLOCKS, LOCKSTEP, ROCEMU, program, rocemu_run, sanitized, side_by_side
 
-# The rules that `rocemu run --sanitize` reports for a program, as far as the NIC alone can check them.
+# Of the rules that `rocemu run --sanitize` reports for each program, those that the NIC alone can
+# check.
 WRONG = {
     "cq_overrun": {"cq-overrun"},
     "protection_explained": {"protection-explained"},
@@ -36,7 +38,7 @@ class Replay(unittest.TestCase):
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def judge(self, recording, option="--sanitize"):
-        """Returns the exit status and the reports."""
+        """Replays the recording. Returns the exit status and the reports."""
         result = self.replay(option, "--json", recording)
         self.assertTrue(json.loads(result.stdout)["same"])
         return result.returncode, json.loads(result.stdout)["reports"]

@@ -1,4 +1,4 @@
-"""The files of --sanitize-report, as other tools read them."""
+"""Tests that other tools can read the files of --sanitize-report."""
 import json
 import pathlib
 import subprocess
@@ -14,7 +14,8 @@ PROGRAMS = ("cq_overrun", "destroy_failed", "fork_unprotected", "list_posted_aga
             "qp_destroyed_in_use", "receive_buffer_overlap", "rkey_stale", "send_queue_overflow",
             "cq_overrun_right")
 
-# The allowed contents of a testsuite, by the schema to which pytest's xunit2 conforms (jenkins-junit.xsd).
+# The contents that a testsuite may have by jenkins-junit.xsd, the schema to which pytest's xunit2
+# conforms.
 ATTRIBUTES = {
     "testsuites": {"name", "time", "tests", "failures", "disabled", "errors"},
     "testsuite": {"name", "tests", "failures", "errors", "time", "disabled", "skipped", "timestamp",
@@ -41,7 +42,7 @@ class ReportFiles(unittest.TestCase):
         self.directory = pathlib.Path(directory.name)
 
     def reports(self, extension):
-        """Returns the file of each program, by its name."""
+        """Returns the reports of each program, by the name of its file."""
         files = {name: self.directory / (name + extension) for name in PROGRAMS}
 
         def run(name):
@@ -71,7 +72,7 @@ class ReportFiles(unittest.TestCase):
             with self.subTest(name):
                 results = self.assert_sarif(file, validator)
                 self.assertEqual(bool(results), not name.endswith("_right"))
-                # GitHub code scanning refuses a result without a place.
+                # GitHub code scanning refuses a result without a location.
                 for result in results:
                     self.assertEqual(len(result["locations"]), 1, result)
 

@@ -1,10 +1,10 @@
-"""Each rule of the sanitizer: a program that breaks it is reported with the line of its mistake, and
-its right twin is not, on the real clock and in lockstep."""
+"""Tests each rule of the sanitizer on the real clock and in lockstep: for a program that breaks
+the rule, the line of its mistake is reported, and for its correct twin nothing."""
 import unittest
 
 from support import CLOCKS, LOCKSTEP, PROGRAMS, marked_line, program, sanitized, side_by_side
 
-# The rule that is reported for each program, and a part of the message.
+# For each program, the rule that is reported, and a part of the message.
 WRONG = {
     "ah_destroyed_in_use": {"ah-destroyed-in-use": "while send 1 on QP"},
     "cm_event_kept": {"cm-event-kept": "waits in rdma_destroy_id forever: 1 event of the id"},
@@ -47,7 +47,7 @@ WRONG = {
     "send_queue_overflow": {"send-queue-overflow": "(4 requests) again"},
     "ud_grh_ignored": {"ud-grh-ignored": "lost a datagram of 64 bytes"},
 }
-# In lockstep that is a deadlock.
+# Programs that hang. In lockstep, their hang is reported as a deadlock.
 HANGS = {"cm_event_kept", "event_without_rearm", "event_without_rearm_in_epoll",
          "events_unacknowledged", "lost_wakeup", "lost_wakeup_in_poll", "lost_wakeup_in_select"}
 ERRORS = {"cm-event-kept", "cq-overrun", "event-without-rearm", "events-unacknowledged",
@@ -58,7 +58,8 @@ ERRORS = {"cm-event-kept", "cq-overrun", "event-without-rearm", "events-unacknow
 
 
 def rules_of(name):
-    """Returns the option for --sanitize: nothing if the default has the rule."""
+    """Returns the option for --sanitize that selects the rule, or "" if it is selected by
+    default."""
     return "object-leaked" if name == "object_leaked" else ""
 
 

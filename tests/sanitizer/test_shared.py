@@ -1,4 +1,4 @@
-"""`rocemu up --sanitize`: the reports of all programs that join the NIC."""
+"""Tests `rocemu up --sanitize`: the reports about all programs that join the NIC."""
 import json
 import os
 import pathlib
@@ -32,7 +32,8 @@ class Shared(unittest.TestCase):
     def test_down_prints_and_writes_the_reports_of_all_runs(self):
         report = self.scratch / "report.json"
         self.assertIn("rocemu show --misuses", self.up("--sanitize-report", report))
-        # The run's own status is that of its command, since the report may be about another run's program.
+        # The status of `rocemu run` is that of its command, since the report may be about a program of
+        # another run.
         for name in (WRONG, program("list_posted_again"), WRONG):
             self.assertEqual(self.rocemu("run", "--", name).returncode, 0)
         down = self.rocemu("down")

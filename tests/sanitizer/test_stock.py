@@ -1,4 +1,5 @@
-"""Stock programs get no report of severity error except those that docs/data/sanitizer-programs.md explains."""
+"""Tests that stock programs get no reports of severity error, except those that
+docs/data/sanitizer-programs.md explains."""
 import os
 import pathlib
 import shutil
@@ -15,19 +16,19 @@ PINGPONGS = ("ibv_rc_pingpong", "ibv_rc_pingpong -e", "ibv_uc_pingpong", "ibv_ud
              "ibv_srq_pingpong", "ibv_xsrq_pingpong")
 PERFTEST = ("ib_send_bw", "ib_send_bw -e", "ib_send_bw -c UD", "ib_send_lat", "ib_write_bw -b",
             "ib_write_lat", "ib_read_bw", "ib_read_lat", "ib_atomic_bw", "ib_atomic_lat")
-# They request a QP of raw packets, which no device of rocemu has.
+# Programs that request a QP for raw packets, which no device of rocemu has.
 RAW_PACKETS = ("raw_ethernet_bw", "raw_ethernet_lat", "raw_ethernet_burst_lat",
                "raw_ethernet_fs_rate")
 QPERF = ("rc_lat", "uc_lat", "ud_lat", "rc_rdma_write_lat", "ver_rc_fetch_add")
 CM_PAIR = (sys.executable, str(HERE.parent / "system" / "cm_pair.py"))
-# For each program, the rules of the errors for which the page gives reasons.
+# For each program, the rules whose errors the page explains.
 ARGUED = {"perftest": {"receive-buffer-overlap", "send-buffer-modified"},
           "ud_verbs": {"send-buffer-modified", "mr-deregistered-in-use"},
           "rsockets": {"mr-deregistered-in-use"}}
 
 
 def after(server, client, port):
-    """Returns a shell command: a server, and a client once the server listens."""
+    """Returns a shell command that starts a server, and a client as soon as the server listens."""
     return ["sh", "-c", f"{server} & {BIN}/rocemu wait --listening {port} && {client}; wait $!"]
 
 
@@ -37,7 +38,7 @@ def both(program):
 
 
 def cm(port, program, client="-s 127.0.0.1"):
-    """Returns the command of a librdmacm program, whose ports belong to its NIC."""
+    """Returns the command for both sides of a librdmacm program. Its ports are separate for each NIC."""
     return [*CM_PAIR, str(port), *program.split(), "--", *program.split(), *client.split()]
 
 
@@ -47,7 +48,7 @@ class Stock(unittest.TestCase):
             self.skipTest(f"{program} is not installed")
         for _ in range(5):
             result, reports = sanitized(*command, options=(*options, "--timeout", "120s"), **keywords)
-            if NO_CLOCK not in result.stdout:  # perftest's, on a busy machine
+            if NO_CLOCK not in result.stdout:  # if perftest prints this on a busy machine, the run is repeated
                 break
         errors = {one["rule"] for one in reports if one["severity"] == "error"}
         self.assertLessEqual(errors, set(argued), result.stdout)
@@ -63,7 +64,7 @@ class Stock(unittest.TestCase):
         self.check_each(PINGPONGS, lambda one: both(f"{one} -g 0 -n 100"))
 
     def test_perftest(self):
-        # It measures the processor's clock, which does not exist in lockstep.
+        # perftest measures the processor's cycle counter, so these runs are not in lockstep.
         self.check_each(PERFTEST, lambda one: both(f"{one} -F -x 0 -n 200"), options=())
 
     def test_perftest_of_raw_packets(self):
@@ -87,7 +88,7 @@ class Stock(unittest.TestCase):
         self.check_each(programs, programs.get, options=())
 
     def test_rsockets(self):
-        """On a busy machine the end of a socket finds completions that it has not polled."""
+        """On a busy machine, closing a socket finds completions that the program has not polled."""
         self.check_each(("rstream", "riostream"), lambda one: cm(7471, f"{one} -S 4096 -I 10"), options=(),
                         argued=ARGUED["rsockets"])
 
@@ -101,7 +102,7 @@ receiver.kill()
         self.check("mckey", [sys.executable, "-c", script], options=())
 
     def test_cmtime(self):
-        # Its server does not end.
+        # The server of cmtime does not end by itself.
         self.check("cmtime", ["env", "CM_PAIR_KILLS_SERVER=1",
                               *cm(7471, "cmtime -b 127.0.0.1 -c 50", "-s 127.0.0.1")], options=())
 
@@ -141,7 +142,7 @@ receiver.kill()
             port = free_port()
             program = f"UCX_TLS={transport},self ucx_perftest -p {port}"
             return after(program, f"{program} localhost -t {test} -n 100 -w 10", port)
-        # rc uses ud to connect.
+        # The transport rc connects over ud, so it has the same errors.
         self.check_each([f"ucx_perftest {transport} {test}" for transport in ("rc", "ud")
                          for test in ("tag_lat", "ucp_get")],
                         lambda one: command(*one.split()[1:]), options=(), argued=ARGUED["ud_verbs"])

@@ -1,5 +1,5 @@
-// Tests each row of the table of effects alone: a rule with the effect, and the places where it is
-// refused.
+// Tests each row of the table of effects: a rule with the effect, and the places for which the
+// effect is refused.
 #include "emulator/scenario/effects.h"
 
 #include <gmock/gmock.h>
@@ -23,19 +23,19 @@ using engine::faults::Effects;
 using engine::faults::Where;
 using testing::HasSubstr;
 
-/// The names of the places in a scenario, in the order of Where.
+/// The names of the places in scenarios, in the order of Where.
 constexpr std::array<const char*, engine::faults::kPlaces> kPlaceNames = {
     "frame", "link",     "cm",   "work_request", "request", "completion",
     "event", "cm_event", "verb", "now",          "network"};
 
 struct Sample {
-  const char* on;     // a place that the effect is for, and what the rule selects there
-  const char* value;  // of its key
-  const char* more;   // what a rule with it needs besides
-  const char* with;   // other keys that are effects of the same rule then
+  const char* on;     // a place where the effect is allowed, and what the rule selects there
+  const char* value;  // a value for its key
+  const char* more;   // further keys that a rule with this effect needs
+  const char* with;   // keys that then are effects of the same rule, too
 };
 
-/// A rule for each key of `do`. A new effect also needs one here.
+/// A rule for each key of `do`. A new effect also needs one.
 const std::map<std::string, Sample> kSamples = {
     {"drop", {"frame", "true", "", "partition"}},
     {"delay", {"frame", "1ms", "", ""}},

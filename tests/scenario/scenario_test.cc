@@ -1,4 +1,4 @@
-// Tests the meaning of scenario files, and the messages for wrong ones (docs/scenarios.md).
+// Tests the meaning of scenario files, and the messages about wrong files (docs/scenarios.md).
 #include "emulator/scenario/scenario.h"
 
 #include <gmock/gmock.h>
@@ -23,7 +23,8 @@ Rule rule(std::string_view text) {
   return parse_rule(text)->rules.at(0);
 }
 
-/// Returns all messages about the text, one per line, without the file's name and the text's lines.
+/// Returns all messages about the text, one per line, without the name of the file and the quoted
+/// lines.
 std::string error_of(std::string_view text) {
   try {
     parse_scenario(text, "f");
@@ -71,7 +72,7 @@ rules:
   EXPECT_DOUBLE_EQ(slow.effects.loss, 0.01);
 }
 
-TEST(Scenario, WithoutRulesIsOne) {
+TEST(Scenario, CanHaveNoRules) {
   EXPECT_TRUE(parse_scenario("rules: []", "f").rules->rules.empty());
   EXPECT_TRUE(parse_scenario("rules:", "f").rules->rules.empty());
 }
@@ -127,7 +128,7 @@ TEST(Scenario, ReadsEveryEffectOnFrames) {
   EXPECT_EQ(all.effects.inject[0].changes[2].value, 0x62u);
 }
 
-// ---- Messages: the error, its place, and what would be right -----------------------------------
+// ---- Messages: the error, its place, and the correction ----------------------------------------
 
 TEST(ScenarioError, NamesLineAndColumn) {
   EXPECT_EQ(error_of("rules:\n  - on: frame\n    do: dorp\n"),
@@ -137,7 +138,7 @@ TEST(ScenarioError, NamesLineAndColumn) {
   EXPECT_EQ(error_of("rulez: []"), "1:1: a scenario has no key 'rulez'; did you mean 'rules'?");
 }
 
-TEST(ScenarioError, SaysWhatIsAllowed) {
+TEST(ScenarioError, ListsTheAllowedValues) {
   EXPECT_EQ(rule_error("on: frame, psn: 99999999, do: drop"),
             "2:20: expected a number from 0 to 16777215, a range such as 3-7 or 3-, or a list of "
             "these, found '99999999'");
@@ -151,7 +152,7 @@ TEST(ScenarioError, SaysWhatIsAllowed) {
             "2:23: there is no opcode 'SENT'; did you mean 'SEND'?");
 }
 
-TEST(ScenarioError, SaysForWhatAKeyIs) {
+TEST(ScenarioError, SaysWhereAKeyIsAllowed) {
   EXPECT_THAT(rule_error("on: verb, psn: 3, do: {errno: EIO}"),
               testing::StartsWith("2:14: 'psn' is not for 'on: verb' but for frame and request"));
   EXPECT_THAT(rule_error("on: frame, do: {errno: EIO}"),
@@ -245,7 +246,7 @@ TEST(ScenarioError, EndsAfterAHundredMistakes) {
   }
 }
 
-TEST(ScenarioError, RefusesWhatIsWiderThanItsField) {
+TEST(ScenarioError, RefusesValuesThatAreWiderThanTheirField) {
   const std::pair<const char*, uint64_t> kFields[] = {
       {"opcode", 0xff},     {"solicited", 1},
       {"mig_req", 1},       {"tver", 0xf},
@@ -280,7 +281,7 @@ TEST(ScenarioError, RefusesWhatIsWiderThanItsField) {
               testing::HasSubstr("0 to 2147483648"));
 }
 
-TEST(ScenarioError, RefusesWhatYamlHasForWritingThingsTwice) {
+TEST(ScenarioError, RefusesSecondDocumentsRepeatedKeysAndAnchors) {
   EXPECT_EQ(error_of("rules: []\n---\nrules: []\n"),
             "2:1: a second YAML document; a scenario has only one, so remove the line '---'");
   EXPECT_EQ(error_of("---\nrules: []\n...\n"), "no error");
@@ -337,7 +338,7 @@ TEST(ScenarioError, IsSaidOfEveryTextWhateverItIs) {
   }
 }
 
-TEST(Scenario, MayComeFromWindows) {
+TEST(Scenario, CanHaveTheLineEndsOfWindows) {
   const Scenario scenario = parse_scenario(
       "\xef\xbb\xbfname: a\r\nrules:\r\n  - {name: b, on: frame, do: drop}\r\n", "f");
   EXPECT_EQ(scenario.name, "a");
@@ -473,7 +474,7 @@ TEST_F(SeveralScenarios, HaveAllRulesUnderNamesOfTheirOwn) {
   EXPECT_EQ(all.name, "one + two");
   EXPECT_THAT(names(*all.rules),
               testing::ElementsAre("rule 1", "lost", "lost (b)", "x", "rule 1 (c)"));
-  const auto again = parse_rules(all.rules->text);  // as from a journal
+  const auto again = parse_rules(all.rules->text);  // reads the rules as they are in a journal
   EXPECT_EQ(names(*again), names(*all.rules));
   EXPECT_EQ(again->text, all.rules->text);
   for (size_t length = 0; length < all.rules->text.size(); ++length) {
@@ -484,7 +485,7 @@ TEST_F(SeveralScenarios, HaveAllRulesUnderNamesOfTheirOwn) {
   }
 }
 
-TEST_F(SeveralScenarios, AreNotOneOfThemTwice) {
+TEST_F(SeveralScenarios, CannotContainAFileOrNameTwice) {
   const std::string a = file("a", "rules:\n- {on: frame, do: drop}\n");
   const std::string twice[] = {a, a};
   EXPECT_THROW(load_scenarios(twice), ScenarioError);
@@ -560,7 +561,7 @@ TEST(NetworkRule, RefusesTimesAndThresholdsThatCannotBe) {
             "2:34: give either down or flap, not both");
 }
 
-TEST(ScenarioError, IsSaidOfDevicesThatThereAreNot) {
+TEST(ScenarioError, NamesDevicesThatDoNotExist) {
   const std::vector<std::string> devices{"rocemu0", "rocemu1"};
   EXPECT_NO_THROW(check_devices(*parse_rule("{on: frame, from: rocemu1, do: drop}"), devices, "f"));
   EXPECT_NO_THROW(check_devices(*parse_rule("{on: frame, to: outside, do: drop}"), devices, "f"));

@@ -1,6 +1,7 @@
-// Scripts of threads that are always busy and never wait. A thread whose event channel is readable,
-// but whose lock is held by another thread, checks again and again. Each check finds something, so
-// the thread does not count as one that polls. On hardware time passes meanwhile.
+// Scripts of threads that are always busy and never wait. For example, a thread's event channel is
+// readable, but another thread holds the lock, and the first thread checks again and again. Each
+// check finds something, so the thread does not count as polling. On hardware, time passes
+// meanwhile.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -13,8 +14,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr uint64_t kBusyPlace = 2;
-/// emulator/schedule/scheduler.cc, kBusyTurns: the number of turns that a thread may have at one
-/// instant.
+/// The number of turns that a thread may have at one instant: kBusyTurns in
+/// emulator/schedule/scheduler.cc.
 constexpr int kTurns = 1000;
 
 TEST(BusyThread, DoesNotKeepTheNicFromWhatIsDue) {
@@ -51,8 +52,8 @@ TEST(BusyThread, DoesNotKeepAnotherFromTheEndOfItsSleep) {
     script.ends_turn({.progressed = true}).starts(kBusyPlace);
     return ++turns < 100'000;
   });
-  EXPECT_EQ(s.now(), Instant(5ms));  // never later than what is due
-  EXPECT_LE(turns, 6 * kTurns);      // a millisecond for each thousand
+  EXPECT_EQ(s.now(), Instant(5ms));  // time does not advance beyond what is due
+  EXPECT_LE(turns, 6 * kTurns);      // a millisecond passes for each thousand turns
 }
 
 TEST(BusyThread, HasItsTurnsAtOneInstantWhileOnlyARuleIsDue) {
@@ -106,7 +107,7 @@ TEST(BusyThread, HasAThousandTurnsBeforeTimeMoves) {
     script.ends_turn({.progressed = true}).starts(kBusyPlace);
     return ++turns < 2 * kTurns;
   });
-  EXPECT_GE(turns, kTurns - 1);  // the sleeper's turn is one of them
+  EXPECT_GE(turns, kTurns - 1);  // the sleeper has one of the turns
   EXPECT_LT(turns, 2 * kTurns);
 }
 

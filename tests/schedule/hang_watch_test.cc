@@ -96,7 +96,7 @@ TEST(HangWatch, BeginsAnewWhenAQpComesFurther) {
   EXPECT_TRUE(watch.sees_progress({6}, true));
 }
 
-TEST(HangWatch, TakesTheFirstLookWithoutQpsForNoHang) {
+TEST(HangWatch, DoesNotTakeTheFirstCheckWithoutQpsForAHang) {
   HangWatch watch;
   jump(watch, 1000);
   EXPECT_FALSE(watch.sees_progress({}, true));

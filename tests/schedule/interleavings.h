@@ -1,6 +1,7 @@
-// Runs programs that share atomic words through every interleaving of their accesses. A program is
-// a function that does the same whenever it reads the same values. So a step runs it again from its
-// start, gives it the values that it has read before, and stops it after one more access.
+// Runs programs that share atomic words, through every interleaving of their accesses. A program is
+// a function that always does the same if it reads the same values. So, to make one more access,
+// the function is run again from its start, with the values that it read before, and stopped after
+// the access.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@ class Interleavings {
  public:
   using Words = std::vector<uint32_t>;
 
-  /// The program's view of the shared words while it runs
+  /// The program's view of the shared words while it runs.
   class Memory {
    public:
     uint32_t load(size_t word) {
@@ -35,7 +36,8 @@ class Interleavings {
       expected = found;
       return found == wanted;
     }
-    /// Sleeps until `ready` returns true; it is called again whenever a word has changed.
+    /// Sleeps until `ready` returns true. `ready` is called again each time that a word has
+    /// changed.
     template <class Ready>
     void await(Ready ready) {
       const size_t begin = position_;
@@ -57,9 +59,9 @@ class Interleavings {
     };
 
     struct Mind {
-      Words log;  // what the program's accesses have returned
+      Words log;  // the results of the program's accesses so far
       bool has_ended = false, sleeps = false;
-      Words saw;  // before it called `ready`: it sleeps until the words differ from these
+      Words saw;  // the words when `ready` was called: the program sleeps until they change
       auto operator<=>(const Mind&) const = default;
     };
 
@@ -85,13 +87,13 @@ class Interleavings {
   Interleavings(Words initial, std::vector<Program> programs)
       : programs_(std::move(programs)), initial_(std::move(initial)) {}
 
-  /// Returns the first failure, with the order of the programs' accesses that leads to it: a check
-  /// that does not hold, or programs that sleep for ever. Empty if there is none.
+  /// Returns the first failure, with the order of accesses that leads to it, or "" if there is
+  /// none. A failure is a check that does not hold, or programs that sleep for ever.
   std::string first_failure() {
     World world{.words = initial_, .minds = std::vector<Mind>(programs_.size())};
     return search(world, "");
   }
-  /// Returns the number of different states so far.
+  /// Returns the number of different states that were reached.
   size_t states() const { return seen_.size(); }
 
  private:

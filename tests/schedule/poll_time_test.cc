@@ -1,4 +1,5 @@
-// The numbers follow from the constants of poll_time.h: a poll costs 50 ns.
+// Tests the time that polls take. The numbers follow from the constants in poll_time.h: a poll
+// costs 50 ns.
 #include "emulator/schedule/poll_time.h"
 
 #include <gtest/gtest.h>
@@ -52,7 +53,7 @@ TEST(PollTime, GivesAThreadThatPollsAloneTheLongestTurn) {
   expect(grant_polls({.is_quiet = true, .now = kNow, .is_alone = true}, polled(0)), 8192, 50ns);
 }
 
-TEST(PollTime, EndsATurnWithThePollThatReachesWhatIsDue) {
+TEST(PollTime, EndsATurnWithThePollThatReachesTheNextDueTime) {
   expect(grant_polls({.is_quiet = true, .now = kNow, .next = kNow + 1000ns}, polled(0)), 20, 50ns);
   expect(grant_polls({.is_quiet = true, .now = kNow, .next = kNow + 1001ns}, polled(0)), 21, 50ns);
   expect(grant_polls({.is_quiet = true, .now = kNow, .next = kNow + 1ns}, polled(0)), 1, 50ns);
@@ -61,13 +62,14 @@ TEST(PollTime, EndsATurnWithThePollThatReachesWhatIsDue) {
 TEST(PollTime, LetsThePriceGrowAfter65536PollsIfSomethingIsDue) {
   const Idleness due{.is_quiet = true, .now = kNow, .next = kNow + 1s};
   expect(grant_polls(due, polled(65'535)), 65'535 / 8, 50ns);
-  // An eighth of 65,536 polls of 50 ns, in 1024 polls: 400 ns each, and one more to arrive.
+  // An eighth of the time of 65,536 polls of 50 ns is 409,600 ns: 400 ns for each of 1024 polls,
+  // and one more ns to be sure to reach it.
   expect(grant_polls(due, polled(65'536)), 1024, 401ns);
   expect(grant_polls({.is_quiet = true, .now = kNow}, polled(65'536)), 8192, 50ns);
 }
 
-TEST(PollTime, GrowsNoFurtherThanToWhatIsDue) {
-  // 102,400 ns in 1024 polls are 100 ns each, and one more; 1014 of them are enough.
+TEST(PollTime, GrowsAtMostToTheNextDueTime) {
+  // 102,400 ns are 100 ns for each of 1024 polls. With one more ns, 1014 polls are enough.
   const Idleness due{.is_quiet = true, .now = kNow, .next = kNow + 102'400ns};
   expect(grant_polls(due, polled(65'536)), 1014, 101ns);
 }
@@ -79,7 +81,7 @@ TEST(PollTime, LetsThePriceGrowLaterForThreadsThatSeldomReadClocks) {
   expect(grant_polls(idleness, rare), 8192, 50ns);
   rare = polled(1U << 20, 1024);
   rare.reads_clock = true;
-  // An eighth of 2^20 polls of 50 ns is 6,553,600 ns: 6400 ns for each of 1024.
+  // An eighth of 2^20 polls of 50 ns is 6,553,600 ns: 6400 ns for each of 1024 polls.
   expect(grant_polls(idleness, rare), 1024, 6401ns);
 }
 
@@ -94,8 +96,8 @@ TEST(PollTime, GivesThreadsThatOftenReadClocksATurnToTheNextReading) {
 
 TEST(PollTime, GrowsWithTheCubeOfTheTurnsForThreadsThatOnlyReadClocks) {
   const Idleness idleness{.is_quiet = true, .now = kNow, .reads_clock = true};
-  // Polling without a result for 1 s: the cube root of 10^9 is 1000, the turn takes 4 * 1000^2 ns,
-  // a poll a 20th of that.
+  // The thread has polled without a result for 1 s. The cube root of 10^9 is 1000, so the turn
+  // takes 4 * 1000^2 ns, and each of 20 polls a twentieth of that.
   const Polling reads{.polls = 0, .streak = 0, .since = kNow - 1s, .reads_clock = true};
   expect(grant_polls(idleness, reads), 20, 200'001ns);
 }
@@ -103,7 +105,8 @@ TEST(PollTime, GrowsWithTheCubeOfTheTurnsForThreadsThatOnlyReadClocks) {
 TEST(PollTime, LetsAPollCostOneSecondAtMost) {
   const Idleness idleness{.is_quiet = true, .now = Instant(1'000'000s), .reads_clock = true};
   const Polling reads{.polls = 0, .since = Instant{}, .reads_clock = true};
-  // The cube root of 10^15 is 100,000: 4 * 10^10 ns in 20 polls would be 2 s each.
+  // The cube root of 10^15 is 100,000, so 20 polls would take 4 * 10^10 ns, which is 2 s each; the
+  // limit is 1 s.
   expect(grant_polls(idleness, reads), 20, 1s);
 }
 

@@ -28,11 +28,12 @@ TEST(Polling, EachPollTakesItsTime) {
 TEST(Polling, AThreadPollsUntilTheNextThingHappensInOneTurn) {
   Script s;
   s.starts(1).nic_is_due(1us);
-  s.gives(1).for_polls(1, kPoll).polls(2);  // and its process has started
+  s.gives(1).for_polls(1, kPoll).polls(2);  // the first poll also starts the process
   s.advances_to(100ns);
   s.gives(1).for_polls(1, kPoll).polls(1);
   s.advances_to(150ns);
-  s.at(150ns).gives(1).for_polls(17, kPoll).polls_on();  // 17 * 50 ns is what is left
+  // until 1 us, there is time for 17 polls of 50 ns
+  s.at(150ns).gives(1).for_polls(17, kPoll).polls_on();
   s.advances_to(1us);
   s.at(1us).gives(1).ends();
 }
@@ -64,10 +65,10 @@ TEST(Polling, AnHourOfAnotherThreadsSleepIsNotOverDuring65536Polls) {
     return true;
   });
   EXPECT_EQ(s.now(), Instant(polls * kPoll));
-  EXPECT_LT(turns, 200U);  // a turn takes some 10 us of real time
+  EXPECT_LT(turns, 200U);  // a turn takes about 10 us of real time
 }
 
-TEST(Polling, AnHourIsOverInFewTurnsAllTheSame) {
+TEST(Polling, AnHourPassesInFewTurns) {
   Script s;
   s.starts(1).starts(2);
   s.gives(1).sleeps_until(1h);
@@ -82,10 +83,10 @@ TEST(Polling, AnHourIsOverInFewTurnsAllTheSame) {
   });
   EXPECT_EQ(s.now(), Instant(1h));
   EXPECT_LT(turns, 500U);
-  EXPECT_LT(polls, 5'000'000U);  // of 60 ns: 0.3 s
+  EXPECT_LT(polls, 5'000'000U);  // a poll takes 60 ns of real time, so these take 0.3 s
 }
 
-/// Retries that programs cannot see do not restart the count.
+/// Retries that programs cannot see do not restart the count of polls.
 TEST(Polling, AnHourOfRetriesIsOverInFewTurns) {
   Script s;
   s.starts(1).gives(1).polls(2);
@@ -126,11 +127,11 @@ TEST(Polling, AThreadThatOnlyReadsClocksWaitsForTimeFromTheBeginning) {
     script.only_reads_clocks();
     return true;
   });
-  // Time increases by 4 t^(2/3) ns in each turn, and so after n turns it is (4n/3)^3 ns.
+  // In each turn, the time t increases by 4 t^(2/3) ns, so after n turns it is (4n/3)^3 ns.
   EXPECT_LE(turns, 751U);
 }
 
-TEST(Polling, AThreadDoesNotPollPastWhatIsDueInTheNic) {
+TEST(Polling, AThreadDoesNotPollBeyondTheNicsNextDueTime) {
   Script s;
   s.starts(1).nic_is_due(1us);
   uint32_t polls = 0;
@@ -140,11 +141,12 @@ TEST(Polling, AThreadDoesNotPollPastWhatIsDueInTheNic) {
     script.polls(script.granted().polls);
     return true;
   });
-  EXPECT_EQ(polls, 18U);  // 1 us is 20 polls. The first two are granted singly.
+  // 1 us is the time of 20 polls, of which the first two are granted one by one
+  EXPECT_EQ(polls, 18U);
 }
 
-/// A message of thousands of packets that arrive at different times causes an event of the NIC for
-/// each packet. A program sees none of these events.
+/// The packets of a message arrive at different times, and each causes an event of the NIC.
+/// Programs see none of these thousands of events.
 TEST(Polling, AThreadHasFewTurnsWhileTheNicDoesThousandsOfThingsThatNoProgramSees) {
   Script s;
   s.starts(1);
@@ -159,12 +161,12 @@ TEST(Polling, AThreadHasFewTurnsWhileTheNicDoesThousandsOfThingsThatNoProgramSee
     return true;
   });
   EXPECT_LT(turns, 150);
-  // It has polled without a result for a millisecond, and may exceed that by an eighth.
+  // The thread has polled without a result for a millisecond, and may exceed that by an eighth.
   EXPECT_LT(found, Instant(1ms + 125us));
 }
 
 /// perftest measures the processor's speed in 200 waits of 100 us to 2.09 ms, in which it only
-/// reads clocks (get_cpu_mhz): their sum is 219 ms.
+/// reads clocks (get_cpu_mhz). The sum of these waits is 219 ms.
 TEST(Polling, ManyShortWaitsOfAThreadThatOnlyReadsClocksStayShort) {
   Script s;
   s.starts(1);
@@ -208,8 +210,9 @@ TEST(Polling, ThreadsThatPollTogetherAreNeverFarApart) {
   });
 }
 
-/// A thread gets a lead after a long time without results. It loses the lead when another thread
-/// found something, since that one may act after any poll.
+/// After a long time without results, a thread's polls get expensive, and it may be ahead of
+/// others. It must not be when another thread has found something, since that thread may act after
+/// any poll.
 TEST(Polling, AThreadThatHasPolledForLongIsNotFarAheadOfOneThatFoundSomething) {
   for (const bool comes_more : {false, true}) {
     Script s;
@@ -234,7 +237,8 @@ TEST(Polling, AThreadThatHasPolledForLongIsNotFarAheadOfOneThatFoundSomething) {
   }
 }
 
-/// Occasional actions of other threads do not restart the count of polls: an hour still ends.
+/// Other threads act now and then, which does not restart the count of polls: an hour still ends
+/// soon.
 TEST(Polling, AnHourOfASleepersRoundsIsOverInFewTurns) {
   for (const uint64_t pollers : {1U, 2U}) {
     Script s;
@@ -258,7 +262,8 @@ TEST(Polling, AnHourOfASleepersRoundsIsOverInFewTurns) {
   }
 }
 
-/// A thread that has not polled since the event may act as soon as it polls.
+/// A thread that has not polled since an event may act when it polls, so no other thread may
+/// continue to poll before that.
 TEST(Polling, NoThreadPollsOnBeforeEachHasSeenAnEvent) {
   Script s;
   s.starts(1).starts(2).timer_is_due(1s);
@@ -268,7 +273,7 @@ TEST(Polling, NoThreadPollsOnBeforeEachHasSeenAnEvent) {
   s.advances_to(100ns);
   s.gives(1).for_polls(1, kPoll).polls(1);
   s.advances_to(150ns);
-  s.gives(1).for_polls(1, kPoll).polls(1);  // thread 2 has its turn at 150 ns, too
+  s.gives(1).for_polls(1, kPoll).polls(1);  // thread 2 has its turn at 150 ns as well
   s.gives(2).for_polls(1, kPoll).polls(1);
   s.advances_to(200ns);
   s.gives(1).for_polls(32, kPoll);
@@ -290,7 +295,7 @@ TEST(Polling, AThreadThatAlonePollsIsGrantedAllPollsUpToTheNextThing) {
   s.advances_to(100ns);
   s.gives(2).for_polls(1, kPoll).polls(1);
   s.advances_to(150ns);
-  s.gives(2).for_polls(1997, kPoll);  // 1997 * 50 ns is what is left
+  s.gives(2).for_polls(1997, kPoll);  // until then, there is time for 1997 polls of 50 ns
 }
 
 /// A thread polls eight times and then sends. The watchdog of 20 s must not come first, although
@@ -324,7 +329,7 @@ TEST(Polling, ATimerFiresAtItsTimeBesideAThreadThatPolls) {
   EXPECT_EQ(s.now(), Instant(10'025ns));
 }
 
-/// Each thread has the lock for one poll, and then waits until the other one has had it.
+/// Each thread holds the lock for one poll, and then waits until the other thread has held it.
 TEST(Polling, TimePassesForThreadsThatPollUnderALock) {
   Script s;
   s.starts(1).starts(2).timer_is_due(2us);
@@ -335,7 +340,7 @@ TEST(Polling, TimePassesForThreadsThatPollUnderALock) {
     script.polls(1);
     return true;
   });
-  EXPECT_GE(polls, 2 * 40U);  // 2 us of 50 ns, for each of them
+  EXPECT_GE(polls, 2 * 40U);  // each thread can poll every 50 ns for 2 us
 }
 
 TEST(Polling, AThreadThatWaitsForALockIsAskedAgainWhileTheOwnerPolls) {
@@ -360,7 +365,8 @@ TEST(Polling, ALoopOf2To20PollsEndsWithNothingElseToHappen) {
     script.polls_on();
     return true;
   });
-  EXPECT_GE(polls, 1U << 20);  // and no hang was reported meanwhile, however slow the machine is
+  // and no hang is reported in the meantime, however slow the machine is
+  EXPECT_GE(polls, 1U << 20);
   EXPECT_LT(turns, 400U);
 }
 
@@ -379,7 +385,7 @@ TEST(Polling, ADeadlockOfPollersIsReportedAndLeavesTimeToLookAtThem) {
   }
   EXPECT_EQ(reports, 20U);
   EXPECT_GT(waits, 20U);
-  // The report states the time since the last event, however long they polled.
+  // The report names the time of the last event, however long the threads polled.
   EXPECT_EQ(s.scheduler().hangs_since(s.now()), Instant());
 }
 
@@ -391,7 +397,7 @@ TEST(Polling, AThreadThatPollsIsNoHangWhileSomethingIsDue) {
     script.polls_on();
     return true;
   });
-  EXPECT_LT(s.now(), Instant(1h + 2us));  // and not stopped by a report
+  EXPECT_LT(s.now(), Instant(1h + 2us));  // no report of a hang ended the run
 }
 
 TEST(Polling, ThreadsPollOnWhileTimeIsHeld) {
@@ -417,11 +423,12 @@ TEST(Polling, TimeDoesNotMoveWithPollsWhileTheNicIsPaused) {
   s.at(0ns);
 }
 
-/// A long poll of a thread with an increased price ends when another thread does something.
-TEST(Polling, AThreadSeesAtOnceWhatAnotherOneDoesInALongPoll) {
+/// If the price of a thread's polls has increased, a poll takes long. It ends when another thread
+/// does something.
+TEST(Polling, AThreadSeesAnothersActionDuringALongPollAtOnce) {
   Script s;
   s.starts(1).starts(2).timer_is_due(1h);
-  // Thread 2 polls rarely, and acts when thread 1 is in the middle of a long poll.
+  // Thread 2 polls rarely, and acts while thread 1 is in the middle of a long poll.
   s.plays([](Script& script, uint64_t thread) {
     if (thread == 1) {
       script.polls_on();
@@ -434,7 +441,8 @@ TEST(Polling, AThreadSeesAtOnceWhatAnotherOneDoesInALongPoll) {
   const Instant acted_at = s.now();
   s.waits();
   s.plays([](Script&, uint64_t) { return false; });
-  EXPECT_LE(s.now(), acted_at + 1024 * kPoll);  // what its polls cost before the price grew
+  // the time of its polls before their price increased
+  EXPECT_LE(s.now(), acted_at + 1024 * kPoll);
 }
 
 TEST(Polling, WhatAThreadDoesEndsTheLongTurnsOfOthers) {

@@ -1,6 +1,6 @@
-// Tests probabilistic concurrency testing: which thread runs next, and where it is stopped. PCT is
-// Burckhardt, Kothari, Musuvathi, Nagarakatte, "A randomized scheduler with probabilistic
-// guarantees of finding bugs", ASPLOS 2010.
+// Tests probabilistic concurrency testing (PCT): which thread runs next, and where a thread is
+// stopped. PCT is Burckhardt, Kothari, Musuvathi, Nagarakatte, "A randomized scheduler with
+// probabilistic guarantees of finding bugs", ASPLOS 2010.
 #include "emulator/schedule/priority_order.h"
 
 #include <gtest/gtest.h>
@@ -26,13 +26,12 @@ using schedule::Thread;
 
 constexpr uint64_t kNic = 0;
 
-/// The numbers of the schedules with PCT: every second one, from 2 on.
+/// Returns the number of the n-th schedule with PCT: every second schedule has it, from 2 on.
 uint64_t pct(uint64_t number) {
   return 2 * number;
 }
 
-/// Three threads and the NIC, which can always run and only make steps. Returns which of them makes
-/// each step.
+/// Returns who makes each step: one of several threads or the NIC, all of which can always run.
 std::vector<uint64_t> steps_of(uint64_t schedule, size_t count, size_t threads_count = 3) {
   PriorityOrder order({.number = schedule});
   std::vector<Thread> threads;
@@ -54,7 +53,7 @@ std::vector<uint64_t> steps_of(uint64_t schedule, size_t count, size_t threads_c
   return steps;
 }
 
-/// Returns the steps before which the running one changes.
+/// Returns the indices of steps that are made by another thread than the step before.
 std::vector<size_t> switches_of(const std::vector<uint64_t>& steps) {
   std::vector<size_t> switches;
   for (size_t i = 1; i < steps.size(); ++i)
@@ -90,8 +89,8 @@ TEST(PriorityOrder, IsTheSameForTheSameNumber) {
 }
 
 /// PCT, theorem: a bug of depth 1 with n threads is found with a probability of at least 1/n. Each
-/// of the four is the first in a quarter of the schedules: 1,000 of 4,000, with a standard
-/// deviation of 27.
+/// of the four must be first in a quarter of 4,000 schedules: 1,000, with a standard deviation of
+/// 27.
 TEST(PriorityOrder, DrawsPrioritiesUniformly) {
   std::map<uint64_t, int> first;
   std::set<std::vector<uint64_t>> orders;
@@ -109,11 +108,11 @@ TEST(PriorityOrder, NeverChangesInASchedule_OfDepthOne) {
   }
 }
 
-/// The thread that runs at a change gets a lower priority than all others. With `depth - 1` changes
-/// in each window, each step is followed by one with a probability of (depth - 1) / window, or a
-/// little less if two changes of a window are the same.
+/// At a change, the thread that runs gets a lower priority than all others. With `depth - 1`
+/// changes in each window, a change follows each step with a probability of (depth - 1) / window,
+/// or a little less, because two changes of a window can fall on the same step.
 TEST(PriorityOrder, ChangesDepthLessOneTimesInEachWindow) {
-  constexpr size_t kSteps = 4000;  // fewer than those after which a busy thread is lowered
+  constexpr size_t kSteps = 4000;  // fewer steps than lower the priority of a busy thread
   for (uint64_t number = 2; number <= 24; ++number) {
     const PriorityOrder order({.number = pct(number)});
     if (order.depth() == 1) continue;
@@ -126,8 +125,9 @@ TEST(PriorityOrder, ChangesDepthLessOneTimesInEachWindow) {
   }
 }
 
-/// PCT's bound for depth 2 is 1 / (n k): each step of the first window is a change in one of `k`
-/// schedules. Schedules whose numbers differ by 24 have the same window: here 64 steps.
+/// PCT's bound for depth 2 is 1 / (n k): in one of k schedules, the change of the first window is
+/// at a given step. Schedules whose numbers differ by 24 have windows of the same size k, here 64
+/// steps.
 TEST(PriorityOrder, HitsEachStepOfAWindowEquallyOften) {
   uint64_t number = 2;
   while (PriorityOrder({.number = pct(number)}).window() != 64) number += 3;
@@ -137,14 +137,14 @@ TEST(PriorityOrder, HitsEachStepOfAWindowEquallyOften) {
   for (int i = 0; i < kSchedules; ++i)
     for (const size_t at : switches_of(steps_of(pct(number + 24 * static_cast<uint64_t>(i)), 65)))
       ++hits[at];
-  // 100 each, with a standard deviation of 10.
+  // Each step is hit 100 times, with a standard deviation of 10.
   for (size_t step = 1; step <= 64; ++step) {
     EXPECT_GT(hits[step], 50) << step;
     EXPECT_LT(hits[step], 150) << step;
   }
 }
 
-/// Returns after which of its first calls the only thread stops.
+/// Returns after which of its first `most_calls` calls the only thread stops.
 std::set<uint64_t> stops_of(uint64_t schedule, uint64_t most_calls) {
   PriorityOrder order({.number = schedule});
   const std::vector<Thread> threads = {{.slot = 1, .serial = 1}};
@@ -165,10 +165,10 @@ TEST(PriorityOrder, HasEachIntervalInTwelveSchedules) {
   EXPECT_EQ(intervals, (std::set<uint32_t>{2, 4, 8, 16, 32, 64}));
 }
 
-/// The number of calls to the next stop is equally one of 1 to 2g - 1. So the first stop comes
-/// after the k-th call with a probability of at least (1 - (k - 1) / (2g - 1)) / (2g - 1); that of
-/// any stop there is at least 1 / (2g - 1), since the number of calls from the stop before is drawn
-/// anew for each. The mean of the number is g.
+/// The number of calls until the next stop is uniform in 1 to 2g - 1, with the mean g. So the first
+/// stop comes after the k-th call with a probability of at least (1 - (k - 1) / (2g - 1)) / (2g -
+/// 1). Any stop comes after a given call with a probability of at least 1 / (2g - 1), since the
+/// number is drawn anew after each stop.
 TEST(PriorityOrder, StopsAfterEachCallEquallyOften) {
   constexpr int kSchedules = 4000;
   for (uint64_t first = 1; first <= 11; first += 2) {
@@ -182,7 +182,7 @@ TEST(PriorityOrder, StopsAfterEachCallEquallyOften) {
   }
 }
 
-/// A stop lasts one turn: a thread keeps its priority, and stops again later.
+/// A stop lasts one turn: the thread keeps its priority, and stops again later.
 TEST(PriorityOrder, StopsThreadsAgainAndAgain) {
   for (uint64_t number = 1; number <= 11; number += 2) {
     const double interval = PriorityOrder({.number = number}).interval();
@@ -192,7 +192,7 @@ TEST(PriorityOrder, StopsThreadsAgainAndAgain) {
   }
 }
 
-/// Returns the first schedule of depth 1 with these threads in this order.
+/// Returns the first schedule of depth 1 in which these threads have this order.
 uint64_t schedule_with(const std::vector<uint64_t>& order) {
   for (uint64_t number = 1;; number += 3) {
     PriorityOrder tried({.number = pct(number)});
@@ -229,13 +229,13 @@ TEST(ThreadsWithPriorities, OneOfALowerPriorityStopsAfterEachCall) {
   s.gives(2).waits();
   s.gives(1);
   EXPECT_EQ(s.granted_calls(), 1U);
-  // Thread 2 waited for the effect of that call.
+  // Thread 2 waited for the effect of thread 1's call.
   s.is_preempted().gives(2).waits();
   s.gives(1).is_preempted().gives(2).ends();
   s.gives(1).ends();
 }
 
-/// The time that a program takes to start is real time.
+/// The number of these rounds depends on how long a program takes to start in real time.
 TEST(ThreadsWithPriorities, RoundsBeforeTheFirstThreadChangeNothing) {
   for (int rounds = 0; rounds < 5; ++rounds) {
     Script s(with({kNic, 1, 2}));
@@ -267,7 +267,7 @@ TEST(ThreadsWithPriorities, TheNicIsLateIfItsIsLower) {
   s.advances_to(3us);
 }
 
-/// A timer of a retransmission, for example.
+/// The NIC's work is due much later, for example the timer of a retransmission.
 TEST(ThreadsWithPriorities, NoThreadWaitsForWhatTheNicDoesMuchLater) {
   Script s(with({kNic, 1, 2}));
   s.starts(1).starts(2).nic_is_due(67ms);
@@ -307,7 +307,7 @@ TEST(ThreadsWithPriorities, TimeDoesNotMoveWhileOneCouldRun) {
   s.advances_to(1us).gives(1).ends();
 }
 
-/// For example an answer of a server to its request.
+/// The thread has sent a request, for example, and a server answers it.
 TEST(ThreadsWithPriorities, OneThatDidSomethingLooksForTheAnswerBeforeTimeMoves) {
   Script s(with({2, 1, kNic}));
   s.starts(1).starts(2);
@@ -317,7 +317,7 @@ TEST(ThreadsWithPriorities, OneThatDidSomethingLooksForTheAnswerBeforeTimeMoves)
   s.advances_to(1s).gives(2).ends();
 }
 
-/// For example a thread that takes a lock again and again to read a flag.
+/// The thread takes a lock again and again to read a flag, for example.
 TEST(ThreadsWithPriorities, OneThatNeverWaitsIsLowered) {
   Script s(with({1, 2, kNic}));
   s.starts(1).starts(2);

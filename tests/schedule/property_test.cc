@@ -1,6 +1,5 @@
-// Tests random threads that work, sleep, poll, and wait for each other and for the NIC: each ready
-// thread runs in the end, time passes no deadline, and the same threads have the same run each
-// time.
+// Tests random threads that work, sleep, poll, and wait for each other and for the NIC: every ready
+// thread finally runs, time does not advance beyond a deadline, and equal threads have equal runs.
 #include <rapidcheck.h>
 
 #include <algorithm>
@@ -23,11 +22,11 @@ using schedule::Step;
 struct Act {
   enum class Kind : uint8_t {
     kWork,
-    kSleep,    // for `number` ns
-    kPoll,     // `number` times, for nothing
-    kAsk,      // the NIC, which answers after `number` ns
-    kAnswer,   // waits for that; returns at once if nothing was asked for
-    kPollFor,  // polls until the answer is there
+    kSleep,    // sleeps for `number` ns
+    kPoll,     // polls `number` times and finds nothing
+    kAsk,      // asks the NIC, which answers after `number` ns
+    kAnswer,   // waits for the answer; returns at once if nothing was asked
+    kPollFor,  // polls until the answer arrives
     kRaise,    // the flag `number`
     kAwait,    // the flag `number`
   };
@@ -42,7 +41,7 @@ void showValue(const Act& act, std::ostream& os) {
 
 constexpr uint32_t kFlags = 3;
 
-/// Threads whose acts the test executes itself, a NIC that answers, and a clock.
+/// Threads whose acts the test executes, a NIC that answers, and a clock.
 class World {
  public:
   World(const std::vector<Program>& programs, uint64_t schedule)
@@ -56,14 +55,15 @@ class World {
     }
   }
 
-  /// Returns all that happened, line by line.
+  /// Runs the threads, and returns everything that happened, as lines.
   std::vector<std::string> run() {
     for (int i = 0; i < 200'000; ++i) {
       const Step step = next();
       switch (step.kind) {
         case Step::Kind::kReportHang:
-          if (std::ranges::any_of(threads_, &Thread::polls)) break;  // for a while, in this test
-          check_that_all_wait();                                     // and none only for others
+          // threads of this test poll only for a limited time
+          if (std::ranges::any_of(threads_, &Thread::polls)) break;
+          check_that_all_wait();  // no thread may be able to continue
           for (const Thread& thread : threads_) RC_ASSERT(!thread.is_preempted);
           return log_;
         case Step::Kind::kEnd:
@@ -85,10 +85,11 @@ class World {
     size_t act = 0;
     uint32_t polls_left = 0;
     bool is_in_act = false;
-    std::optional<Instant> answer;       // of the NIC
-    bool polls = false;                  // at the end of its latest turn
-    bool is_preempted = false;           // there
-    std::optional<Instant> could_since;  // it could go on; with priorities
+    std::optional<Instant> answer;  // the time of the NIC's answer
+    bool polls = false;             // the thread was polling at the end of its latest turn
+    bool is_preempted = false;      // there
+    // since when the thread could continue; only with priorities
+    std::optional<Instant> could_since;
 
     bool has_ended() const { return act == program.size(); }
   };
@@ -142,7 +143,8 @@ class World {
     }
   }
 
-  /// A thread that could continue must have had a turn before time advances, and before a hang.
+  /// Before time advances, and before a hang, every thread that could continue must have had a
+  /// turn.
   void check_that_all_wait() const {
     for (const Thread& thread : threads_) {
       if (thread.has_ended()) continue;
@@ -152,7 +154,8 @@ class World {
     }
   }
 
-  /// A thread whose priority is lower than the NIC's waits for it, but no longer than 1,024 us.
+  /// A thread whose priority is lower than the NIC's may have to wait for the NIC, but no longer
+  /// than 1,024 us.
   void check_that_none_starves(Instant until) {
     for (Thread& thread : threads_) {
       const bool sleeps = thread.seen.deadline != schedule::kNever && thread.seen.deadline > now_;
@@ -220,7 +223,8 @@ class World {
     turn.polls = true;
   }
 
-  /// Returns whether the act is over, and the thread continues with the next act in the same turn.
+  /// Continues the act. Returns whether it is over, so that the thread continues with the next act
+  /// in the same turn.
   bool go_on(Thread& thread, schedule::PollGrant granted, schedule::Turn& turn) {
     const Act& act = thread.program[thread.act];
     const bool begins = !std::exchange(thread.is_in_act, true);

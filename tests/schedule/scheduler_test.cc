@@ -77,7 +77,7 @@ TEST(Scheduler, ProgramsDoNotLookForWhatTheyCannotSee) {
   s.starts(1).nic_is_due(1us, /*is_seen=*/false).nic_is_due(2us);
   s.gives(1).waits();
   s.advances_to(1us);
-  s.at(1us).advances_to(2us);  // without a turn for thread 1
+  s.at(1us).advances_to(2us);  // thread 1 gets no turn in between
   s.at(2us).gives(1).ends();
 }
 
@@ -106,7 +106,8 @@ TEST(Scheduler, ReportsAHangWhenRetriesRepeatAndNoQpComesFurther) {
   s.starts(1).qps_stand_still().gives(1).waits();
   for (int i = 1;; ++i) {
     s.nic_is_due(i * 1ms, /*is_seen=*/false).advances_to(i * 1ms);
-    // 1000 advances before the first check, then 1000, and 64 for the one QP.
+    // The first check is after 1000 advances, the second after another 1000, and 64 more are for
+    // the one QP.
     if (i < 2064) continue;
     s.reports_hang();
     break;
@@ -149,7 +150,7 @@ TEST(Scheduler, AThreadThatWaitsForRoomKeepsTimeStill) {
 TEST(Scheduler, ARequestAtTheControlSocketTakesNoTime) {
   Script s;
   s.starts(1).timer_is_due(10s);
-  s.gives(1).asks().sleeps_until(10s);  // the timeout of its recv(2)
+  s.gives(1).asks().sleeps_until(10s);  // the timeout of the thread's recv(2)
   s.at(0ns).gives(1).asks().sleeps_until(10s);
   s.at(0ns).gives(1).sleeps_until(10ms);
   s.advances_to(10ms);

@@ -7,7 +7,7 @@
 namespace rocemu::test {
 namespace {
 
-constexpr uint32_t kFirstSlot = 100;  // slots and serials are not the same
+constexpr uint32_t kFirstSlot = 100;  // different from any serial number
 constexpr int kManySteps = 100'000;
 constexpr uint32_t kManyTurns = 1'000'000;
 
@@ -148,7 +148,8 @@ Script& Script::finds_something() {
 }
 
 Script& Script::polls_on() {
-  return polls(std::max(granted_.polls, 2U));  // the second look shows that it is the same again
+  // two polls, because the second one shows that nothing has changed
+  return polls(std::max(granted_.polls, 2U));
 }
 
 Script& Script::polls_and_reads_clock(uint32_t times) {
@@ -186,7 +187,7 @@ Step Script::next() {
   return {Step::Kind::kEnd};
 }
 
-/// Returns false for a step that the script has to mention.
+/// Executes a step that the script need not mention. Returns false if the script must mention it.
 bool Script::take(const Step& step) {
   switch (step.kind) {
     case Step::Kind::kContinue:

@@ -1,4 +1,4 @@
-// Tests the scheduler step by step: also the steps that scripts omit, and how long it waits.
+// Tests the scheduler step by step, including the steps that scripts omit, and how long it waits.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -18,7 +18,7 @@ using schedule::Step;
 using schedule::Turn;
 using Kind = Step::Kind;
 
-/// A scheduler, its facts, and the answers of a world without events.
+/// A scheduler, its facts, and the answers of a world in which nothing happens.
 class Steps : public testing::Test {
  protected:
   Step next() {
@@ -40,7 +40,7 @@ class Steps : public testing::Test {
     expect(Kind::kServeControl, line);
     scheduler.control_served(false, false);
   }
-  /// A round in which each thread checks again, and nothing happens.
+  /// Runs a round in which each thread checks again, and nothing happens.
   void round_in_vain(const Turn& turn = {}, int line = __builtin_LINE()) {
     for (size_t i = 0; i < turns_of_round; ++i) gives_turn(turn, line);
     nic_has_nothing(line);
@@ -55,7 +55,8 @@ class Steps : public testing::Test {
     EXPECT_EQ(static_cast<int>(step.kind), static_cast<int>(Kind::kWait)) << "line " << line;
     EXPECT_EQ(step.time, time) << "line " << line;
   }
-  /// The clock advances to `until`, where something is due that programs see if `is_seen`.
+  /// Expects that the clock advances to `until`, where something is due, and reports what happened
+  /// there. `is_seen`: whether programs see what is due. `has_happened`: whether anything happened.
   void advances(Instant until, bool is_seen, bool has_happened, int line = __builtin_LINE()) {
     const Step step = next();
     EXPECT_EQ(static_cast<int>(step.kind), static_cast<int>(Kind::kAdvance)) << "line " << line;
@@ -63,7 +64,7 @@ class Steps : public testing::Test {
     facts.now = until;
     scheduler.advanced(until, is_seen, has_happened);
   }
-  /// Thread 1 has polled until now, and its polls take time until `ready_at`.
+  /// Thread 1 has polled until now, and its polls take the time until `ready_at`.
   void polls_until(Instant ready_at) {
     threads[0].polling = Polling{.polled_at = facts.now,
                                  .polls = static_cast<uint32_t>((ready_at - facts.now) / 50ns),
@@ -87,7 +88,7 @@ TEST_F(Steps, ARoundIsTurnsThenTheNicThenTheControlSocketThenTime) {
   expect(Kind::kRunDevice);
   EXPECT_FALSE(scheduler.in_round()) << "it has had its last turn";
   scheduler.device_ran(false, false);
-  expect(Kind::kShow);  // since the thread did something
+  expect(Kind::kShow);  // the thread did something
   round_in_vain();
   advances(Instant(5us), false, false);
   expect(Kind::kContinue);
@@ -146,7 +147,8 @@ TEST_F(Steps, RequestsWaitForTheEndOfTheRunOnceItsCommandHasEnded) {
   advances(Instant(1us), /*is_seen=*/true, true);
 }
 
-// A thread that polls may continue only after each thread has checked since the latest event.
+// A thread that polls may continue only after every other thread has checked since the latest
+// event. A request that acted is an event.
 TEST_F(Steps, ARequestThatActedIsNewsForAThreadThatPolls) {
   for (const bool has_acted : {false, true}) {
     SCOPED_TRACE(has_acted);
@@ -177,7 +179,7 @@ TEST_F(Steps, WhatAThreadDoesIsNewsForOneThatPolledBefore) {
   gives_turn({.progressed = true});
   nic_has_nothing();
   expect(Kind::kShow);
-  turns_of_round = 1;  // of thread 2
+  turns_of_round = 1;  // the turn of thread 2
   round_in_vain();
   advances(Instant(10us), false, false);
   expect(Kind::kContinue);
@@ -200,7 +202,7 @@ TEST_F(Steps, ThreadsThatGoOnAfterARequestMayAskAgainBeforeTimeMoves) {
   expect(Kind::kServeControl);
 }
 
-// 16 times in a row: a message of many packets causes an event of the NIC for each.
+// Such events come in long series: the NIC has one for each packet of a message.
 TEST_F(Steps, AThreadThatPollsFindsLateWhatTheNicDoesAfter16EventsThatNoProgramSees) {
   for (const int events : {15, 16}) {
     SCOPED_TRACE(events);
@@ -223,7 +225,8 @@ TEST_F(Steps, AThreadThatPollsFindsLateWhatTheNicDoesAfter16EventsThatNoProgramS
       expect(Kind::kContinue);
     }
     facts.device = facts.now + 1us;
-    // 1 us is 20 polls. An eighth of the 16 us in which it found nothing is 40.
+    // 1 us is the time of 20 polls. The thread has found nothing for 16 us, and an eighth of that
+    // is the time of 40 polls.
     EXPECT_EQ(next().polls.polls, events == 15 ? 20U : 40U);
   }
 }
@@ -241,7 +244,7 @@ TEST_F(Steps, WhatTheNicDoesWhenIdleIsNewsForAThreadThatPolls) {
   scheduler.acted_idle(true);
   expect(Kind::kShow);
   round_in_vain();
-  waits(2ms);  // as after any event
+  waits(2ms);  // the same time as after any event
 }
 
 TEST_F(Steps, APausedNicLetsProgramsLookForThreeRoundsBeforeItIsAskedForMore) {
@@ -262,7 +265,8 @@ TEST_F(Steps, APausedNicLetsProgramsLookForThreeRoundsBeforeItIsAskedForMore) {
 
 // Each wait is twice as long as the previous one, up to 20 ms of real time.
 TEST_F(Steps, WaitsTwiceAsLongEachTimeWhileNothingCanHappen) {
-  facts.has_seen_programs = false;  // what comes from outside is the first program
+  // no program has started, so only a first program can come from outside
+  facts.has_seen_programs = false;
   turns_of_round = 0;
   threads.clear();
   const auto wait_longer = [&] {
@@ -281,7 +285,7 @@ TEST_F(Steps, WaitsTwiceAsLongEachTimeWhileNothingCanHappen) {
   scheduler.device_ran(/*has_worked=*/true, false);
   expect(Kind::kShow);
   wait_longer();
-  // After due work in which something happened, the waits also start again with the shortest one.
+  // After something happened in due work, the waits also start again with the shortest one.
   facts.device = Instant(1us);
   round_in_vain();
   advances(Instant(1us), false, /*has_happened=*/true);
@@ -323,7 +327,7 @@ TEST_F(Steps, ThreadsThatPollGoOnWithoutAWaitFor1999RoundsWhileTimeIsHeld) {
   }
 }
 
-// 2^20 polls of 50 ns.
+// The time of 2^20 polls of 50 ns.
 constexpr Duration kBusy{52'428'800};
 
 TEST_F(Steps, AThreadThatPollsForNothingKeepsTheProcessorForAMillionPolls) {
@@ -343,7 +347,7 @@ TEST_F(Steps, AThreadThatPollsForNothingWaitsLongerAndLongerAfterAMillionPolls) 
     does_nothing_when_idle();
     waits(time);
     round_in_vain();
-    advances(facts.now + 1us, false, false);  // and polls on after each wait
+    advances(facts.now + 1us, false, false);  // the thread continues to poll after each wait
     expect(Kind::kContinue);
   }
 }
@@ -385,14 +389,14 @@ TEST_F(Steps, AHangThatFollowsWhatProgramsDidIsReportedAtOnce) {
   hangs();
   round_in_vain();
   does_nothing_when_idle();
-  waits(20ms);  // the next report of the same hang is due after 100 ms
+  waits(20ms);  // the same hang is reported again only after 100 ms
   gives_turn({.progressed = true});
   nic_has_nothing();
   expect(Kind::kShow);
   hangs();
 }
 
-// Only periodic work of the NIC is due: the report remains until 15 s have passed.
+// Only periodic work of the NIC is due, so the hang stays reported until 15 s have passed.
 TEST_F(Steps, ARunThatHangsStaysReportedWhileTheNicRepeatsItself) {
   turns_of_round = 1;
   for (const Duration time : {2ms, 4ms, 8ms}) {

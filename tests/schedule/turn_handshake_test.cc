@@ -1,5 +1,5 @@
-// Tests how a turn passes between daemon and thread by two words that both write. The test runs
-// every interleaving of their accesses: no turn is lost, and no turn is taken twice.
+// Tests how the daemon and a thread pass a turn by two words that both write. The tests run every
+// interleaving of their accesses: no turn is lost, and no turn is taken twice.
 #include "emulator/abi/turn_handshake.h"
 
 #include <gmock/gmock.h>
@@ -33,7 +33,8 @@ struct Slot {
 struct AsBuilt {
   static void release(Slot& slot) { abi::release_turn(slot); }
 };
-/// A former order of rocemu: the store overwrites a turn that was given since the line before.
+/// An earlier order of rocemu's accesses: the second store overwrites a turn that the daemon gave
+/// after the first store.
 struct StoresTheTurn {
   static void release(Slot& slot) {
     slot.state.store(ThreadSlot::kWaits);
@@ -53,7 +54,7 @@ void wait_for_turn(Memory& memory, Slot& slot) {
   memory.await([&] { return abi::take_turn(slot); });
 }
 
-/// Starts in a slot that its creator has taken, has that number of turns, and ends.
+/// Returns a thread that starts in a slot that its creator has taken, has `turns` turns, and ends.
 template <class Order>
 Program thread_with_turns(int turns) {
   return [turns](Memory& memory) {
@@ -63,7 +64,7 @@ Program thread_with_turns(int turns) {
   };
 }
 
-/// Gives a turn that number of times, to any thread that waits.
+/// Returns a daemon that gives a turn `turns` times, to any thread that waits.
 Program daemon_with_turns(int turns) {
   return [turns](Memory& memory) {
     Slot slot(memory);
@@ -91,7 +92,7 @@ TEST(TurnHandshake, LosesNoTurnOfAThreadThatStarts) {
 }
 
 TEST(TurnHandshake, AStoreInPlaceOfTheExchangeLosesTheFirstTurn) {
-  // The daemon counts a turn as used although the thread has never noticed it.
+  // The thread overwrites its first turn and never notices it, but the daemon takes it for used.
   EXPECT_THAT(first_failure({daemon_with_turns(1), thread_with_turns<StoresTheTurn>(1)}),
               HasSubstr("does not wait"));
 }
@@ -123,7 +124,8 @@ struct Exchanges {
   static bool take(Slot& slot) { return abi::take_slot(slot); }
 };
 
-/// Takes the slot if it is free, and waits until the other word has its number.
+/// Returns a thread that takes the slot if it is free, writes its number to the other word, and
+/// waits until the word has this number.
 template <class Way>
 Program taker(uint32_t number) {
   return [number](Memory& memory) {
@@ -143,7 +145,7 @@ TEST(TurnHandshake, AFreeSlotIsTakenByOneOnly) {
   EXPECT_THAT(failure(taker<Exchanges>(1), taker<LooksAndStores>(2)), HasSubstr("sleeps for ever"));
 }
 
-/// Revokes the turn once, and gives it again when the thread waits.
+/// Returns a daemon that revokes a turn once, and gives it again when the thread waits.
 Program daemon_that_revokes() {
   return [](Memory& memory) {
     Slot slot(memory);

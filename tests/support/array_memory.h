@@ -1,5 +1,5 @@
-// Application memory for the engine: each client has a list of arrays, and the number of entries
-// that it reports as taken from its CQs. All memory outside the arrays is unmapped.
+// Application memory for the engine. Each client has a list of arrays; memory outside of the arrays
+// is unmapped. The object also has the numbers of completions that clients have polled.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class ArrayMemory : public engine::HostMemory {
     bool writable = true;
   };
 
-  /// The reference stays valid while the client has this array.
+  /// Maps an array. The reference stays valid while the client has this array.
   Array& map(engine::ClientId client, uint64_t address, size_t size) {
     Array& array = arrays_[client][address];
     array = {.address = address, .bytes = std::vector<uint8_t>(size)};
@@ -38,7 +38,7 @@ class ArrayMemory : public engine::HostMemory {
     array.writable = writable;
   }
 
-  /// The array's bytes from `address` on, for the test itself.
+  /// Returns the array's bytes from `address` on, for the test itself.
   std::span<uint8_t> at(engine::ClientId client, uint64_t address, size_t size) {
     Array* array = find(client, address, size);
     return array == nullptr ? std::span<uint8_t>()
@@ -102,21 +102,22 @@ class ArrayMemory : public engine::HostMemory {
     return taken[{client, cq}];
   }
 
-  /// The numbers of completions that the clients report as taken from their CQs.
+  /// For each client and CQ, the number of completions that the client has polled.
   std::map<std::pair<engine::ClientId, engine::CqId>, uint32_t> taken;
-  /// Clients whose process is dead.
+  /// Clients whose process has ended.
   std::set<engine::ClientId> gone;
-  /// Clients whose memory is not provided yet.
+  /// Clients whose memory is not available yet.
   std::set<engine::ClientId> not_yet;
 
-  /// The engine passed ranges and buffers that are not "of the same total length". A memory need
-  /// not accept that; a test of broken engines sets here what to do instead of ending.
+  /// Called if the engine passed ranges and buffers that are not "of the same total length", which
+  /// a memory need not accept. By default, the program then ends; a test of broken engines can
+  /// replace this.
   std::function<void()> on_mismatch = [] { wire::require(false); };
 
-  /// The payload that clients put into slots when they posted it (abi::SendSlots).
+  /// The payload that clients put into slots when they posted a message (abi::SendSlots).
   std::map<std::pair<engine::ClientId, uint32_t>, std::vector<uint8_t>> in_slots;
 
-  // The number of calls so far.
+  // Numbers of calls so far.
   uint64_t reads = 0;
   uint64_t writes = 0;
 

@@ -1,4 +1,5 @@
-// An engine for tests, with its clock, its memory, and its clients' verbs as plain calls.
+// An engine for tests, with its clock, its memory, and the verbs of its clients as ordinary
+// functions.
 #pragma once
 
 #include <chrono>
@@ -14,7 +15,7 @@ namespace rocemu::test {
 
 using namespace std::chrono_literals;
 
-/// An output and its time.
+/// An output of the engine, and its time.
 struct Timed {
   engine::Instant at;
   engine::Output output;
@@ -35,7 +36,8 @@ class Bench {
       : engine_(config, memory), observer_(observer) {
     if (observer_ != nullptr) observer_->begin(config);
   }
-  /// With a memory other than `memory`, which must outlive it.
+  /// Creates an engine with another memory than `memory`. The other memory must outlive this
+  /// object.
   Bench(engine::FabricConfig config, engine::HostMemory& instead)
       : engine_(std::move(config), instead) {}
 
@@ -43,12 +45,13 @@ class Bench {
   const engine::Engine& engine() const { return engine_; }
   engine::Instant now() const { return now_; }
 
-  /// Passes one input now, and does all resulting work at that time.
+  /// Passes one input to the engine, and runs all work that results from it at the present time.
   void step(const engine::Input& input);
   void step(const engine::ReceivedFrame& frame) { step(engine::ReceivedFrames{{&frame, 1}}); }
-  /// The same, without the work that one step leaves for the next.
+  /// Passes one input to the engine, without running the work that the step leaves for further
+  /// steps.
   void step_once(const engine::Input& input);
-  /// Advances to `time` after the start, with a step at each deadline on the way.
+  /// Advances to `time` after the start, with a step at each deadline in between.
   void advance_to(engine::Duration time);
 
   void attach(engine::ClientId client, engine::DeviceIndex device,
@@ -56,7 +59,8 @@ class Bench {
     step(engine::AttachClient{client, device, shares_with});
   }
   void detach(engine::ClientId client) { step(engine::DetachClient{client}); }
-  /// With `refusal`, an errno value, the client itself refuses the call.
+  /// Executes a command of a client. If `refusal` is an errno value, the client itself refuses the
+  /// call.
   abi::Reply command(engine::ClientId client, abi::Op op, const abi::Request::Body& body,
                      int refusal = 0);
 
@@ -68,8 +72,8 @@ class Bench {
   engine::Instant now_{};
 
  public:
-  /// The outputs of the engine that no test has read yet. This member follows the engine, whose
-  /// frames must not outlive it.
+  /// The outputs of the engine that no test has read yet. This member is declared after the engine,
+  /// because the frames in it must not outlive the engine.
   std::vector<Timed> log;
   std::vector<engine::Misuse> misuses;
 
@@ -91,8 +95,8 @@ struct Mw {
   uint32_t rkey = 0;
 };
 
-/// A kBindMw: in addition to SendWr's remote_address, where the window begins, and rkey, its new
-/// R_Key.
+/// The bind of a kBindMw. The members `remote_address` and `rkey` of its SendWr have the begin of
+/// the window and its new R_Key.
 struct BindWr {
   uint32_t window = 0;
   uint32_t lkey = 0;
@@ -113,14 +117,15 @@ struct SendWr {
   uint32_t flags = abi::kSendSignaled;
   uint32_t imm = 0;
   std::vector<abi::Sge> sges = {};
-  std::vector<uint8_t> inline_data = {};  // with kSendInline; without, what the WQE carries
+  // the inline data with kSendInline; without it, the data that the provider put into the WQE
+  std::vector<uint8_t> inline_data = {};
   uint64_t remote_address = 0;
   uint32_t rkey = 0;
   uint64_t compare_add = 0;
   uint64_t swap = 0;
   std::optional<BindWr> bind = {};
   std::optional<FlushWr> flush = {};
-  uint32_t ah = 0;  // UD, in place of the operands above
+  uint32_t ah = 0;  // for UD, in place of the remote operands above
   uint32_t remote_qpn = 0;
   uint32_t remote_qkey = 0;
   uint32_t remote_srqn = 0;  // XRC
@@ -176,12 +181,12 @@ class Client {
     return bench_.command(id_, op, body);
   }
 
-  // Each function returns the handle; `error` is the errno of the last command.
+  // Each function returns the new object's handle; `error` is the errno of the last command.
   uint32_t alloc_pd();
   Mr reg_mr(uint32_t pd, uint64_t address, uint64_t length,
             uint32_t access = abi::kAccessLocalWrite, std::optional<uint64_t> iova = {});
   Mr alloc_null_mr(uint32_t pd);
-  /// `flags`: abi::ReregFlags. The IOVA is the address.
+  /// `flags` are abi::ReregFlags. The IOVA is the address.
   Mr rereg_mr(uint32_t handle, uint32_t flags, uint32_t pd, uint64_t address, uint64_t length,
               uint32_t access);
   Mw alloc_mw(uint32_t pd, abi::MwType type);
@@ -192,7 +197,7 @@ class Client {
   uint32_t create_qp(const QpInit& init);
   uint32_t create_srq(const SrqInit& init);
   uint32_t create_ah(uint32_t pd, const abi::AhAttr& attr);
-  // Each returns 0 or an errno.
+  // Each function returns 0 or an errno.
   int dealloc_pd(uint32_t handle) { return on_handle(abi::Op::kDeallocPd, handle); }
   int dereg_mr(uint32_t handle) { return on_handle(abi::Op::kDeregMr, handle); }
   int dealloc_mw(uint32_t handle) { return on_handle(abi::Op::kDeallocMw, handle); }
@@ -213,11 +218,11 @@ class Client {
   abi::QpState state(uint32_t qpn) { return static_cast<abi::QpState>(query_qp(qpn).qp_state); }
 
   void post_send(uint32_t qpn, const SendWr& wr);
-  /// Posts all with one input.
+  /// Posts all requests with one input.
   void post_sends(uint32_t qpn, const std::vector<SendWr>& wrs);
   void post_recv(uint32_t qpn, const RecvWr& wr);
   void post_srq_recv(uint32_t srq, const RecvWr& wr);
-  /// The client has polled `count` completions in total.
+  /// Sets the number of completions that the client has polled from the CQ, in total.
   void consume(uint32_t cq, uint32_t count) {
     bench_.memory.taken[{id_, engine::CqId{cq}}] = count;
   }
@@ -226,7 +231,7 @@ class Client {
   }
 
   int error = 0;
-  uint32_t generation = 0;  // as the last modify_qp said
+  uint32_t generation = 0;  // the value that the last modify_qp returned
 
  private:
   int on_handle(abi::Op op, uint32_t handle);
@@ -238,10 +243,10 @@ class Client {
 std::vector<std::byte> send_wqe(const SendWr& wr, const abi::QpCap& cap);
 std::vector<std::byte> recv_wqe(const RecvWr& wr, uint32_t max_sge);
 
-/// A vector to the device or peer with that address.
+/// Returns an address vector for the device or peer with that address.
 abi::AhAttr address_vector(const wire::IpAddress& to, uint8_t sgid_index = 0);
 
-/// The parameters of a QP's connection. The defaults suit most tests.
+/// The parameters of a QP's connection. The defaults are suitable for most tests.
 struct Connection {
   abi::Mtu mtu = abi::Mtu::k1024;
   uint32_t sq_psn = 0;
@@ -250,13 +255,14 @@ struct Connection {
   uint8_t retry_cnt = 7;
   uint8_t rnr_retry = 7;
   uint8_t min_rnr_timer = 12;  // 0.64 ms
-  uint32_t access = 0;         // of the QP
-  uint8_t max_rd_atomic = 1;   // in both directions
+  uint32_t access = 0;         // the access flags of the QP
+  uint8_t max_rd_atomic = 1;   // the same for both directions
   uint32_t qkey = 0x1234;      // UD
   abi::QpType type = abi::QpType::kRc;
 };
 
-/// The attributes and mask of one step of RESET, INIT, RTR, RTS; no attributes for other states.
+/// The attributes and mask for one change of state: to INIT, RTR or RTS. Other states need no
+/// attributes.
 struct Transition {
   abi::QpAttr attr{};
   uint32_t mask = 0;
@@ -264,8 +270,8 @@ struct Transition {
 Transition transition_to(abi::QpState to, const Connection& connection, const abi::AhAttr& peer,
                          uint32_t peer_qpn);
 
-/// Takes the QP from RESET through INIT and RTR to `to` (also SQD and ERR). Returns false if a step
-/// was refused.
+/// Brings the QP from RESET through INIT and RTR to `to`, which may also be SQD or ERR. Returns
+/// false if a change was refused.
 bool bring_up(Client& client, uint32_t qpn, abi::QpState to, const Connection& connection,
               const abi::AhAttr& peer, uint32_t peer_qpn);
 

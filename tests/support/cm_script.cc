@@ -90,7 +90,7 @@ void CmScript::collect(int line) {
     EXPECT_TRUE(wire::check_icrc(last_frame_));
     last_packet_ = *packet;
 
-    // These checks apply to every frame of QP 1.
+    // These checks apply to every frame that QP 1 sends.
     const testing::ScopedTrace trace(file_, line, wire::to_string(*packet));
     EXPECT_EQ(packet->src_ip, device_ip_);
     EXPECT_EQ(packet->bth.opcode, wire::Opcode::kUdSendOnly);

@@ -1,12 +1,12 @@
-// Scripts for the connection manager, in the manner of script.h: one fabric whose device 0 is under
-// test, and a peer outside whose messages the script makes.
+// Scripts for the connection manager, in the style of script.h. Device 0 of a fabric is under test.
+// The script makes the messages of a peer outside of the fabric.
 //
 //   CmScript s;
 //   s.at(0ms).app_connects().expect_sent({s.our_req()});
 //   s.at(1ms).wire_delivers(s.peer_rep()).expect_told({EventKind::kReply});
 //   s.at(2ms).app_is_ready().expect_sent({s.our_rtu()});
 //
-// Every message and event has to be expected, at the moment it comes and in the order it comes.
+// The script must expect every message and event, at its time and in their order.
 #pragma once
 
 #include <functional>
@@ -29,17 +29,17 @@ namespace rocemu::test {
 using namespace std::chrono_literals;
 using engine::cm::EventKind;
 
-/// The response timeout with code 20 and two packet lifetimes with code 18, which the script's
-/// connections have: 6.4 s.
+/// The script's connections have the response timeout with code 20 and packet lifetimes with code
+/// 18. The timeout is the response timeout and two packet lifetimes: 6.4 s.
 inline constexpr engine::Duration kCmTimeout{(int64_t{4096} << 20) + 2 * (int64_t{4096} << 18)};
-/// The local ACK timeout with code 19: 2.1 s.
+/// The time in timewait is the local ACK timeout with code 19: 2.1 s.
 inline constexpr engine::Duration kCmTimewait{int64_t{4096} << 19};
 
 class CmScript {
  public:
   static constexpr uint64_t kService = 0x0000000001061c06;
-  static constexpr engine::cm::Context kContext = 501;          // of connections
-  static constexpr engine::cm::Context kListenerContext = 601;  // of the listener
+  static constexpr engine::cm::Context kContext = 501;          // the context of connections
+  static constexpr engine::cm::Context kListenerContext = 601;  // the context of the listener
   static constexpr uint32_t kOurQpn = 0x11;
   static constexpr uint32_t kOurPsn = 0x345678;
   static constexpr uint32_t kPeerId = 0x77000001;
@@ -54,7 +54,7 @@ class CmScript {
   CmScript& operator=(const CmScript&) = delete;
   ~CmScript();
 
-  /// Advances to that time after the start, from deadline to deadline.
+  /// Advances to that time after the start, stopping at each deadline.
   CmScript& at(engine::Duration time, int line = __builtin_LINE());
 
   CmScript& app_listens(int line = __builtin_LINE());
@@ -67,7 +67,7 @@ class CmScript {
   CmScript& app_disconnects(int line = __builtin_LINE());
   CmScript& app_answers_disconnect(int line = __builtin_LINE());
   CmScript& app_destroys(int line = __builtin_LINE());
-  /// Calls any function, which checks the result itself.
+  /// Calls the function, which must check its result itself.
   CmScript& app(const std::function<void(engine::cm::ConnectionManager&)>& call,
                 int line = __builtin_LINE());
 
@@ -75,8 +75,8 @@ class CmScript {
   CmScript& wire_delivers(const wire::CmMad& mad, int line = __builtin_LINE());
   CmScript& wire_delivers_packet(const wire::Packet& packet, int line = __builtin_LINE());
 
-  /// Expects exactly these messages to the peer since the last expectation, with these transactions
-  /// if given.
+  /// Expects that exactly these messages were sent to the peer since the last expectation. If MADs
+  /// are given, also checks their transaction IDs.
   CmScript& expect_sent(std::initializer_list<wire::CmMessage> messages,
                         int line = __builtin_LINE());
   CmScript& expect_sent_mads(const std::vector<wire::CmMad>& mads, int line = __builtin_LINE());
@@ -86,8 +86,8 @@ class CmScript {
   }
   CmScript& expect_counter(engine::Counter which, uint64_t value, int line = __builtin_LINE());
 
-  // ---- What is sent and delivered ----
-  engine::cm::Connect request() const;  // what app_connects asks for
+  // ---- Messages that are sent and delivered ----
+  engine::cm::Connect request() const;  // the request that app_connects() makes by default
   engine::cm::Accept acceptance() const;
   wire::CmReq our_req() const;
   wire::CmRep our_rep() const;
@@ -104,14 +104,14 @@ class CmScript {
   wire::CmRej peer_rej(wire::CmRejectReason reason, wire::CmRejected message) const;
   wire::CmDreq peer_dreq() const;
   wire::CmDrep peer_drep() const;
-  /// A packet from the peer's QP 1 to ours.
+  /// Returns a packet from the peer's QP 1 to our QP 1.
   wire::Packet packet_with(std::span<const uint8_t> payload) const;
 
-  // ---- Short ways to a state ----
+  // ---- Shortcuts to a state ----
   CmScript& reach_established_active(int line = __builtin_LINE());
   CmScript& reach_established_passive(int line = __builtin_LINE());
 
-  /// The connection of the latest app_connects or request.
+  /// Returns the connection of the latest app_connects() or REQ.
   engine::cm::ConnectionId id() const { return id_; }
   const engine::cm::Event& last_event() const { return last_event_; }
   const wire::Packet& last_packet() const { return last_packet_; }

@@ -1,5 +1,5 @@
-// A client with the objects that a test of one connection needs: PD, two CQs, a QP, and memory
-// that is registered.
+// A client with the objects that a test of one connection needs: a PD, two CQs, a QP, and
+// registered memory.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +17,16 @@ struct EndpointOptions {
                     .max_recv_sge = 4,
                     .max_inline_data = 128};
   uint32_t cq_capacity = 256;
-  uint64_t channel = 0;  // of both CQs; 0 for none
+  uint64_t channel = 0;  // the channel of both CQs, or 0 for none
   bool sig_all = false;
   size_t buffer_size = 1 << 16;
-  uint32_t recv_access = abi::kAccessLocalWrite;  // of the receive buffer's region
-  uint32_t srq_wr = 0;                            // an SRQ of so many WQEs; 0 for none
+  uint32_t recv_access = abi::kAccessLocalWrite;  // access flags of the receive buffer's region
+  uint32_t srq_wr = 0;                            // number of WQEs of an SRQ, or 0 for no SRQ
 };
 
 class Endpoint {
  public:
-  // The places of each client's buffers, and the handles in its objects' events
+  // The addresses of each client's buffers, and the handles in the events of its objects.
   static constexpr uint64_t kSendBuffer = 0x10000000;
   static constexpr uint64_t kRecvBuffer = 0x20000000;
   static constexpr uint64_t kQpHandle = 501;
@@ -59,7 +59,7 @@ class Endpoint {
   Bench& bench() { return client.bench(); }
   ArrayMemory& memory() { return client.bench().memory; }
 
-  /// Bytes [offset, offset + length) of the send or receive buffer.
+  /// Return an SGE for bytes [offset, offset + length) of the send buffer or the receive buffer.
   abi::Sge send_sge(uint32_t length, uint64_t offset = 0) const {
     return {kSendBuffer + offset, length, send_mr.lkey};
   }
@@ -89,7 +89,7 @@ class Endpoint {
   uint32_t pd;
   Mr send_mr, recv_mr;
   uint32_t send_cq = 0, recv_cq = 0;
-  uint32_t srq = 0;  // 0: the QP has a receive queue of its own
+  uint32_t srq = 0;  // 0 if the QP has its own receive queue
   uint32_t qpn = 0;
 };
 

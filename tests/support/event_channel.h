@@ -1,4 +1,5 @@
-// An rdma_cm event channel of an engine, as a program with librdmacm uses it: commands, events.
+// An rdma_cm event channel of an engine, with the commands and events that a program with librdmacm
+// uses.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@
 
 namespace rocemu::test {
 
-/// "127.0.0.1" or "::1"; as_gid() makes an AF_IB address from either.
+/// Returns the address "127.0.0.1" or "::1" with a port. as_gid() converts either to AF_IB.
 inline engine::cm::SocketAddress ip(std::string_view text, uint16_t port = 0) {
   engine::cm::SocketAddress address;
   address.address = *wire::parse_ip_address(text);
@@ -24,7 +25,7 @@ inline engine::cm::SocketAddress ip(std::string_view text, uint16_t port = 0) {
   return address;
 }
 
-/// A fabric with its clock, and the events of all channels from its steps.
+/// A fabric with its clock, and the events of all channels that its steps caused.
 class CmBench {
  public:
   explicit CmBench(engine::FabricConfig config = engine::default_fabric(2))
@@ -35,7 +36,7 @@ class CmBench {
     engine_.step(now_, input, outputs_);
     engine::CmReply reply = outputs_.cm_reply.value_or(engine::CmReply{EIO, {}});
     collect();
-    // Does the work that a step left undone, but nothing that takes time.
+    // Runs the work that a step left undone, but without advancing the time.
     while (engine_.next_deadline() && *engine_.next_deadline() <= now_) {
       outputs_.clear();
       engine_.step(now_, engine::Tick{}, outputs_);
@@ -86,7 +87,7 @@ class EventChannel {
   int ask(Command number, const In& in) {
     return command(number, std::as_bytes(std::span(&in, 1))).error;
   }
-  /// Returns the response, which must be complete.
+  /// Executes a command. Returns its errno and its response, which must be complete.
   template <class Out, class In>
   std::pair<int, Out> ask_for(Command number, const In& in) {
     const engine::CmReply reply = command(number, std::as_bytes(std::span(&in, 1)));
@@ -162,8 +163,8 @@ class EventChannel {
         .value_or(engine::cm::SocketAddress{});
   }
 
-  /// Returns the oldest event of this channel, with id 0 if there is none. It counts as read for a
-  /// backlog.
+  /// Returns the oldest event of this channel, or an event with the ID 0 if there is none. For a
+  /// backlog, the event counts as read.
   Event next_event() {
     const Event event = take_event();
     if (event.event == abi::ucma::EventType::kConnectRequest && event.id != 0) {

@@ -1,4 +1,4 @@
-// Outputs as text, and the expectations of scripts about them.
+// Formats outputs as text, and matches them with the expectations of scripts.
 #pragma once
 
 #include <functional>
@@ -21,18 +21,19 @@ std::string to_string(abi::QpState state);
 std::string to_string(const abi::Cqe& cqe);
 std::string to_string(const engine::Output& output);
 
-/// One expected output: `mismatch` describes the error of the actual output, or returns nothing.
+/// An expected output. `mismatch` returns a description of the difference from an actual output, or
+/// "".
 struct Expected {
   std::string text;
   std::function<std::string(const engine::Output&)> mismatch;
 
   Expected(std::string t, std::function<std::string(const engine::Output&)> m)
       : text(std::move(t)), mismatch(std::move(m)) {}
-  Expected(const PacketSpec& spec);  // NOLINT: a frame with this packet
+  Expected(const PacketSpec& spec);  // NOLINT: implicit; expects a frame with this packet
 };
 
-/// A completion. Members that were not set are not compared, but the status must be success unless
-/// another was set.
+/// An expected completion. Members that were not set are not compared, except for the status, which
+/// must be success unless another status was set.
 class CompletionSpec {
  public:
   explicit CompletionSpec(uint64_t wr_id) : wr_id_(wr_id) {}
@@ -88,7 +89,8 @@ class CompletionSpec {
     spec.src_qp_ = value;
     return spec;
   }
-  operator Expected() const;  // NOLINT: so that a script can list it among packets
+  // NOLINT: implicit, so that scripts can list completions among packets
+  operator Expected() const;
 
  private:
   uint64_t wr_id_;
@@ -104,7 +106,8 @@ class CompletionSpec {
   bool grh_ = false;
 };
 
-/// The completion of a send, of a receive, and of either when the QP has gone to the error state
+/// Return the expected completion of a send, of a receive, and of either when the QP is in the
+/// error state.
 inline CompletionSpec completion(uint64_t wr_id) {
   return CompletionSpec(wr_id).on(abi::WorkQueue::kSend).opcode(abi::WcOpcode::kSend);
 }
@@ -127,7 +130,7 @@ uint64_t counter(const engine::Engine& engine, engine::Counter which, size_t dev
 
 }  // namespace rocemu::test
 
-// Functions for GoogleTest, which print an output
+// Functions with which GoogleTest prints outputs.
 namespace rocemu::engine {
 
 void PrintTo(const Completion& output, std::ostream* os);

@@ -1,4 +1,4 @@
-// Short functions to describe a packet that is delivered or expected.
+// Short functions that describe a packet to deliver or to expect.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,15 @@ inline wire::Psn psn(uint32_t value) {
   return wire::Psn(value);
 }
 
-/// A packet and its payload. Members that are not set are filled in when the script delivers the
-/// packet, and not compared when it expects it.
+/// A packet and its payload. When a script delivers the packet, members that are not set are filled
+/// in. When it expects the packet, they are not compared.
 struct PacketSpec {
   wire::Packet packet;
   std::optional<std::vector<uint8_t>> payload;
-  std::optional<size_t> length;  // of the payload, when its bytes do not matter
+  std::optional<size_t> length;  // the length of the payload, if its bytes do not matter
   std::optional<uint32_t> msn;
-  std::optional<uint32_t> qpn;            // to this QP rather than the other side's
-  std::optional<wire::IpAddress> src_ip;  // from this address rather than the other side's
+  std::optional<uint32_t> qpn;            // another destination QP than that of the connection
+  std::optional<wire::IpAddress> src_ip;  // another source address than that of the connection
   std::optional<wire::IpAddress> dst_ip;
 
   PacketSpec with(std::vector<uint8_t> bytes) const {
@@ -65,7 +65,7 @@ struct PacketSpec {
     spec.packet.traffic_class = value;
     return spec;
   }
-  /// The same operation of another transport.
+  /// Returns the packet with the same operation over another transport.
   PacketSpec over(wire::Transport transport) const {
     PacketSpec spec = *this;
     const auto operation = static_cast<uint8_t>(spec.packet.bth.opcode) & 0x1f;
@@ -89,7 +89,8 @@ struct PacketSpec {
   }
 };
 
-/// Any opcode. AckReq is set as by a requester, on the last packet of a request.
+/// Returns a packet with any opcode. AckReq is set as by a requester, on the last packet of a
+/// request.
 inline PacketSpec packet(wire::Opcode opcode, wire::Psn number) {
   PacketSpec spec;
   spec.packet.bth.opcode = opcode;
@@ -140,7 +141,7 @@ inline PacketSpec sequence_nak(wire::Psn n) {
   return nak(n, wire::NakCode::kPsnSequenceError);
 }
 
-/// The frame's bytes, including the ICRC.
+/// Returns the bytes of the frame, including the ICRC.
 inline std::vector<uint8_t> frame_of(wire::Packet packet, std::span<const uint8_t> payload = {}) {
   packet.payload = payload;
   std::vector<uint8_t> bytes(wire::frame_size(packet, payload.size()));

@@ -1,4 +1,5 @@
-// The size of a page of this machine, for tests of memory: 4 KiB, on arm64 perhaps 16 or 64.
+// The page size of this machine, for tests of memory: 4 KiB, or 16 or 64 KiB on some arm64
+// machines.
 #pragma once
 
 #include <unistd.h>

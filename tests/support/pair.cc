@@ -98,7 +98,7 @@ void JoinedPair::deliver(Bench& to, const Bytes& frame) {
   to.step(engine::ReceivedFrame{engine::DeviceIndex{0}, frame});
 }
 
-// Returns true if anything was in flight.
+// Moves frames from one side to the other. Returns whether any frame was in flight.
 bool JoinedPair::move(Bench& from, Bench& to, std::vector<Bytes>& held,
                       std::vector<abi::Cqe>& done) {
   const std::vector<Timed> log = std::exchange(from.log, {});

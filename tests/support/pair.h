@@ -14,7 +14,7 @@
 
 namespace rocemu::test {
 
-/// The frames that a fault applies to.
+/// The kind of frames to which a fault applies.
 enum class FrameKind { kAny, kRequest, kAck, kNak };
 bool is_kind(FrameKind kind, std::span<const uint8_t> frame);
 
@@ -27,7 +27,8 @@ struct PairOptions {
   bool without_grh = false;
   bool trace_frames = false;
   engine::Duration link_latency{0};
-  std::shared_ptr<const engine::NetworkPlan> network = nullptr;  // between the two devices
+  // the network between the two devices
+  std::shared_ptr<const engine::NetworkPlan> network = nullptr;
   abi::QpState state = abi::QpState::kRts;
   BenchObserver* observer = nullptr;
 };
@@ -36,7 +37,7 @@ class Pair {
  public:
   explicit Pair(const PairOptions& options = {});
 
-  /// Takes the completions that arrived since the last call.
+  /// Return the completions of one side that arrived since the last call.
   std::vector<abi::Cqe> take_left() { return take(left.client.id()); }
   std::vector<abi::Cqe> take_right() { return take(right.client.id()); }
 
@@ -51,21 +52,22 @@ class JoinedPair {
  public:
   explicit JoinedPair(const EndpointOptions& left = {}, const EndpointOptions& right = {});
 
-  // The next frame of that kind, from either side: is lost; is duplicated; waits until one more
-  // frame of its direction has passed; has a flipped bit.
+  // Apply a fault to the next frame of this kind from either side: the frame is lost, is
+  // duplicated, waits until one more frame in its direction has passed, or gets a flipped bit.
   void drop_next(FrameKind kind) { faults_.push_back({Fault::kDrop, kind}); }
   void duplicate_next(FrameKind kind) { faults_.push_back({Fault::kDuplicate, kind}); }
   void delay_next(FrameKind kind) { faults_.push_back({Fault::kDelay, kind}); }
   void corrupt_next(FrameKind kind) { faults_.push_back({Fault::kCorrupt, kind}); }
-  /// Instead or in addition: a function that returns for each frame how many copies arrive.
+  /// A function that returns for each frame the number of copies that arrive. It can be used
+  /// together with the faults above.
   std::function<int(std::span<const uint8_t> frame)> copies;
 
   /// Moves frames until none is in flight.
   void settle();
-  /// The same while time advances, from deadline to deadline.
+  /// Moves frames while time advances, from deadline to deadline, until `time`.
   void run_until(engine::Duration time);
 
-  /// Returns the completions of both clients, in order, each only once.
+  /// Return the completions of one side since the last call, in order.
   std::vector<abi::Cqe> take_left() { return std::exchange(left_done_, {}); }
   std::vector<abi::Cqe> take_right() { return std::exchange(right_done_, {}); }
 
@@ -85,7 +87,7 @@ class JoinedPair {
   void deliver(Bench& to, const Bytes& frame);
 
   std::deque<Pending> faults_;
-  std::vector<Bytes> held_left_, held_right_;  // delayed, by the side they come from
+  std::vector<Bytes> held_left_, held_right_;  // delayed frames, by the side that sent them
   std::vector<abi::Cqe> left_done_, right_done_;
 };
 

@@ -1,6 +1,5 @@
 // The table of ibv_post_send(3), "Each QP Transport Service Type supports a specific set of
-// opcodes", and the differences of this device. The provider and the engine are both compared with
-// it.
+// opcodes", with the differences of this device. Tests compare the provider and the engine with it.
 #pragma once
 
 #include <array>
@@ -33,17 +32,17 @@ inline constexpr std::array kPostSendTable = {
 };
 // clang-format on
 
-/// All numbers that are tried as `opcode`, known or not.
+/// The number of values that tests try as `opcode`, from 0 on, known or not.
 inline constexpr uint32_t kOpcodesTried = 40;
 
 constexpr bool device_supports(abi::QpType type, uint32_t opcode) {
   using enum abi::WrOpcode;
   const auto known = static_cast<abi::WrOpcode>(opcode);
-  // IBTA vol 1, table "OpCode field": no UC opcode carries an IETH, and ibv_query_device_ex(3)
-  // reports tso_caps.max_tso as 0.
+  // IBTA vol 1, table "OpCode field": no UC opcode has an IETH. TSO is not supported, since
+  // ibv_query_device_ex(3) reports 0 as tso_caps.max_tso.
   if (type == abi::QpType::kUc && known == kSendWithInv) return false;
   if (known == kTso) return false;
-  // The page does not list these two (IBTA vol 1, annex A19).
+  // The page does not list these two opcodes (IBTA vol 1, annex A19).
   if (known == kFlush || known == kAtomicWrite) return type == abi::QpType::kRc;
   for (const PostSendRow& row : kPostSendTable) {
     if (row.opcode != known) continue;

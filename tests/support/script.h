@@ -1,13 +1,13 @@
-// Scripts in the manner of packetdrill: one device under test, and a peer outside the fabric whose
-// frames the script makes. One line per event, the time stated:
+// Scripts in the style of packetdrill. One device is under test, and the script makes the frames of
+// a peer outside of the fabric. Each line is an event, with its time:
 //
 //   Script s;
 //   s.at(0ms).app_posts_send(7).expect({send_only(psn(0))});
 //   s.at(ack_timeout(14)).expect({send_only(psn(0))});
 //   s.at(80ms).wire_delivers(ack(psn(0))).expect({completion(7)});
 //
-// Every output has to be expected, at the moment it comes and in the order it comes: whatever a
-// line leaves over fails the next at(), or the end of the script. Failures name the script's line.
+// The script must expect every output, at its time and in their order: an output that a line does
+// not expect fails the next at(), or the end of the script. Failures name the script's line.
 #pragma once
 
 #include <initializer_list>
@@ -29,7 +29,7 @@ struct ScriptOptions : EndpointOptions {
   BenchObserver* observer = nullptr;
 };
 
-/// IBTA vol 1, 9.7.6.1.3.
+/// Returns the ACK timeout of this code: IBTA vol 1, 9.7.6.1.3.
 constexpr engine::Duration ack_timeout(uint8_t code) {
   return engine::Duration(int64_t{4096} << code);
 }
@@ -47,27 +47,28 @@ class Script {
   /// Advances to that time after the start.
   Script& at(engine::Duration time, int line = __builtin_LINE());
 
-  /// A SEND of `length` bytes from the start of the send buffer, signalled.
+  /// Posts a signaled SEND of `length` bytes from the start of the send buffer.
   Script& app_posts_send(uint64_t wr_id, uint32_t length = 8, int line = __builtin_LINE());
   Script& app_posts(const SendWr& wr, int line = __builtin_LINE());
-  /// A receive of `length` bytes at `offset` into the receive buffer.
+  /// Posts a receive of `length` bytes at `offset` in the receive buffer.
   Script& app_posts_recv(uint64_t wr_id, uint32_t length = 4096, uint64_t offset = 0,
                          int line = __builtin_LINE());
   Script& app_posts_recv_list(const RecvWr& wr, int line = __builtin_LINE());
-  /// Changes the state without attributes, as for ERR, RESET, SQD and back to RTS.
+  /// Changes the state to one that needs no attributes: ERR, RESET, SQD, or back to RTS.
   Script& app_sets_state(abi::QpState state, int line = __builtin_LINE());
   Script& app_modifies(const abi::QpAttr& attr, uint32_t mask, int line = __builtin_LINE());
-  /// Brings the QP through INIT and RTR to that state, as at the start.
+  /// Brings the QP through INIT and RTR to that state, as the constructor does.
   Script& app_connects(abi::QpState to, int line = __builtin_LINE());
 
-  /// Delivers the peer's frame to the device. Addresses and QP numbers are those of the connection
-  /// unless the packet has others.
+  /// Delivers a frame of the peer to the device. Addresses and QP numbers are those of the
+  /// connection, unless the packet sets others.
   Script& wire_delivers(const PacketSpec& spec, int line = __builtin_LINE());
-  /// The same for several frames that arrive together.
+  /// Delivers several frames of the peer that arrive together.
   Script& wire_delivers_burst(const std::vector<PacketSpec>& specs, int line = __builtin_LINE());
   Script& wire_delivers_bytes(std::span<const uint8_t> bytes, int line = __builtin_LINE());
 
-  /// Expects exactly these outputs since the last expectation, in this order, all at this time.
+  /// Expects exactly these outputs since the last expectation, in this order, all at the present
+  /// time.
   Script& expect(std::initializer_list<Expected> outputs, int line = __builtin_LINE()) {
     return expect_list(std::vector<Expected>(outputs), line);
   }
@@ -92,11 +93,11 @@ class Script {
  private:
   void fail(int line, const std::string& text) const;
   void check_silent(int line, const char* when);
-  /// Checks properties that every frame of the device must have, whatever the script expects of it.
+  /// Checks properties that every frame of the device must have, whatever the script expects.
   void check_frame(const engine::Frame& frame, int line) const;
 
   const char* file_;
-  int line_;  // of the latest statement
+  int line_;  // the script's line with the latest statement
   ScriptOptions options_;
   wire::IpAddress device_ip_, peer_ip_;
   Bench bench_;

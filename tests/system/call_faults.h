@@ -14,12 +14,12 @@
 
 namespace rocemu::system_test {
 
-/// A rule that applies during one call.
+/// Makes a call while a rule applies.
 class Under {
  public:
   explicit Under(std::string rule) : rule_(std::move(rule)) {}
 
-  /// Returns the errno that the call fails with, 0 if it does not fail.
+  /// Returns the errno of the failed call, or 0 if it does not fail.
   int operator()(const std::function<int()>& call) const {
     if (!rule_.empty()) inject(rule_);
     errno = 0;
@@ -32,11 +32,11 @@ class Under {
   std::string rule_;
 };
 
-/// The failure of functions that return 0, an errno value, or -1 with errno
+/// Returns the errno of a function that returns 0, an errno value, or -1 with errno.
 inline int failure(int result) {
   return result == -1 ? errno : result;
 }
-/// The failure of functions that return an object, or null with errno
+/// Returns the errno of a function that returns an object, or null with errno.
 inline int failure(const void* made) {
   return made == nullptr ? errno : 0;
 }
@@ -67,7 +67,8 @@ class Verbs : public VerbsTest {
     ASSERT_NO_FATAL_FAILURE(to_rts(own));
   }
 
-  /// Calls `make` under the rule, and then `end` for the created object.
+  /// Calls `make` while the rule applies, and then `end` for the created object. Returns the error
+  /// of `make`.
   template <class Make, class End>
   static int making(const Under& under, Make make, End end) {
     return under([&] {
@@ -79,8 +80,8 @@ class Verbs : public VerbsTest {
       return error;
     });
   }
-  /// Calls `end` under the rule for the object that `make` created, which still exists if `end`
-  /// fails.
+  /// Creates an object with `make`, and calls `end` for it while the rule applies. If that fails,
+  /// the object still exists. Returns the error of `end`.
   template <class Made, class End>
   static int ending(const Under& under, Made* made, End end) {
     EXPECT_NE(made, nullptr) << std::strerror(errno);
@@ -92,7 +93,7 @@ class Verbs : public VerbsTest {
     return error;
   }
 
-  /// Attempts that only create and destroy an object.
+  /// Return an attempt that only creates an object, or only destroys it.
   template <class Make, class End>
   static Attempt makes(Make make, End end) {
     return [=](const Under& under) { return making(under, make, end); };
@@ -188,7 +189,7 @@ class Verbs : public VerbsTest {
     return gid;
   }
 
-  /// Calls `poll` again while there is no completion.
+  /// Calls `poll` for a CQ with completions, and again while it finds none.
   int with_completions(const Under& under,
                        const std::function<int(ibv_cq_ex*, const Under&)>& poll) {
     ibv_cq_ex* extended = make_cq_ex();
@@ -215,7 +216,7 @@ class Verbs : public VerbsTest {
   QpPtr qp;
 };
 
-/// Each function of rdma_cma.h that can fail.
+/// Returns an attempt for each function of rdma_cma.h that can fail, by name.
 std::map<std::string, Attempt> attempts_of_rdmacm();
 
 }  // namespace rocemu::system_test

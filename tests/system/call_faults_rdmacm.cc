@@ -1,4 +1,4 @@
-// Each function of rdma_cma.h that can fail.
+// Attempts of each function of rdma_cma.h that can fail.
 #include <rdma/rdma_cma.h>
 
 #include "tests/system/call_faults.h"
@@ -89,7 +89,8 @@ class Conversation {
   EventChannel active_, passive_;
 };
 
-/// An attempt of a call that is made when the conversation has reached this point
+/// Returns an attempt that makes a call when the conversation has reached the state that `so_far`
+/// brings about.
 template <class Call>
 Attempt after(void (Conversation::*so_far)(), Call call) {
   return [so_far, call](const Under& under) {
@@ -99,7 +100,7 @@ Attempt after(void (Conversation::*so_far)(), Call call) {
   };
 }
 
-/// An attempt of a call for an id that is a member of a multicast group
+/// Returns an attempt that makes a call with an id that is a member of a multicast group.
 Attempt of_member(const std::function<int(const Under&, EventChannel&, rdma_cm_id*)>& use) {
   return [use](const Under& under) {
     EventChannel channel;
@@ -267,12 +268,12 @@ std::map<std::string, Attempt> attempts_of_rdmacm() {
       }
       return result;
     });
-    // The event that the call did not return is still there.
+    // The event that the failed call did not return can still be read.
     if (error != 0) conversation.active().expect(RDMA_CM_EVENT_ADDR_RESOLVED);
     return error;
   };
   all["rdma_get_request"] = [](const Under& under) {
-    rdma_cm_id* listener = nullptr;  // without a channel: synchronous
+    rdma_cm_id* listener = nullptr;  // an id without a channel is synchronous
     EXPECT_EQ(rdma_create_id(nullptr, &listener, nullptr, RDMA_PS_TCP), 0);
     sockaddr_in any = C::address(INADDR_LOOPBACK, 0);
     EXPECT_EQ(rdma_bind_addr(listener, reinterpret_cast<sockaddr*>(&any)), 0);

@@ -1,6 +1,6 @@
 // Tests docs/faults.md, "Calls": every function of verbs.h and rdma_cma.h that can fail does so
-// while the page's rule for it applies, with that errno, and only then. The list of functions is
-// taken from the headers, so that none can be missing.
+// while the page's rule for it applies, with the rule's errno, and only then. The list of functions
+// comes from the headers, so that none can be missing.
 #include <map>
 #include <regex>
 #include <set>
@@ -39,11 +39,11 @@ TEST_F(Verbs, EachFailsWhenARuleSaysSo) {
 }
 
 TEST(RdmaCmCalls, EachFailsWhenARuleSaysSo) {
-  EventChannel();  // librdmacm has opened its devices
+  EventChannel();  // makes librdmacm open its devices
   expect_failures(attempts_of_rdmacm());
 }
 
-/// Returns all functions of a header. Those in its macros and comments are also in the list.
+/// Returns the names of all functions in a header, also of those in its macros and comments.
 std::set<std::string> functions_of(const char* header, const std::string& prefix) {
   const std::string text = content_of(header);
   const std::regex call("\\b(" + prefix + "_[a-z0-9_]+)\\s*\\(");
@@ -67,8 +67,8 @@ TEST_F(Verbs, AllOfTheHeadersHaveARowOnThePageAndARuleIfOneCanFail) {
   }
 }
 
-// A rule applies only to what it names: opening a device makes no other request that a rule could
-// match, and a rule for one kind of region does not apply to another kind.
+// A rule applies only to the verb that it names: opening a device makes no other request that a
+// rule could match, and a rule for one kind of region does not apply to another kind.
 TEST_F(Verbs, AreNotMadeToFailByARuleForAnother) {
   const auto attempt_of = attempts();
   const std::pair<const char*, const char*> kPairs[] = {
@@ -82,8 +82,8 @@ TEST_F(Verbs, AreNotMadeToFailByARuleForAnother) {
   }
 }
 
-// Each program has separate counts, but a context that is being opened does not exist yet, so
-// devices count.
+// Verbs are counted for each context. When a device is opened, its context does not exist yet, so
+// this verb is counted for each device.
 TEST_F(Verbs, OpeningIsCountedByTheDevice) {
   inject("{on: verb, verb: open_device, nth: 2, do: {errno: EMFILE}}");
   EXPECT_NE(open_device(), nullptr);

@@ -1,4 +1,4 @@
-// Each function of verbs.h that can fail.
+// Attempts of each function of verbs.h that can fail.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -107,7 +107,9 @@ std::map<std::string, Attempt> Verbs::attempts() {
     return under([&] {
       const int result = ibv_rereg_mr(own.get(), IBV_REREG_MR_CHANGE_ACCESS, nullptr, nullptr, 0,
                                       IBV_ACCESS_LOCAL_WRITE);
-      return result == 0 ? 0 : errno;  // ibv_rereg_mr(3): otherwise an ibv_rereg_mr_err_code
+      // ibv_rereg_mr(3): the result of a failure is an ibv_rereg_mr_err_code, so errno has the
+      // error
+      return result == 0 ? 0 : errno;
     });
   };
   all["ibv_dereg_mr"] = ends([this] { return region(); }, ibv_dereg_mr);
@@ -196,7 +198,7 @@ std::map<std::string, Attempt> Verbs::attempts() {
         }
         return result;
       });
-      ibv_end_poll(extended);  // also after an error
+      ibv_end_poll(extended);  // needed even after an error
       return error;
     });
   };
@@ -267,7 +269,7 @@ std::map<std::string, Attempt> Verbs::attempts() {
   };
   all["ibv_create_ah"] = makes([this] { return make_ah(); }, ibv_destroy_ah);
   all["ibv_create_ah_from_wc"] = [this](const Under& under) {
-    // The format of a UD datagram over IPv4: the IP header is in the second half of the GRH.
+    // A UD datagram over IPv4 has the IP header in the second half of the GRH.
     const ibv_gid gid = own_gid();
     ibv_grh grh{};
     auto* ip = reinterpret_cast<uint8_t*>(&grh) + 20;

@@ -1,5 +1,5 @@
-// A child of fork(). It reports over a pipe the errors that it finds and, if it crashes, its last
-// action.
+// Runs code in a child of fork(). The child reports over a pipe the errors that it finds and, if it
+// crashes, its last action.
 #pragma once
 
 #include <sys/syscall.h>
@@ -34,12 +34,12 @@ class Report {
   int to_;
 };
 
-/// By the C library's fork(), which notifies all libraries, or by a system call, of which they are
-/// not notified
+/// How a process makes a child: with the C library's fork(), which notifies all libraries, or with
+/// a system call, which notifies none.
 enum class Forking { kByLibrary, kBySystemCall };
 
-/// Runs `act` in a child, and returns the errors that it found, or its last action if it crashed or
-/// hung. Empty if there was no error.
+/// Runs `act` in a child. Returns the errors that it found, or its last action if it crashed or
+/// hung, or "" if there was no error.
 inline std::string in_child(const std::function<void(const Report&)>& act,
                             Forking forking = Forking::kByLibrary) {
   int ends[2];
@@ -51,7 +51,7 @@ inline std::string in_child(const std::function<void(const Report&)>& act,
   if (child == 0) {
     close(ends[0]);
     signal(SIGALRM, SIG_DFL);
-    alarm(60);  // a verb that hangs ends in a signal
+    alarm(60);  // if a verb hangs, a signal ends the child
     act(Report(ends[1]));
     _exit(0);
   }

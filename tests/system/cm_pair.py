@@ -1,11 +1,12 @@
 #!/usr/bin/python3
-"""Runs a server and its clients of librdmacm to the end: cm_pair.py PORT SERVER... -- CLIENT...
-[-- CLIENT...]
+"""Runs a server and its clients, which use librdmacm, to the end: cm_pair.py PORT SERVER... --
+CLIENT... [-- CLIENT...]
 
-The first client starts once an rdma_cm id listens at PORT, each further one once those before it
-are connected, as `rocemu show` says: a server that keeps one request at a time in mind, as rping's
-does, would mix them up. Exit status 0 if all had 0; otherwise the first other one. A server that
-goes on waiting for a client that failed is ended. Meant to run under `rocemu run`.
+The first client starts once an rdma_cm id listens at PORT. Each further client starts once `rocemu
+show` lists the connections of all earlier ones, because a server that stores only one request at a
+time, as rping's does, would confuse them. The exit status is 0 if all had 0; otherwise the first
+other one. If a client failed and the server still waits for it, the server is killed. Meant to run
+under `rocemu run`.
 """
 import json
 import os
@@ -15,7 +16,7 @@ import sys
 import time
 
 ROCEMU = str(pathlib.Path(os.environ["ROCEMU_BIN"]) / "rocemu")
-PATIENCE = 10  # seconds that a server has to see that a client failed
+PATIENCE = 10  # seconds in which a server must notice that a client failed
 
 
 def show():
@@ -28,7 +29,8 @@ def listening(port):
 
 
 def connected(clients):
-    """Returns True if all clients that still run have a connection, which has two ends."""
+    """Returns whether all clients that still run have a connection. Each connection has two
+    ends."""
     running = sum(client.poll() is None for client in clients)
     ready = sum(qp["state"] == "RTS" for device in show()["fabric"]["devices"]
                 for qp in device["qps"])
@@ -65,7 +67,7 @@ def main():
                 sys.exit("cm_pair.py: a client is not connected after a minute")
             time.sleep(0.002)
     statuses = [client.wait() for client in clients]
-    if "CM_PAIR_KILLS_SERVER" in os.environ:  # one that serves for ever
+    if "CM_PAIR_KILLS_SERVER" in os.environ:  # the server does not end by itself
         server.kill()
         server.wait()
     else:

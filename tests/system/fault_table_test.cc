@@ -1,6 +1,6 @@
-// Tests docs/statuses.md: every ibv_wc_status, ibv_event_type and rdma_cm_event_type is caused by
-// the rule that the page names for it, in this program of the public API. The list of values is
-// taken from the headers, so that none can be missing.
+// Tests docs/statuses.md: the rule on the page for every ibv_wc_status, ibv_event_type and
+// rdma_cm_event_type causes this value in a program of the public API. The list of values comes
+// from the headers, so that none can be missing.
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
@@ -24,8 +24,8 @@
 namespace rocemu::system_test {
 namespace {
 
-/// Returns the enumerators of an enum in a header, in order: numbered from 0, since none has a
-/// value.
+/// Returns the enumerators of an enum in a header, in order. Their values start with 0, since none
+/// is given explicitly.
 std::vector<std::string> enumerators(const char* header, const std::string& name) {
   const std::string text = content_of(header);
   std::smatch body;
@@ -91,7 +91,7 @@ class FaultTable : public VerbsTest {
     ASSERT_EQ(post_send(qps[0], 7), 0);
   }
 
-  /// Returns the types of all async events up to the wanted one, and acknowledges them.
+  /// Acknowledges async events until `wanted` arrives, and returns the types of all of them.
   std::set<ibv_event_type> events_until(ibv_event_type wanted) {
     std::set<ibv_event_type> types;
     while (!types.contains(wanted) && readable(context->async_fd, 30'000)) {
@@ -142,8 +142,8 @@ TEST_F(FaultTable, CausesEveryCompletionStatus) {
   }
 }
 
-// docs/scenarios.md: requests that are flushed when a rule makes the QP fail complete as flushed
-// (IBTA vol 1, 10.3.1.5), also without a count.
+// docs/scenarios.md: after a rule made a QP fail, its flushed requests complete as flushed (IBTA
+// vol 1, 10.3.1.5), even if the rule has no count.
 TEST_F(FaultTable, AFailedCompletionIsFollowedByFlushedOnes) {
   inject("{name: r, on: completion, queue: send, do: {status: GENERAL_ERR}}");
   for (uint64_t wr_id = 0; wr_id < 8; ++wr_id) ASSERT_EQ(post_send(qps[0], wr_id), 0);
@@ -180,8 +180,8 @@ TEST_F(FaultTable, CausesEveryAsyncEvent) {
   }
 }
 
-/// A server, its client and a member of a multicast group. Each continues as far as it can, through
-/// all states of a connection, from one event to the next.
+/// A server, its client and a member of a multicast group. Each reacts to its events and proceeds
+/// as far as it can, through all states of a connection.
 class Conversation {
  public:
   Conversation() {
@@ -207,7 +207,7 @@ class Conversation {
     rdma_destroy_event_channel(channel_);
   }
 
-  /// Continues until that event arrives.
+  /// Proceeds until this event arrives. Returns whether it arrived.
   bool meets(rdma_cm_event_type wanted) {
     while (readable(channel_->fd, 30'000)) {
       rdma_cm_event* event = nullptr;
@@ -267,7 +267,7 @@ TEST(FaultTableOfRdmaCm, CausesEveryEvent) {
   ASSERT_GE(names.size(), 16u);
   for (size_t value = 0; value < names.size(); ++value) {
     SCOPED_TRACE(names[value]);
-    // librdmacm creates these itself.
+    // librdmacm creates these events itself, so a rule cannot cause them.
     if (names[value] == "RDMA_CM_EVENT_INTERNAL" ||
         names[value] == "RDMA_CM_EVENT_ADDRINFO_RESOLVED")
       continue;

@@ -22,8 +22,8 @@ inline std::string content_of(const char* path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// Returns the pages' rule for a value or a function; "none" if it has none. A row may stand for
-/// all names with the same beginning, `ibv_wr_*`; a row with the whole name has precedence.
+/// Returns the pages' rule for a value or a function, or "none". The row of a pattern such as
+/// `ibv_wr_*` applies to all names with this beginning; a row with the whole name has precedence.
 inline std::string rule_for(const std::string& name) {
   std::stringstream lines(content_of(ROCEMU_STATUSES_PAGE) + content_of(ROCEMU_FAULTS_PAGE));
   const std::regex star("`([a-z_]+)\\*`");
@@ -45,8 +45,8 @@ inline std::string rule_for(const std::string& name) {
   return "none";
 }
 
-/// Sends a request to the control socket of the daemon of this program's run, as docs/scenarios.md
-/// describes.
+/// Sends a request to the control socket (docs/control.md) of the daemon that runs this test.
+/// Returns the answer.
 inline std::string ask_daemon(const std::string& request) {
   const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
   sockaddr_un address{};

@@ -1,4 +1,5 @@
-"""Programs that can go no further, and others that only seem so: hanging.py NAME"""
+"""Programs that wait for something that can never happen, and others that only seem to:
+hanging.py NAME"""
 import multiprocessing
 import os
 import select
@@ -20,11 +21,11 @@ from pyverbs.srq import SRQ, SrqAttr, SrqInitAttr
 from pyverbs.wr import RecvWR, SendWR, SGE
 
 SIZE = 64
-LONG = 3  # seconds: more than it takes to find a deadlock
+LONG = 3  # seconds, longer than rocemu takes to find a deadlock
 
 
 class Side:
-    """Creates a queue pair with a separate CQ and completion channel."""
+    """A queue pair with a separate CQ and completion channel."""
 
     def __init__(self, with_srq=False):
         self.context = Context(name="rocemu0")
@@ -73,7 +74,7 @@ def pair(with_srq=False):
 
 
 def two_processes(work):
-    """Runs work(side, number) in a parent and its child, which are connected."""
+    """Runs work(side, number) in a parent and its child, whose queue pairs are connected."""
     ours, theirs = socket.socketpair()
     number = 0 if os.fork() else 1
     (theirs if number == 0 else ours).close()
@@ -89,7 +90,7 @@ def two_processes(work):
 # ---- Deadlocks ----
 
 def solicited_only():
-    """The CQ is armed for solicited completions, and the message is not solicited."""
+    """The CQ is armed for solicited completions, but the message is not solicited."""
     a, b = pair()
     b.recv()
     b.cq.req_notify(solicited_only=True)
@@ -154,7 +155,7 @@ def srq_never_refilled():
 
 
 def join():
-    """The main thread waits for a thread that waits for a message that is never sent."""
+    """The main thread waits for another thread, which waits for a message that is never sent."""
     _a, b = pair()
     b.cq.req_notify()
     b.recv()
@@ -164,7 +165,7 @@ def join():
 
 
 def own_pipe():
-    """A child reads from a pipe, and only the child itself has the other end."""
+    """A child reads from a pipe, and only the child itself has the pipe's write end."""
     Side()
     reader, _writer = os.pipe()
     if os.fork() == 0:
@@ -204,7 +205,7 @@ def shared_semaphore():
 
 
 def sigwait_beside_a_child():
-    """Like a shell that waits for a child, which waits for a message."""
+    """Waits for the end of a child, as a shell does, while the child waits for a message."""
     _a, b = pair()
     if os.fork() == 0:
         os.read(b.channel_fd, 1)

@@ -1,5 +1,5 @@
-"""Opens a device, makes one object of each kind, prints their numbers as JSON and runs a command
-while they live: hold_objects.py DEVICE COMMAND..."""
+"""Opens a device, creates one object of each kind, prints their numbers as JSON, and runs a
+command while they exist: hold_objects.py DEVICE COMMAND..."""
 import json
 import os
 import subprocess

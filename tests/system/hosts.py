@@ -1,7 +1,6 @@
-"""Hosts of a network that a test makes: network namespaces on one bridge, with a NIC on each.
-
-Nothing of it can be seen outside the namespaces, and all of it goes with the test. Needs to be root,
-or to be allowed to be root of a user namespace, which the test program then becomes.
+"""Hosts of a network that a test makes: network namespaces on one bridge, with a NIC on each. Processes outside the
+namespaces cannot see this network, and all of it disappears with the test. The test program must be root. If it is not,
+but may become root of a user namespace, it does so.
 """
 import json
 import os
@@ -26,7 +25,7 @@ def ip(*arguments, check=True):
 
 
 def why_no_namespaces():
-    """Returns the reason why this process cannot create network namespaces; empty if it can."""
+    """Returns the reason why this process cannot create network namespaces, or "" if it can."""
     name = f"rocemu-{os.getpid()}-probe"
     made = ip("netns", "add", name, check=False)
     if made.returncode != 0:
@@ -37,7 +36,7 @@ def why_no_namespaces():
 
 
 def _become_root():
-    """Starts this program again in a user namespace, if it is not root and is allowed to do so."""
+    """If this program is not root, starts it again as root of a user namespace, if that is allowed."""
     if os.geteuid() == 0 or "ROCEMU_TEST_UNSHARED" in os.environ:
         return
     unshare = ["unshare", "--user", "--map-root-user", "--net", "--mount"]
@@ -51,7 +50,7 @@ _become_root()
 
 
 class Host:
-    """One namespace, its interface eth0 and, when started, its rocemud."""
+    """A host: one namespace, its interface eth0 and, after start(), its rocemud."""
 
     def __init__(self, number, namespace, directory):
         self.number = number
@@ -60,7 +59,7 @@ class Host:
         self.ipv6 = f"fd77::{number}"
         self.device = f"rocemu{number}"
         self.directory = directory
-        # Variables of a `rocemu run` that the tests run in are removed, because each host has its own NIC.
+        # A `rocemu run` around the tests has set variables, which are removed, because each host has its own NIC.
         self.environment = {name: value for name, value in os.environ.items()
                             if name not in ("ROCEMU_DIR", "LD_PRELOAD")}
         self.environment["XDG_RUNTIME_DIR"] = str(directory)
@@ -82,8 +81,8 @@ class Host:
         return rocemu.run(*self.inside(*command), env=self.environment, **keywords)
 
     def popen(self, *command, rdma=True, **keywords):
-        """Starts a program, with the NIC by default. It ends at the latest with the test. Its output goes to a file, so
-        that it need not be read in the meantime: see output_of."""
+        """Starts a program, with the NIC by default. It ends when the test does, at the latest. Its output goes to a
+        file, so that it need not be read in the meantime (see output_of)."""
         line = [ROCEMU, "run", "--", *command] if rdma else command
         output = tempfile.TemporaryFile(dir=self.directory)
         process = subprocess.Popen(self.inside(*line), env=self.environment, stdout=output,
@@ -101,7 +100,7 @@ class Host:
         self.daemon = int(re.search(r"\(pid (\d+)", result.stdout)[1])
 
     def kill(self):
-        """Ends the NIC like a crash, or the loss of the host."""
+        """Kills the NIC, as if it crashed or the host was lost."""
         os.kill(self.daemon, signal.SIGKILL)
         while os.path.exists(f"/proc/{self.daemon}"):
             time.sleep(0.01)
@@ -128,7 +127,7 @@ class Host:
         return self.show()["fabric"]["devices"][0]["counters"]
 
     def link(self, *change):
-        """`ip link set eth0 ...`"""
+        """Runs `ip link set eth0 ...` on the host."""
         ip("-n", self.namespace, "link", "set", INTERFACE, *change)
 
     def wait_for(self, condition, what):
@@ -150,7 +149,7 @@ class Host:
 
 
 class Network:
-    """`with Network(count=3, mtu=1500) as hosts:`"""
+    """A network of hosts: `with Network(count=3, mtu=1500) as hosts:`"""
 
     def __init__(self, count=3, mtu=1500):
         self.count, self.mtu = count, mtu
@@ -205,14 +204,14 @@ class Network:
 
 
 def end_of(process):
-    """Returns the output until the program's end."""
+    """Waits for the program's end and returns its output."""
     process.wait(timeout=TIMEOUT)
     process.output.seek(0)
     return process.output.read().decode(errors="replace")
 
 
 def finish(test, *processes):
-    """Returns their outputs if all succeeded. If one failed, does not wait for the others."""
+    """Waits for the processes. Returns their outputs if all succeeded. If one failed, does not wait for the others."""
     deadline = time.monotonic() + TIMEOUT
     while any(process.poll() is None for process in processes):
         if time.monotonic() > deadline or any(process.poll() for process in processes):

@@ -1,8 +1,9 @@
 #!/usr/bin/python3
-"""What no stock program shows of the scenarios that come with rocemu: library_program.py NAME.
+"""Shows the effects of those scenarios that come with rocemu for which no stock program does:
+library_program.py NAME
 
-A QP on rocemu0 and its peer on rocemu1, by pyverbs; each function does what the scenario of its name
-is about and prints what the program sees, line by line.
+Uses pyverbs, with a QP on rocemu0 and its peer on rocemu1. Each function does what the scenario with
+its name is about, and prints line by line what a program sees.
 """
 import os
 import sys
@@ -26,7 +27,8 @@ STATUS = {getattr(e, name): name for name in dir(e) if name.startswith("IBV_WC_"
 
 
 class Side:
-    """One end: a context, a CQ with its channel, memory for 64 messages, and a QP."""
+    """One end of the connection: a context, a CQ with its channel, memory for 64 messages, and a
+    QP."""
 
     def __init__(self, device, psn=0, with_srq=False):
         self.context = Context(name=device)
@@ -160,11 +162,11 @@ def device_removal():
         print("ibv_query_port:", os.strerror(error.error_code))
     right.sends(1)
     found = []
-    while not found:  # behind those of what had arrived
+    while not found:  # it comes after the completions of the messages that had arrived
         found = [one for one in right.cq.poll(16)[1] if one.wr_id == 1]
     tell(found)
     sys.stdout.flush()
-    os._exit(0)  # what belonged to the device cannot be destroyed
+    os._exit(0)  # the objects of the removed device cannot be destroyed
 
 
 def srq_limit():

@@ -1,5 +1,5 @@
-"""For each scenario that comes with rocemu, the program with which the tests run it: one without races of its own (such
-as those between rping's threads when it fails)."""
+"""For each scenario that comes with rocemu, the program with which the tests run it. These programs have no races of
+their own, such as the races between rping's threads when it fails."""
 import json
 import pathlib
 import subprocess
@@ -18,7 +18,7 @@ def perftest(tool, *arguments):
 
 
 def rping(*arguments):
-    """The server is on rocemu0, the client on rocemu1."""
+    """Returns the command for a server on rocemu0 and a client on rocemu1."""
     return [*CM_PAIR, "7174", "rping", "-s", "-a", "127.0.0.1", "-V", "-C", "10", *arguments, "--",
             "rping", "-c", "-a", "127.0.0.1", "-I", "127.0.0.2", "-v", "-V", "-C", "10", *arguments]
 
@@ -29,13 +29,14 @@ def ucmatose(times=1):
 
 
 def client_alone(*command):
-    """Returns the command for a server that never gets a message, and is therefore ended."""
+    """Returns the command for a client whose server never gets a message. When the client has ended, the server is
+    killed."""
     return ["env", "CM_PAIR_KILLS_SERVER=1", *command]
 
 
 def watched(device, *command):
-    """Runs the command with ibv_asyncwatch, which starts before it and ends after the NIC has noticed the command's
-    end."""
+    """Returns a command that also runs ibv_asyncwatch, which starts before `command` and ends after the NIC has
+    noticed that `command` ended."""
     return ["bash", "-c", """
         rocemu=$1; shift
         stdbuf -oL ibv_asyncwatch -d "$0" & watch=$!
@@ -91,12 +92,12 @@ COMMANDS = {
 
 
 def library():
-    """Names and explanations, as the command lists what is installed beside it."""
+    """Returns the names and explanations of the installed scenarios, as `rocemu` lists them."""
     listed = subprocess.run([ROCEMU, "scenarios", "--json"], stdout=subprocess.PIPE, check=True)
     return {one["name"]: one["explanation"] for one in json.loads(listed.stdout)}
 
 
 def events(recording):
-    """Returns the events of a recording, line by line."""
+    """Returns the events of a recording as lines."""
     lines = (pathlib.Path(recording) / "events.jsonl").read_text().splitlines()
     return [json.loads(line) for line in lines]

@@ -9,9 +9,9 @@
 
 namespace rocemu::system_test {
 
-/// Maps private anonymous pages, far from the addresses that the kernel chooses itself. So pages
-/// that a test unmaps stay unmapped, although others (for example the sanitizers' run-time) map
-/// pages at any time. The caller unmaps them. Returns MAP_FAILED if there is no memory.
+/// Maps private anonymous pages, far from the addresses that the kernel chooses. So pages that a
+/// test unmaps stay unmapped, although other code (such as the run-time of a sanitizer) may map
+/// pages at any time. The caller unmaps the pages. Returns MAP_FAILED if there is no memory.
 inline uint8_t* map_pages(size_t size) {
   static std::atomic<uintptr_t> wanted{0x2000'0000'0000};
   const uintptr_t address = wanted.fetch_add(size_t{1} << 30);

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""Runs a server and its client to the end, side by side:
-pair.py [--outputs SERVER_FILE CLIENT_FILE] PORT SERVER... -- CLIENT...
+"""Runs a server and its client to the end, side by side: pair.py [--outputs SERVER_FILE
+CLIENT_FILE] PORT SERVER... -- CLIENT...
 
-The client starts once something listens on TCP port PORT. Exit status 0 if both had 0; otherwise
-the first other one. Meant to run under `rocemu run`.
+The client starts once a process listens on TCP port PORT. The exit status is 0 if both had 0;
+otherwise the first other one. Meant to run under `rocemu run`.
 """
 import subprocess
 import sys
@@ -11,7 +11,8 @@ import time
 
 
 def listening(port):
-    """Checks without connecting, since the server takes the first connection for its client."""
+    """Returns whether a process listens on the port. Does not connect, since the server would
+    take that connection for its client's."""
     wanted = f":{port:04X}"
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         with open(table) as lines:

@@ -1,5 +1,6 @@
-// Two rdma_cm ids of one process that find each other through a listener, by the public librdmacm
-// API only. Their QPs are numbers: nothing is ever sent over them. Run under `rocemu run`.
+// Two rdma_cm ids of one process that connect through a listener, by the public librdmacm API only.
+// No QPs exist, only QP numbers, so nothing is sent over the connection. Run the tests under
+// `rocemu run`.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,8 +25,8 @@ class EventChannel {
 
   rdma_event_channel* get() const { return channel_; }
 
-  /// Waits for an event, which must be this one, and acknowledges it. Returns the event's id; for a
-  /// connect request, the new one.
+  /// Waits for an event, which must be of this type, and acknowledges it. Returns the event's id;
+  /// for a connect request, this is the new id.
   rdma_cm_id* expect(rdma_cm_event_type type, int status = 0) {
     rdma_cm_event* event = nullptr;
     pollfd entry{channel_->fd, POLLIN, 0};
@@ -113,8 +114,8 @@ class RdmaCmTest : public testing::Test {
   rdma_cm_id* listener = nullptr;
   rdma_cm_id* client = nullptr;
   rdma_cm_id* server = nullptr;
-  // A QP has one connection: a second one with the same number would be a stale one (IBTA vol 1,
-  // 12.9.8.3.1).
+  // The next QP number. Each connection needs a new one: with the number of a connected QP, a
+  // request would be stale (IBTA vol 1, 12.9.8.3.1).
   static inline uint32_t next_qpn = 0x123;
 };
 

@@ -1,18 +1,18 @@
-"""The reasons why frames were sent again, and what rules did to them, as a timeline must show them. They are derived
-from the engine's own record (`rocemu timeline DIR --events`), not from a ladder."""
+"""The reasons why frames were sent again, and what rules did to frames, as a timeline must show them. They are
+derived from the engine's own record (`rocemu timeline DIR --events`), not from a ladder."""
 import collections
 import json
 import re
 
 from rocemu import ROCEMU, run
 
-# The meaning of a NAK or a REJ itself is printed after the reasons of the frame.
+# A timeline also explains a NAK or a REJ. These texts follow the reasons of a frame, and are not compared.
 SAYS_BY_ITSELF = re.compile(r"not ready for this message: the requester must wait and send it again|"
                             r"the responder expects psn [+-]?\d+( \(\d+\))?: the requester must go back|"
                             r"the responder refuses the request for good: the requester's QP fails|"
                             r"rejected: .* \(\d+\)")
 QUERIES = re.compile(r"READ Request|CmpSwap|FetchAdd|ATOMIC WRITE|FLUSH|CompareSwap", re.I)
-# IBTA vol 1, table 45, in ns.
+# Values of IBTA vol 1, table 45, in ns.
 RNR_TIMERS = {10_000, 20_000, 30_000, 40_000, 60_000, 80_000, 120_000, 160_000, 240_000, 320_000,
               480_000, 640_000, 960_000, 1_280_000, 1_920_000, 2_560_000, 3_840_000, 5_120_000,
               7_680_000, 10_240_000, 15_360_000, 20_480_000, 30_720_000, 40_960_000, 61_440_000,
@@ -26,7 +26,8 @@ def events_of(recording):
 
 
 def duration(ns):
-    """655360000 is "655.36 ms": three digits after the point, six for seconds, without zeros at the end."""
+    """Formats 655360000 ns as "655.36 ms": three digits after the point, or six for seconds, without zeros at the
+    end."""
     for limit, scale, unit in ((10**3, 1, "ns"), (10**6, 10**3, "us"), (10**9, 10**6, "ms")):
         if ns < limit:
             return f"{ns / scale:.3f}".rstrip("0").rstrip(".") + " " + unit
@@ -107,7 +108,7 @@ class Reasons:
 
 
 def check_reasons(test, recording):
-    """Each frame of the timeline has the reasons that the record has, and no others."""
+    """Checks that each frame of the timeline has exactly the reasons that the record has."""
     events = events_of(recording)
     expected = Reasons(events).of_frames
     happenings = json.loads(run(ROCEMU, "timeline", recording, "--json", check=True).stdout)["happenings"]
@@ -129,7 +130,7 @@ def check_reasons(test, recording):
 
 
 def check_timers(test, events):
-    """The record itself follows the specification."""
+    """Checks that the timers in the record follow the specification."""
     timeouts, peers, naks = {}, {}, {}
     for event in events:
         if event.get("verb") == "modify_qp" and "error" not in event:

@@ -1,4 +1,4 @@
-"""The common parts of the system tests: finding programs and free ports, and running commands under `rocemu run`."""
+"""Common parts of the system tests: find programs and free ports, and run commands under `rocemu run`."""
 import concurrent.futures
 import contextlib
 import os
@@ -15,14 +15,14 @@ BIN = pathlib.Path(os.environ["ROCEMU_BIN"])
 ROCEMU = str(BIN / "rocemu")
 PAIR = [sys.executable, str(HERE / "pair.py")]
 CM_PAIR = [sys.executable, str(HERE / "cm_pair.py")]
-TIMEOUT = 240  # seconds that nothing here comes near
-# perftest compares the processor's cycle counter with the clock before it reports, and stops if that varies, as on a
-# busy machine. This does not depend on the NIC, so such a run is repeated.
+TIMEOUT = 240  # seconds, far longer than any command of the tests takes
+# perftest compares the processor's cycle counter with the clock before it reports results. It stops if their ratio
+# varies, as on a busy machine. This does not depend on the NIC, so such a run is repeated.
 NO_CLOCK = "Can't produce a report"
 
 
 def has_virtual_cycles():
-    """Returns whether programs of the test get virtual time from the cycle counter in lockstep:
+    """Returns whether the cycle counter has virtual time in lockstep for the programs of the test:
     docs/reference/lockstep.md."""
     program = BIN / "cycle_counter"
     return (not os.environ.get("ROCEMU_SANITIZE", "") and program.exists()
@@ -33,8 +33,8 @@ _held_ports = []
 
 
 def free_port():
-    """Returns a port that no other program gets while this process lives. The port is bound here without listening, so
-    that a server that uses SO_REUSEADDR, such as ibv_rc_pingpong, can still have it."""
+    """Returns a port that no other program gets while this process lives: the port is bound here, without
+    listening. A server that uses SO_REUSEADDR, such as ibv_rc_pingpong, can still bind it."""
     holder = socket.socket()
     holder.bind(("", 0))
     holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -43,8 +43,8 @@ def free_port():
 
 
 def run(*arguments, timeout=TIMEOUT, check=False, **keywords):
-    """subprocess.run with both outputs captured as one text. For a command that takes too long, only its output is
-    kept."""
+    """Runs a command like subprocess.run, with both outputs captured as one text. If the command takes too long,
+    only its output is returned."""
     command = [str(argument) for argument in arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           stdin=subprocess.DEVNULL, text=True, **keywords) as process:
@@ -63,7 +63,7 @@ def run(*arguments, timeout=TIMEOUT, check=False, **keywords):
 
 
 def descendants(pid):
-    """Returns the PIDs of the processes that it and its children started."""
+    """Returns the PIDs of the processes that the process `pid` and its children started."""
     children = {}
     for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
@@ -90,7 +90,7 @@ def pingpong_pair(*arguments, server_device="rocemu0", client_device="rocemu0",
 
 
 def side_by_side(test, check, cases, at_once=6):
-    """Calls check(case) for each case as a subtest, several at the same time: for programs that mostly wait."""
+    """Calls check(case) for each case as a subtest, several at the same time. For programs that mostly wait."""
     with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
         checks = [(case, pool.submit(check, case)) for case in cases]
     for case, done in checks:
@@ -99,7 +99,7 @@ def side_by_side(test, check, cases, at_once=6):
 
 
 class _Told(unittest.TestResult):
-    """Keeps the text that a test reports to it."""
+    """Records what a test reports to its result object."""
 
     def __init__(self):
         super().__init__()
@@ -113,7 +113,8 @@ for _name in ("startTest", "addSuccess", "addFailure", "addError", "addSkip", "a
 
 
 class AtOnce(unittest.TestSuite):
-    """Runs all its tests at once: they mostly wait, and no class has fixtures. See load_tests."""
+    """Runs all its tests at the same time, which is possible because no class has fixtures and tests mostly wait.
+    Used by load_tests."""
 
     def run(self, result, debug=False):
         def run_one(test):

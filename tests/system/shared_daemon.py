@@ -1,4 +1,4 @@
-"""A test case with a separate daemon in the background, which `rocemu run` joins."""
+"""A test case with a separate daemon in the background, which `rocemu run` uses."""
 import json
 import os
 import pathlib
@@ -9,7 +9,7 @@ import unittest
 from rocemu import ROCEMU, processes_of, run, temporary_directory
 
 
-# Version 4 and 5 of Open MPI have these.
+# Versions 4 and 5 of Open MPI leave files with these names.
 FILES_OF_MPI = ("vader_segment", "osc_rdma", "sm_segment")
 
 
@@ -36,8 +36,8 @@ class SharedDaemon(unittest.TestCase):
 
     @staticmethod
     def files_of_shared_memory():
-        """Returns no directories, which belong to other tests (see CTestCustom.cmake), and no files of an MPI that runs
-        at the same time."""
+        """Returns the files in /dev/shm, without directories, which belong to other tests (see CTestCustom.cmake),
+        and without the files of an MPI that runs at the same time."""
         return {entry.name for entry in os.scandir("/dev/shm")
                 if not entry.is_dir() and not entry.name.startswith(FILES_OF_MPI)}
 

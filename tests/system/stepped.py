@@ -1,5 +1,5 @@
-"""One process with two connected RC queue pairs, which sends COUNT messages from one to the other, each after both
-completions of the previous one: stepped.py events|polling COUNT"""
+"""Sends COUNT messages between two connected RC queue pairs of one process, each message after both completions
+of the previous one: stepped.py events|polling COUNT"""
 import sys
 
 from pyverbs.addr import AHAttr, GlobalRoute

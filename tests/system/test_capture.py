@@ -12,7 +12,7 @@ READ_REQUEST, ACKNOWLEDGE = 12, 17
 
 
 def dissect(capture, *fields, options=()):
-    """Returns a tuple of strings for each frame, as tshark reads them."""
+    """Returns for each frame a tuple with these fields, as tshark decodes them."""
     command = ["tshark", *options, "-r", str(capture), "-T", "fields"]
     for field in fields:
         command += ["-e", field]
@@ -22,8 +22,8 @@ def dissect(capture, *fields, options=()):
 
 
 def icrc_over_ipv6(packet):
-    """Annex A17.3.3, since scapy computes the ICRC only over IPv4: eight bytes of ones, then the packet with ones in
-    the fields that routers and adapters may change."""
+    """Returns the ICRC by annex A17.3.3, since scapy computes it only over IPv4: over eight bytes of ones, then
+    the packet, with ones in the fields that routers and adapters may change."""
     masked = bytearray(packet[:-4])
     masked[0] |= 0x0f  # traffic class and flow label
     masked[1:4] = b"\xff" * 3
@@ -34,7 +34,7 @@ def icrc_over_ipv6(packet):
 
 
 class Lessons(unittest.TestCase):
-    """docs/troubleshooting.md describes what to switch off in Wireshark."""
+    """Tests the settings of Wireshark that docs/troubleshooting.md describes."""
 
     def test_nothing_is_malformed_without_the_heuristic_for_rpc_over_rdma(self):
         with temporary_directory() as directory:
@@ -52,7 +52,7 @@ class Lessons(unittest.TestCase):
 
 
 class Capture(unittest.TestCase):
-    GOOD, NONE = "1", "3"  # of a checksum, in tshark's words: good; not present
+    GOOD, NONE = "1", "3"  # values of tshark for a checksum: good; not present
 
     def setUp(self):
         self.directory = temporary_directory()
@@ -79,7 +79,7 @@ class Capture(unittest.TestCase):
             if IPv6 in frame:
                 expected = icrc_over_ipv6(original[14:])
             else:
-                frame[BTH].icrc = None  # to be computed anew
+                frame[BTH].icrc = None  # makes scapy compute it
                 expected = raw(frame)[-4:]
             self.assertEqual(original[-4:], expected, f"ICRC of frame {number}")
             self.assertEqual(len(Ether(original)), len(original))
@@ -95,7 +95,8 @@ class Capture(unittest.TestCase):
         self.record("-s", "1024", "-n", "20", client_device="rocemu1")
         frames = dissect(self.capture, "infiniband.bth.opcode", "ip.src", "ip.dst", "udp.dstport",
                          "infiniband.bth.psn")
-        # Packets whose acknowledgement takes longer than ibv_rc_pingpong's 67 ms, on a busy machine, are sent again.
+        # ibv_rc_pingpong's timeout is 67 ms. On a busy machine, an acknowledgement can take longer, and packets are
+        # sent again.
         frames = list(dict.fromkeys(frames))
         self.assertEqual([int(frame[0], 0) for frame in frames], [SEND_ONLY, ACKNOWLEDGE] * 40)
         self.assertEqual({frame[1:3] for frame in frames},
@@ -116,7 +117,7 @@ class Capture(unittest.TestCase):
         self.check_udp_checksums(self.GOOD)
 
     def test_ipv4_has_no_udp_checksums(self):
-        # As rxe's and NICs' frames (annex A17): the ICRC protects them.
+        # Like the frames of rxe and NICs, these have no UDP checksum, since the ICRC protects them (annex A17).
         self.record("-s", "5000", "-n", "5", "-m", "2048")
         self.check_udp_checksums(self.NONE)
 
@@ -155,7 +156,7 @@ class CaptureInLockstep(unittest.TestCase):
 
     def test_frames_that_were_cut_off_have_udp_checksums_over_ipv6(self):
         port_and_gid = ("-g", "1", "-s", "5000", "-n", "5", "-m", "2048")
-        for length in (60, 61, 62, 100):  # the checksum is bytes 60 and 61
+        for length in (60, 61, 62, 100):  # the checksum is in bytes 60 and 61
             result = rocemu_run(*pingpong_pair(*port_and_gid, gid=False), options=(
                 "--lockstep", "--capture", str(self.capture), "--snap-length", str(length)))
             self.assertEqual(result.returncode, 0, result.stdout)
@@ -164,8 +165,8 @@ class CaptureInLockstep(unittest.TestCase):
             self.assertEqual(found, {False} if length >= 62 else set(), length)
 
     def test_the_ack_of_a_duplicate_ends_before_a_read_whose_response_was_lost(self):
-        """IBTA vol 1, 9.7.5.1.3 and 9.7.7.2. rping's server has a SEND and a READ outstanding, and
-        loses the answers to both."""
+        """IBTA vol 1, 9.7.5.1.3 and 9.7.7.2. rping's server has a SEND and a READ outstanding, and the responses
+        to both are lost."""
         rules = pathlib.Path(self.directory.name) / "lost.yaml"
         rules.write_text("rules:\n- {on: frame, from: rocemu1, opcode: ACK, nth: 3, do: drop}\n"
                          "- {on: frame, from: rocemu1, opcode: READ_RESPONSE, nth: 2, do: drop}\n")

@@ -1,4 +1,4 @@
-"""Clients that die, stop or send garbage do not affect others."""
+"""Tests that clients that die, stop or send garbage do not affect others."""
 import json
 import os
 import pathlib
@@ -14,7 +14,7 @@ from shared_daemon import SharedDaemon
 
 class Clients(SharedDaemon):
     def endless_pingpong(self):
-        """A server and a client process that have exchanged messages."""
+        """Starts a server and a client process, and returns after they have exchanged messages."""
         before = self.frames_out()
         port = str(free_port())
         common = ["ibv_rc_pingpong", "-g", "0", "-p", port, "-n", "1000000000"]
@@ -34,7 +34,7 @@ class Clients(SharedDaemon):
             process.communicate(timeout=60)
 
     def stop_and_settle(self, pid):
-        """After this, the other side only waits for the stopped one."""
+        """Stops a process, and waits until no frames move: then its peer only waits for it."""
         os.kill(pid, signal.SIGSTOP)
         frames = None
 
@@ -46,8 +46,9 @@ class Clients(SharedDaemon):
         self.wait_until(nothing_moves, "rest")
 
     def test_the_peer_of_a_killed_client_meets_a_dead_nic(self):
-        """The surviving side sends and gets no answer, as with a dead NIC. (A side that waits for a message has nothing
-        unacknowledged and continues to wait. So the test kills the other side when it is this side's turn to send.)"""
+        """The surviving side sends and gets no answer, as with a dead NIC. (A side that waits for a message has
+        nothing unacknowledged and would wait for ever, so the test kills the other side when it is this side's turn
+        to send.)"""
         for survivor_device, victim_device in (("rocemu0", "rocemu1"), ("rocemu1", "rocemu0")):
             with self.subTest(victim=victim_device):
                 server, client = self.endless_pingpong()
@@ -144,13 +145,13 @@ class Clients(SharedDaemon):
         return answer
 
     def leave_descriptors(self, pid, count):
-        """From now on it can have this number of additional descriptors; with a negative count, fewer than it has."""
+        """Lets the process have at most `count` more descriptors than now, or fewer than now if `count` is negative."""
         limits = resource.prlimit(pid, resource.RLIMIT_NOFILE)
         now = len(os.listdir(f"/proc/{pid}/fd"))
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (now + count, limits[1]))
 
     def test_a_lack_of_descriptors_disconnects_nobody_who_is_connected_and_is_told_once(self):
-        """Destroying an object also needs descriptors, for the events that were not read."""
+        """When descriptors are scarce, destroying an object needs some too, for the events that were not read."""
         pid, control = self.daemon_pid(), self.control()
         self.assertTrue(json.loads(self.ask_control(control, "pause"))["ok"])
         port = str(free_port())
@@ -164,13 +165,13 @@ class Clients(SharedDaemon):
         self.leave_descriptors(pid, 40)
         [directory] = self.base.rglob("dev/infiniband")
         channels = []
-        for _ in range(80):  # of rdma_cm, which need not say anything
+        for _ in range(80):  # connections to rdma_cm, which a client may open without sending anything
             channel = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             self.addCleanup(channel.close)
             channel.connect(str(directory / "rdma_cm"))
             channels.append(channel)
         channels[-1].settimeout(30)
-        self.assertEqual(channels[-1].recv(1), b"")  # all are accepted by now, this one refused
+        self.assertEqual(channels[-1].recv(1), b"")  # by now, all others are accepted; this one was refused
         self.assertTrue(json.loads(self.ask_control(control, "resume"))["ok"])
         for process in (server, client):
             output, _ = process.communicate(timeout=60)
@@ -192,14 +193,14 @@ class Clients(SharedDaemon):
             fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
             return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
         before = used()
-        time.sleep(1)  # what it would be busy for
+        time.sleep(1)  # a busy daemon would use the processor during this second
         self.assertLess(used() - before, 0.3)
         resource.prlimit(pid, resource.RLIMIT_NOFILE, limits)
-        self.assertEqual(connection.recv(1000), b"")  # its end, since it said garbage
+        self.assertEqual(connection.recv(1000), b"")  # the daemon ended the connection because garbage was sent
 
     def test_connections_without_a_hello_leave_room_for_those_with_one(self):
         pid = self.daemon_pid()
-        self.leave_descriptors(pid, 400)  # of which they get a quarter
+        self.leave_descriptors(pid, 400)  # connections without a hello may use a quarter of them
         silent = [self.device_socket() for _ in range(300)]
         result = run(ROCEMU, "run", "--", *pingpong_pair(), env=self.environment)
         self.assertEqual(result.returncode, 0, result.stdout)

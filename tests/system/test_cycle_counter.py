@@ -1,5 +1,5 @@
-"""The processor's cycle counter in lockstep: 10^9 cycles per second of virtual time, for programs that otherwise behave
-as they do outside."""
+"""Tests the processor's cycle counter in lockstep: it counts 10^9 cycles per second of virtual time, and programs
+otherwise behave as they do outside."""
 import os
 import pathlib
 import re
@@ -14,13 +14,13 @@ PROGRAM = str(BIN / "cycle_counter")
 STATIC = str(BIN / "cycle_counter_static")
 LIKE_GO = str(BIN / "cycle_counter_like_go")
 HOUR = 3600 * 10 ** 9  # cycles
-SOON = 10 ** 6         # cycles that calls beside a sleep may take
+SOON = 10 ** 6         # the number of cycles that calls may take in addition to a sleep
 
 
 @unittest.skipIf(has_virtual_cycles(), "reads of this machine's counter fault")
 @unittest.skipUnless(os.path.exists(PROGRAM), "for x86-64")
 class RealCycleCounter(unittest.TestCase):
-    """A machine, or a compiler's sanitizer, that does not allow virtual time in the counter."""
+    """Tests machines, and sanitizers of the compiler, that do not allow virtual time in the counter."""
 
     def test_it_counts_real_time(self):
         result = rocemu_run(PROGRAM, "hour", options=("--lockstep", "--timeout", "200"))
@@ -38,7 +38,7 @@ class RealCycleCounter(unittest.TestCase):
 @unittest.skipUnless(has_virtual_cycles(), "reads of this machine's counter do not fault")
 class CycleCounter(unittest.TestCase):
     def said_by(self, *command, status=0):
-        """Returns the values that the command prints in lockstep, by name."""
+        """Runs the command in lockstep, and returns the values that it prints, by name."""
         result = rocemu_run(*command, options=("--lockstep", "--timeout", "200"))
         self.assertEqual(result.returncode, status, result.stdout)
         said = {}
@@ -55,7 +55,7 @@ class CycleCounter(unittest.TestCase):
         self.assertEqual(said["processor"], [0])
 
     def test_a_library_measures_it_while_it_is_loaded(self):
-        [cycles] = self.said_by(str(BIN / "cycle_rate"), "")["rate"]  # of a millisecond
+        [cycles] = self.said_by(str(BIN / "cycle_rate"), "")["rate"]  # cycles in a millisecond
         self.assertAlmostEqual(cycles, 10 ** 6, delta=10 ** 4)
 
     def test_a_loop_that_reads_nothing_else_ends(self):
@@ -64,18 +64,18 @@ class CycleCounter(unittest.TestCase):
         self.assertLess(time.monotonic() - begin, 50)
 
     def test_a_program_has_its_own_faults(self):
-        """sigaction(2), siglongjmp(3). After the program has left a handler it still sees virtual time, or its loop
-        would not end; and a fault deeper in the stack than the previous one does not count as a fault of the
-        handler."""
+        """sigaction(2), siglongjmp(3). After the program has left a signal handler, the counter still has virtual
+        time, or the program's loop would not end. A fault that occurs deeper in the stack than the previous one does
+        not count as a fault of the handler."""
         said = self.said_by(PROGRAM, "faults")
         self.assertEqual(said["own"], [1])
-        self.assertEqual(said["faults"], [4])  # three, and one that is sent
-        if "address" not in os.environ.get("ROCEMU_SANITIZE", ""):  # it has a handler of its own
+        self.assertEqual(said["faults"], [4])  # three faults, and one signal that is sent
+        if "address" not in os.environ.get("ROCEMU_SANITIZE", ""):  # AddressSanitizer has its own handler
             self.assertEqual(said["default"], [1])
 
     def test_a_fault_in_a_handler_ends_the_program(self):
-        # sigaction(2): the signal is blocked while its handler runs; signal(7): then the kernel ends the program at a
-        # fault.
+        # sigaction(2): the signal is blocked while its handler runs. signal(7): a fault then makes the kernel end the
+        # program.
         self.assertEqual(self.said_by(PROGRAM, "nested", status=128 + signal.SIGSEGV), {"handler": [1]})
 
     @unittest.skipIf("address" in os.environ.get("ROCEMU_SANITIZE", ""), "AddressSanitizer handles the fault")
@@ -86,16 +86,17 @@ class CycleCounter(unittest.TestCase):
         self.assertEqual(self.said_by(PROGRAM, "masks"), {"handler": [1], "end": [1]})
 
     def test_programs_that_it_executes_run(self):
-        """PR_SET_TSC outlives execve(2), and the dynamic loader reads the counter. A static program has no handler."""
+        """PR_SET_TSC survives execve(2), and the dynamic loader reads the counter. A static program has no signal
+        handler."""
         for other in filter(os.path.exists, (PROGRAM, STATIC)):
             with self.subTest(other):
                 said = self.said_by(PROGRAM, "execute", other)
-                failed = 9 << 8  # what a child exits with if there is no such program
+                failed = 9 << 8  # the status of a child that could not find the program
                 self.assertEqual(said["status"], [0, 0, 0, 0, 0, 0, failed, 0])
                 self.assertEqual((said["system"], said["popen"]), ([0], [0]))
 
     def test_a_program_with_go_keeps_the_real_counter(self):
-        # On its clock, an hour of cycles passes in no time.
+        # By the program's clock, an hour of cycles takes no time.
         [cycles] = self.said_by(LIKE_GO, "hour")["rdtsc"]
         self.assertLess(cycles, HOUR)
 

@@ -1,4 +1,4 @@
-"""Tests the output of stock tools about the devices, and about errors on them."""
+"""Tests what stock tools print about devices and about errors on them."""
 import json
 import os
 import re
@@ -38,7 +38,8 @@ class Devices(unittest.TestCase):
 
     def test_without_rocemu_run_there_is_no_device(self):
         outside = {name: value for name, value in os.environ.items()
-                   if name not in ("LD_PRELOAD", "ROCEMU_DIR")}  # what it would have set
+                   # the variables that `rocemu run` sets
+                   if name not in ("LD_PRELOAD", "ROCEMU_DIR")}
         result = run("ibv_devices", env=outside)
         self.assertNotIn("rocemu", result.stdout)
 
@@ -56,7 +57,7 @@ class Devices(unittest.TestCase):
         self.assertNotIn("event_type", result.stdout)
 
     def test_a_program_that_links_librocemu_needs_no_preload(self):
-        """Only ROCEMU_DIR names the daemon."""
+        """Nothing but ROCEMU_DIR tells the program where the daemon is."""
         command = f"LD_PRELOAD= {BIN}/list_devices_linked"
         result = rocemu_run("sh", "-c", command)
         self.assertEqual(result.returncode, 0, result.stdout)
@@ -80,7 +81,7 @@ class Show(unittest.TestCase):
         result = rocemu_run("sh", "-c", f"{pair} > /dev/null && {ROCEMU} show --json")
         self.assertEqual(result.returncode, 0, result.stdout)
         counters = json.loads(result.stdout)["fabric"]["devices"][0]["counters"]
-        self.assertEqual(counters["frames_out"], 400)  # 200 messages and their acknowledgements
+        self.assertEqual(counters["frames_out"], 400)  # 200 messages and their 200 acknowledgements
         self.assertEqual(counters["frames_in"], 400)
         self.assertEqual(counters["retransmitted_frames"], 0)
         self.assertEqual([name for name, value in counters.items()

@@ -1,4 +1,4 @@
-"""The tools with which people look at RDMA devices: ibstat, ibstatus and iproute2's rdma."""
+"""Tests the tools with which people inspect RDMA devices: ibstat, ibstatus and iproute2's rdma."""
 import json
 import os
 import re
@@ -12,7 +12,8 @@ HOLD = ["/usr/bin/python3", str(HERE / "hold_objects.py")]
 
 
 def documents_in(text, count):
-    """The first JSON documents in a text, and the rest. iproute2 6.15 has lines in them."""
+    """Returns the first `count` JSON documents in a text, and the rest of the text. In iproute2 6.15, a
+    document has several lines."""
     documents = []
     for _ in range(count):
         document, end = json.JSONDecoder().raw_decode(text)
@@ -70,7 +71,7 @@ class PortEvents(unittest.TestCase):
 
 
 def program_output(result):
-    """Returns the output without rocemu's message about a program that creates objects and posts nothing."""
+    """Returns the output without rocemu's message about programs that create objects and post nothing."""
     return re.sub(r"(?m)^rocemu: nothing was posted: .*\n", "", result.stdout)
 
 
@@ -102,7 +103,7 @@ class Show(unittest.TestCase):
 
 class Rdma(unittest.TestCase):
     def ask(self, *arguments, prefix=()):
-        """Returns the output of `rdma -j`, and that of the program before it."""
+        """Returns the output of `rdma -j`, and the output of the program before it."""
         result = rocemu_run(*prefix, "rdma", "-j", "-d", *arguments)
         self.assertEqual(result.returncode, 0, result.stdout)
         lines = program_output(result).splitlines()
@@ -130,7 +131,7 @@ class Rdma(unittest.TestCase):
         links = self.ask("link")
         self.assertEqual([(link["ifname"], link["port"]) for link in links],
                          [("rocemu0", 1), ("rocemu1", 1)])
-        # The first has the machine's addresses, if there are others than the loopback interface's.
+        # The first device has the machine's addresses, if there are any but those of the loopback interface.
         addresses = json.loads(run("ip", "-j", "address").stdout)
         netdevs = [interface["ifname"] for interface in addresses
                    if interface["ifname"] != "lo" and interface["addr_info"]] or ["lo"]
@@ -164,12 +165,12 @@ class Rdma(unittest.TestCase):
         self.assertIn("python3", qp["comm"])
         _, (cq,) = self.ask("resource", "show", "cq", prefix=(*HOLD, "rocemu0"))
         self.assertGreaterEqual(cq["cqe"], 10)
-        self.assertEqual(cq["users"], 2)  # both queues of the QP
+        self.assertEqual(cq["users"], 2)  # both queues of the QP use it
         said, (mr,) = self.ask("resource", "show", "mr", prefix=(*HOLD, "rocemu0"))
         self.assertEqual((int(mr["rkey"], 16), int(mr["lkey"], 16), mr["mrlen"]),
                          (said["rkey"], said["lkey"], 4096))
         _, (pd,) = self.ask("resource", "show", "pd", prefix=(*HOLD, "rocemu0"))
-        self.assertEqual(pd["users"], 4)  # region, window, SRQ and QP
+        self.assertEqual(pd["users"], 4)  # a region, a window, an SRQ and a QP
         self.assertEqual(pd["pdn"], mr["pdn"])
         _, (srq,) = self.ask("resource", "show", "srq", prefix=(*HOLD, "rocemu0"))
         self.assertEqual((srq["ifname"], srq["type"]), ("rocemu0", "BASIC"))
@@ -191,7 +192,7 @@ class Rdma(unittest.TestCase):
         """
         result = rocemu_run("bash", "-c", script)
         (before, during, summary), text = documents_in(result.stdout, 3)
-        # A listener at the wildcard address is shown for each device and without a port, as by the kernel.
+        # As by the kernel, a listener at the wildcard address is shown for each device, and without a port.
         self.assertEqual([(each["ifname"], each["state"], each["ps"], each["src-addr"])
                           for each in before],
                          [(name, "LISTEN", "TCP", "0.0.0.0:7174") for name in ("rocemu0", "rocemu1")])
@@ -221,7 +222,7 @@ class Rdma(unittest.TestCase):
         self.assertEqual([qp["lqpn"] for qp in found], [said["lqpn"]])
 
     def test_hundreds_of_resources_are_shown(self):
-        """Their output is more than fits into one datagram, or into a socket at once."""
+        """The output about so many resources fits neither into one datagram nor into a socket buffer."""
         program = ("import sys, subprocess\n"
                    "from pyverbs.device import Context\nfrom pyverbs.pd import PD\n"
                    "context = Context(name='rocemu0')\n"

@@ -1,6 +1,6 @@
-"""The time at which a message is read: by ibv_post_send(3) the buffer belongs to the NIC until the completion. With
-`--exact-memory` and in lockstep, the NIC reads it when it sends it, so that a program that changes a message too early
-shows its mistake."""
+"""Tests the time at which a message is read. By ibv_post_send(3), the buffer belongs to the NIC until the
+completion. With `--exact-memory` and in lockstep, the NIC reads the message when it sends it, so that the mistake
+of a program that changes a message too early becomes visible."""
 import sys
 import unittest
 
@@ -9,7 +9,8 @@ from rocemu import BIN, ROCEMU, rocemu_run
 # Sizes that fit into a WQE (176 bytes), into a slot (4 KiB), and into neither.
 SIZES = (1, 64, 176, 177, 4096, 4097, 100_000)
 PROGRAM = BIN / "early_change"
-# The daemon is stopped between the post and the change: it cannot have read the message in between.
+# While the program posts and changes the message, the daemon is stopped, so it cannot have read the message in
+# between.
 PID = "import json, sys; print(json.load(sys.stdin)['pid'])"
 WITH_DAEMON = f'exec {PROGRAM} $* $({ROCEMU} show --json | {sys.executable} -c "{PID}")'
 

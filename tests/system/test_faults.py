@@ -1,4 +1,4 @@
-"""Scenarios with stock programs: the statements of docs/scenarios.md from the view of a user."""
+"""Runs scenarios with stock programs, and checks that users see what docs/scenarios.md says."""
 import json
 import pathlib
 import unittest
@@ -73,7 +73,7 @@ class Failures(FaultTest):
                             ("remote_access_error", "remote access error"),
                             ("remote_operational_error", "remote operation error")):
             with self.subTest(nak=nak):
-                # Whichever side it affects, the other one gets an error, and ends.
+                # Whichever side the rule affects, the other side gets an error and ends.
                 self.check_fails(status, f"{{on: request, nth: 5, total: 1, do: {{nak: {nak}}}}}")
 
     def test_a_completion_of_any_status(self):
@@ -145,7 +145,7 @@ class WhileItRuns(FaultTest):
             done
             {ROCEMU} resume; wait""", cwd=self.directory)
         self.assertEqual(result.returncode, 0, result.stdout)
-        self.assertIn("rocemu pause", result.stdout)  # what the first step says
+        self.assertIn("rocemu pause", result.stdout)  # the first `rocemu step` says this
         self.assertIn("RC SEND Only", result.stdout)
         self.assertIn("RC Acknowledge", result.stdout)
         self.assertIn("RTS: to send", result.stdout)

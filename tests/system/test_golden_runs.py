@@ -1,4 +1,5 @@
-"""`rocemu run --expect`: the files that remain of a run that was not as expected, and other files that it can write."""
+"""Tests `rocemu run --expect`: which files remain of a run that was not as expected, and which other files the
+command can write."""
 import json
 import pathlib
 import unittest
@@ -87,7 +88,7 @@ class GoldenRuns(unittest.TestCase):
 
 
 class TruncatedRecordings(unittest.TestCase):
-    """Missing ends of truncated recordings are not differences between runs."""
+    """Tests truncated recordings: the missing end is not a difference between runs."""
 
     def setUp(self):
         directory = temporary_directory()
@@ -109,7 +110,7 @@ class TruncatedRecordings(unittest.TestCase):
 
     @staticmethod
     def end_of_the_last_record_but_one(contents):
-        """Truncates a journal at the place where a daemon leaves it that is killed between two records."""
+        """Truncates a journal at the place where it ends if a daemon is killed between two records."""
         at = ends = 12
         while at < len(contents):
             ends, length = at, int.from_bytes(contents[at:at + 4], "little")

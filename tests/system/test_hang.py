@@ -1,4 +1,5 @@
-"""Programs that wait forever are reported at once, with what each thread waits for; slow programs are not reported."""
+"""Tests that programs that wait forever are reported at once, with what each thread waits for, and that slow
+programs are not reported."""
 import os
 import pathlib
 import re
@@ -13,7 +14,7 @@ from rocemu import (BIN, CM_PAIR, HERE, ROCEMU, free_port, processes_of, rocemu_
 
 LOCKSTEP = ("--lockstep",)
 DEADLOCK, TIMEOUT = 123, 124
-SOON = 4  # seconds: it takes a tenth of one, and much of that is python's start
+SOON = 4  # seconds. A report takes a tenth of a second, and much of that is the start of python.
 CHANNEL = r"ibv_get_cq_event: completion channel of CQ \d+, "
 NEVER = r"waits for a lock, a condition or a thread \(futex 0x[0-9a-f]+\)"
 
@@ -51,7 +52,7 @@ class Deadlocks(unittest.TestCase):
             self.assertGreaterEqual(len(found), parts.count(part), (part, result.stdout))
 
     def took_to_start(self):
-        """How long the same takes now without the hang: the machine may be busy with other tests."""
+        """Returns how long a run without a hang takes at this time, since other tests may keep the machine busy."""
         start = time.monotonic()
         result = rocemu_run(*hanging("ends"), options=LOCKSTEP)
         self.assertEqual(result.returncode, 0, result.stdout)
@@ -136,7 +137,7 @@ class Live(unittest.TestCase):
         return process
 
     def assert_waits_for_us(self, process):
-        """However long it waits; here we let it wait for a second."""
+        """Checks that the process waits for this test. It would wait for any time; a second must be enough here."""
         with self.assertRaises(subprocess.TimeoutExpired):
             process.wait(1)
 
@@ -207,8 +208,8 @@ class DeadNic(unittest.TestCase):
         self.directory = pathlib.Path(directory.name)
 
     def kill_beside(self, name, options=()):
-        """The daemon is killed while the program waits. Until then another program waits for us, so that there is no
-        deadlock."""
+        """Kills the daemon while the program waits. Until then, another program waits for this test, so that there
+        is no deadlock."""
         process = subprocess.Popen(
             [ROCEMU, "run", "--private", *map(str, options), "--", "sh", "-c",
              "exec 3<&0; (read _ <&3; kill -9 $(pgrep -P $PPID -x rocemud)) & "

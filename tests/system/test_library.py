@@ -1,14 +1,14 @@
 """Runs each scenario that comes with rocemu with a program, and checks that the program gets what the scenario's
-paragraph says. The programs run in lockstep, so that retries of minutes take no time; test_library_again.py runs them
-repeatedly."""
+text says. The programs run in lockstep, so that retries of minutes take no time. test_library_again.py runs the
+scenarios repeatedly."""
 import pathlib
 import unittest
 
 from library_programs import COMMANDS, client_alone, events, library, rping
 from rocemu import ROCEMU, rocemu_run, run, temporary_directory
 
-DEADLOCK = 123  # of `rocemu run`
-RPING_FAILED = 255  # it returns -1; ucmatose returns the event's status
+DEADLOCK = 123  # a status of `rocemu run`
+RPING_FAILED = 255  # the status of rping's result -1; ucmatose returns the event's status
 
 
 class Library(unittest.TestCase):
@@ -18,7 +18,7 @@ class Library(unittest.TestCase):
         self.recording = pathlib.Path(directory.name) / "recording"
 
     def run_with(self, name, status=0, command=None):
-        """Runs the program; each rule must act."""
+        """Runs the program with the scenario, and checks that each rule acts."""
         result = rocemu_run(*(command or COMMANDS[name]()), options=(
             "--lockstep", "--strict", "--scenario", name, "--record", self.recording))
         self.said = result.stdout
@@ -27,7 +27,7 @@ class Library(unittest.TestCase):
         return self.said
 
     def events(self, what, **fields):
-        """Returns the events of the run with these fields."""
+        """Returns the events of the run that have these fields."""
         return [event for event in events(self.recording) if event["what"] == what and
                 all(event.get(key) == value for key, value in fields.items())]
 
@@ -156,7 +156,7 @@ class Errors(Library):
             f"receive 3: {flushed}", f"receive 4: {flushed}", f"receive 5: {flushed}"])
 
     def test_post_send_enomem(self):
-        # The peer of the failing side waits for its message for ever.
+        # The peer of the side whose post fails waits for its message for ever.
         self.run_with("post-send-enomem", status=DEADLOCK)
         self.assertIn("Couldn't post send", self.said)
 

@@ -1,5 +1,6 @@
-"""Runs each scenario that comes with rocemu in lockstep repeatedly: each run is the same, half of them beside processes
-that use the processor. If the CM chooses the PSNs, captures are the same byte for byte."""
+"""Runs each scenario that comes with rocemu repeatedly in lockstep: all runs must be the same, although half of them
+run beside processes that use the processor. If the connection manager chooses the PSNs, captures must be the same,
+byte for byte."""
 import os
 import pathlib
 import re
@@ -13,8 +14,8 @@ from rocemu import ROCEMU, rocemu_run, run, temporary_directory
 RUNS = int(os.environ.get("ROCEMU_LOCKSTEP_RUNS", "2"))
 
 
-# A server that would never end is killed when its client has ended. Lockstep does not determine the time: the test does
-# it at some real time. Nothing else may differ.
+# A server that would never end is killed when its client has ended. Lockstep does not determine when: the test kills it
+# at some real time. Nothing else may differ.
 KILLED = re.compile(r"  \d+ detach client=\S+\n(  \d+ close_event_channel channel=\d+\n)?"
                     r"(\S+: \d+ close_event_channel channel=\d+\n){2}\s*\Z")
 

@@ -1,5 +1,5 @@
-"""Each scenario that comes with rocemu with five stock programs that keep much work outstanding, on
-the virtual clock: each recovers, or fails, as the scenario's text says."""
+"""Runs each scenario that comes with rocemu with five stock programs that keep much work outstanding, on the
+virtual clock: each program recovers, or fails, as the scenario's text says."""
 import json
 import re
 import sys
@@ -9,7 +9,7 @@ from library_programs import library
 from rocemu import HERE, free_port, rocemu_run, side_by_side
 
 
-LONGEST, TO_HANG = "3600", "3"  # seconds of virtual time
+LONGEST, TO_HANG = "3600", "3"  # seconds of virtual time: limit of a run, and time after which a side hangs
 
 
 def two_sides(kind, port, server, client):
@@ -32,8 +32,8 @@ PROGRAMS = {
 }
 PINGPONG, READ, WRITE, SEND, RPING = PROGRAMS
 
-# The results that are not a recovery: a part of either side's output, or that both sides wait forever. In all other
-# cases the programs recover.
+# The results that are not a recovery: a text in the output of one side, or that both sides wait forever. In all
+# other cases, the programs recover.
 HANGS = "neither side ends"
 RETRY_EXC = r"status (transport retry counter exceeded \(12\)|12\b)"
 REM_INV_REQ = r"status (remote invalid request error \(9\)|9\b)"
@@ -48,21 +48,22 @@ FAILS = {
     "cm-reject": {RPING: "RDMA_CM_EVENT_REJECTED, error 28"},
     "cm-timeout": {RPING: "RDMA_CM_EVENT_UNREACHABLE, error -110"},
     "stale-connection": {RPING: "RDMA_CM_EVENT_REJECTED, error 10"},
-    # rping's server sleeps until a completion event arrives; its client only has the retries.
+    # rping's server only waits for completion events, so it does not notice the overrun. rping's client gets the
+    # error of its retries.
     "cq-overrun": {**dict.fromkeys(PROGRAMS, OVERRUN), RPING: RETRY_EXC},
-    # The client's device is removed while it sends: none of its requests completes.
+    # The client's device is removed while it sends, so none of its requests completes.
     "device-removal": {PINGPONG: RETRY_EXC, READ: HANGS, WRITE: HANGS, SEND: HANGS,
                        RPING: RETRY_EXC},
     "flush-after-error": dict.fromkeys(PROGRAMS, REM_INV_REQ),
     "local-protection-error": dict.fromkeys(PROGRAMS, LOC_PROT),
-    # READs and WRITEs give the server no completion with which it could be killed.
+    # The scenario kills a program at a completion, and READs and WRITEs cause none at the server.
     "killed-peer": {PINGPONG: KILLED_PEER_OF_ONE_THAT_WAITS, SEND: RETRY_EXC,
                     RPING: "client DISCONNECT EVENT"},
     "post-send-enomem": dict.fromkeys(PROGRAMS, NO_POST),
     "remote-access-error": {READ: REM_ACCESS, WRITE: REM_ACCESS, RPING: REM_ACCESS},
     "remote-operational-error": dict.fromkeys(PROGRAMS, REM_OP),
     "retry-exceeded": dict.fromkeys(PROGRAMS, RETRY_EXC),
-    # All of them have an rnr_retry of 7.
+    # All these programs have an rnr_retry of 7, which means no limit.
     "rnr-exceeded": {PINGPONG: HANGS, SEND: HANGS, RPING: HANGS},
     "verb-enomem": dict.fromkeys(PROGRAMS, NO_MEMORY),
 }

@@ -1,6 +1,6 @@
-"""As many objects as ibv_query_device(3) reports, and a daemon that runs out of the resources for them.
-
-All of them: rocemu run --private -- build/dev/bin/object_limits (docs/limits.md)."""
+"""Tests that a program can have as many objects as ibv_query_device(3) reports, and that a daemon can
+run out of resources for them. To create all objects: rocemu run --private --
+build/dev/bin/object_limits (docs/limits.md)."""
 import json
 import os
 import unittest
@@ -28,7 +28,7 @@ class Limits(unittest.TestCase):
     def test_show_lists_some_of_very_many_and_says_how_many_more_there_are(self):
         done = rocemu_run("sh", "-c", f"{PROGRAM} hold 32 | (head -c 1 > /dev/null; {ROCEMU} show --json)")
         self.assertEqual(done.returncode, 0, done.stdout)
-        # After it, rocemu reports that nothing was posted.
+        # raw_decode() ignores what follows the JSON: rocemu's message that nothing was posted.
         device = json.JSONDecoder().raw_decode(done.stdout)[0]["fabric"]["devices"][0]
         self.assertEqual(len(device["cqs"]), 4096)
         self.assertEqual(device["omitted"], {"cqs": 4096, "mrs": 12288, "mws": 12288})

@@ -1,5 +1,5 @@
-"""A capture that is read while it is written: a FIFO, a pipe, standard output. Whatever the reader does, the NIC
-continues, and nothing remains after the run."""
+"""Tests a capture that is read while it is written: a FIFO, a pipe, standard output. Whatever the reader
+does, the NIC continues, and nothing remains after the run."""
 import os
 import pathlib
 import signal
@@ -12,16 +12,17 @@ import unittest
 from rocemu import ROCEMU, TIMEOUT, pingpong_pair, processes_of, run, temporary_directory
 
 PCAP_HEADER = 24
-# Much more than a pipe holds, and less than the limit of bytes that wait for a reader.
+# Much more than fits into a pipe, and less than the limit of bytes that may wait for a reader.
 MANY = ("-n", "5000", "-s", "1024")
 # Messages of one packet each: 80 frames with their acknowledgements.
 TWENTY = ("-n", "20", "-s", "1024")
-# More bytes than wait for a reader, in large frames, of which each takes time.
+# More bytes than may wait for a reader. The frames are large, and each takes time.
 FAR_TOO_MANY = ("-n", "5000", "-s", "16384", "-m", "4096")
 
 
 def frames_of(data):
-    """Returns the number of frames that tshark finds in a capture. Fails if there is anything else."""
+    """Returns the number of frames that tshark finds in a capture. Fails if the capture contains anything
+    else."""
     result = subprocess.run(["tshark", "-r", "-", "-T", "fields", "-e", "infiniband.bth.opcode"],
                             input=data, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     assert result.returncode == 0, result.stderr.decode()
@@ -51,7 +52,7 @@ class LiveCapture(unittest.TestCase):
         process.communicate()
 
     def finish(self, process, status=0):
-        """Returns its two outputs as text."""
+        """Waits for the process, and returns its two outputs as text."""
         out, err = process.communicate(timeout=TIMEOUT)
         self.assertEqual(process.returncode, status, err)
         self.assertEqual(processes_of(f"--capture {self.fifo}"), [], "the daemon outlives its run")
@@ -75,7 +76,7 @@ class LiveCapture(unittest.TestCase):
                                    stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
         self.addCleanup(self.end, process)
         with open(self.fifo, "rb") as fifo:
-            # The program waits for the test.
+            # The run has not ended, since its program waits until the test closes its standard input.
             self.assertGreater(len(fifo.read(PCAP_HEADER + 60)), PCAP_HEADER)
             self.assertIsNone(process.poll())
             process.stdin.close()
@@ -112,7 +113,7 @@ class LiveCapture(unittest.TestCase):
         def trickle(finished):
             with open(self.fifo, "rb", buffering=0) as fifo:
                 read.extend(fifo.read(1000))
-                finished.wait(TIMEOUT)  # the program's traffic does not
+                finished.wait(TIMEOUT)  # the program's traffic does not wait for the reader
                 while piece := fifo.read(1 << 20):
                     read.extend(piece)
 

@@ -1,5 +1,6 @@
-"""A NIC has pinned the pages of a region. rocemu reaches the pages that are mapped there now, and warns
-if that makes a difference: ibv_reg_mr(3), docs/reference/deviations.md."""
+"""Tests memory that is mapped anew after it was registered. A NIC has pinned the pages that were registered. rocemu
+uses the pages that are mapped at the time of the access, and warns if that makes a difference: ibv_reg_mr(3),
+docs/reference/deviations.md."""
 import unittest
 
 from rocemu import BIN, rocemu_run

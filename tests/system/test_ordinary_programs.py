@@ -1,4 +1,4 @@
-"""Programs that know nothing of RDMA run under `rocemu run` as they do outside."""
+"""Tests that programs that do not use RDMA behave under `rocemu run` as they do outside."""
 import ctypes
 import os
 import pathlib
@@ -33,7 +33,7 @@ class OrdinaryPrograms(unittest.TestCase):
         self.assertEqual((result.returncode, result.stdout), (0, "one\na\n"))
 
     def test_debuggers(self):
-        """Processes that they stop must continue during the programs' turn, before it ends."""
+        """A process that a debugger stops must be able to continue before the turn of the programs ends."""
         for options in ((), ("--lockstep",)):
             for debugger in (["strace", "-f", "-o", "/dev/null"],
                              ["gdb", "-batch", "-ex", "run", "--args"]):
@@ -45,7 +45,8 @@ class OrdinaryPrograms(unittest.TestCase):
                     self.assertIn("traced\n", result.stdout)
 
     def test_a_debugger_waits_while_the_daemon_looks(self):
-        """The daemon also traces a thread for a moment, which the program must not notice. Here the test traces it."""
+        """The daemon sometimes traces a thread for a moment, which the program must not notice. Here the test
+        itself traces the thread."""
         seize, interrupt, detach = 0x4206, 0x4207, 17
 
         def trace(request, process):
@@ -81,7 +82,8 @@ class OrdinaryPrograms(unittest.TestCase):
     def test_a_shell_with_background_jobs_pipes_and_exec(self):
         with temporary_directory() as directory:
             self.same_inside("bash", "-c",
-                             "set -m; exec 2>/dev/null;"  # when it says Done is up to the scheduler
+                             # the scheduler decides when bash prints "Done", so that line is dropped
+                             "set -m; exec 2>/dev/null;"
                              "sleep 0.01 & (exit 3) & wait $!; echo waited $?; wait; echo all;"
                              "mkfifo fifo; cat fifo & echo through > fifo; wait; rm fifo;"
                              "seq 1000 | sort -n | tail -1; (exec sh -c 'echo deeper'); exec echo last",
@@ -108,8 +110,8 @@ class OrdinaryPrograms(unittest.TestCase):
 
     @unittest.skipUnless(may_make_namespaces(), "unshare --pid is not permitted")
     def test_namespaces_of_processes(self):
-        """A program in a separate namespace is named in a message, and the run continues. /proc must be that of
-        rocemu's namespace."""
+        """A message names a program that runs in a separate namespace, and the run continues. The program's /proc
+        must be that of rocemu's namespace."""
         program = ("unshare", "--map-root-user", "--pid", "--fork")
         result = rocemu_run(*program, "ibv_devinfo", options=("--lockstep",))
         self.assertEqual(result.returncode, 0, result.stdout)

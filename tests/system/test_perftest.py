@@ -1,9 +1,9 @@
-"""perftest as the distribution has it: every tool over every transport it knows, both sides.
+"""Runs the distribution's perftest: every tool over every transport that it supports.
 
-What is checked is that both sides end well and report the transport, the sizes and the numbers of
-exchanges that were asked for; perftest looks at no data. Each tool is a class, so that ctest runs them
-side by side. With ROCEMU_LONG_TESTS=1 every option is tried over every transport, on one device and
-between two; without, over RC between two, and the other transports get those marked `everywhere`.
+Each test checks that both sides end well and report the transport, the sizes and the numbers of exchanges that were
+requested; perftest itself does not check data. Each tool is a class, so that ctest runs the tools side by side. With
+ROCEMU_LONG_TESTS=1, every option is tested over every transport, on one device and between two devices. Otherwise,
+every option is tested over RC between two devices, and those marked `everywhere` over the other transports, too.
 """
 import dataclasses
 import os
@@ -23,8 +23,8 @@ LARGEST = {"RC": 2 ** 23, "UC": 2 ** 23, "XRC": 2 ** 23, "UD": 4096}  # messages
 
 @dataclasses.dataclass
 class Case:
-    """Options, how often each size is then exchanged (None: as often as the time and the machine allow), and the text
-    that the client must print about it."""
+    """A run of a tool: its options, how often each size must then be exchanged (None if that depends on time and
+    machine), and a text that the client must print."""
     options: str
     iterations: int | None = 20
     says: str = ""  # a regular expression
@@ -35,7 +35,7 @@ class Case:
 
 COMMON = [
     Case("", everywhere=True),
-    # perftest measures the clock for 0.2 s before each size, so these take long.
+    # perftest measures the clock for 0.2 s before each size, so these cases take long.
     Case("-a", iterations=5, transports=("RC", "UD"), everywhere=True),
     Case("-a", iterations=5, transports=("UC", "XRC"), long_only=True),
     Case("-s 1000000", iterations=5, transports=("UC", "XRC"), everywhere=True),
@@ -49,9 +49,9 @@ BANDWIDTH = COMMON + [
     Case("-b", everywhere=True, says="Bidirectional"),
     Case("-b -a", iterations=5, says="Bidirectional", long_only=True),
     Case("-q 16 -s 64", everywhere=True),
-    # There must be at least as many iterations as QPs, because perftest divides that number of receives of an SRQ among
-    # them, and rounds down. The number must also be a multiple of the moderation (100): perftest counts each completion
-    # as that many sends, and does not poll any more when it has counted all, even if a QP has not posted its last ones.
+    # iterations must be at least the number of QPs, because perftest divides that number of receives of an SRQ among
+    # the QPs, and rounds down. It must also be a multiple of the moderation (100): perftest counts each completion as
+    # 100 sends and stops polling when it has counted all, even if a QP has not posted its last sends.
     Case("-q 128 -s 64", iterations=200),
     Case("-q 16 -b -s 4096", iterations=40),
     Case("-q 4 -s 64 --mr_per_qp"),
@@ -59,11 +59,11 @@ BANDWIDTH = COMMON + [
     Case("-t 1 -s 64", says=r"TX depth +: 1\b"),
     Case("-Q 1 -s 64", says=r"CQ Moderation +: 1\b"),
 ]
-# perftest knows the inline sizes of some vendors' devices only and prints that for others; but it runs.
+# perftest knows the inline sizes of only some vendors' devices, and prints a warning for others, but it runs.
 INLINE = [Case("-I 64 -s 64")]
 EVENTS = [Case("-e -s 64", everywhere=True), Case("-e -s 65536", transports=("RC", "UC", "XRC"))]
 RECEIVING = [
-    Case("-r 1 -s 64", transports=("RC", "XRC")),  # an unreliable sender would lose the others
+    Case("-r 1 -s 64", transports=("RC", "XRC")),  # over UC and UD, most messages would be lost
     Case("-r 500 -s 64"),
     Case("--use-srq -s 64", says=r"Using SRQ +: ON", transports=("RC", "UD")),
 ]
@@ -72,13 +72,14 @@ OUTSTANDING = [Case(f"-o {number} -s 64", says=rf"Outstand reads +: {number}\b")
 
 
 def in_cycles(cases):
-    """With latencies in cycles, except by default: perftest then measures the clock once, not twice."""
+    """Returns the cases with latencies in cycles, except for the default case. With cycles, perftest measures the
+    clock only once."""
     return [dataclasses.replace(case, options=f"{case.options} -C") if case.options else case
             for case in cases]
 
 
 def sizes(options, transport):
-    """Returns the sizes that a table for these options has; None if they are the tool's default."""
+    """Returns the sizes that the table must have with these options, or None if they are the tool's defaults."""
     if "-a" in options:
         return [2 ** exponent for exponent in range(1, LARGEST[transport].bit_length())]
     return [int(options[options.index("-s") + 1])] if "-s" in options else None
@@ -92,13 +93,14 @@ def messages(text):
 
 
 class Perftest:
-    """A tool. Each subclass adds the name, the cases and the transports."""
+    """The tests of a tool. Each subclass adds the name, the cases and the transports."""
     tool = ""
     cases = []
-    server_takes_part = True  # if not, it has no table, or the client's last line in it
+    server_takes_part = True  # if False, the server prints no table, or only the client's last line in it
 
     def run_pair(self, *options, client_device):
-        """Returns the output of the server and the client, and the complete output for the test's messages."""
+        """Returns the output of the server, the output of the client, and the complete output for messages of the
+        test."""
         for _ in range(TRIES):
             status, *texts, story = self.try_pair(*options, client_device=client_device)
             if NO_CLOCK not in story:
@@ -194,8 +196,8 @@ class WriteBw(Perftest, OverRc, OverUc, OverXrc, unittest.TestCase):
 
 class WriteLat(Perftest, OverRc, OverUc, OverXrc, unittest.TestCase):
     tool = "ib_write_lat"
-    # With -D a signal ends it, while it spins on memory; ThreadSanitizer delivers signals only when
-    # a function of the C library is called.
+    # With -D, a signal ends the tool while it spins on memory. ThreadSanitizer delivers a signal only when the program
+    # calls a function of the C library.
     cases = [case for case in in_cycles(COMMON + INLINE)
              if "thread" not in SANITIZE or "-D" not in case.options]
 
@@ -213,7 +215,7 @@ class ReadLat(Perftest, OverRc, OverXrc, unittest.TestCase):
 
 
 def of_atomics(cases):
-    """Returns the cases that make sense for messages that always have 8 bytes."""
+    """Returns the cases that make sense for atomics, whose messages always have 8 bytes."""
     kept = [dataclasses.replace(case, options=re.sub(r" *-s (64|10000|4096)\b", "", case.options))
             for case in cases if not re.search("-a|65536|1000000", case.options)]
     return [case for case in kept if case.options]

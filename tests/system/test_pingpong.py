@@ -1,4 +1,4 @@
-"""The distribution's ibv_rc_pingpong, two processes, with every relevant option."""
+"""Runs the distribution's ibv_rc_pingpong, in two processes, with every relevant option."""
 import unittest
 
 from rocemu import pingpong_pair, rocemu_run
@@ -8,7 +8,7 @@ class Pingpong(unittest.TestCase):
     def check(self, *arguments, iterations=1000, size=4096, **devices):
         result = rocemu_run(*pingpong_pair(*arguments, **devices))
         self.assertEqual(result.returncode, 0, result.stdout)
-        # Both sides print how much they moved and how fast.
+        # Each side prints how many bytes it exchanged, and how fast.
         self.assertEqual(result.stdout.count(f"{2 * size * iterations} bytes in"), 2, result.stdout)
         self.assertEqual(result.stdout.count(f"{iterations} iters in"), 2, result.stdout)
 

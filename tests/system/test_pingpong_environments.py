@@ -1,4 +1,5 @@
-"""The same programs in restricted environments: no privileges, a user namespace, one core, many at the same time."""
+"""Runs ibv_rc_pingpong in restricted environments: without privileges, in a user namespace, on one processor, and
+many at the same time."""
 import os
 import shutil
 import subprocess
@@ -8,8 +9,8 @@ from rocemu import BIN, PAIR, ROCEMU, pingpong_pair, rocemu_run, run, temporary_
 
 
 def why_no_user_namespaces():
-    """Returns the reason why this process cannot create a user namespace; empty if it can. In a chroot or some
-    containers none can be created."""
+    """Returns the reason why this process cannot create a user namespace, or "" if it can. In a chroot and in
+    some containers, no process can."""
     result = run("unshare", "-Ur", "true")
     return "" if result.returncode == 0 else result.stdout.strip()
 
@@ -20,10 +21,10 @@ class Environments(unittest.TestCase):
         self.assertEqual(result.stdout.count("iters in"), 2, result.stdout)
 
     def test_an_unprivileged_user_without_capabilities(self):
-        if os.geteuid() != 0:  # then this very process is one
+        if os.geteuid() != 0:  # a child of an ordinary user, too, is without privileges
             return self.check(rocemu_run(*pingpong_pair("-c")))
         with temporary_directory() as directory:
-            # Every user may read there; a build tree may be in a home directory that only root can read.
+            # Every user may read there. A build tree may be in a home directory that only root can read.
             os.chmod(directory, 0o755)
             run("cmake", "--install", BIN.parent, "--prefix", directory, check=True)
             pair = [PAIR[0], shutil.copy(PAIR[1], directory)]

@@ -1,11 +1,11 @@
-"""The distribution's other pingpongs: UC, UD, with an SRQ, and XRC."""
+"""Runs the distribution's other pingpongs: UC, UD, with an SRQ, and XRC."""
 import unittest
 
 from rocemu import pingpong_pair, rocemu_run
 
 
 class Pingpong:
-    """The common checks: both sides print how much they moved and how often."""
+    """The common checks: each side prints how many bytes it exchanged, and how often."""
     program = ""
     default_size = 4096
 
@@ -56,10 +56,10 @@ class UcPingpong(Pingpong, unittest.TestCase):
 
 class UdPingpong(Pingpong, unittest.TestCase):
     program = "ibv_ud_pingpong"
-    default_size = 1024  # whatever its --help says
+    default_size = 1024  # the real default, although --help prints another one
 
     def test_sizes(self):
-        """Up to the port's MTU; a datagram is one packet."""
+        """Tests sizes up to the port's MTU, since a datagram is one packet."""
         for size in (1, 2047, 4096):
             self.check_size(size, "-c")
             self.check_size(size, "-e")
@@ -87,7 +87,7 @@ class SrqPingpong(Pingpong, unittest.TestCase):
 
 
 class XsrqPingpong(unittest.TestCase):
-    """The program sends each message back and checks its bytes itself."""
+    """Runs ibv_xsrq_pingpong, which sends each message back and checks its bytes itself."""
 
     def check(self, *arguments, gid=True):
         for client_device in ("rocemu0", "rocemu1"):

@@ -1,4 +1,4 @@
-"""ROCEMU_POLL and --busy-poll: the ways in which programs and the NIC wait change nothing that programs see."""
+"""Tests ROCEMU_POLL and --busy-poll: how programs and the NIC wait must not change what programs see."""
 import re
 import unittest
 
@@ -34,14 +34,15 @@ class PollModes(unittest.TestCase):
                                              "yield or spin; using adaptive\n"), 2, result.stdout)
 
     def sleeps(self, how, most):
-        """Returns how many of 50,000 empty polls sleep while threads keep the processor."""
+        """Returns how many of 50,000 empty polls sleep while other threads need the processor."""
         result = rocemu_run(BIN / "polls_that_sleep", how, "50000", str(most), options=("--timeout", "100"))
         self.assertEqual(result.returncode, 0, result.stdout)
         return int(re.search(r"(\d+) sleeps", result.stdout)[1])
 
     def test_few_of_the_polls_that_find_nothing_sleep(self):
-        # With up to two threads that yield, each poll earns at most 1.5 us. A sleep costs 850 us, or 100 us if the
-        # program polls several queues, and its first 64 polls of one queue may still look like that.
+        # Each empty poll earns time for sleeps (docs/design/waiting.md), at most 1.5 us with up to two threads
+        # that yield. A sleep costs 850 us, or 100 us if the program polls several queues. The first 64 polls of
+        # one queue may look like polls of several.
         earned = 850 + 50000 * 1.5
         for how, most in (("one", 9 + earned / 850), ("extended", 9 + earned / 850), ("several", earned / 100)):
             with self.subTest(how):

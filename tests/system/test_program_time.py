@@ -1,18 +1,19 @@
-"""Virtual time for programs: sleeps and waits take no real time, and programs see that the time has passed."""
+"""Tests virtual time for programs: sleeps and waits take no real time, and the programs' clocks advance."""
 import re
 import time
 import unittest
 
 from rocemu import BIN, ROCEMU, AtOnce, free_port, rocemu_run, run, temporary_directory
 
-SOON = 20  # seconds of real time, beside other tests and their load, for what would take a minute at least
-WAIT = 1000  # seconds that timed_waits waits each time
-CLOSE = 0.01  # seconds that the programs themselves and the NIC take
+# seconds of real time that suffice beside other tests; without virtual time, each run would take at least a minute
+SOON = 20
+WAIT = 1000  # seconds of each wait of timed_waits
+CLOSE = 0.01  # seconds that the programs themselves and the NIC may take
 
 
 class ProgramTime(unittest.TestCase):
     def soon(self, *command, status=0, options=()):
-        """Returns its output, which must come soon."""
+        """Runs the command, checks that it ends soon, and returns its output."""
         begin = time.monotonic()
         result = rocemu_run(*command, options=("--timeout", "50", "--lockstep", *options))
         took = time.monotonic() - begin
@@ -24,7 +25,7 @@ class ProgramTime(unittest.TestCase):
         return self.soon("/usr/bin/python3", "-c", script, **keywords)
 
     def assert_times(self, text, expected):
-        """Each line is a time and a name."""
+        """Checks that each line of the text is a time and a name, as expected."""
         found = [(name, float(at)) for at, name in re.findall(r"^([\d.]+) (.+)$", text, re.M)]
         self.assertEqual([name for name, _ in found], [name for name, _ in expected], text)
         for (name, at), (_, wanted) in zip(found, expected):
@@ -32,13 +33,13 @@ class ProgramTime(unittest.TestCase):
             self.assertLess(at, wanted + 1, text)
 
     def polls(self, way, count, **keywords):
-        """Returns the program's output, and the duration of its polls by its own clock."""
+        """Returns the program's output, and how long its polls took by its own clock."""
         said = self.soon(BIN / "empty_polls", way, str(count), **keywords)
         took = re.search(r"^\d+ polls took ([\d.]+) s$", said, re.M)
         return said, float(took[1]) if took else None
 
     def test_no_timer_comes_early_while_a_program_polls(self):
-        # docs/design/time.md: a poll takes 50 ns, up to 65,536 in a row.
+        # docs/design/time.md: up to 65,536 consecutive polls take 50 ns each.
         for way in ("alarm", "lease"):
             for count in (8, 100, 65_536):
                 said, took = self.polls(way, count)
@@ -85,14 +86,15 @@ class ProgramTime(unittest.TestCase):
         for name, *times in lines:
             for clock, passed in zip(("monotonic", "real", "gettimeofday", "system call"), times):
                 self.assertGreaterEqual(float(passed), WAIT - CLOSE, (name, clock))
-                # A loop advances in steps that grow with its duration so far.
+                # A program that waits in a loop advances the clock in steps that grow with the time that it has
+                # waited.
                 late = WAIT / 1000 if name.startswith("loop") else CLOSE
                 self.assertLess(float(passed), WAIT + late, (name, clock))
             self.assertIn(int(times[-1]), (WAIT, WAIT + 1), (name, "time()"))
 
     def test_system_is_as_it_is_outside(self):
-        """system(3): the status is the shell's; SIGINT and SIGQUIT are ignored in the meantime, but not by the
-        shell."""
+        """system(3): the status is that of the shell. Meanwhile SIGINT and SIGQUIT are ignored in the program,
+        but not in the shell."""
         script = """if True:
             import os, signal
             print([os.system(command) for command in
@@ -123,7 +125,7 @@ class ProgramTime(unittest.TestCase):
         self.assert_times(text, [("a", 1000), ("b", 2000), ("c", 3000), ("end", 3600)])
 
     def test_clocks_of_ticks_and_seconds(self):
-        """times(2), and the uptime of sysinfo(2)."""
+        """Tests times(2), and the uptime of sysinfo(2)."""
         script = """if True:
             import ctypes, os, time
             def uptime():
@@ -243,11 +245,11 @@ class ProgramTime(unittest.TestCase):
                  "kill $!; echo took $(($(date +%s) - begin)) s"
         text = self.soon("sh", "-c", script, options=lost)
         self.assertIn("UNREACHABLE", text)
-        # The attempts take a minute (IBTA vol 1, 12.7.27: the response timeout of the request).
+        # All attempts take a minute (IBTA vol 1, 12.7.27: the response timeout of the request).
         self.assertGreater(int(re.search(r"took (\d+) s", text)[1]), 10, text)
 
     def test_sleeping_between_messages(self):
-        """A server and a client in the way in which scripts start them."""
+        """Starts a server and a client with a sleep in between, as scripts do."""
         pingpong = f"ibv_rc_pingpong -g 0 -n 5 -p {free_port()}"
         script = f"{pingpong} & sleep 1; {pingpong} 127.0.0.1 && wait $! && sleep 100"
         text = self.soon("sh", "-c", script)

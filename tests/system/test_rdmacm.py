@@ -1,4 +1,4 @@
-"""The distribution's librdmacm, and its programs."""
+"""Tests the distribution's librdmacm and its programs."""
 import contextlib
 import gzip
 import os
@@ -34,11 +34,11 @@ class Connected(unittest.TestCase):
         return result.stdout
 
     def check_rping(self, *commands, **keywords):
-        """At its end rping has a race with itself, on Linux too; so three attempts. Later than
-        rdma-core 44 a thread of it polls the channel and then reads the event, which
-        rdma_destroy_id(3) in the other thread may have taken away by then: it waits for ever. Before
-        that the thread may read the channel when the other has closed it: it exits with 255. Seen
-        on busy machines, once in twenty and in ten thousand runs."""
+        """Makes up to three attempts, because rping has a race between its threads when it ends, on Linux too. In
+        rdma-core later than 44, one thread polls the channel and then reads the event, but rdma_destroy_id(3) in
+        the other thread may have read it by then: rping waits for ever. In earlier versions, the thread may read
+        the channel after the other one closed it: rping exits with 255. On busy machines, the first happened once
+        in twenty runs, and the second once in ten thousand."""
         for _ in range(3):
             with contextlib.suppress(subprocess.TimeoutExpired):
                 result = cm_pair(7174, *commands, timeout=60, **keywords)
@@ -91,11 +91,11 @@ class Connected(unittest.TestCase):
                      "its threads hand QPs over by counters that they spin on, which "
                      "ThreadSanitizer does not see")
     def test_cmtime(self):
-        # Two devices: later than rdma-core 50 both sides number QPs that are none in the same way,
-        # and on one device a connection from QP 1000 to QP 1000 would be stale.
+        # In rdma-core later than 50, both sides use the same numbers for QPs that do not exist. On one device, a
+        # connection from QP 1000 to QP 1000 would be stale, so the sides are on two devices.
         usage = subprocess.run(["cmtime", "-h"], text=True, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, check=False).stdout
-        if "controller_address" in usage:  # in later ones both sides meet at a controller
+        if "controller_address" in usage:  # in later versions, both sides connect to a controller
             result = rocemu_run("bash", "-c", """
                 controlled="-C 127.0.0.1 -p $((20000 + $$ % 10000)) -c 1000"
                 cmtime $controlled -b 127.0.0.2 -L & server=$!
@@ -113,8 +113,8 @@ class Connected(unittest.TestCase):
                    ["rstream", "-s", "127.0.0.1", "-S", "4096", "-I", "10"])
 
     def test_riostream(self):
-        # The server announces the number of buffers that the other side may map after it listens. A client that
-        # connects before that may map none. This happened once, on a busy machine; then the test is repeated.
+        # The server listens before it announces how many buffers the other side may map. A client that connects in
+        # between may map none. This happened once, on a busy machine, so the test is repeated then.
         for _ in range(3):
             result = cm_pair(7471, ["riostream", "-S", "4096", "-I", "10"],
                              ["riostream", "-s", "127.0.0.1", "-S", "4096", "-I", "10"])
@@ -132,8 +132,8 @@ class Connected(unittest.TestCase):
                    ["ucmatose", "-C", "20", "-f", "ip", "-s", "127.0.0.1"])
 
     def test_perftest(self):
-        # Both sides shake hands over one connection, sleep a second, and then the server listens again and the client
-        # connects; either may wake first. On a network that delays requests of either kind, the server does.
+        # Both sides shake hands over one connection and sleep a second. Then the server listens again and the client
+        # connects; either may be first. Requests are delayed in this network, so the server is first.
         with temporary_directory() as directory:
             scenario = pathlib.Path(directory) / "slow-requests.yaml"
             scenario.write_text("rules:\n  - {on: cm, mad: [REQ, SIDR_REQ], do: {delay: 1500ms}}\n")
@@ -197,9 +197,10 @@ sys.exit(sender.returncode or receiver.wait())
 
 
 class Sockets(unittest.TestCase):
-    """rsocket(7). What has no listening rdma_cm id announces itself in other ways."""
+    """Tests rsocket(7). In these programs no rdma_cm id listens that the tests could wait for."""
 
-    # Loaded before the shim, which takes the place of the system for it; but nothing can be loaded before a sanitizer.
+    # librspreload must be loaded before the shim, which replaces the system for it. Only a sanitizer must be loaded
+    # even earlier.
     WITH_RSOCKETS = """
         sanitizer=$(tr ': ' '\\n\\n' <<< "$LD_PRELOAD" | grep -m1 'lib[a-z]*san')
         with_rsockets() { LD_PRELOAD=${sanitizer:+$sanitizer:}$preload:$LD_PRELOAD exec "$@"; }
@@ -223,10 +224,10 @@ class Sockets(unittest.TestCase):
                 """, kind=kind)
                 self.assertIn("custom    1000", said)
 
-    # Not iperf3: it waits with select(), and of a connection that came before the program accepted
-    # it librspreload 1.3.44 sets the bit of the rsocket's number, not of the program's descriptor:
-    # its search back from the one to the other (rpoll_to_select) begins at 0 and takes a number that
-    # it never translated for its own. So it is on any NIC; without one, sockets are TCP's and right.
+    # iperf3 cannot be used here, because it waits with select(). If a connection arrives before the program accepts
+    # it, librspreload 1.3.44 sets the bit of the rsocket's number instead of that of the program's descriptor: its
+    # search for the descriptor (rpoll_to_select) begins at 0, and takes a number that it never translated. This is so
+    # on any NIC. Without a NIC, the sockets are those of TCP, and the bit is right.
     def test_librspreload_carries_an_unmodified_server_and_client(self):
         said = self.in_run("""
             with_rsockets iperf -s -B 127.0.0.1 -p 5001 & server=$!
@@ -292,7 +293,8 @@ class Refused(unittest.TestCase):
 
 
 def cm_messages(capture):
-    """Returns tshark's decoding of the CM MADs in a capture: a list of (field, value) for each."""
+    """Returns the connection manager's MADs in a capture, as tshark decodes them: a list of (field, value) for
+    each."""
     decoded = subprocess.run(["tshark", "-r", capture, "-Y", "infiniband.mad", "-T", "pdml"],
                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True,
                              timeout=rocemu.TIMEOUT).stdout
@@ -305,7 +307,7 @@ def cm_messages(capture):
 
 
 class Decoded(unittest.TestCase):
-    # The values that identify the two sides and this conversation.
+    # Fields whose values identify the two sides and the conversation.
     IDENTITIES = {
         "infiniband.mad.transactionid", "infiniband.cm.req", "infiniband.cm.req.localcaguid",
         "infiniband.cm.req.startpsn", "infiniband.cm.req.prim_localgid_ipv4",
@@ -317,11 +319,11 @@ class Decoded(unittest.TestCase):
         "infiniband.cm.dreq.localcommid", "infiniband.cm.dreq.remotecommid",
         "infiniband.cm.req.remoteqpneecn", "infiniband.cm.drsp.localcommid",
         "infiniband.cm.drsp.remotecommid", "infiniband.invariant.crc"}
-    # The whole message again, as bytes.
+    # Fields that contain the whole message again, as bytes.
     BYTES = {"infiniband.mad", "infiniband.mad.data", "infiniband.smplid.smpdata",
              "infiniband.cm.req.ip_cm"}
-    # Ours has flow label 0, which annex A17 allows, and no packet rate: rxe's is that of the network interface below
-    # it. tshark 4.4 shows the packet rate at the place of the reserved bits next to it.
+    # Our messages have flow label 0, which annex A17 allows, and no packet rate: rxe's is that of the network
+    # interface below it. tshark 4.4 shows the packet rate in the place of the reserved bits next to it.
     INTENDED = {"infiniband.cm.req.prim_flowlabel", "infiniband.cm.req.prim_pktrate",
                 "infiniband.cm.req.prim_reserved0"}
 

@@ -1,4 +1,4 @@
-"""The files that `--record` writes, and that a replay repeats the run without the program."""
+"""Tests which files `--record` writes, and that a replay repeats the run without the program."""
 import json
 import pathlib
 import resource

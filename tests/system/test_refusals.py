@@ -1,5 +1,5 @@
-"""A recording shows each failed verb with the errno that the program got, whether the provider, the daemon or the
-engine decided it."""
+"""Tests that a recording contains each failed verb with the errno that the program got, whether the provider,
+the daemon or the engine refused it."""
 import errno
 import json
 import pathlib
@@ -9,8 +9,8 @@ import unittest
 from rocemu import BIN, ROCEMU, rocemu_run, run, temporary_directory
 
 REFUSALS = "Errno.IsWhatTheVerb*:Errno.IsSetWhen*:Errno.IsEnoent*"
-# Functions by other names than the verb's in recordings (emulator/abi/operations.h), and those whose
-# refusals recordings leave out: posts, polls and requests for notification.
+# Functions whose verb has another name in recordings (emulator/abi/operations.h), and functions whose refusals
+# are not recorded: posts, polls and requests for notification.
 OTHER_NAMES = {"create_cq_ex": "create_cq", "create_srq_ex": "create_srq", "create_qp_ex": "create_qp",
                "alloc_null_mr": "reg_mr", "reg_dm_mr": "reg_mr", "reg_dmabuf_mr": "reg_mr",
                "import_mr": "query_mr", "import_pd": "query_pd"}

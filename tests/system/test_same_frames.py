@@ -1,14 +1,14 @@
-"""A recording, a capture and rules for frames do not change which frames are sent."""
+"""Tests that a recording, a capture and rules for frames do not change which frames are sent."""
 import pathlib
 import struct
 import unittest
 
 from rocemu import PAIR, ROCEMU, free_port, rocemu_run, run, temporary_directory
 
-BTH_AT = 14 + 20 + 8  # behind Ethernet, IPv4 and UDP
+BTH_AT = 14 + 20 + 8  # the BTH follows the Ethernet, IPv4 and UDP headers
 WRITE_ONLY, SEND_ONLY, ACKNOWLEDGE = 10, 4, 17
 
-# A rule that is compared with every frame and never acts.
+# A rule that is compared with every frame but never acts.
 IDLE_RULE = "rules:\n- {on: frame, opcode: ACK, nth: 1000000, do: drop}\n"
 
 
@@ -29,8 +29,8 @@ def opcodes_of(frames):
 
 
 def without_chance(frames):
-    """Returns for each frame everything except the values that perftest chooses at random: PSNs relative to the first
-    one, and only the length of the payload and its ICRC."""
+    """Returns for each frame everything except the values that perftest chooses at random: PSNs are relative to
+    the first one, and only the length of the payload and of the ICRC is returned."""
     def psn_of(frame):
         return int.from_bytes(frame[BTH_AT + 9:BTH_AT + 12], "big")
 
@@ -49,11 +49,11 @@ class SameFrames(unittest.TestCase):
         self.directory = pathlib.Path(directory.name)
         self.scenario = self.directory / "idle.yaml"
         self.scenario.write_text(IDLE_RULE)
-        self.port = str(free_port())  # in frames of the connection: the same for all runs
+        self.port = str(free_port())  # frames of the connection contain it, so it must be the same in all runs
 
     def frames(self, name, *options, tool="ib_send_bw", clock=()):
-        """Runs 256 messages, posted 16 at a time. Returns the frames, as --record (with the journal
-        replayed) or --capture has them."""
+        """Sends 256 messages, posted 16 at a time. Returns the frames of the recording, whose journal is replayed,
+        or of the capture."""
         if "--record" in options:
             options = (*options, self.directory / name)
             capture = self.directory / name / "trace.pcap"

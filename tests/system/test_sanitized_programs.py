@@ -1,5 +1,5 @@
-"""Programs that are built with a sanitizer run unmodified under `rocemu run`, their errors are found, and no errors of
-rocemu are reported."""
+"""Tests programs that are built with a sanitizer: they run unmodified under `rocemu run`, the sanitizer finds their
+errors, and it reports no errors of rocemu."""
 import json
 import os
 import pathlib
@@ -9,8 +9,8 @@ import unittest
 
 from rocemu import HERE, ROCEMU, rocemu_run, run, temporary_directory
 
-# Each compiler with the way in which its runtime is linked; clang links its runtimes statically unless an option
-# changes that.
+# The options with which each compiler links its run-time as a library or statically. clang links it statically by
+# default.
 GCC = {
     "asan": ["-fsanitize=address"],
     "asan-static": ["-fsanitize=address", "-static-libasan"],
@@ -111,7 +111,7 @@ class SanitizedPrograms(unittest.TestCase):
         self.assertEqual((result.returncode, result.stdout), (0, "right\n"))
 
     def doctor(self, program, **variables):
-        """Returns level, message and remedy of its finding about sanitizers."""
+        """Returns level, message and remedy of the doctor's finding about sanitizers."""
         result = subprocess.run([ROCEMU, "doctor", "--json", program], text=True, check=False,
                                 stdout=subprocess.PIPE, env=self.environment(**variables))
         found = [check for check in json.loads(result.stdout)["checks"]

@@ -1,5 +1,5 @@
-"""Scenarios with a program of librdmacm: a rule for frames acts on those of the program's QPs, and
-only scenarios that select the connection manager's MADs act on them."""
+"""Runs scenarios with a program of librdmacm: a rule for frames acts on frames of the program's QPs. It acts on
+the connection manager's MADs only if the scenario selects them."""
 import json
 import pathlib
 import unittest
@@ -12,7 +12,7 @@ EVERY_MAD = "rules:\n  - {on: frame, opcode: SEND, transport: UD, do: log}\n"
 
 
 def groups():
-    """Names and groups of the ready scenarios."""
+    """Returns the installed scenarios with their groups."""
     listed = run(ROCEMU, "scenarios", "--json", check=True).stdout
     return {one["name"]: one["group"] for one in json.loads(listed)}
 
@@ -24,7 +24,7 @@ class ScenarioMads(unittest.TestCase):
         self.directory = pathlib.Path(directory.name)
 
     def faults(self, name, command, scenario, *options):
-        """Returns the frames that rules acted on, and the result."""
+        """Returns the frames on which rules acted, and the result of the run."""
         recording = self.directory / name
         result = rocemu_run(*command, options=(
             "--lockstep", "--scenario", scenario, "--record", recording, *options))
@@ -79,13 +79,13 @@ class ScenarioMads(unittest.TestCase):
         self.assertEqual(len(faults), 2)
 
 
-# Features that rping does not use: atomics, SRQs, PSNs near the wrap. Features that it uses too little: five WRITEs,
-# READs or atomics that one QP answers.
+# rping does not use atomics, and uses neither SRQs nor PSNs near the wrap. It has fewer than the five WRITEs, READs
+# or atomics on one QP that some scenarios need.
 NOT_WITH_RPING = {"duplicate-atomic", "psn-wrap-loss"}
 
 
 def is_mad(text):
-    """Returns whether this is the text of a message to QP 1."""
+    """Returns whether this text describes a message to QP 1."""
     return " CM " in text or " MAD " in text
 
 

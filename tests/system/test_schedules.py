@@ -1,4 +1,5 @@
-"""`rocemu run --schedule N`: another order of the threads and the NIC, and preemption between two calls."""
+"""Tests `rocemu run --schedule N`: other orders of the threads and the NIC, and threads that are stopped between two
+calls."""
 import os
 import pathlib
 import unittest
@@ -6,10 +7,10 @@ import unittest
 from rocemu import BIN, CM_PAIR, ROCEMU, free_port, rocemu_run, run, side_by_side, temporary_directory
 
 DEADLOCK = 123
-# docs/design/turns.md: of 40 schedules, the 20 with stops miss a given place between two calls with a probability of at
-# most 11 %. The program reaches the place once for each of five messages.
+# docs/design/turns.md: in the 20 of 40 schedules that stop threads, no stop is at a given place between two calls with
+# a probability of at most 11 %. The program reaches the place once for each of five messages.
 FEW = range(1, 41)
-# Its main thread closes the event channel that its other thread reads: if it fails in one order of these, that is
+# rping's main thread closes the event channel that its other thread reads. If rping fails because of that, it is
 # rping's own bug.
 RPINGS_OWN_RACE = (255, "rdma_get_cm_event: Bad file descriptor")
 # ROCEMU_SCHEDULES=200 runs more.

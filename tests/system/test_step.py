@@ -1,4 +1,4 @@
-"""`rocemu pause` and `step`: frame by frame, whatever the clock, with programs that answer in between."""
+"""Tests `rocemu pause` and `step`: frames arrive one by one, whatever the clock, and programs can answer in between."""
 import itertools
 import json
 import os
@@ -10,8 +10,8 @@ from rocemu import HERE, ROCEMU, CM_PAIR, free_port, rocemu_run, run, temporary_
 
 CLOCKS = (("real", ()), ("lockstep", ("--lockstep",)))
 
-# The NIC is paused before the program begins; then frames arrive according to the argument list, and finally everything
-# continues. Prints the output of each `rocemu step`, one line of JSON each.
+# Pauses the NIC before the program begins. Then lets the numbers of frames in the argument list arrive, and finally
+# resumes the NIC. Prints the output of each `rocemu step` as one line of JSON.
 SCRIPT = """
 import json, os, subprocess, sys
 rocemu, steps, command = sys.argv[1], json.loads(sys.argv[2]), sys.argv[3:]
@@ -28,14 +28,15 @@ sys.exit(program.returncode)
 
 class Step(unittest.TestCase):
     def step(self, steps, *command, options=()):
-        """Returns the output of `rocemu step N` for each N of the list."""
+        """Returns the output of `rocemu step N` for each N in `steps`."""
         result = rocemu_run(sys.executable, "-c", SCRIPT, ROCEMU, json.dumps(steps), *command,
                             options=options)
         self.assertEqual(result.returncode, 0, result.stdout)
         return [json.loads(line) for line in result.stdout.splitlines() if line.startswith("[")]
 
     def test_messages_and_their_answers_arrive_one_after_the_other(self):
-        """A single process, which sends the next message when it has the completion of the previous one."""
+        """The program is a single process, which sends the next message after it got the completion of the previous
+        one."""
         for (name, options), kind in itertools.product(CLOCKS, ("events", "polling")):
             with self.subTest(name, kind=kind):
                 steps = self.step([1, 1, 6], "/usr/bin/python3", HERE / "stepped.py", kind, "4",
@@ -60,12 +61,13 @@ class Step(unittest.TestCase):
                                  frames)
 
     def test_time_moves_on_to_the_timeout_that_sends_a_frame(self):
-        """The message goes to a QP that does not exist: it is sent repeatedly, until the retries end."""
-        # On the real clock a resumed NIC waits for hours.
+        """The message goes to a QP that does not exist, so it is sent repeatedly, until the retries are used up."""
+        # On the real clock, a resumed NIC would retry for hours.
         program = os.path.join(os.environ["ROCEMU_BIN"], "dead_peer")
         first, second = self.step([3, 100], program, options=("--lockstep",))
         self.assertEqual(len(first), 3)
-        self.assertEqual(len(second), 5)  # 8 attempts; then nothing is under way
+        # the message is sent 8 times, 3 of them earlier; after that nothing is in flight
+        self.assertEqual(len(second), 5)
         self.assertEqual(len({frame["frame"] for frame in first + second}), 1)
 
     def test_who_asks_for_steps_and_goes_leaves_the_others_alone(self):

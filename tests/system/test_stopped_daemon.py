@@ -1,5 +1,5 @@
-"""A daemon that is stopped for 0.1 s, again and again, longer than the ACK timeout of perftest's QPs (67 ms): on a
-fabric without loss no connection may break, and nothing may be sent again."""
+"""Tests a daemon that is stopped again and again for 0.1 s, which is longer than the ACK timeout of perftest's
+QPs (67 ms). On a fabric without loss, no connection may break, and nothing may be sent again."""
 import os
 import signal
 import time
@@ -62,7 +62,7 @@ for each in PROGRAMS:
 
 
 def load_tests(_loader, tests, _pattern):
-    """The programs mostly wait, so all run at the same time, each under a separate daemon."""
+    """Runs all tests at the same time, each with a separate daemon, since the programs mostly wait."""
     return AtOnce(tests)
 
 

@@ -1,7 +1,6 @@
-"""`rocemu timeline` of a recording of each scenario that comes with rocemu: the ladder is the one in
-ladders/NAME.txt. With ROCEMU_UPDATE_LADDERS=1 the files are written instead of compared.
-
-Process numbers, and numbers of memory that programs choose as wr_id, differ between machines.
+"""Tests `rocemu timeline` with a recording of each scenario that comes with rocemu: the ladder must be that in
+ladders/NAME.txt. With ROCEMU_UPDATE_LADDERS=1, the files are written instead of compared. Process numbers, and memory
+addresses that programs use as wr_id, are masked, since they differ between machines.
 """
 import html.parser
 import json
@@ -17,7 +16,7 @@ from rocemu import HERE, ROCEMU, rocemu_run, run, temporary_directory
 
 LADDERS = HERE / "ladders"
 KINDS = ("frame", "cm", "completion", "event", "fault")
-ENDS = 150  # lines that a golden file has of a long ladder's beginning, and of its end
+ENDS = 150  # lines of the beginning, and of the end, of a long ladder that a golden file has
 
 
 def drawn(recording, *options):
@@ -28,7 +27,7 @@ def drawn(recording, *options):
     text = re.sub(r"\[\d+\] *", "[PID]  ", result.stdout)
     text = re.sub(r" +$", "", text, flags=re.M)
     text = re.sub(r"0x[0-9a-f]{9,}", lambda number: "A" * len(number[0]), text)
-    # Starting PSNs are random; the relative ones are next to them.
+    # Starting PSNs are random, so they are masked; relative PSNs are next to them.
     text = re.sub(r"\((\d{3,})\)", lambda number: "(" + "P" * len(number[1]) + ")", text)
     lines = text.splitlines()
     left_out = len(lines) - 2 * ENDS
@@ -38,7 +37,7 @@ def drawn(recording, *options):
 
 
 class Page(html.parser.HTMLParser):
-    """Finds the page's data."""
+    """Finds the data in an HTML page."""
 
     def __init__(self, text):
         super().__init__()
@@ -113,8 +112,8 @@ class Recordings(unittest.TestCase):
         return run(ROCEMU, "timeline", *arguments, check=True).stdout
 
     def test_a_trace_is_as_its_format_says(self):
-        """The Trace Event Format: each event has a phase; slices have time, duration, process and track; each flow has
-        both ends, and the later one is not before the earlier one."""
+        """Tests the Trace Event Format: each event has a phase; slices have time, duration, process and track; each
+        flow has both ends, and the later end is not before the earlier one."""
         self.record("rnr-recovers")
         trace = json.loads(self.timeline(self.recording, "--perfetto", "-"))
         self.assertEqual(trace["displayTimeUnit"], "ns")
@@ -143,8 +142,8 @@ class Recordings(unittest.TestCase):
                                 (arriving[number]["pid"], arriving[number]["tid"]))
 
     def test_a_diagram_is_in_mermaids_grammar(self):
-        """Its statements, each in a line. tests/pages lets Mermaid's own parser read diagrams, where
-        there is one."""
+        """Checks each statement of the diagram, one in a line. tests/pages uses Mermaid's own parser, if it is
+        installed."""
         self.record("rtu-lost")
         lines = self.timeline(self.recording, "--mermaid", "-").splitlines()
         self.assertEqual(lines[0], "sequenceDiagram")

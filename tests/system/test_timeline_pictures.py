@@ -1,6 +1,6 @@
-"""Pictures of each scenario that comes with rocemu, by arithmetic on the SVG: arrowheads end at the time at
-which frames arrive, and no text is cut by an arrow or by another text. tests/timeline does the same on the
-layout itself, tests/pages on the page in a browser."""
+"""Tests the picture of each scenario that comes with rocemu, by arithmetic on the SVG: arrowheads end at the
+time at which frames arrive, and no text is crossed by an arrow or by another text. tests/timeline tests the
+layout itself, and tests/pages tests the page in a browser."""
 import json
 import pathlib
 import re
@@ -11,7 +11,7 @@ from library_programs import COMMANDS
 from rocemu import ROCEMU, rocemu_run, run, temporary_directory
 
 SVG = "{http://www.w3.org/2000/svg}"
-CHARACTER, LINE, BASELINE = 7.8, 18, 14  # of the font that the picture asks for
+CHARACTER, LINE, BASELINE = 7.8, 18, 14  # sizes of the font that the picture requests
 KINDS = [word for kind in ("frame", "cm", "completion", "event", "fault") for word in ("--kind", kind)]
 ROWS = "400"
 

@@ -1,6 +1,5 @@
-"""Several hosts, one rocemud each, over UDP: what the network carries and what happens to it.
-
-The stock programs run unmodified, as on hosts with NICs; the network is the kernel's.
+"""Tests several hosts with one rocemud each, connected over UDP: what the network carries, and what happens when it
+changes. The stock programs run unmodified, as on hosts with NICs; the network is that of the kernel.
 """
 import os
 import re
@@ -18,7 +17,7 @@ FAMILIES = (4, 6)
 
 
 class OnNetwork(unittest.TestCase):
-    """A network of three hosts with started NICs for all tests of the class."""
+    """A network of three hosts whose NICs run, for all tests of the class."""
     mtu = 1500
     start_options = ()
 
@@ -39,8 +38,8 @@ class OnNetwork(unittest.TestCase):
             host.end_programs()
 
     def over_tcp(self, program, port, *options):
-        """Runs the server and client of a program that connect over TCP, which uses IPv4: these servers know no other,
-        or take the first address that getaddrinfo(3) returns. Returns their outputs."""
+        """Runs the server and the client of a program that connects over TCP. This uses IPv4, because such servers
+        support nothing else or take the first address that getaddrinfo(3) returns. Returns the outputs of both."""
         server_host, client_host = self.hosts[:2]
         for tries_left in reversed(range(TRIES)):
             server = server_host.popen(program, *options, "-d", server_host.device)
@@ -74,7 +73,7 @@ class OnNetwork(unittest.TestCase):
 
 
 class Traffic:
-    """Mixed into a class for each MTU of the network."""
+    """The tests for a network of one MTU. Each class that uses them sets the MTU."""
     path_mtu = "1024"
 
     def test_the_port_has_the_largest_path_mtu_that_fits(self):
@@ -154,8 +153,8 @@ class Trouble(OnNetwork):
         self.first, self.second, self.third = self.hosts
 
     def endless_writes(self, server_host, client_host):
-        """A client that always waits for acknowledgements, once it is under way; a pingpong may
-        just then wait for a message, for which there is no limit. Its server needs its NIC no more."""
+        """Starts a client that always waits for acknowledgements. (A pingpong may instead wait for a message, which
+        has no time limit.) Its server needs no NIC once the client runs."""
         options = ("ib_write_bw", "--run_infinitely", "-D", "1", "-x", "0", "-s", "4096")
         server = server_host.popen(*options, "-d", server_host.device)
         server_host.wait_for_tcp(18515, server)
@@ -194,7 +193,7 @@ class Trouble(OnNetwork):
                          ["IBV_EVENT_PORT_ERR", "IBV_EVENT_PORT_ACTIVE"], said)
 
     def test_a_host_without_time_is_waited_for(self):
-        # Its NIC is stopped again and again, for longer than an ACK timeout (14: 67 ms).
+        # The second host's NIC is stopped again and again, for longer than an ACK timeout (timeout 14 is 67 ms).
         options = ("ib_send_bw", "-x", "0", "-q", "64", "-s", "4096", "-n", "300")
         server = self.second.popen(*options, "-d", self.second.device)
         self.second.wait_for_tcp(18515, server)
@@ -238,7 +237,7 @@ class Trouble(OnNetwork):
 
 
 class Nobody(OnNetwork):
-    """Takes as long as librdmacm waits: 16 REQs, one every 6 s."""
+    """This test takes as long as librdmacm waits: 16 REQs, one every 6 s."""
 
     def test_an_address_of_nobody_cannot_be_connected_to(self):
         client = self.hosts[0].popen("rping", "-c", "-a", "10.77.0.200", "-C", "1")
@@ -248,7 +247,7 @@ class Nobody(OnNetwork):
 
 
 class Startup(unittest.TestCase):
-    """Messages about wrong command lines. No namespace is needed."""
+    """Tests the messages about wrong command lines. This needs no namespace."""
 
     def refused(self, *options, status=1):
         result = subprocess.run([hosts.ROCEMU, "run", "--private", "--udp", *options, "--", "true"],

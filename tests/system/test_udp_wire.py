@@ -1,5 +1,5 @@
-"""The frames that leave and reach a host, byte by byte: checked with tshark and scapy, and made from captures of
-another implementation."""
+"""Tests the frames that leave and reach a host, byte by byte: with tshark and scapy, and with frames from captures
+of another implementation."""
 import os
 import pathlib
 import random
@@ -19,20 +19,20 @@ RXE = pathlib.Path(__file__).resolve().parent.parent / "data" / "rxe"
 
 
 class Capture(OnNetwork):
-    """tcpdump records the packets that leave the host, with the IP header as it is on the wire."""
+    """Tests frames that tcpdump records as they leave the host, with the IP header that is on the wire."""
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        # So that a datagram of many frames is divided when it is sent, as on the way to another machine.
+        # A datagram of many frames is then divided when it is sent, as on the way to another machine.
         for host in cls.hosts:
             host.run("ethtool", "-K", hosts.INTERFACE, "tx-udp-segmentation", "off")
 
     def capture(self, family, program, *options):
         host = self.hosts[1]
         path = host.directory / "wire.pcap"
-        path.unlink(missing_ok=True)  # or it would be taken for this one's
-        # Its buffer, here 64 MiB, has space for many frames of the length that -s allows.
+        path.unlink(missing_ok=True)  # an old file would be taken for the new capture
+        # The buffer of tcpdump, here 64 MiB, has room for many frames of the length that -s allows.
         tcpdump = host.popen("tcpdump", "-i", hosts.INTERFACE, "-w", path, "-U", "-s", "2000", "-B",
                              "65536", "--immediate-mode", "udp port 4791", rdma=False)
         host.wait_for(lambda: path.exists() and path.stat().st_size >= 24, "tcpdump")
@@ -107,17 +107,17 @@ class Capture(OnNetwork):
         tcpdump = host.popen("tcpdump", "-i", hosts.INTERFACE, "-w", path, "-U", "--immediate-mode",
                              "udp port 4791 and src host " + host.ipv4, rdma=False)
         host.wait_for(lambda: path.exists() and path.stat().st_size >= 24, "tcpdump")
-        for _ in range(6):  # queue pairs one after another
+        for _ in range(6):  # each run has new queue pairs
             self.over_tcp("ib_send_bw", 18515, "-x", "0", "-n", "5", "-s", "64", "-q", "4",
                           "--tclass=104")
         tcpdump.terminate()
         hosts.end_of(tcpdump)
         fields = dissect(path, "ip.dsfield", "ip.ttl", "udp.srcport", "ip.flags.df")
         self.assertEqual({(one[0], one[1]) for one in fields}, {("0x68", "255")})
-        # tshark prints 1, since version 4 "True".
+        # Up to version 3, tshark prints 1; since version 4, it prints "True".
         self.assertLessEqual({one[3] for one in fields}, {"1", "True"})
         ports = {int(one[2]) for one in fields}
-        self.assertGreater(len(ports), 2)  # one for each flow, of those that the daemon has
+        self.assertGreater(len(ports), 2)  # one port for each flow, out of the ports that the daemon has
         self.assertLessEqual(len(ports), 8)
         self.assertTrue(all(0xc000 <= port for port in ports))
 
@@ -133,7 +133,7 @@ def pcap_frames(path):
 
 
 def icrc_over_ipv4(packet):
-    """Annex A17.3.3, like test_capture.icrc_over_ipv6."""
+    """Returns the ICRC by annex A17.3.3, like test_capture.icrc_over_ipv6."""
     import zlib
     masked = bytearray(packet[:-4])
     masked[1] = masked[8] = masked[10] = masked[11] = 0xff
@@ -142,7 +142,8 @@ def icrc_over_ipv4(packet):
     return zlib.crc32(b"\xff" * 8 + bytes(masked)).to_bytes(4, "little")
 
 
-# Run in a host's namespace: sends IPv4 packets as they are, hex lines on standard input.
+# A script for a host's namespace, which sends IPv4 packets unchanged. Standard input has a packet in each line, in
+# hexadecimal.
 SEND_RAW = """
 import socket, sys
 out = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
@@ -158,9 +159,9 @@ for line in sys.stdin:
 
 
 class FromAnotherImplementation(OnNetwork):
-    """Frames that Linux's rdma_rxe sent, with its own IP identifications, from a raw socket."""
+    """Sends frames of Linux's rdma_rxe from a raw socket, with the IP identifications that rxe chose."""
     program = SEND_RAW
-    # The ICRC covers only the source port outside the UDP payload.
+    # Outside of the UDP payload, the ICRC covers only these bytes, the source port.
     covered = (20, 21)
     first_of_transport = 28
 
@@ -178,8 +179,8 @@ class FromAnotherImplementation(OnNetwork):
         return list(chosen.values())
 
     def readdressed(self, packet):
-        """Returns the packet with the address of the second host, sent by the third; the captures' addresses differ.
-        The ICRC is adapted, after rxe's ICRC was checked."""
+        """Returns the packet with the addresses of this network: from the third host to the second. Checks rxe's
+        ICRC, and adapts it to the addresses."""
         changed = bytearray(packet)
         changed[12:20] = socket.inet_aton(self.hosts[2].ipv4) + socket.inet_aton(
             self.hosts[1].ipv4)
@@ -223,7 +224,7 @@ class FromAnotherImplementation(OnNetwork):
         flipped = []
         for packet in packets:
             for byte in (*self.covered, *range(self.first_of_transport, len(packet))):
-                if byte == self.first_of_transport + 4:  # FECN, BECN and reserved bits are not covered
+                if byte == self.first_of_transport + 4:  # the ICRC does not cover FECN, BECN and reserved bits
                     continue
                 bit = random.randrange(8)
                 damaged = bytearray(packet)
@@ -232,15 +233,15 @@ class FromAnotherImplementation(OnNetwork):
         for at in range(0, len(flipped), 500):
             part = flipped[at:at + 500]
             change = self.after(part)
-            # A frame that is no packet any more is counted as malformed rather than corrupt.
+            # A frame that is not a packet any more is counted as malformed, not as corrupt.
             self.assertEqual(change["frames_in"], 0)
             self.assertEqual(change["dropped_bad_icrc"] + change["dropped_malformed"], len(part))
 
 
 class FromAnotherImplementationStrictly(FromAnotherImplementation):
-    """The same, checked with the IP header that arrived."""
+    """The same tests with --strict-icrc: the NIC checks the ICRC with the IP header that arrived."""
     start_options = ("--strict-icrc",)
-    covered = (4, 5, 20, 21)  # the identification as well
+    covered = (4, 5, 20, 21)  # also the IP identification
 
     def test_many_frames_of_one_system_call_are_numbered_by_their_places(self):
         for family in (4, 6):
@@ -249,8 +250,8 @@ class FromAnotherImplementationStrictly(FromAnotherImplementation):
         self.assertEqual(self.hosts[1].counters()["udp_dropped_unverified"], 0)
 
 
-# Run in a host's namespace: random datagrams of 4 to 64 bytes for some seconds, many in one system
-# call; prints how many.
+# A script for a host's namespace, which sends random datagrams of 4 to 64 bytes for some seconds, many in one system
+# call. Prints the number of datagrams.
 FLOOD = """
 import os, socket, struct, sys, time
 out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -268,7 +269,8 @@ print(count)
 """
 
 
-# Run in a host's namespace: sends IPv6 packets as they are, hex lines on standard input.
+# A script for a host's namespace, which sends IPv6 packets unchanged. Standard input has a packet in each line, in
+# hexadecimal.
 SEND_RAW_IPV6 = """
 import socket, sys
 out = socket.socket(socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_RAW)
@@ -285,7 +287,7 @@ for line in sys.stdin:
 
 
 def udp_checksum_over_ipv6(packet):
-    """RFC 8200, 8.1; `packet` has 0 in its place."""
+    """Returns the UDP checksum by RFC 8200, 8.1, of a packet whose checksum field is 0."""
     words = packet[8:40] + packet[44:46] + bytes([0, 17]) + packet[40:]
     words += bytes(len(words) % 2)
     total = sum(struct.unpack(f">{len(words) // 2}H", words))
@@ -295,8 +297,8 @@ def udp_checksum_over_ipv6(packet):
 
 
 class WithoutUdpChecksum(FromAnotherImplementation):
-    """Sends frames of rdma_rxe after IPv6 headers, with the UDP checksum 0. rxe and NICs send that checksum over either
-    version of IP, and Linux by default drops it over IPv6 (RFC 8200, 8.1; RFC 6935)."""
+    """Sends frames of rdma_rxe after IPv6 headers, with the UDP checksum 0. rxe and NICs send this checksum over
+    both versions of IP; over IPv6, Linux drops such packets by default (RFC 8200, 8.1; RFC 6935)."""
     program = SEND_RAW_IPV6
     covered = (40, 41)  # the source port
     first_of_transport = 48
@@ -313,7 +315,7 @@ class WithoutUdpChecksum(FromAnotherImplementation):
 
     def test_those_of_one_size_in_a_row_are_accepted(self):
         packets = [self.readdressed(packet) for packet in self.rxe_packets()] * 20
-        packets.sort(key=len)  # which a driver or the kernel may put together (GRO)
+        packets.sort(key=len)  # packets of one size: a driver or the kernel may combine them (GRO)
         change = self.after(packets)
         self.assertEqual((change["frames_in"], change["dropped_bad_icrc"]), (len(packets), 0))
 
@@ -335,7 +337,7 @@ class WithoutUdpChecksum(FromAnotherImplementation):
         host = self.hosts[1]
         before = host.counters()
         self.send(packets)
-        # The system detects the error of a longer datagram when the datagram is read.
+        # A longer datagram is checked only when it is read, and then the system reports the error.
         host.wait_for(lambda: host.counters()["udp_host_checksum_errors"]
                       - before["udp_host_checksum_errors"] == len(packets), "all of them counted")
         after = host.counters()
@@ -374,7 +376,7 @@ class Hostile(OnNetwork):
         after = second.counters()
         change = {name: after[name] - before[name] for name in after if after[name] != before[name]}
         refused = sum(value for name, value in change.items() if name.startswith("dropped_"))
-        # The system counts the datagrams that did not fit into the socket's buffer; each can contain many frames.
+        # The system counts datagrams that do not fit into the socket's buffer; each of them can contain many frames.
         self.assertGreater(refused + 32 * change.get("udp_receive_overruns", 0), int(sent) // 4,
                            change)
         self.assertGreater(change["dropped_malformed"], 0, change)
@@ -400,7 +402,7 @@ class Hostile(OnNetwork):
         client = second.popen(*options, "-d", second.device, first.ipv4)
         seen = second.counters()["frames_in"]
         second.wait_for(lambda: second.counters()["frames_in"] > seen + 100, "traffic")
-        # With any PSN: each of them once, in frames that are correct except for their sender.
+        # The frames have consecutive PSNs, one for each, and are correct except for their sender.
         (queue_pair,) = second.show()["fabric"]["devices"][0]["qps"]
         packets = []
         for psn in range(queue_pair["expected_psn"], queue_pair["expected_psn"] + 2000):

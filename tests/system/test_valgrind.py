@@ -1,5 +1,5 @@
-"""Valgrind finds nothing in the provider and the shim: neither an uninitialized byte that a verb passes on, nor lost
-memory. Checked with stock programs, and with our own tests of the provider and of the man pages, each as one
+"""Tests that valgrind finds nothing in the provider and the shim: no uninitialized byte that a verb passes on,
+and no lost memory. Runs stock programs, and our own tests of the provider and of the man pages, each as one
 process."""
 import re
 import unittest
@@ -8,20 +8,20 @@ from rocemu import BIN, CM_PAIR, HERE, NO_CLOCK, PAIR, free_port, rocemu_run, ru
 
 VALGRIND = ["valgrind", "--quiet", "--error-exitcode=99",
             f"--suppressions={HERE / 'stock_programs.supp'}"]
-# Programs that destroy what they create; perftest, for example, does not.
+# For programs that destroy what they create. perftest, for example, does not.
 WITH_LEAKS = [*VALGRIND, "--leak-check=full", "--show-leak-kinds=definite,indirect",
               "--errors-for-leak-kinds=none"]
 
-# These reports are expected, because wrong addresses are passed on purpose.
+# Tests that pass wrong addresses on purpose, so valgrind reports them.
 ABOUT_BAD_ADDRESSES = ["*.ABad*", "*BadPath*", "Carry*.*", "RdmaCmCommands.ResponsesNeedRoomAndAnAddress",
                        "RdmaCmCommands.AnOptionsValueMustBeThere",
                        "SharedMemory.IsUnmappedOnlyWhereItWasMapped"]
-# The device is removed afterwards, so each test has a separate NIC.
+# These tests remove the device, so each of them has a separate NIC.
 REMOVALS = "DeviceRemoval.*"
-# These tests fork. With --leak-check each child searches all memory of its parent when it exits, which takes half a
-# minute after some hundred tests, and no time in a separate process.
+# These tests fork. With --leak-check, each child searches all memory of its parent when it exits. After some hundred
+# tests in one process, that takes half a minute; in a separate process, it takes no time.
 OF_TWO_PROCESSES = ["PeerProcess.*", "ImportInAnotherProcess.*"]
-# Differences of valgrind, which simulates the machine: it has stacks in anonymous memory, and keeps the limit of
+# Tests that fail because valgrind simulates the machine: it has stacks in anonymous memory, and keeps the limit of
 # descriptors itself.
 ABOUT_THE_MACHINE = ["*MemoryMap.HasTheHeapAndNotTheStack*", "CompChannel.CreationReturnsNullOnFailure",
                      "*.WithoutDescriptorsLeft*"]
@@ -30,7 +30,7 @@ ABOUT_THE_MACHINE = ["*MemoryMap.HasTheHeapAndNotTheStack*", "CompChannel.Creati
 class Valgrind(unittest.TestCase):
     def check(self, result):
         self.assertEqual(result.returncode, 0, result.stdout)
-        # valgrind's own messages are failures, unless they are about a leak of another library.
+        # A message of valgrind is a failure, unless it is about a leak of another library.
         said = {}
         for pid, line in re.findall(r"(?:==|--)(\d+)(?:==|--) ?(.*)", result.stdout):
             said[pid] = said.get(pid, "") + line + "\n"

@@ -1,4 +1,4 @@
-"""Lockstep: the virtual clock, and the same run each time, however busy the machine is."""
+"""Tests lockstep: the virtual clock, and that each run is the same, however busy the machine is."""
 import os
 import pathlib
 import re
@@ -22,9 +22,9 @@ class VirtualClock(unittest.TestCase):
         found = re.search(r"transport retry counter exceeded after ([\d.]+) s, "
                           r"by the device's clock (\d+) s", result.stdout)
         self.assertIsNotNone(found, result.stdout)
-        # The program's clock is the device's.
+        # The clock of the program is that of the device.
         self.assertAlmostEqual(float(found[1]), int(found[2]), delta=1)
-        # IBTA vol 1, 9.7.6.1.3: 4.096 us * 2^31 at least, 4 times that at most; 8 attempts.
+        # IBTA vol 1, 9.7.6.1.3: each of the 8 attempts takes from 4.096 us * 2^31, which is 8796 s, to 4 times that.
         self.assertGreaterEqual(int(found[2]), 8 * 8796)
         self.assertLessEqual(int(found[2]), 4 * 8 * 8797)
 
@@ -36,7 +36,7 @@ class VirtualClock(unittest.TestCase):
         self.assertRegex(result.stdout, r"PASSED  \] [1-9]")
 
     def test_completions_have_the_wall_clock_of_the_programs(self):
-        self.check_sentences("PollCqEx.TellsWhenItWasOnTheDevicesClockAndOnTheWallClock")
+        self.check_sentences("PollCqEx.ReadsTimestampsOfTheDevicesClockAndTheWallClock")
 
     def test_attributes_addresses_and_ports_are_as_on_the_real_clock(self):
         self.check_sentences("QueryQp.*:AddressVector.*:Ports.*:OnDemand.TheDeviceOffersIt")
@@ -68,8 +68,8 @@ class Lockstep(unittest.TestCase):
         self.directory = pathlib.Path(directory.name)
 
     def record_again_and_again(self, *command):
-        """Half of the runs are beside processes that use the processor. Yields each recording except the first, with
-        which it was compared."""
+        """Half of the runs are beside processes that use the processor. Yields each recording except the first,
+        after it was compared with the first."""
         first = self.directory / "0"
         for number in range(RUNS):
             recording = self.directory / str(number)
@@ -104,7 +104,7 @@ class Lockstep(unittest.TestCase):
             pass
 
     def test_a_program_is_gone_before_the_next_one_comes(self):
-        # The shell that starts the second program computes before that, for no time or for a long time.
+        # Before the shell starts the second program, it computes for a while, or not at all.
         for name, count in (("at-once", 0), ("later", 100_000)):
             pause = f"i=0; while [ $i -lt {count} ]; do i=$((i+1)); done"
             result = rocemu_run("sh", "-c", f"ibv_devinfo; {pause}; ibv_devinfo",

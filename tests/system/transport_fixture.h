@@ -1,5 +1,6 @@
-// QPs of every transport service type, through the public libibverbs API only: created, brought to
-// RTS as ibv_modify_qp(3)'s tables describe, and the requests that can be posted to them.
+// QPs of every transport service type, by the public libibverbs API only. They are brought to RTS
+// as ibv_modify_qp(3)'s tables describe. There are also helpers for the requests that can be posted
+// to them.
 #pragma once
 
 #include "tests/system/verbs_fixture.h"
@@ -8,7 +9,8 @@ namespace rocemu::system_test {
 
 using SrqPtr = std::unique_ptr<ibv_srq, Destroyer<ibv_srq, ibv_destroy_srq>>;
 using AhPtr = std::unique_ptr<ibv_ah, Destroyer<ibv_ah, ibv_destroy_ah>>;
-// These two functions of verbs.h are static, so types that contain them would differ between files.
+// These two functions of verbs.h are static. As a part of a type, each file would have a different
+// type.
 inline int close_xrcd(ibv_xrcd* xrcd) {
   return ibv_close_xrcd(xrcd);
 }
@@ -21,7 +23,7 @@ using XrcdPtr = std::unique_ptr<ibv_xrcd, Destroyer<ibv_xrcd, close_xrcd>>;
 inline constexpr uint32_t kQkey = 0x11111111;
 inline constexpr uint32_t kGrhSize = 40;
 
-/// The properties of a QP. The defaults suit most tests.
+/// The properties of a QP. The defaults are suitable for most tests.
 struct QpWish {
   ibv_qp_type type = IBV_QPT_RC;
   ibv_cq* cq = nullptr;
@@ -45,7 +47,7 @@ class TransportTest : public VerbsTest {
     ASSERT_NE(cq, nullptr);
   }
 
-  /// Returns null and sets errno if the QP cannot be created.
+  /// Returns a new QP, or null with errno if it cannot be created.
   QpPtr try_qp(const QpWish& wish) {
     ibv_qp_init_attr_ex init{};
     init.qp_type = wish.type;
@@ -131,8 +133,8 @@ class TransportTest : public VerbsTest {
     return ah;
   }
 
-  /// A signaled request for `length` bytes of a slot; the test adds the fields that its opcode
-  /// needs.
+  /// Returns a signaled request for `length` bytes of a slot. The test adds the fields that its
+  /// opcode needs.
   ibv_send_wr request(ibv_wr_opcode opcode, uint64_t wr_id, size_t index = 0,
                       uint32_t length = 16) {
     entry = sge(index, length);
@@ -160,7 +162,7 @@ class TransportTest : public VerbsTest {
     return ibv_post_srq_recv(srq, &wr, &bad);
   }
 
-  /// Returns the status of the next completion.
+  /// Waits for the next completion, and returns its status.
   ibv_wc_status next_status(ibv_cq* from = nullptr) {
     const auto found = poll_for(from != nullptr ? from : cq.get(), 1);
     return found.empty() ? IBV_WC_GENERAL_ERR : found[0].status;

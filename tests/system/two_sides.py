@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""Runs a server and its client to the end, and prints as JSON what became of each:
-two_sides.py SECONDS tcp|cm PORT SERVER... -- CLIENT...
+"""Runs a server and its client to the end, and prints as JSON how each ended: two_sides.py SECONDS
+tcp|cm PORT SERVER... -- CLIENT...
 
-The client starts once something listens at PORT of TCP, or of the connection manager. When one side
-has failed the other has a while to notice. A side that has not ended then, or after so many SECONDS,
-is ended, and has no status. Meant to run under `rocemu run`.
+The client starts once a process listens at PORT of TCP, or of the connection manager. When one side
+has failed, the other one has some time to notice. A side that has not ended then, or after SECONDS,
+is killed, and has no status. Meant to run under `rocemu run`.
 """
 import json
 import subprocess
@@ -15,7 +15,8 @@ import time
 import cm_pair
 import pair
 
-TO_LISTEN, TO_NOTICE = 60, 80  # seconds, of virtual time on a virtual clock: all retries fit in
+# seconds, of virtual time if the clock is virtual: longer than all retries
+TO_LISTEN, TO_NOTICE = 60, 80
 LISTENS = {"tcp": pair.listening, "cm": cm_pair.listening}
 
 
@@ -41,7 +42,7 @@ class Side:
 
 
 def wait(sides, seconds):
-    """Waits until all have ended, or one has failed, or the time is over."""
+    """Waits until all sides have ended, one has failed, or the time is over."""
     deadline = time.monotonic() + seconds
     pause = 0.01
     while time.monotonic() < deadline:

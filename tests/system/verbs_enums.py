@@ -1,5 +1,5 @@
-"""The values of libibverbs' enumerations by their names, as pyverbs.enums had them until each of
-these became a class (rdma-core 65)."""
+"""The values of libibverbs' enumerations as module-level names, as pyverbs.enums had them before
+rdma-core 65 made each enumeration a class."""
 try:
     from pyverbs.enums import *  # noqa: F401,F403
 except ImportError:

@@ -1,5 +1,5 @@
-// Two RC QPs of one process, connected to each other on the first device, through the public
-// libibverbs API only. The tests of man page sentences use them. Run under `rocemu run`.
+// Two RC QPs of one process, connected to each other on the first device, by the public libibverbs
+// API only. The tests of man page sentences use them. Run the tests under `rocemu run`.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,7 +16,8 @@
 
 namespace rocemu::system_test {
 
-/// Long enough for any machine under any load; without an error no test waits that long.
+/// The longest wait, which is enough for any machine under any load. A test waits that long only if
+/// there is an error.
 inline constexpr std::chrono::seconds kPatience{60};
 
 template <class T, int (*Destroy)(T*)>
@@ -46,7 +47,7 @@ inline bool readable(int fd, int timeout_ms = 0) {
 
 class VerbsTest : public testing::Test {
  protected:
-  static constexpr size_t kSlot = 8192;  // bytes a message may have
+  static constexpr size_t kSlot = 8192;  // the largest number of bytes of a message
   static constexpr size_t kSlots = 64;
   static constexpr uint32_t kQueueDepth = 32;
 
@@ -101,7 +102,7 @@ class VerbsTest : public testing::Test {
               0);
   }
 
-  /// Without `peer_gid` the peer is on the same device.
+  /// If `peer_gid` is null, the peer is on the same device.
   void to_rtr(ibv_qp* qp, uint32_t peer_qpn, const ibv_gid* peer_gid = nullptr) {
     ibv_qp_attr attr{};
     attr.qp_state = IBV_QPS_RTR;
@@ -195,13 +196,14 @@ class VerbsTest : public testing::Test {
   }
 
   /// Waits until the device has finished all earlier requests and written their events: it serves
-  /// requests one after the other, and this is one more.
+  /// requests one after the other, and settle() makes one more.
   void settle() {
     ibv_port_attr attr;
     ASSERT_EQ(ibv_query_port(context.get(), 1, &attr), 0);
   }
 
-  /// An event that the device has already caused can be read without waiting.
+  /// Returns whether an event can be read without waiting. Events that the device has already
+  /// caused are included.
   bool event_pending(ibv_comp_channel* channel) {
     settle();
     return readable(channel->fd);
@@ -232,7 +234,8 @@ class VerbsTest : public testing::Test {
   MrPtr mr;
 };
 
-/// With a channel, a CQ on it for the receive completions, another CQ for the others, and two QPs.
+/// Has a channel, a CQ on it for the receiver's completions, another CQ for the sender's, and two
+/// QPs.
 class ConnectedTest : public VerbsTest {
  protected:
   void SetUp() override {
@@ -254,7 +257,7 @@ class ConnectedTest : public VerbsTest {
     settle();
   }
 
-  // Destroyed in the reverse order: QPs before CQs before the channel.
+  // The members are destroyed in the reverse order: QPs before CQs before the channel.
   ChannelPtr channel;
   CqPtr cq, other_cq;
   QpPtr sender, receiver;

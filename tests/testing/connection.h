@@ -97,7 +97,7 @@ class Connection : public ::testing::Test {
     ibv_send_wr* bad = nullptr;
     ASSERT_EQ(ibv_post_send(sides[0].qp, &send, &bad), 0);
   }
-  /// Returns the number of completions that are present now.
+  /// Polls once, and returns the number of completions with this status.
   int completions(const Side& side, ibv_wc_status status = IBV_WC_SUCCESS) {
     ibv_wc wc{};
     int count = 0;

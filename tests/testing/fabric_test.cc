@@ -1,5 +1,5 @@
 // Tests rocemu::testing::Fabric in a process without environment variables for it: the process's
-// own libibverbs calls must reach the NIC.
+// own calls of libibverbs must reach the NIC.
 #include <unistd.h>
 
 #include <cerrno>
@@ -35,7 +35,7 @@ TEST_F(Connection, TimeMovesWhenTheTestSaysSo) {
   fabric->advance(60ms);
   EXPECT_EQ(completions(sides[0]), 0);
   EXPECT_EQ(fabric->counters("rocemu0").at("ack_timeouts"), timeouts);
-  // IBTA vol 1, 9.7.6.1.3: at least 4.096 us * 2^14, and at most 4 times that.
+  // IBTA vol 1, 9.7.6.1.3: each timeout is between 4.096 us * 2^14 and 4 times that.
   fabric->advance(4 * 68ms);
   EXPECT_EQ(completions(sides[0]), 1);
   EXPECT_EQ(fabric->counters("rocemu0").at("ack_timeouts"), timeouts + 1);
@@ -44,9 +44,9 @@ TEST_F(Connection, TimeMovesWhenTheTestSaysSo) {
   fabric->hold_time(false);
 }
 
-TEST_F(Connection, WhatIsRetriedForEverDoesNotKeepTheTestForEver) {
+TEST_F(Connection, EndlessRetriesDoNotHangTheTest) {
   fabric->hold_time();
-  // rnr_retry 7 means without end (ibv_modify_qp(3)).
+  // ibv_modify_qp(3): with an rnr_retry of 7, there is no limit.
   fabric->add_rule("{name: never, on: request, do: {rnr: 31}}");
   send_a_message();
   try {
@@ -91,7 +91,7 @@ TEST_F(Connection, FramesAreEvents) {
   EXPECT_EQ(sends, 1);
 }
 
-TEST_F(Connection, StopsAndGoesOnFrameByFrame) {
+TEST_F(Connection, CanProceedFrameByFrame) {
   fabric->pause();
   send_a_message();
   const std::vector<SteppedFrame> stepped = fabric->step();
@@ -108,7 +108,7 @@ TEST_F(Connection, StopsAndGoesOnFrameByFrame) {
 TEST_F(Connection, ARulePausesTheNic) {
   fabric->add_rule("{on: frame, opcode: SEND, nth: 1, total: 1, do: pause}");
   send_a_message();
-  // The NIC may handle our request before it has noticed the post.
+  // The NIC may answer rules() before it has noticed the posted message.
   while (fabric->rules().at(0).fired == 0)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   ASSERT_EQ(fabric->rules().at(0).fired, 1u);

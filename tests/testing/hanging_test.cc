@@ -1,5 +1,5 @@
-// A test program with a Fabric that hangs: hanging_test WAY real|virtual|lockstep. It has the form
-// of a test suite from README, but does not use GoogleTest, since the suite must fail here.
+// A test program whose test with a Fabric hangs: hanging_test WAY real|virtual|lockstep. It has the
+// form of the test suite in README.md, but does not use GoogleTest, since the program must fail.
 #include <infiniband/verbs.h>
 #include <rocemu/testing.h>
 
@@ -16,7 +16,7 @@ ClockKind clock_called(const std::string& name) {
   return name == "lockstep" ? ClockKind::kLockstep : ClockKind::kReal;
 }
 
-/// Waits for an event of a device that has none.
+/// Waits for an event of a device that never has one.
 void wait_for_ever() {
   ibv_device** devices = ibv_get_device_list(nullptr);
   ibv_context* context = ibv_open_device(devices[0]);
@@ -27,8 +27,8 @@ void wait_for_ever() {
   ibv_get_async_event(context, &event);
 }
 
-/// A QP that is connected to itself sends a message. While the event of its completion is not
-/// acknowledged, ibv_destroy_cq waits for that (ibv_ack_cq_events(3)).
+/// Sends a message on a QP that is connected to itself. If the event of its completion is not
+/// acknowledged, ibv_destroy_cq() waits for ever (ibv_ack_cq_events(3)).
 void send_to_itself(bool acknowledges) {
   ibv_context* context = ibv_open_device(ibv_get_device_list(nullptr)[0]);
   ibv_pd* pd = ibv_alloc_pd(context);
@@ -90,11 +90,11 @@ int main(int argc, char** argv) {
   rocemu::testing::Fabric nic(options);
   if (way == "itself" || way == "limit") wait_for_ever();
   if (way == "destroy_cq") send_to_itself(/*acknowledges=*/false);
-  if (way == "message") {  // its objects live as long as the process
+  if (way == "message") {  // the objects are never destroyed, so they exist as long as the process
     send_to_itself(/*acknowledges=*/true);
     return 0;
   }
-  if (way == "program") {  // a server that no client calls
+  if (way == "program") {  // no client ever connects to this server
     const std::string port = std::to_string(rocemu::testing::free_port());
     try {
       nic.run({"rping", "-s", "-a", "127.0.0.1", "-p", port}, 10min);

@@ -1,5 +1,5 @@
-// Tests Fabric::reports() for programs that the test starts, and for the test's own calls. It runs
-// alone and in `rocemu run --lockstep --sanitize` (test_reports.py).
+// Tests Fabric::reports() for programs that the test starts, and for the test's own calls.
+// test_reports.py runs this by itself and in `rocemu run --lockstep --sanitize`.
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@
 namespace rocemu::testing {
 
 Fabric* fabric = nullptr;
-bool is_in_run = false;  // each Fabric is the NIC of the run around
+bool is_in_run = false;  // whether each Fabric uses the NIC of a `rocemu run` around this test
 
 namespace {
 
@@ -88,7 +88,7 @@ TEST_F(Reports, AreCountedSinceTheyWereTaken) {
   }
 }
 
-/// Requests a larger CQ than possible, which is a misuse. Returns whether it was refused.
+/// Requests a larger CQ than is possible, which is a misuse. Returns whether it was refused.
 bool ask_for_too_much(ibv_context* context) {
   return ibv_create_cq(context, 1 << 30, nullptr, nullptr, 0) == nullptr;
 }
@@ -104,7 +104,7 @@ TEST_F(Reports, OfThreadsOfTheTestAreOneForEachPlace) {
   EXPECT_EQ(reports[0].count, kThreads);
 }
 
-/// A child of fork() starts without its parent's objects, and opens the device again.
+/// The child must not use its parent's objects, so it opens the device again.
 TEST_F(Reports, OfAForkedChildOfTheTestNameTheChild) {
   const pid_t child = fork();
   if (child == 0) {
@@ -116,7 +116,7 @@ TEST_F(Reports, OfAForkedChildOfTheTestNameTheChild) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
   std::vector<Report> reports = fabric->take_reports();
-  // `rocemu run --sanitize` also sees that the parent forks.
+  // Under `rocemu run --sanitize`, there is also a report that the parent forked.
   std::erase_if(reports, [](const Report& one) { return one.rule == "fork-unprotected"; });
   ASSERT_THAT(reports, ElementsAre(is_of_rule("refused-limit")));
   EXPECT_THAT(reports[0].process, EndsWith("#2"));
@@ -132,7 +132,7 @@ TEST_F(Reports, OfTheTestItselfNeedTheFirstFabricOfTheProcess) {
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("make that Fabric before the first call of libibverbs"));
   }
-  const Fabric unjudged;  // no reports are expected of it
+  const Fabric unjudged;  // a Fabric from which the test requests no reports
 }
 
 TEST_F(Reports, MakeATestFailThatDoesNotTakeThem) {

@@ -1,5 +1,5 @@
-"""The steps of the GitHub action, run in the same way as by GitHub: outputs, annotations, and the files of a failed
-job."""
+"""Tests the steps of the GitHub action, which are run in the same way as GitHub does: outputs, annotations, and the
+files of a failed job."""
 import os
 import pathlib
 import re
@@ -12,7 +12,7 @@ BUILD = pathlib.Path(os.environ["ROCEMU_BUILD"])
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ACTION = ROOT / "action.yml"
 STEP = ROOT / "packaging" / "action-step"
-# The command that GitHub uses for `shell: bash`.
+# The command with which GitHub runs steps with `shell: bash`.
 BASH = ("bash", "--noprofile", "--norc", "-eo", "pipefail")
 
 
@@ -25,7 +25,7 @@ def action():
 
 
 class Job(unittest.TestCase):
-    """A job with this action as its only step; rocemu is in PATH already."""
+    """A job with this action as its only step. A `rocemu` is already in PATH."""
 
     def setUp(self):
         directory = tempfile.TemporaryDirectory(prefix="rocemu-")
@@ -41,7 +41,7 @@ class Job(unittest.TestCase):
                 "GITHUB_WORKSPACE": str(self.workspace)}
 
     def run_steps(self, **inputs):
-        """Returns the exit status of the first step that fails, or 0, and all output."""
+        """Runs the steps. Returns the exit status of the first step that fails, or 0, and all output."""
         declared = action()
         values = {name: one.get("default", "") for name, one in declared["inputs"].items()} | inputs
         printed = ""
@@ -122,7 +122,8 @@ rocemu: deadlock at 1.5 s of virtual time: every thread waits
                               capture_output=True).stdout.splitlines()
 
     def test_are_workflow_commands_as_github_documents_them(self):
-        """`::error file={name},line={line},title={title}::{message}`, with %, CR and LF percent-encoded."""
+        """Annotations have the form `::error file={name},line={line},title={title}::{message}`, with %, CR and LF
+        percent-encoded."""
         with tempfile.TemporaryDirectory(prefix="rocemu-") as directory:
             lines = self.annotate(True, directory)
         self.assertEqual(len(lines), 3)

@@ -1,4 +1,5 @@
-"""`adversarial` and `seed` of rocemu.Fabric, of the pytest plugin and of the GitHub action (docs/adversarial.md)."""
+"""Tests `adversarial` and `seed` of rocemu.Fabric, of the pytest plugin and of the GitHub action
+(docs/adversarial.md)."""
 import os
 import pathlib
 import re
@@ -13,7 +14,7 @@ import rocemu  # noqa: E402
 
 PROGRAMS = BUILD / "bin" / "adversarial"
 ACTION = pathlib.Path(__file__).resolve().parents[2] / "action.yml"
-SEEDS = 20  # a wrong program of tests/adversarial fails with one of them
+SEEDS = 20  # a wrong program of tests/adversarial fails with at least one of these seeds
 
 
 class Fabric(unittest.TestCase):

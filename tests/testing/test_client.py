@@ -1,4 +1,4 @@
-"""share/rocemu/python/rocemu.py, method by method."""
+"""Tests share/rocemu/python/rocemu.py, method by method."""
 import os
 import pathlib
 import subprocess

@@ -1,5 +1,5 @@
-"""The examples of README.md and those of examples/ in projects of their own that have only what is installed, outside
-of `rocemu run`. What the failing ones leave exists, and opens."""
+"""Runs the examples of README.md and those of examples/, each in a separate project that has only the installed
+files, outside of `rocemu run`. Checks that the files that failing examples leave exist and can be opened."""
 import os
 import pathlib
 import re
@@ -15,7 +15,7 @@ TIMEOUT = 300
 
 
 def example(language):
-    """Returns README.md's code block in that language."""
+    """Returns the code block of README.md in that language."""
     blocks = re.findall(rf"^```{language}\n(.*?)^```$", (ROOT / "README.md").read_text(), re.M | re.S)
     assert len(blocks) == 1, language
     return blocks[0]
@@ -58,7 +58,7 @@ class Examples(unittest.TestCase):
     # ---- examples/ ----
 
     def need(self, *command):
-        """Skips the test if the tool is missing, or is rustup's without a toolchain."""
+        """Skips the test if the tool is missing, or if it is rustup's and has no toolchain."""
         if shutil.which(command[0]) is None or subprocess.run(command, capture_output=True, check=False).returncode != 0:
             self.skipTest(f"there is no {command[0]}: apt-get install cargo golang-go")
 
@@ -73,7 +73,7 @@ class Examples(unittest.TestCase):
         return str(raised.exception)
 
     def assert_page_opens(self, page):
-        """The page opens and shows what happened; in a browser, if there is one."""
+        """Checks that the page shows the failure. If there is a browser, opens the page in it."""
         text = page.read_text()
         self.assertIn("RETRY_EXC_ERR", text)
         browser = shutil.which("chromium") or shutil.which("google-chrome")
@@ -82,7 +82,7 @@ class Examples(unittest.TestCase):
         shown = self.run_there(browser, "--headless", "--no-sandbox", "--disable-gpu",
                                f"--user-data-dir={self.project}/browser", "--virtual-time-budget=5000",
                                "--dump-dom", page.as_uri())
-        self.assertRegex(shown, r'id="faults".*<button')  # made by the page's script
+        self.assertRegex(shown, r'id="faults".*<button')  # these buttons are made by the script in the page
 
     def assert_capture_opens(self, capture):
         self.assertIn("SEND", self.run_there(self.prefix / "bin" / "rocemu", "timeline", capture))

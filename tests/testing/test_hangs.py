@@ -1,4 +1,5 @@
-"""Tests that hang fail with a report: with a separate Fabric, and in the `rocemu run` of README and docs/ci.md."""
+"""Tests that tests that hang fail with a report: with a separate Fabric, and in a `rocemu run` as in README.md and
+docs/ci.md."""
 import json
 import os
 import pathlib
@@ -11,7 +12,7 @@ import unittest
 BUILD = pathlib.Path(os.environ["ROCEMU_BUILD"])
 ROCEMU = str(BUILD / "bin" / "rocemu")
 HANGING = str(BUILD / "bin" / "hanging_test")
-TIMEOUT = 200  # seconds that nothing here comes near
+TIMEOUT = 200  # seconds, far longer than any of the programs takes
 WHO = r"waiting threads:\n(  .*\n)*"
 ASYNC = WHO + r"  pid \d+ \(hanging_test\) waits in ibv_get_async_event"
 CM = WHO + r"  pid \d+(, thread \d+)? \(rping\) .*rdma_get_cm_event: event channel of .*listening"
@@ -68,8 +69,8 @@ class OutsideOfARun(HangTest):
             self.assertEqual((result.returncode, result.stdout), (0, ""))
 
     def slow_to_close(self, seconds):
-        """Returns a PATH with a `cat`, which keeps a Fabric's NIC, that ends some seconds of the real clock after its
-        input."""
+        """Returns a PATH with a slow `cat`, the program that keeps the NIC of a Fabric running: it ends some
+        seconds of the real clock after its input."""
         folder = self.scratch / "bin"
         folder.mkdir(exist_ok=True)
         (folder / "cat").write_text(f"#!/bin/sh\n/bin/cat\nLD_PRELOAD= exec sleep {seconds}\n")
@@ -161,7 +162,7 @@ class OutsideOfARun(HangTest):
 
 
 class InARun(HangTest):
-    """The forms of README.md and docs/ci.md."""
+    """Tests the commands of README.md and docs/ci.md."""
 
     def test_timeout_reports_what_the_test_waits_for_and_keeps_its_recording(self):
         result = self.in_run("--timeout", "3s", "--keep-on-failure", "failed", "--", HANGING,

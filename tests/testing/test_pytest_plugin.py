@@ -1,4 +1,4 @@
-"""The pytest plugin: a passing test leaves no files, a failing one its recording and timeline."""
+"""Tests the pytest plugin: a passing test leaves no files, and a failing test leaves its recording and timeline."""
 import os
 import pathlib
 import subprocess
@@ -188,7 +188,7 @@ def test_devices(fabric):
             project = pathlib.Path(scratch)
             (project / "conftest.py").write_text('pytest_plugins = ["pytest_rocemu"]\n')
             (project / "test_mine.py").write_text(tests.replace("PORT", free_port()))
-            # The plugin also causes no warning.
+            # With -W error, a warning that the plugin causes would be an error.
             said = self.pytest(project, "-W", "error")
             self.assertIn("2 failed, 1 passed", said)
             self.assertIn("FAILED test_mine.py::test_waits - rocemu.Hang: deadlock at", said)

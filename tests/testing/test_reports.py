@@ -1,4 +1,5 @@
-"""Reports of wrong uses of verbs as values: rocemu.Fabric, the pytest plugin, and the C++ Fabric in a run."""
+"""Tests reports of misuses of verbs as values: with rocemu.Fabric, with the pytest plugin, and with the
+C++ Fabric in a run."""
 import os
 import pathlib
 import subprocess

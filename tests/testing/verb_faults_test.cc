@@ -1,4 +1,4 @@
-// Tests rules that make calls fail that a program makes without the daemon while there is no rule.
+// Tests rules that make calls fail which normally need no request to the daemon.
 #include <cerrno>
 
 #include "tests/testing/connection.h"
@@ -23,9 +23,9 @@ int post_recv(ibv_qp* qp) {
   return ibv_post_recv(qp, &wr, &bad);
 }
 
-/// "If this function fails, bad_wr is the first failing WR" (ibv_post_send(3)), and nothing of the
-/// call is done.
-TEST_F(VerbFaults, TheSecondPostSend) {
+/// ibv_post_send(3): "If this function fails, bad_wr is the first failing WR". No request of the
+/// failed call is posted.
+TEST_F(VerbFaults, LetTheSecondPostSendFail) {
   fabric->add_rule("{name: full, on: verb, verb: post_send, nth: 2, do: {errno: ENOMEM}}");
   for (int i = 0; i < 3; ++i) ASSERT_EQ(post_recv(sides[1].qp), 0);
   ibv_send_wr* bad = nullptr;
@@ -39,7 +39,7 @@ TEST_F(VerbFaults, TheSecondPostSend) {
   EXPECT_EQ(fabric->rules()[0].fired, 1u);
 }
 
-TEST_F(VerbFaults, OnlyOfTheDeviceThatTheRuleNames) {
+TEST_F(VerbFaults, ApplyOnlyToTheDeviceThatTheRuleNames) {
   fabric->add_rule("{name: full, on: verb, verb: post_recv, device: rocemu1, do: {errno: ENOMEM}}");
   EXPECT_EQ(post_recv(sides[0].qp), 0);
   EXPECT_EQ(post_recv(sides[1].qp), ENOMEM);
@@ -47,7 +47,7 @@ TEST_F(VerbFaults, OnlyOfTheDeviceThatTheRuleNames) {
   EXPECT_EQ(post_recv(sides[1].qp), 0);
 }
 
-TEST_F(VerbFaults, PollingAndArming) {
+TEST_F(VerbFaults, LetPollingAndArmingFail) {
   fabric->add_rule("{name: poll, on: verb, verb: poll_cq, count: 1, do: {errno: EIO}}");
   fabric->add_rule("{name: arm, on: verb, verb: req_notify_cq, count: 1, do: {errno: EINVAL}}");
   ibv_wc wc;
@@ -59,7 +59,7 @@ TEST_F(VerbFaults, PollingAndArming) {
   EXPECT_EQ(ibv_req_notify_cq(sides[0].cq, 0), 0);
 }
 
-TEST_F(VerbFaults, ASharedReceiveQueueAndAnExtendedCq) {
+TEST_F(VerbFaults, ApplyToASharedReceiveQueueAndAnExtendedCq) {
   fabric->add_rule("{name: post, on: verb, verb: post_srq_recv, count: 1, do: {errno: ENOMEM}}");
   fabric->add_rule("{name: poll, on: verb, verb: poll_cq, count: 1, do: {errno: EIO}}");
   ibv_srq_init_attr srq_init{};
@@ -83,8 +83,8 @@ TEST_F(VerbFaults, ASharedReceiveQueueAndAnExtendedCq) {
   EXPECT_EQ(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 }
 
-/// ibv_wr_complete(3) posts all requests that were built since ibv_wr_start, or none.
-TEST_F(VerbFaults, WorkRequestsThatAreBuilt) {
+/// ibv_wr_complete(3) posts all requests that were built since ibv_wr_start, or none of them.
+TEST_F(VerbFaults, ApplyToWorkRequestsThatAreBuilt) {
   fabric->add_rule("{name: full, on: verb, verb: post_send, count: 1, do: {errno: ENOMEM}}");
   ibv_qp_init_attr_ex init{};
   init.send_cq = init.recv_cq = sides[0].cq;

@@ -1,5 +1,5 @@
-// Tests repeated frames in a capture: they get a reason only if the capture shows one. The ACK
-// timeout is 4.096 us * 2^code (IBTA vol 1, 9.7.6.1.3), the RNR timers are those of table 45.
+// Tests repeated frames in a capture: they have a reason only if the capture shows it. The ACK
+// timeout is 4.096 us * 2^code (IBTA vol 1, 9.7.6.1.3); RNR timers are those of table 45.
 #include "emulator/timeline/reading/capture_repeats.h"
 
 #include <gmock/gmock.h>
@@ -35,7 +35,7 @@ class Repeats : public testing::Test {
         << frame.reason;
     return frame.reason;
   }
-  /// Adds a request from left to right.
+  /// Adds a request from left to right. Returns the reason that is shown for it.
   std::string request(engine::Duration at, const PacketSpec& spec) {
     wire::Packet packet = addressed(spec, 1, 2);
     packet.bth.dest_qpn = kRightQpn;
@@ -55,7 +55,7 @@ class Repeats : public testing::Test {
     packet.payload = bytes;
     return look_at(at, packet);
   }
-  /// A REQ with the code of the ACK timeout, and a REP with the code of the delay.
+  /// Adds a REQ with this code of the ACK timeout, and a REP with this code of the ACK delay.
   void connect(uint8_t timeout, uint8_t delay) {
     wire::CmReq req;
     req.local_comm_id = 7;
@@ -84,14 +84,15 @@ class Repeats : public testing::Test {
   CaptureRepeats repeats_;
 };
 
-TEST_F(Repeats, AreCalledNoMoreThanAgainWhereNothingShowsWhy) {
+TEST_F(Repeats, AreCopiesOrRetransmissionsIfNoReasonIsKnown) {
   EXPECT_EQ(request(0ms, send_only(psn(0))), "");
   EXPECT_EQ(request(0ms, send_only(psn(0))), "again (copy or retransmission)");
   EXPECT_EQ(request(67ms, send_only(psn(0))), "again (copy or retransmission)");
 }
 
 TEST_F(Repeats, AreRetransmissionsAfterTheAckTimeoutThatTheConnectionAgreedOn) {
-  // The active side adds two packet lifetimes, together 2^14, to the ACK delay of 2^5: code 14.
+  // Two packet lifetimes of 2^13 make 2^14. With the ACK delay of 2^5, the active side's ACK
+  // timeout has code 14.
   connect(14, 5);
   request(10ms, send_only(psn(0)));
   EXPECT_EQ(request(78ms, send_only(psn(0))),
@@ -116,7 +117,7 @@ TEST_F(Repeats, CountTheTimeoutFromTheLastAck) {
             "retransmission: no ACK for 70 ms, and the ACK timeout is 67.109 ms");
 }
 
-TEST_F(Repeats, AfterASequenceNakAreWhatItAskedFor) {
+TEST_F(Repeats, AfterASequenceNakAreTheRequestedPackets) {
   request(0ms, send_only(psn(0)));
   request(0ms, send_only(psn(1)));
   request(0ms, send_only(psn(2)));
@@ -162,7 +163,8 @@ TEST_F(Repeats, OfTheRestOfAReadAreKnownByItsEnd) {
   rest.packet.reth = {.va = 0x1100, .rkey = 5, .dma_length = 768};
   request(0ms, whole);
   EXPECT_EQ(request(1ms, rest), "again (copy or retransmission)");
-  EXPECT_EQ(request(2ms, send_only(psn(4))), "");  // a READ of 256 bytes each has 4 PSNs
+  // each READ has 4 responses of 256 bytes, so it takes 4 PSNs
+  EXPECT_EQ(request(2ms, send_only(psn(4))), "");
 }
 
 TEST_F(Repeats, OfMessagesOfTheConnectionManagerAreNotExplained) {

@@ -1,4 +1,4 @@
-// Tests the text of a timeline for each fact that the engine can record about a frame.
+// Tests the text that a timeline has for each fact that the engine can record about a frame.
 #include "emulator/timeline/reading/frame_facts.h"
 
 #include <gtest/gtest.h>
@@ -72,7 +72,7 @@ TEST_F(Facts, GiveTheReasonOnceForAllThatIsSentAgainWithIt) {
   EXPECT_EQ(frame.reason, "retransmission");
 }
 
-TEST_F(Facts, PutWhatARuleDidBeforeWhatTheFrameSays) {
+TEST_F(Facts, NameTheRulesEffectFirst) {
   fire("lost", 1, FrameChange::kDropped);
   const Happening& frame = draw({.number = 1, .lost = true}, false, "rejected: no QP (1)");
   EXPECT_EQ(frame.reason, "dropped by rule 'lost'; rejected: no QP (1)");
@@ -128,7 +128,7 @@ TEST_F(Facts, AreShownSeparatelyIfTheirFrameNeverContinued) {
 }
 
 TEST_F(Facts, ReachAFrameThatIsDrawnAlready) {
-  draw({.number = 1});  // a datagram to a group: one receiver's copy is lost
+  draw({.number = 1});  // a datagram to a group, of which one receiver's copy is lost
   fire("lost", 1, FrameChange::kDropped);
   EXPECT_EQ(timeline_.happenings[0].reason, "on the way to one receiver dropped by rule 'lost'");
   EXPECT_FALSE(timeline_.happenings[0].lost);

@@ -28,12 +28,12 @@ class Recorder : public BenchObserver {
   std::optional<journal::Recording> recording_;
 };
 
-/// The frames of a timeline in order, including messages of the connection manager.
+/// Returns the frames of a timeline in order, including messages of the connection manager.
 std::vector<timeline::Happening> frames_of(const timeline::Timeline& timeline);
-/// Returns the text of a frame. It lasts as long as the happening.
+/// Parses the frame of a happening. The packet's payload is valid as long as the happening exists.
 wire::Packet packet_of(const timeline::Happening& frame);
-/// Returns "psn +1: dropped by rule 'lost'" for each frame that has a reason, preceded by the
-/// operation if that is not a SEND.
+/// Returns a text for each frame that has a reason, such as "psn +1: dropped by rule 'lost'". If
+/// the frame is not a SEND, the operation precedes the PSN.
 std::vector<std::string> reasons_of(const timeline::Timeline& timeline);
 
 }  // namespace rocemu::test

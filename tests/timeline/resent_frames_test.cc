@@ -1,5 +1,5 @@
-// Tests how a timeline of a recording explains frames that are sent again. Times are those of IBTA
-// vol 1: the ACK timeout of 9.7.6.1.3, 4.096 us * 2^timeout, and the RNR timers of table 45.
+// Tests how a timeline of a recording explains frames that are sent again. The times are those of
+// IBTA vol 1: the ACK timeout of 9.7.6.1.3, 4.096 us * 2^timeout, and the RNR timers of table 45.
 #include <gmock/gmock.h>
 
 #include "tests/engine/faults/rules.h"
@@ -49,8 +49,8 @@ TEST_F(ResentFrames, NameTheAckTimeoutThatExpired) {
                                      "psn +0: retransmission: no ACK within 67.109 ms"));
 }
 
-// The timer restarts when an ACK arrives: the reason names the timer, not the time since the packet
-// was sent.
+// The timer restarts when an ACK arrives, so the reason names the time of the timer, not the time
+// since the packet was sent.
 TEST_F(ResentFrames, NameTheTimerAndNotTheTimeSinceTheFrameWasSent) {
   send();
   send();
@@ -71,7 +71,7 @@ TEST_F(ResentFrames, WaitLongerForAPeerOutsideTheFabric) {
   script.app_posts_send(1);
   script.bench().advance_to(1s);
   script.bench().log.clear();
-  // docs/design/engine.md: T, then 2 T, then 4 T, which 9.7.6.1.3 allows.
+  // docs/design/engine.md: consecutive timeouts are T, 2 T and then 4 T, which 9.7.6.1.3 allows.
   EXPECT_THAT(reasons_of(recorder.timeline()),
               ElementsAre("psn +0: retransmission: no ACK within 67.109 ms",
                           "psn +0: retransmission: no ACK within 134.218 ms",
@@ -130,7 +130,7 @@ TEST_F(ResentFrames, AreNoneWhenAnAckIsLateButInTime) {
 TEST_F(ResentFrames, AreNoneAmongPacketsThatAreNew) {
   send();
   at(68ms);  // goes back
-  send();    // and this one was never sent
+  send();    // this frame is sent for the first time
   EXPECT_THAT(reasons(), ElementsAre("psn +0: retransmission: no ACK within 67.109 ms"));
 }
 

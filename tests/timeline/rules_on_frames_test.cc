@@ -1,5 +1,5 @@
-// Tests how a timeline of a recording shows what rules do to frames: at the frame that the rule
-// acted on, and nowhere else.
+// Tests how a timeline of a recording shows what rules do to frames: at the frame on which the rule
+// acted, and nowhere else.
 #include <gmock/gmock.h>
 
 #include "tests/engine/faults/rules.h"
@@ -47,7 +47,7 @@ class RulesOnFrames : public testing::Test {
   void send(uint32_t length = 8) {
     pair_.left.post_send({.wr_id = 1, .sges = {pair_.left.send_sge(length)}});
   }
-  /// Sends messages that do not wait for each other.
+  /// Sends messages without waiting for completions in between.
   void send_at_once(uint32_t count) {
     const SendWr wr = {.wr_id = 1, .sges = {pair_.left.send_sge(8)}};
     pair_.left.client.post_sends(pair_.left.qpn, std::vector<SendWr>(count, wr));
@@ -71,8 +71,7 @@ bool is_named(const Happening& frame, const std::string& text) {
   return frame.reason.find(text) != std::string::npos;
 }
 
-// ---- Which frame
-// ----------------------------------------------------------------------------------
+// ---- Which frame is marked ---------------------------------------------------------------------
 
 TEST_F(RulesOnFrames, ARewrittenFrameThatIsDelayedIsTheOneWhoseFieldChanged) {
   rule("{name: late, on: frame, opcode: SEND, nth: 2, do: {rewrite: {solicited: 1}, delay: 50us}}");
@@ -109,7 +108,7 @@ TEST_F(RulesOnFrames, ACorruptedFrameThatIsDelayedIsTheOneWithTheWrongIcrc) {
   EXPECT_EQ(corrupted, 1);
 }
 
-// 4.096 us * 2^14 is 67.108864 ms (IBTA vol 1, 9.7.6.1.3).
+// IBTA vol 1, 9.7.6.1.3: the ACK timeout is 4.096 us * 2^14, or 67.108864 ms.
 TEST_F(RulesOnFrames, AFrameDelayedBeyondTheAckTimeoutComesAfterItsRetransmission) {
   rule("{name: slow, on: frame, opcode: SEND, nth: 1, do: {delay: 100ms}}");
   post_receives(1);
@@ -144,7 +143,7 @@ TEST_F(RulesOnFrames, ARuleWithNthActsOnThatFrameOfEachQp) {
   }
   until(1s);
   const timeline::Timeline timeline = recorder_.timeline();
-  std::vector<std::pair<uint32_t, int>> lost;  // QPN of the receiver, PSN
+  std::vector<std::pair<uint32_t, int>> lost;  // (QPN of the receiver, PSN)
   for (const Happening& frame : frames_of(timeline)) {
     EXPECT_EQ(frame.lost, is_named(frame, "dropped by rule 'lost'"));
     if (frame.lost) lost.emplace_back(timeline.lanes[frame.to].qpn, frame.psn.value());
@@ -157,7 +156,7 @@ TEST_F(RulesOnFrames, AFrameWithTheSameBytesAsAnotherIsNotConfusedWithIt) {
   rule("{name: lost, on: frame, opcode: ACK, do: drop}");
   post_receives(1);
   send();
-  until(200ms);  // two timeouts: three frames with the same bytes
+  until(200ms);  // two timeouts pass, so three frames have the same bytes
   EXPECT_THAT(reasons(),
               ElementsAre("ACK psn +0: dropped by rule 'lost'",
                           "psn +0: retransmission: no ACK within 67.109 ms",
@@ -166,8 +165,7 @@ TEST_F(RulesOnFrames, AFrameWithTheSameBytesAsAnotherIsNotConfusedWithIt) {
                           "ACK psn +0: dropped by rule 'lost'; answers a duplicate"));
 }
 
-// ---- Each effect
-// ----------------------------------------------------------------------------------
+// ---- Each effect -------------------------------------------------------------------------------
 
 TEST_F(RulesOnFrames, CopiesAreCalledCopiesOfTheRule) {
   rule("{name: twice, on: frame, opcode: SEND, nth: 2, do: {duplicate: 2}}");
@@ -198,7 +196,7 @@ TEST_F(RulesOnFrames, TheDelayOfALinkIsOfTheLinkAndOvertakingIsCounted) {
   send_at_once(12);
   until(1s);
   const auto frames = frames_of(timeline());
-  std::map<uint32_t, std::vector<int>> psns;  // of first transmissions, by lane
+  std::map<uint32_t, std::vector<int>> psns;  // PSNs of first transmissions, by lane
   for (size_t i = 0; i < frames.size(); ++i) {
     const Happening& frame = frames[i];
     EXPECT_GE(frame.held, 20us);
@@ -286,8 +284,7 @@ TEST_F(RulesOnFrames, ACorruptedFrameThatCannotBeParsedIsStillShown) {
   EXPECT_EQ(frames[0].reason, "corrupted by rule 'bent'");
 }
 
-// ---- Each kind of frame
-// -----------------------------------------------------------------------------
+// ---- Each kind of frame ------------------------------------------------------------------------
 
 TEST_F(RulesOnFrames, ActOnPacketsOfAMessageOneByOne) {
   rule("{name: lost, on: frame, opcode: SEND, nth: 3, do: drop}");
@@ -368,8 +365,7 @@ TEST(RulesOnDatagrams, ActOnThemOneByOne) {
                                                            "psn +1: copy made by rule 'twice'"));
 }
 
-// ---- From outside
-// -----------------------------------------------------------------------------------
+// ---- Frames from outside -----------------------------------------------------------------------
 
 class RulesOnFramesFromOutside : public testing::Test {
  protected:
@@ -414,7 +410,7 @@ TEST_F(RulesOnFramesFromOutside, ShowTheFrameAsItCame) {
   EXPECT_FALSE(packet_of(frames[0]).bth.solicited);
 }
 
-// A duplicate frame has no reason: the network or its sender may have repeated it.
+// Without a rule, a duplicate frame has no reason: the network or its sender may have repeated it.
 TEST_F(RulesOnFramesFromOutside, AreNotGuessedWithoutARule) {
   script_.at(0ms).app_posts_recv(1);
   deliver(0);
@@ -426,8 +422,7 @@ TEST_F(RulesOnFramesFromOutside, AreNotGuessedWithoutARule) {
   }
 }
 
-// ---- Rules elsewhere
-// ----------------------------------------------------------------------------------
+// ---- Rules for other occurrences than frames ---------------------------------------------------
 
 TEST_F(RulesOnFrames, ARuleForARequestIsInTheLaneOfItsResponder) {
   rule("{name: not-ready, on: request, opcode: SEND, nth: 1, do: {rnr: 12}}");
@@ -444,7 +439,7 @@ TEST_F(RulesOnFrames, ARuleForARequestIsInTheLaneOfItsResponder) {
 
 TEST_F(RulesOnFrames, ARuleForACallIsInTheLaneOfItsProgram) {
   rule("{name: no-memory, on: verb, verb: reg_mr, do: {errno: ENOMEM}}");
-  send();  // the latest happening is on the other side
+  send();  // so that the latest event is not in the lane of the program that calls
   pair_.right.client.reg_mr(pair_.right.pd, Endpoint::kSendBuffer, 64);
   const timeline::Timeline timeline = recorder_.timeline();
   const auto rule = std::ranges::find(timeline.happenings, "rule no-memory", &Happening::text);

@@ -1,4 +1,4 @@
-// VipConnectWait, VipConnectAccept, VipConnectReject, VipConnectRequest, VipDisconnect.
+// Tests VipConnectWait, VipConnectAccept, VipConnectReject, VipConnectRequest and VipDisconnect.
 #include "tests/vipl/vipl_fixture.h"
 
 namespace rocemu::vipl_test {
@@ -41,10 +41,11 @@ TEST_F(Connect, EachSideGetsAddressAndAttributesOfTheOther) {
   EXPECT_EQ(state_of(b), VIP_STATE_CONNECTED);
   EXPECT_EQ(servers.MaxTransferSize, kMaxTransfer);
   EXPECT_TRUE(servers.EnableRdmaWrite);
-  EXPECT_EQ(VipConnectAccept(connection, b), VIP_INVALID_PARAMETER);  // it is used up
+  // a connection can be accepted only once
+  EXPECT_EQ(VipConnectAccept(connection, b), VIP_INVALID_PARAMETER);
 }
 
-TEST_F(Connect, WhereNobodyWaitsThereIsNoMatch) {
+TEST_F(Connect, ARequestWithoutAServerFindsNoMatch) {
   a = node.vi();
   EXPECT_EQ(ask(a, "nobody"), VIP_NO_MATCH);
   EXPECT_EQ(state_of(a), VIP_STATE_IDLE);
@@ -83,14 +84,15 @@ TEST_F(Connect, ARejectedClientIsIdleAndCanAskAgain) {
 TEST_F(Connect, AClientThatIsNotAnsweredGivesUpAfterItsTimeout) {
   a = node.vi();
   b = server.vi();
-  EXPECT_EQ(wait("slow", 0), VIP_TIMEOUT);  // a server that looks and comes back
+  EXPECT_EQ(wait("slow", 0), VIP_TIMEOUT);  // this server only checks for requests now and then
   EXPECT_EQ(ask(a, "slow", 50), VIP_TIMEOUT);
   EXPECT_EQ(state_of(a), VIP_STATE_IDLE);
-  // The request is gone when the server checks again.
+  // When the server checks again, the first request does not exist any more.
   std::thread client([&] { EXPECT_EQ(ask(a, "slow"), VIP_SUCCESS); });
   ASSERT_TRUE(eventually([&] {
     if (wait("slow", 0) != VIP_SUCCESS) return false;
-    return VipConnectAccept(connection, b) == VIP_SUCCESS;  // not of the one that gave up
+    // fails if the connection is that of the request that timed out
+    return VipConnectAccept(connection, b) == VIP_SUCCESS;
   }));
   client.join();
 }
@@ -155,7 +157,7 @@ TEST_F(Connect, DisconnectingFlushesAndThePeerIsInError) {
   EXPECT_EQ(error.ViHandle, b);
   EXPECT_EQ(error.NicHandle, server.nic);
   EXPECT_EQ(error.ResourceCode, VIP_RESOURCE_VI);
-  // In the error state both queues flush at once.
+  // A VI in the error state completes descriptors of both queues at once, as flushed.
   ASSERT_EQ(VipPostRecv(b, its, server.memory), VIP_SUCCESS);
   EXPECT_EQ(received(b, its), failure(VIP_STATUS_OP_RECEIVE | VIP_STATUS_DESC_FLUSHED_ERROR));
   ASSERT_EQ(VipPostSend(b, its, server.memory), VIP_SUCCESS);
@@ -193,14 +195,14 @@ TEST_F(Connect, DisconnectingEndsARequestThatIsUnderWay) {
   EXPECT_EQ(state_of(a), VIP_STATE_IDLE);
 }
 
-TEST_F(Connect, AnAddressThatNobodyHasIsNotReachable) {
+TEST_F(Connect, AnUnusedAddressIsNotReachable) {
   a = node.vi();
   Address local = node.address(), remote(std::string("\xc0\0\2\1", 4), "x");
   EXPECT_EQ(VipConnectRequest(a, local.get(), remote.get(), 10'000, &servers), VIP_NOT_REACHABLE);
   EXPECT_EQ(state_of(a), VIP_STATE_IDLE);
 }
 
-TEST_F(Connect, WrongArguments) {
+TEST_F(Connect, WrongArgumentsAreRefused) {
   a = node.vi();
   Address local = node.address("me"), remote = server.address("x");
   const auto ask_with = [&](VIP_VI_HANDLE vi, VIP_NET_ADDRESS* mine, VIP_NET_ADDRESS* its,
@@ -211,7 +213,8 @@ TEST_F(Connect, WrongArguments) {
   EXPECT_EQ(ask_with(a, nullptr, remote.get(), 1), VIP_INVALID_PARAMETER);
   EXPECT_EQ(ask_with(a, local.get(), nullptr, 1), VIP_INVALID_PARAMETER);
   EXPECT_EQ(ask_with(a, local.get(), remote.get(), 0), VIP_INVALID_PARAMETER);
-  EXPECT_EQ(ask_with(a, remote.get(), local.get(), 1), VIP_INVALID_PARAMETER);  // not its address
+  EXPECT_EQ(ask_with(a, remote.get(), local.get(), 1),
+            VIP_INVALID_PARAMETER);  // the first address is not that of the VI
   Address too_long = server.address(std::string(21, 'x')), odd("abcdef", "x");
   EXPECT_EQ(ask_with(a, local.get(), too_long.get(), 1), VIP_INVALID_PARAMETER);
   EXPECT_EQ(ask_with(a, local.get(), odd.get(), 1), VIP_INVALID_PARAMETER);

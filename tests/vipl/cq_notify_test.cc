@@ -1,4 +1,4 @@
-// VipCQNotify(3via), sentence by sentence.
+// Tests VipCQNotify(3via), sentence by sentence.
 #include "tests/vipl/failing_memory.h"
 #include "tests/vipl/vipl_fixture.h"
 
@@ -14,7 +14,7 @@ class CQNotify : public PairTest {
     connect(node, a, node, b);
   }
 
-  /// Sends messages to b, which are complete on both sides afterwards.
+  /// Sends messages to b (or `to`), and waits until they are complete on both sides.
   void deliver(size_t count, VIP_VI_HANDLE from = nullptr, VIP_VI_HANDLE to = nullptr) {
     for (size_t i = 0; i < count; ++i) {
       post_recv(to != nullptr ? to : b, node.descriptor(next_slot++ % 32));
@@ -33,7 +33,7 @@ class CQNotify : public PairTest {
     VIP_BOOLEAN recv = 0;
     return VipCQDone(cq, &vi, &recv) == VIP_SUCCESS;
   }
-  /// Takes back all that is posted to b, so that b can be destroyed.
+  /// Removes everything that is posted to b, so that b can be destroyed.
   void empty_queues() {
     EXPECT_EQ(VipDisconnect(b), VIP_SUCCESS);
     VIP_DESCRIPTOR* done = nullptr;
@@ -60,7 +60,7 @@ TEST_F(CQNotify, AnEntryThatIsThereIsTakenAndTheHandlerCalled) {
   EXPECT_FALSE(has_entry());
 }
 
-// The entry is removed when the call returns, whenever the handler runs.
+// The entry has been removed when the call returns, even if the handler runs later.
 TEST_F(CQNotify, TheEntryIsGoneOnReturn) {
   deliver(1);
   EXPECT_EQ(notify(nullptr), VIP_SUCCESS);
@@ -78,7 +78,8 @@ TEST_F(CQNotify, TheHandlerIsToldContextNicViAndQueue) {
   EXPECT_EQ(call.vi, b);
   EXPECT_EQ(call.recv, VIP_TRUE);
   VIP_DESCRIPTOR* done = nullptr;
-  EXPECT_EQ(VipRecvDone(b, &done), VIP_SUCCESS);  // the descriptor stays until it is taken
+  // the descriptor stays in the work queue until VipRecvDone()
+  EXPECT_EQ(VipRecvDone(b, &done), VIP_SUCCESS);
 
   post_recv(a, node.descriptor(33));
   VIP_DESCRIPTOR* send = node.descriptor(34);
@@ -101,7 +102,7 @@ TEST_F(CQNotify, WithoutAnEntryTheHandlerIsCalledWhenOneComes) {
   EXPECT_FALSE(has_entry());
 }
 
-// A program may hold a lock that its handler needs while it registers.
+// When a program registers a handler, it may hold a lock that the handler needs.
 TEST_F(CQNotify, TheHandlerIsNotCalledByTheThreadThatRegisters) {
   deliver(1);
   EXPECT_EQ(notify(nullptr), VIP_SUCCESS);
@@ -156,9 +157,9 @@ TEST_F(CQNotify, SeveralHandlersAreServedInTheOrderOfCompletion) {
   }
 }
 
-// An entry is for the thread that registered first, even if it arrived before the second
-// registered.
-TEST_F(CQNotify, WhoRegistersLaterIsServedLater) {
+// The thread that registered first gets the entry, even if the entry arrived before the second
+// thread registered.
+TEST_F(CQNotify, AThreadThatRegistersLaterGetsALaterEntry) {
   EXPECT_EQ(notify(number(1)), VIP_SUCCESS);
   deliver(1);
   EXPECT_EQ(notify(number(2)), VIP_SUCCESS);
@@ -168,12 +169,13 @@ TEST_F(CQNotify, WhoRegistersLaterIsServedLater) {
 }
 
 // "Destruction of the queue cancels any pending calls."
-TEST_F(CQNotify, DestroyingTheQueueCancelsWhatIsPending) {
+TEST_F(CQNotify, DestroyingTheQueueCancelsPendingRegistrations) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(notify(nullptr), VIP_SUCCESS);
-  empty_queues();  // b has nothing posted, so that this completes nothing
+  empty_queues();  // b has nothing posted, so no descriptor completes here
   EXPECT_EQ(VipDestroyVi(b), VIP_SUCCESS);
   EXPECT_EQ(VipDestroyCQ(cq), VIP_SUCCESS);
-  // Handlers run one after the other: after this one, the others would have run.
+  // Handlers run one after the other. When the next handler has run, those of the destroyed queue
+  // would have run, too.
   VIP_CQ_HANDLE other = node.cq();
   VIP_VI_HANDLE d = node.vi(VIP_SERVICE_RELIABLE_DELIVERY, nullptr, other);
   VIP_DESCRIPTOR* wrong = node.descriptor(0);
@@ -191,7 +193,7 @@ struct Inside {
   std::atomic<bool> over{false};
 };
 
-// Handlers whose entry has been taken, but which have not run yet.
+// Destroys the queue in a handler, when entries for further handlers were already removed.
 TEST_F(CQNotify, AHandlerThatDestroysTheQueueIsTheLast) {
   Inside inside{cq, b};
   const auto handler = [](VIP_PVOID context, VIP_NIC_HANDLE, VIP_VI_HANDLE, VIP_BOOLEAN) {
@@ -210,7 +212,7 @@ TEST_F(CQNotify, AHandlerThatDestroysTheQueueIsTheLast) {
   empty_queues();
   inside.may_go_on = true;
   EXPECT_TRUE(eventually([&] { return inside.over.load(); }));
-  EXPECT_EQ(VipCloseNic(node.nic), VIP_SUCCESS);  // after which no handler runs
+  EXPECT_EQ(VipCloseNic(node.nic), VIP_SUCCESS);  // after this, no handler runs any more
   EXPECT_EQ(inside.calls, 1);
   EXPECT_EQ(own_calls.count(), 0u);
 }
@@ -276,7 +278,7 @@ TEST_F(CQNotify, ThreadsThatRegisterAtOnceGetEachEntryOnce) {
   EXPECT_EQ(own_calls.count(), kThreads * kEach);
 }
 
-// While a thread sleeps on the same queue and another one polls it, no entry is lost, and none is
+// While one thread sleeps on the queue and another one polls it, no entry is lost, and none is
 // delivered twice.
 TEST_F(CQNotify, ShareTheQueueWithThreadsThatWaitAndPoll) {
   std::atomic<size_t> taken{0};
@@ -297,7 +299,7 @@ TEST_F(CQNotify, ShareTheQueueWithThreadsThatWaitAndPoll) {
   EXPECT_TRUE(eventually([&] { return taken == 50; }));
   over = true;
   polling.join();
-  for (size_t i = 0; i < 20; ++i) deliver(1);  // for the sleeper alone
+  for (size_t i = 0; i < 20; ++i) deliver(1);  // now only the thread that sleeps takes them
   EXPECT_TRUE(eventually([&] { return taken == 70; }));
   empty_queues();
   EXPECT_EQ(VipDestroyVi(b), VIP_SUCCESS);
@@ -308,14 +310,14 @@ TEST_F(CQNotify, ShareTheQueueWithThreadsThatWaitAndPoll) {
 
 TEST_F(CQNotify, AWrongQueueOrHandlerIsAnInvalidParameter) {
   EXPECT_EQ(VipCQNotify(nullptr, nullptr, &CQNotify::add), VIP_INVALID_PARAMETER);
-  EXPECT_EQ(VipCQNotify(b, nullptr, &CQNotify::add), VIP_INVALID_PARAMETER);  // a VI is no queue
+  EXPECT_EQ(VipCQNotify(b, nullptr, &CQNotify::add), VIP_INVALID_PARAMETER);  // a VI is not a queue
   EXPECT_EQ(VipCQNotify(cq, nullptr, nullptr), VIP_INVALID_PARAMETER);
   VIP_CQ_HANDLE stale = node.cq();
   EXPECT_EQ(VipDestroyCQ(stale), VIP_SUCCESS);
   EXPECT_EQ(VipCQNotify(stale, nullptr, &CQNotify::add), VIP_INVALID_PARAMETER);
 }
 
-TEST_F(CQNotify, WithoutMemoryTheCallFailsAndWhatIsRegisteredStays) {
+TEST_F(CQNotify, WithoutMemoryTheCallFailsAndRegistrationsRemain) {
   size_t registered = 0;
   VIP_RETURN result = VIP_SUCCESS;
   allocations_fail = true;
@@ -327,7 +329,7 @@ TEST_F(CQNotify, WithoutMemoryTheCallFailsAndWhatIsRegisteredStays) {
   EXPECT_EQ(result, VIP_ERROR_RESOURCE);
   deliver(registered + 1);
   own_calls.wait_for(registered);
-  EXPECT_TRUE(has_entry());  // the one too many is for nobody
+  EXPECT_TRUE(has_entry());  // no handler was registered for the last entry
 }
 
 }  // namespace

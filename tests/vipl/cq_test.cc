@@ -1,4 +1,4 @@
-// VipCreateCQ, VipDestroyCQ, VipResizeCQ, VipCQDone, VipCQWait.
+// Tests VipCreateCQ, VipDestroyCQ, VipResizeCQ, VipCQDone and VipCQWait.
 #include "tests/vipl/vipl_fixture.h"
 
 namespace rocemu::vipl_test {
@@ -26,7 +26,8 @@ TEST_F(CompletionQueue, TellsWhichWorkQueueHasACompletedDescriptor) {
   EXPECT_EQ(vi, b);
   EXPECT_EQ(recv, VIP_TRUE);
   VIP_DESCRIPTOR* done = nullptr;
-  EXPECT_EQ(VipRecvDone(b, &done), VIP_SUCCESS);  // the descriptor is still in its queue
+  // VipCQDone() has left the descriptor in its work queue
+  EXPECT_EQ(VipRecvDone(b, &done), VIP_SUCCESS);
   EXPECT_EQ(done, in);
 
   post_recv(a, node.descriptor(2));
@@ -53,7 +54,7 @@ TEST_F(CompletionQueue, EntriesOfSeveralVisComeInTheOrderOfCompletion) {
     VIP_VI_HANDLE from = i % 3 == 0 ? a : c;
     VIP_DESCRIPTOR* send = node.descriptor(30 + i);
     post_send(from, send);
-    sent(from, send);  // it has arrived before the next is sent
+    sent(from, send);  // this message arrives before the next one is sent
     expected.push_back(from == a ? b : d);
   }
   std::vector<VIP_VI_HANDLE> got;
@@ -73,7 +74,8 @@ TEST_F(CompletionQueue, WaitingEndsWithTheTimeoutAndWithTheQueue) {
     VIP_BOOLEAN which = 0;
     EXPECT_EQ(VipCQWait(other, VIP_INFINITE, &of, &which), VIP_INVALID_PARAMETER);
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(5));  // likelier to find it asleep
+  // makes it likely that the thread sleeps
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
   EXPECT_EQ(VipDestroyCQ(other), VIP_SUCCESS);
   waiting.join();
 }
@@ -134,7 +136,7 @@ TEST_F(CompletionQueue, FlushedDescriptorsHaveEntriesToo) {
             VIP_UINT32{VIP_STATUS_DONE | VIP_STATUS_OP_RECEIVE | VIP_STATUS_DESC_FLUSHED_ERROR});
 }
 
-TEST_F(CompletionQueue, WrongArguments) {
+TEST_F(CompletionQueue, WrongArgumentsAreRefused) {
   VIP_CQ_HANDLE made = nullptr;
   EXPECT_EQ(VipCreateCQ(nullptr, 10, &made), VIP_INVALID_PARAMETER);
   EXPECT_EQ(VipCreateCQ(node.nic, 0, &made), VIP_INVALID_PARAMETER);

@@ -7,7 +7,7 @@ namespace rocemu::vipl_test {
 thread_local bool allocations_fail = false;
 }
 
-// The program's operator new is also used by all its libraries.
+// All libraries of the program use its operator new, too.
 void* operator new(size_t size) {
   const bool fails = rocemu::vipl_test::allocations_fail;
   void* memory = fails ? nullptr : std::malloc(size != 0 ? size : 1);

@@ -1,4 +1,4 @@
-// Makes allocations fail, including those that the library makes for the calling thread.
+// Makes allocations of the calling thread fail, including those inside the library.
 #pragma once
 
 namespace rocemu::vipl_test {

@@ -1,5 +1,5 @@
-// Tests faults of the network and of the device in a VIPL program. The NIC belongs to this program
-// and is in virtual time, so that retries take no real time.
+// Tests faults of the network and of the device in a VIPL program. The program has its own NIC in
+// virtual time, so that retries take no real time.
 #include <rocemu/testing.h>
 
 #include "tests/vipl/vipl_fixture.h"
@@ -133,7 +133,7 @@ TEST_F(Faults, MemoryThatTheNicHasNotIsALackOfResources) {
   EXPECT_EQ(VipCreateVi(node.nic, &attributes, nullptr, nullptr, &a), VIP_SUCCESS);
 }
 
-// The VI gets a QP again as soon as the NIC has one.
+// The VI gets a QP as soon as the NIC has one again.
 TEST_F(Faults, AViForWhichTheNicHasNoQpFailsUntilThereIsOne) {
   const char* const kNoQps = "{on: verb, verb: create_qp, do: {errno: ENOMEM}}";
   connect_pair();

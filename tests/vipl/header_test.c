@@ -1,5 +1,6 @@
-/* vipl.h in C99 without extensions, as a program of 1999 sees it: sizes and offsets that its peers
- * and its own structures rely on. An array of a negative size is an error of the compiler. */
+/* Checks vipl.h in C99 without extensions, as a program of 1999 uses it: sizes and offsets on
+ * which such programs and their peers rely. A wrong value is an array of negative size, which
+ * the compiler refuses. */
 #include <stddef.h>
 
 #include "vipl/vipl.h"
@@ -39,8 +40,8 @@ ASSERT_THAT(states, VIP_STATE_IDLE == 0 && VIP_STATE_CONNECTED == 1 &&
                         VIP_STATE_CONNECT_PENDING == 2 && VIP_STATE_ERROR == 3);
 ASSERT_THAT(error_codes, VIP_ERROR_POST_DESC == 0 && VIP_ERROR_CATASTROPHIC == 10);
 
-/* A handler as programs declare it, and each function once: a declaration that is missing is an
- * error. */
+/* Uses a handler as programs declare it, and each function once, so that a missing declaration
+ * is an error. */
 static void handler(IN VIP_PVOID Context, IN VIP_NIC_HANDLE NicHandle, IN VIP_VI_HANDLE ViHandle,
                     IN VIP_BOOLEAN RecvQueue) {
   (void)Context, (void)NicHandle, (void)ViHandle, (void)RecvQueue;

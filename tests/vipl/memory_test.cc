@@ -1,4 +1,4 @@
-// Protection tags, registered memory.
+// Tests protection tags and registered memory.
 #include "tests/vipl/vipl_fixture.h"
 
 namespace rocemu::vipl_test {
@@ -24,7 +24,7 @@ TEST_F(Memory, ATagInUseCannotBeDestroyed) {
   EXPECT_EQ(VipRegisterMem(node.nic, node.data(0), 100, &rights, &handle), VIP_INVALID_PTAG);
 }
 
-TEST_F(Memory, ATagOfAnotherNicIsNone) {
+TEST_F(Memory, ATagOfAnotherNicIsInvalid) {
   const Node other("rocemu1");
   VIP_MEM_ATTRIBUTES rights{other.ptag, VIP_FALSE, VIP_FALSE};
   VIP_MEM_HANDLE handle = 0;
@@ -69,14 +69,15 @@ TEST_F(Memory, RightsThatAreSetTakeEffectForThePeer) {
   post_send(a, node.rdma(VIP_CONTROL_OP_RDMAWRITE, 1, node, 5));
   write->DS[0].Remote.Handle = handle;
   VIP_DESCRIPTOR* done = nullptr;
-  EXPECT_EQ(VipSendWait(a, kPatienceMs, &done), VIP_SUCCESS);  // by the handle of the whole block
+  // the write uses the handle of the whole block
+  EXPECT_EQ(VipSendWait(a, kPatienceMs, &done), VIP_SUCCESS);
   write = node.rdma(VIP_CONTROL_OP_RDMAWRITE, 1, node, 5);
   write->DS[0].Remote.Handle = handle;
   post_send(a, write);
   EXPECT_EQ(sent(a, write), failure(VIP_STATUS_OP_RDMA_WRITE | VIP_STATUS_RDMA_PROT_ERROR));
 }
 
-TEST_F(Memory, WrongArguments) {
+TEST_F(Memory, WrongArgumentsAreRefused) {
   VIP_MEM_ATTRIBUTES rights{node.ptag, VIP_FALSE, VIP_FALSE};
   VIP_MEM_HANDLE handle = 0;
   char* where = node.data(0);
@@ -90,7 +91,7 @@ TEST_F(Memory, WrongArguments) {
   EXPECT_EQ(VipRegisterMem(node.nic, where, 1, &rights, nullptr), VIP_INVALID_PARAMETER);
   EXPECT_EQ(VipDeregisterMem(node.nic, where, 12345), VIP_INVALID_PARAMETER);
   EXPECT_EQ(VipDeregisterMem(node.nic, where, node.memory),
-            VIP_INVALID_PARAMETER);  // not its start
+            VIP_INVALID_PARAMETER);  // not the region's start
   EXPECT_EQ(VipQueryMem(node.nic, where, 12345, &rights), VIP_INVALID_PARAMETER);
   EXPECT_EQ(VipSetMemAttributes(node.nic, where, 12345, &rights), VIP_INVALID_PARAMETER);
   rights.Ptag = nullptr;

@@ -1,4 +1,5 @@
-// VipOpenNic, VipCloseNic, VipQueryNic, VipQuerySystemManagementInfo, name service, and the header.
+// Tests VipOpenNic, VipCloseNic, VipQueryNic, VipQuerySystemManagementInfo, the name service, and
+// the header.
 #include "tests/vipl/vipl_fixture.h"
 
 extern "C" int vipl_header_in_c(void);
@@ -32,7 +33,7 @@ TEST(Nic, NamesThatNoDeviceHasAreInvalid) {
   EXPECT_EQ(VipOpenNic("rocemu0", nullptr), VIP_INVALID_PARAMETER);
 }
 
-TEST(Nic, TellsWhatItCanDo) {
+TEST(Nic, ReportsItsAttributes) {
   const Node node;
   VIP_NIC_ATTRIBUTES attributes{};
   ASSERT_EQ(VipQueryNic(node.nic, &attributes), VIP_SUCCESS);
@@ -48,7 +49,7 @@ TEST(Nic, TellsWhatItCanDo) {
   EXPECT_EQ(VipQueryNic(node.nic, nullptr), VIP_INVALID_PARAMETER);
 }
 
-TEST(Nic, AClosedOneTakesEverythingWithIt) {
+TEST(Nic, ClosingDestroysItsObjects) {
   VIP_VI_HANDLE vi = nullptr;
   VIP_CQ_HANDLE cq = nullptr;
   VIP_NIC_HANDLE nic = nullptr;
@@ -70,7 +71,7 @@ TEST(Nic, AClosedOneTakesEverythingWithIt) {
   EXPECT_EQ(VipCloseNic(nullptr), VIP_INVALID_PARAMETER);
 }
 
-TEST(Nic, ClosingWakesWhoWaits) {
+TEST(Nic, ClosingWakesThreadsThatWait) {
   Node node;
   VIP_VI_HANDLE vi = node.vi();
   VIP_CQ_HANDLE cq = node.cq();
@@ -92,7 +93,8 @@ TEST(Nic, ClosingWakesWhoWaits) {
     EXPECT_EQ(VipConnectWait(node.nic, local.get(), VIP_INFINITE, from.get(), &theirs, &connection),
               VIP_INVALID_PARAMETER);
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(5));  // likelier to find them asleep
+  // makes it likely that the threads sleep
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
   EXPECT_EQ(VipCloseNic(node.nic), VIP_SUCCESS);
   for (auto& thread : waiting) thread.join();
 }
@@ -121,10 +123,10 @@ TEST(NameService, NamesBecomeAddressesAndBack) {
   EXPECT_EQ(VipNSGetHostByName(node.nic, name, address.get(), 0), VIP_SUCCESS);
   EXPECT_EQ(address.host(), std::string("\x7f\0\0\2", 4));
   EXPECT_EQ(VipNSGetHostByName(node.nic, name, address.get(), 99), VIP_ERROR_NAMESERVICE);
-  std::string unknown(300, 'x');  // longer than names can be: nobody is asked
+  std::string unknown(300, 'x');  // longer than names can be, so no name server is queried
   EXPECT_EQ(VipNSGetHostByName(node.nic, unknown.data(), address.get(), 0), VIP_ERROR_NAMESERVICE);
 
-  char localhost[] = "localhost";  // of /etc/hosts
+  char localhost[] = "localhost";  // a name in /etc/hosts
   EXPECT_EQ(VipNSGetHostByName(node.nic, localhost, address.get(), 0), VIP_SUCCESS);
   EXPECT_EQ(address.host(), node.host);
   char found[256];

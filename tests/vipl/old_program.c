@@ -1,5 +1,5 @@
-/* A program as they were written in 1999: C, vipl.h, nothing else. Two VIs of one NIC connect as
- * peers, and one sends the other a greeting. Exit status 0 if it arrives. */
+/* A program as in 1999: C and vipl.h, and nothing else. Two VIs of one NIC connect as peers, and
+ * one sends a greeting to the other. The exit status is 0 if the greeting arrives. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// Tests of the errors of descriptors: the return code, the status bit, the error callback.
+// Tests errors of descriptors: the return code, the status bit, and the error callback.
 #include "tests/vipl/vipl_fixture.h"
 
 namespace rocemu::vipl_test {
@@ -21,7 +21,7 @@ TEST_F(Post, ADescriptorThatCannotBeReadIsRefusedAndReported) {
   alignas(64) static VIP_DESCRIPTOR elsewhere{};
   EXPECT_EQ(VipPostSend(a, &elsewhere, node.memory), VIP_INVALID_PARAMETER);
   auto* last = reinterpret_cast<VIP_DESCRIPTOR*>(node.data(kSlots - 1) + kSlotBytes - 256 - 64);
-  last->CS.SegCount = 3;  // the third is beyond the memory
+  last->CS.SegCount = 3;  // the third segment is beyond the end of the memory
   EXPECT_EQ(VipPostRecv(a, last, node.memory), VIP_INVALID_PARAMETER);
   EXPECT_TRUE(eventually([&] { return errors.count() == 5; }));
   EXPECT_EQ(state_of(a), VIP_STATE_CONNECTED);
@@ -77,7 +77,7 @@ TEST_F(Post, WrongFormatsAreFormatErrors) {
   EXPECT_EQ(outcome([](Wrong of) { of.CS.Control = 0x10; }), format);
   EXPECT_EQ(outcome([](Wrong of) {
               of.CS.Control = VIP_CONTROL_OP_RDMAWRITE;
-              of.CS.SegCount = 0;  // not even an address
+              of.CS.SegCount = 0;  // an RDMA needs at least its address segment
             }),
             format);
   EXPECT_EQ(outcome([](Wrong of) {
@@ -96,7 +96,7 @@ TEST_F(Post, AReceiveThatAsksForRdmaIsAFormatErrorAndAnIdleViStaysIdle) {
   EXPECT_EQ(state_of(a), VIP_STATE_IDLE);
 }
 
-TEST_F(Post, WhatIsPostedBehindAnErrorIsFlushed) {
+TEST_F(Post, RequestsAfterAnErrorAreFlushed) {
   connect_pair();
   for (size_t i = 0; i < 2; ++i) post_recv(b, node.descriptor(20 + i));
   VIP_DESCRIPTOR* good = node.descriptor(0);
@@ -189,7 +189,8 @@ TEST_F(Post, ADescriptorWhoseMemoryIsGoneIsReportedAndNotWritten) {
   ASSERT_EQ(VipDeregisterMem(node.nic, block, handle), VIP_SUCCESS);
   post_send(a, node.descriptor(1));
   VIP_DESCRIPTOR* done = nullptr;
-  EXPECT_EQ(VipRecvWait(b, kPatienceMs, &done), VIP_SUCCESS);  // the data has arrived
+  // the data arrived before the memory was deregistered
+  EXPECT_EQ(VipRecvWait(b, kPatienceMs, &done), VIP_SUCCESS);
   EXPECT_EQ(done, recv);
   EXPECT_EQ(recv->CS.Status, 0u);
   EXPECT_EQ(errors.wait_for(VIP_ERROR_COMP_PROT).DescriptorPtr, recv);
@@ -203,7 +204,7 @@ TEST_F(Post, MoreDescriptorsThanAQueueHoldsAreRefusedAndReported) {
   EXPECT_EQ(errors.wait_for(VIP_ERROR_VI_OVERRUN).ViHandle, a);
 }
 
-TEST_F(Post, HandlesOfNothing) {
+TEST_F(Post, InvalidHandlesAreRefused) {
   VIP_DESCRIPTOR* descriptor = node.descriptor(0);
   VIP_DESCRIPTOR* done = nullptr;
   a = node.vi();

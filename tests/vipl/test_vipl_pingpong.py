@@ -1,4 +1,4 @@
-"""vipl_pingpong as two processes, in its three modes, and its messages about errors."""
+"""Tests vipl_pingpong as two processes, in its three modes, and its messages about errors."""
 import pathlib
 import re
 import sys
@@ -51,8 +51,8 @@ class Pingpong(unittest.TestCase):
 
 
 class Remote(unittest.TestCase):
-    """The server is killed in the middle of the messages; the client reports what it notices."""
-    # Kills the server when `rocemu show` shows that the client's QP is connected.
+    """Kills the server while messages are exchanged. The client must report what it notices."""
+    # Kills the server as soon as `rocemu show` lists the client's QP as connected.
     KILL = """
         "$@" >&2 & server=$!
         "$@" localhost >client 2>&1 & client=$!

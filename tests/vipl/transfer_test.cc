@@ -1,4 +1,4 @@
-// VipPostSend, VipPostRecv, VipSendDone, VipRecvDone, VipSendWait, VipRecvWait.
+// Tests VipPostSend, VipPostRecv, VipSendDone, VipRecvDone, VipSendWait and VipRecvWait.
 #include "tests/vipl/vipl_fixture.h"
 
 namespace rocemu::vipl_test {
@@ -109,7 +109,7 @@ TEST_F(Transfer, AnRdmaReadBringsThePeersBytes) {
   EXPECT_STREQ(node.data(1), "there");
 }
 
-TEST_F(Transfer, AFencedDescriptorSendsWhatTheReadBeforeItHasBrought) {
+TEST_F(Transfer, AFencedDescriptorSendsTheDataOfTheReadBeforeIt) {
   connect_pair();
   std::strcpy(node.data(2), "fresh");
   std::strcpy(node.data(1), "stale");
@@ -129,7 +129,7 @@ TEST_F(Transfer, PostingLinksEachDescriptorToTheOneBehindIt) {
   a = node.vi();
   for (size_t slot = 0; slot < 3; ++slot) {
     VIP_DESCRIPTOR* descriptor = node.descriptor(slot);
-    descriptor->CS.Next.AddressBits = 0xdead;  // of an earlier life: not the program's to set
+    descriptor->CS.Next.AddressBits = 0xdead;  // an old value, which the program need not clear
     post_recv(a, descriptor);
   }
   const auto* first = reinterpret_cast<VIP_DESCRIPTOR*>(node.data(0) - 256);
@@ -178,7 +178,7 @@ TEST_F(Transfer, WaitingEndsWithTheTimeout) {
   EXPECT_EQ(VipRecvWait(b, 0, &done), VIP_TIMEOUT);
 }
 
-TEST_F(Transfer, WaitersOfBothQueuesAreWokenByWhatIsTheirs) {
+TEST_F(Transfer, WaitersOfBothQueuesAreWokenByTheirDescriptors) {
   connect_pair();
   post_recv(a, node.descriptor(0));
   post_recv(b, node.descriptor(1));
@@ -186,7 +186,7 @@ TEST_F(Transfer, WaitersOfBothQueuesAreWokenByWhatIsTheirs) {
     VIP_DESCRIPTOR* done = nullptr;
     EXPECT_EQ(VipRecvWait(a, VIP_INFINITE, &done), VIP_SUCCESS);
   });
-  for (int round = 0; round < 50; ++round) {  // beside a waiter that sleeps on the same ibv_cq
+  for (int round = 0; round < 50; ++round) {  // meanwhile another thread sleeps on the same ibv_cq
     VIP_DESCRIPTOR* send = node.descriptor(2);
     post_send(a, send);
     EXPECT_EQ(sent(a, send), success(VIP_STATUS_OP_SEND));
@@ -198,7 +198,7 @@ TEST_F(Transfer, WaitersOfBothQueuesAreWokenByWhatIsTheirs) {
   waiting.join();
 }
 
-TEST_F(Transfer, OfAQueueWithACompletionQueueNobodyWaitsElsewhere) {
+TEST_F(Transfer, WaitingOnAQueueWithACompletionQueueIsRefused) {
   VIP_CQ_HANDLE cq = node.cq();
   a = node.vi(VIP_SERVICE_RELIABLE_DELIVERY, nullptr, cq);
   VIP_DESCRIPTOR* done = nullptr;
@@ -223,7 +223,8 @@ TEST_F(Transfer, ANotifyHandlerGetsTheDescriptorThatIsComplete) {
   VIP_DESCRIPTOR* recv = node.descriptor(0);
   VIP_DESCRIPTOR* send = node.descriptor(1);
   post_recv(b, recv);
-  EXPECT_EQ(VipRecvNotify(b, &notified, &Notified::add), VIP_SUCCESS);  // before it is complete
+  // registers before the receive completes
+  EXPECT_EQ(VipRecvNotify(b, &notified, &Notified::add), VIP_SUCCESS);
   EXPECT_EQ(notified.calls.count(), 0u);
   post_send(a, send);
   const auto call = notified.calls.wait_for(1)[0];
@@ -232,7 +233,8 @@ TEST_F(Transfer, ANotifyHandlerGetsTheDescriptorThatIsComplete) {
   EXPECT_EQ(call.descriptor, recv);
   EXPECT_EQ(recv->CS.Status, VIP_UINT32{VIP_STATUS_DONE | VIP_STATUS_OP_RECEIVE});
   VIP_DESCRIPTOR* done = nullptr;
-  EXPECT_EQ(VipRecvDone(b, &done), VIP_DESCRIPTOR_ERROR);               // it is out of the queue
+  // the notification has removed it from the queue
+  EXPECT_EQ(VipRecvDone(b, &done), VIP_DESCRIPTOR_ERROR);
   EXPECT_EQ(VipSendNotify(a, &notified, &Notified::add), VIP_SUCCESS);  // after
   EXPECT_EQ(notified.calls.wait_for(2)[1].descriptor, send);
 }

@@ -1,4 +1,4 @@
-// VipCreateVi, VipDestroyVi, VipQueryVi, VipSetViAttributes.
+// Tests VipCreateVi, VipDestroyVi, VipQueryVi and VipSetViAttributes.
 #include "tests/vipl/vipl_fixture.h"
 
 namespace rocemu::vipl_test {
@@ -50,8 +50,8 @@ TEST_F(VirtualInterface, WithWorkPendingCannotBeDestroyed) {
   a = node.vi();
   post_recv(a, node.descriptor(0));
   EXPECT_EQ(VipDestroyVi(a), VIP_ERROR_RESOURCE);
-  EXPECT_EQ(VipDisconnect(a), VIP_SUCCESS);        // flushes what an idle VI has, too
-  EXPECT_EQ(VipDestroyVi(a), VIP_ERROR_RESOURCE);  // it is still in the queue
+  EXPECT_EQ(VipDisconnect(a), VIP_SUCCESS);        // also flushes the descriptors of an idle VI
+  EXPECT_EQ(VipDestroyVi(a), VIP_ERROR_RESOURCE);  // the flushed descriptor is still in the queue
   VIP_DESCRIPTOR* done = nullptr;
   EXPECT_EQ(VipRecvDone(a, &done), VIP_DESCRIPTOR_ERROR);
   EXPECT_EQ(VipDestroyVi(a), VIP_SUCCESS);

@@ -1,5 +1,5 @@
-// A NIC with memory, descriptors and VIs, created with VIPL's own calls only. Run under `rocemu
-// run`.
+// A NIC with memory, descriptors and VIs, which are created by VIPL's own calls only. Run the tests
+// under `rocemu run`.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,12 +20,12 @@
 
 namespace rocemu::vipl_test {
 
-inline constexpr VIP_ULONG kPatienceMs = 60'000;  // nothing here comes near
+inline constexpr VIP_ULONG kPatienceMs = 60'000;  // far longer than any wait of the tests
 inline constexpr size_t kSlots = 64;
 inline constexpr size_t kSlotBytes = 4096;
 inline constexpr VIP_ULONG kMaxTransfer = 16384;
 
-/// An address with space for its discriminator.
+/// A VIPL address with its discriminator.
 struct Address {
   Address(const std::string& host, const std::string& discriminator) {
     get()->HostAddressLen = static_cast<VIP_UINT16>(host.size());
@@ -46,8 +46,8 @@ struct Address {
   alignas(8) char bytes[256] = {};
 };
 
-/// A NIC and a registered block of memory in slots: the first 256 bytes of each are for a
-/// descriptor, the rest for data.
+/// A NIC and a registered block of memory. The block is divided into slots: the first 256 bytes of
+/// each are for a descriptor, the rest is for data.
 class Node {
  public:
   explicit Node(const char* device = "rocemu0") {
@@ -68,7 +68,7 @@ class Node {
 
   char* data(size_t slot) { return block.get() + slot * kSlotBytes + 256; }
 
-  /// Returns the descriptor of a slot, for `length` bytes of its data.
+  /// Returns the descriptor of a slot, set up for `length` bytes of the slot's data.
   VIP_DESCRIPTOR* descriptor(size_t slot, VIP_UINT32 length = 64) {
     auto* made = reinterpret_cast<VIP_DESCRIPTOR*>(block.get() + slot * kSlotBytes);
     std::memset(made, 0, 256);
@@ -130,7 +130,7 @@ inline VIP_VI_STATE state_of(VIP_VI_HANDLE vi) {
   return state;
 }
 
-/// Waits until the condition is true. Returns false if the test has waited too long.
+/// Waits until the condition is true. Returns false if it did not become true in kPatienceMs.
 inline bool eventually(const std::function<bool()>& condition) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatienceMs);
   while (!condition()) {
@@ -183,7 +183,7 @@ class Calls {
     calls_.push_back(call);
     changed_.notify_all();
   }
-  /// Returns all calls as soon as there are `count`.
+  /// Waits for `count` calls, and returns all calls so far.
   std::vector<Call> wait_for(size_t count) {
     std::unique_lock lock(mutex_);
     EXPECT_TRUE(changed_.wait_for(lock, std::chrono::milliseconds(kPatienceMs),
@@ -212,7 +212,8 @@ class Errors {
   Errors(const Errors&) = delete;
   Errors& operator=(const Errors&) = delete;
 
-  /// Returns the first error with that code, and about the kind of object `resource` if given.
+  /// Waits for an error with this code and, if `resource` is given, about this kind of object.
+  /// Returns the first one.
   VIP_ERROR_DESCRIPTOR wait_for(VIP_ERROR_CODE code, int resource = -1) {
     std::unique_lock lock(mutex_);
     VIP_ERROR_DESCRIPTOR found{};
@@ -264,7 +265,8 @@ class PairTest : public ::testing::Test {
   void post_send(VIP_VI_HANDLE vi, VIP_DESCRIPTOR* descriptor) {
     ASSERT_EQ(VipPostSend(vi, descriptor, node.memory), VIP_SUCCESS);
   }
-  /// Returns the result of VipSendWait, and the status of the descriptor, which must be this one.
+  /// Waits until the send of `expected` is complete. Returns the result of VipSendWait, and the
+  /// status of the descriptor.
   std::pair<VIP_RETURN, VIP_UINT32> sent(VIP_VI_HANDLE vi, VIP_DESCRIPTOR* expected) {
     VIP_DESCRIPTOR* done = nullptr;
     const VIP_RETURN result = VipSendWait(vi, kPatienceMs, &done);

@@ -1,5 +1,5 @@
-// Tests of the cost of empty polls on simulated machines, and of their effect on threads that need
-// the caller's lock (docs/design/waiting.md).
+// Tests the cost of empty polls on simulated machines, and how they affect threads that need the
+// caller's lock (docs/design/waiting.md).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ using provider::WaitPolicy;
 
 constexpr Nanoseconds kEmptyPoll = 50, kSecond = 1'000'000'000;
 
-/// A thread that polls and never finds anything.
+/// A thread that polls and never finds a completion.
 class Poller {
  public:
   explicit Poller(Machine& machine, PollMode mode = PollMode::kAdaptive)
@@ -41,14 +41,14 @@ class Poller {
     }
     return {Kind::kRun, kEmptyPoll};
   }
-  /// The effect of the latest poll has ended.
+  /// Records how long the latest poll's yield or sleep took.
   void end_poll() {
     const Nanoseconds took = machine_.now() - began_;
     if (way_ == WaitPolicy::Way::kGiveWay) policy_.gave_way(took);
     if (way_ == WaitPolicy::Way::kSleep) policy_.slept(took);
   }
   int64_t polls() const { return polls_; }
-  /// Returns the maximum time of a thousand consecutive polls.
+  /// Returns the longest time of a thousand consecutive polls.
   Nanoseconds worst() const { return worst_; }
 
  private:
@@ -61,8 +61,8 @@ class Poller {
 };
 
 struct Cost {
-  Nanoseconds of_a_poll;          // on average
-  Nanoseconds worst_of_thousand;  // in a row
+  Nanoseconds of_a_poll;          // the average time
+  Nanoseconds worst_of_thousand;  // the longest time of a thousand polls in a row
 };
 
 /// Returns the cost of polls while other threads compute, on two processors.
@@ -92,9 +92,9 @@ TEST(EmptyPolls, BesideOtherWorkTakeAtMostTenTimesAsLongAsThoseThatSpin) {
   }
 }
 
-// One thread polls under a spin lock, again and again. The other one needs the lock, on the same
-// processor. It runs only while the first one waits or when the first one's time slice has ended,
-// and gets the lock only if the first one is between two polls then.
+// One thread polls under a spin lock, again and again. Another thread on the same processor needs
+// the lock. It runs only while the first thread waits or when the time slice of the first thread
+// has ended, and gets the lock only if the first thread is then between two polls.
 TEST(EmptyPolls, AThreadThatWantsTheCallersLockGetsIt) {
   for (const size_t hogs : {0u, 4u}) {
     Machine machine({.processors = 1});

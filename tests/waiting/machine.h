@@ -1,11 +1,11 @@
-// A simulated machine with processors and threads, to try waiting policies on machines that are not
-// available: with more processors, expensive switches, or other work. Time is in nanoseconds and
-// advances as the threads use it; nothing is random.
+// A simulated machine with processors and threads. It shows how waiting policies work on machines
+// that are not available, such as machines with more processors, expensive switches, or other work.
+// Times are in nanoseconds. Time advances as the threads use it; nothing is random.
 //
-// The scheduler does what all of Linux's schedulers do. Each processor has a queue. A thread that
-// yields, or that has run for a time slice, goes to the end of its queue. A thread that wakes up
-// goes to an idle processor if there is one. Otherwise it goes to its last processor, before all
-// threads that have run for longer, including the one that runs there now.
+// The scheduler has the properties that all of Linux's schedulers have. Each processor has a queue.
+// A thread that yields, or that has run for a time slice, goes to the end of its queue. A thread
+// that wakes up goes to an idle processor if there is one. Otherwise it goes to its last processor,
+// before all threads that have run for longer, including the one that runs there now.
 #pragma once
 
 #include <cstdint>
@@ -22,25 +22,25 @@ using Nanoseconds = int64_t;
 struct MachineConfig {
   size_t processors = 2;
   Nanoseconds context_switch = 1'600;
-  Nanoseconds yield_alone = 300;  // sched_yield(2) if nobody else is there
-  Nanoseconds wake_up = 3'000;    // until a thread runs that is woken on an idle processor
+  Nanoseconds yield_alone = 300;  // sched_yield(2) if no other thread can run on the processor
+  Nanoseconds wake_up = 3'000;    // until a thread that was woken on an idle processor runs
   Nanoseconds time_slice = 3'000'000;
 };
 
 class Thread;
 
-/// The next action of a thread
+/// The next action of a thread.
 struct Action {
   enum class Kind { kRun, kYield, kSleep } kind;
-  Nanoseconds time = 0;  // kRun: takes so long; kSleep: at most
+  Nanoseconds time = 0;  // kRun: the time that it takes; kSleep: the longest time
 };
 
 class Machine {
  public:
   explicit Machine(const MachineConfig& config) : config_(config), processors_(config.processors) {}
 
-  /// `act` is called whenever the thread has finished its last action. The thread starts on that
-  /// processor.
+  /// Adds a thread, which starts on that processor. Calls `act` when the thread has finished its
+  /// last action, for the next one.
   Thread& add(size_t processor, std::function<Action()> act);
   void run(Nanoseconds until);
 
@@ -54,8 +54,8 @@ class Machine {
   struct Processor {
     Thread* current = nullptr;
     std::deque<Thread*> queue{};
-    Nanoseconds done_at = kNever;  // what `current` does
-    Nanoseconds began = 0;         // its time slice
+    Nanoseconds done_at = kNever;  // the end of what `current` does
+    Nanoseconds began = 0;         // the start of its time slice
   };
 
   void step(Processor& processor);
@@ -83,7 +83,8 @@ class Thread {
   bool asleep_ = false;
   Nanoseconds wake_at_ = 0;
   Nanoseconds used_ = 0;  // processor time
-  Nanoseconds left_ = 0;  // of what it was doing when it lost its processor
+  // the rest of the action that was interrupted when the thread lost its processor
+  Nanoseconds left_ = 0;
 };
 
 }  // namespace rocemu::test

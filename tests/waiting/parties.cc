@@ -13,7 +13,7 @@ using provider::PollMode;
 using provider::WaitPolicy;
 
 constexpr Nanoseconds kNever = std::numeric_limits<Nanoseconds>::max();
-/// Approximately their durations on the machine of docs/performance.md.
+/// Approximate durations on the machine of docs/performance.md.
 constexpr Nanoseconds kPoll = 60, kPost = 200, kLook = 150, kMessage = 350, kWakeCall = 1'000;
 constexpr Nanoseconds kNotLongAgo = 100'000;
 
@@ -30,7 +30,7 @@ PingPongs::PingPongs(const MachineConfig& config, size_t pairs, Waits waits, siz
   for (size_t i = 0; i < programs_.size(); ++i) {
     Program& program = programs_[i];
     program.peer = i ^ 1;
-    program.has_message = i % 2 == 0;  // to begin with
+    program.has_message = i % 2 == 0;  // one side of each pair has the first message
     program.thread =
         &machine_.add((i + 1) % config.processors, [this, &program] { return act(program); });
   }
@@ -87,7 +87,7 @@ IdlePolicy::Clients PingPongs::recent() const {
   IdlePolicy::Clients clients{.rung_beside = rung_beside_};
   for (const Program& program : programs_) {
     if (program.latest_ring < 0 || machine_.now() - program.latest_ring > kNotLongAgo) continue;
-    if (waits_ == Waits::kSleeping) continue;  // for an event
+    if (waits_ == Waits::kSleeping) continue;  // the program waits for an event
     const bool is_beside = program.rang_on == daemon_->processor();
     (is_beside ? clients.beside : clients.elsewhere) = true;
     if (is_beside) clients.beside_gives_way &= program.is_yielding;

@@ -1,5 +1,5 @@
 // The daemon and programs on a simulated machine. They wait by the product's own policies, and
-// their messages take about as long as real ones.
+// their messages take approximately as long as real messages.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@
 
 namespace rocemu::test {
 
-/// The way in which programs wait for a message.
+/// How programs wait for a message.
 enum class Waits {
-  kPolling,   // ibv_poll_cq in a loop
+  kPolling,   // calls ibv_poll_cq in a loop
   kSleeping,  // ibv_get_cq_event
-  kInMemory,  // looks at memory in a loop, as ib_write_lat does
+  kInMemory,  // reads memory in a loop, as ib_write_lat does
 };
 
 /// Pairs of programs that send each other messages in turn, and one daemon.
@@ -27,7 +27,7 @@ class PingPongs {
             provider::PollMode mode = provider::PollMode::kAdaptive);
 
   struct Result {
-    Nanoseconds median, late;  // one way, of all pairs; late: 99.9 %
+    Nanoseconds median, late;  // times of one way, of all pairs; `late` is the 99.9th percentile
     size_t messages;
   };
   Result run(Nanoseconds time = 500'000'000);
@@ -37,10 +37,10 @@ class PingPongs {
     Thread* thread = nullptr;
     size_t peer = 0;
     bool has_message = false;
-    bool posts = false;                             // what it did is to post
+    bool posts = false;                             // its current action is to post
     bool is_yielding = false, is_sleeping = false;  // since wait_began
     Nanoseconds wait_began = 0, latest_message = 0, latest_ring = -1;
-    bool rings = false;  // a message is in its ring
+    bool rings = false;  // a message of the program is in its ring
     size_t rang_on = 0;
     provider::WaitPolicy policy{};
   };
@@ -61,7 +61,7 @@ class PingPongs {
   std::vector<Program> programs_;
   Thread* daemon_ = nullptr;
   daemon::IdlePolicy idle_{engine::Instant{}};
-  std::vector<size_t> handing_over_;  // to those programs
+  std::vector<size_t> handing_over_;  // the programs that get their messages next
   engine::Instant yield_began_{};
   bool yielding_ = false, sleeping_ = false, slept_ = false, rung_beside_ = false;
   std::vector<Nanoseconds> times_;

@@ -1,4 +1,5 @@
-// The waiting policies of both sides together, on simulated machines (docs/design/waiting.md).
+// Tests the waiting policies of both sides together, on simulated machines
+// (docs/design/waiting.md).
 #include <gtest/gtest.h>
 
 #include "tests/waiting/parties.h"
@@ -8,7 +9,8 @@ namespace {
 
 using provider::PollMode;
 
-constexpr Nanoseconds kCheap = 1'600, kDear = 25'000;  // a context switch, as measured on two VMs
+// times of a context switch, as measured on two VMs
+constexpr Nanoseconds kCheap = 1'600, kDear = 25'000;
 
 constexpr Nanoseconds kLong = 10'000'000'000;
 
@@ -45,16 +47,16 @@ INSTANTIATE_TEST_SUITE_P(, OnEachMachine, testing::ValuesIn(shapes()), [](const 
          "Pairs" + (test.param.context_switch == kCheap ? "Cheap" : "Dear");
 });
 
-// The model omits the cost of sleeping other than the wake-up (ibv_get_cq_event, arming the CQ), so
-// it favors threads that sleep.
+// The model omits costs of sleeping other than the wake-up (ibv_get_cq_event, arming the CQ), so it
+// favors threads that sleep.
 TEST_P(OnEachMachine, PollingIsNotMuchSlowerThanSleeping) {
   const auto polling = run(Waits::kPolling), sleeping = run(Waits::kSleeping);
   EXPECT_LE(polling.median, 2 * sleeping.median);
   EXPECT_GE(2 * polling.messages, sleeping.messages);
 }
 
-// A turn of many threads takes long, although switches are not expensive. A thread that sleeps
-// instead is delayed more, the more the others run.
+// With many threads, each waits long for its turn, even if switches are cheap. If the others run
+// more, a thread that sleeps is delayed even more.
 TEST_P(OnEachMachine, WhereSwitchesAreCheapPollersYieldHoweverManyTheyAre) {
   if (GetParam().context_switch != kCheap) return;
   const auto adaptive = run(Waits::kPolling, 0, PollMode::kAdaptive);
@@ -63,7 +65,7 @@ TEST_P(OnEachMachine, WhereSwitchesAreCheapPollersYieldHoweverManyTheyAre) {
   EXPECT_EQ(adaptive.late, yielding.late);
 }
 
-// If switches are expensive, some threads sleep while others still try to yield.
+// If switches are expensive, some threads sleep while others still yield.
 TEST_P(OnEachMachine, PollingHasNoLongTail) {
   const auto result = run(Waits::kPolling);
   EXPECT_LE(result.late, (GetParam().context_switch == kCheap ? 20 : 40) * result.median);
@@ -71,7 +73,8 @@ TEST_P(OnEachMachine, PollingHasNoLongTail) {
 
 TEST_P(OnEachMachine, OneThatHasAProcessorDoesNotSwitch) {
   const auto result = run(Waits::kPolling);
-  if (GetParam().processors <= 2 * GetParam().pairs) return;  // not for all of them
+  // there is no processor for each thread
+  if (GetParam().processors <= 2 * GetParam().pairs) return;
   EXPECT_LE(result.median, 2 * kCheap);
 }
 
@@ -82,8 +85,9 @@ TEST_P(OnEachMachine, BesideOtherWorkPollingIsBetterThanYieldingOnly) {
   EXPECT_GT(adaptive.messages, 4 * yielding.messages);
 }
 
-// The others keep a processor for a time slice each, unless the daemon is woken there. With one
-// processor nothing helps: a thread that reads memory in a loop keeps the other from writing there.
+// Without wake-ups, the other thread on a processor would keep it for a time slice each time, so
+// the daemon must be woken there. With one processor nothing helps, since a thread that reads
+// memory in a loop keeps the other from writing to it.
 TEST_P(OnEachMachine, OnePairThatLooksAtMemoryDoesNotWaitForTimeSlices) {
   if (GetParam().pairs != 1 || GetParam().processors == 1) return;
   const auto result = run(Waits::kInMemory);

@@ -23,7 +23,7 @@ TEST(BigEndian, TheMostSignificantByteIsFirst) {
   EXPECT_EQ(bytes_of(Be64(0x0102030405060708)), from_hex("0102030405060708"));
 }
 
-TEST(BigEndian, WhatWasSetIsReadBack) {
+TEST(BigEndian, AValueThatWasSetIsReadBack) {
   EXPECT_EQ(Be16(0xfedc).get(), 0xfedc);
   EXPECT_EQ(Be24(0xfedcba).get(), 0xfedcbau);
   EXPECT_EQ(Be32(0xfedcba98).get(), 0xfedcba98u);

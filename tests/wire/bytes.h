@@ -1,4 +1,4 @@
-// Bytes as tests write and compare them.
+// Helpers with which tests write and compare bytes.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace rocemu::wire {
 
 using ByteVector = std::vector<uint8_t>;
 
-// Converts "45 00 01ff" to bytes; spaces are for the reader.
+// Converts a text such as "45 00 01ff" to bytes. Spaces in it are ignored.
 inline ByteVector from_hex(std::string_view text) {
   ByteVector bytes;
   unsigned value = 0;
@@ -37,7 +37,7 @@ inline ByteVector from_hex(std::string_view text) {
   return bytes;
 }
 
-// The content of a buffer before something was emitted into it.
+// The bytes that a buffer contains before something is emitted into it.
 inline constexpr uint8_t kDirt = 0xa5;
 
 inline ByteVector emitted(const Packet& packet) {
@@ -46,8 +46,8 @@ inline ByteVector emitted(const Packet& packet) {
   return frame;
 }
 
-// Gives an IPv4 or IPv6 frame that was shortened or extended the lengths and the checksum for its
-// size, if the headers are still complete.
+// Corrects the lengths and the checksum of an IPv4 or IPv6 frame that was shortened or extended, if
+// the headers are still complete.
 inline void patch_lengths(std::span<uint8_t> frame) {
   const auto put16 = [&](size_t at, size_t value) {
     if (at + 2 > frame.size()) return;

@@ -1,4 +1,4 @@
-// The frames of tests/data/rxe: captures of Linux rdma_rxe.
+// The frames in tests/data/rxe, which are captures of Linux rdma_rxe.
 #pragma once
 
 #include <string>
@@ -17,10 +17,11 @@ struct Capture {
 // Returns all captures, in order of their names.
 const std::vector<Capture>& rxe_captures();
 
-// The RoCEv2 frames among them, without kBadIcrcFrame.
+// Returns the RoCEv2 frames of the captures, without kBadIcrcFrame.
 const std::vector<ByteVector>& rxe_roce_frames();
 
-// A connection request that was sent with a wrong ICRC on purpose, to see rxe drop it.
+// The capture with a connection request that was sent with a wrong ICRC on purpose, to see rxe drop
+// it.
 inline constexpr std::string_view kBadIcrcCapture = "interop_cm_req_from_host.pcap";
 inline constexpr size_t kBadIcrcFrame = 1;
 

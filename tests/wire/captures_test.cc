@@ -73,7 +73,8 @@ TEST(RxeCaptures, ADatagramWithoutItsEthernetHeaderParsesTheSame) {
   }
 }
 
-// Returns a vector of exactly the truncated size, so that a sanitizer detects every read beyond it.
+// Returns the frame's first `size` bytes in a vector of exactly that size, so that a sanitizer
+// detects every read beyond them.
 ByteVector cut(const ByteVector& frame, size_t size) {
   return ByteVector(frame.begin(), frame.begin() + static_cast<ptrdiff_t>(size));
 }
@@ -110,8 +111,8 @@ TEST(RxeCaptures, EveryTruncationWithFittingLengthsIsRefusedByTheParserOrTheIcrc
         ASSERT_FALSE(packet) << size;
         ASSERT_EQ(packet.error(), ParseError::kBadPad) << size;
       } else {
-        // A frame with a shorter payload is a packet until its ICRC is checked. (Only a pad longer
-        // than the rest is detected before.)
+        // A frame with a shorter payload can be parsed, and only its ICRC is wrong. (Only a pad
+        // that is longer than the rest is detected earlier.)
         ASSERT_TRUE(packet || packet.error() == ParseError::kBadPad) << size;
         ASSERT_FALSE(check_icrc(bytes)) << size;
       }

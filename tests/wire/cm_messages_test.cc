@@ -1,5 +1,5 @@
-// Tests the connection manager's messages: all those of rxe's captures in both directions, every
-// field at its place in IBTA vol 1, 12.6 and 12.11, and every refusal.
+// Tests the connection manager's messages: all messages in rxe's captures in both directions, every
+// field at its position in IBTA vol 1, 12.6 and 12.11, and every reason to refuse a message.
 #include "wire/cm/cm_messages.h"
 
 #include <gtest/gtest.h>
@@ -48,8 +48,9 @@ TEST(CmCaptures, EveryMadOfRxeIsEmittedAgainByteForByte) {
   EXPECT_EQ(seen, expected);
 }
 
-// The fields as tshark shows them, except flow label and packet rate, for which tshark 4.0 shows
-// other bits. rxe computes the flow label from the two ports (31 * 34331 + 7174, 20 bits).
+// The values are those that tshark shows, except for flow label and packet rate, for which tshark
+// 4.0 shows other bits. rxe computes the flow label from the two ports (31 * 34331 + 7174, 20
+// bits).
 TEST(CmCaptures, TheFirstRequestHasTheFieldsOfRpingsConnection) {
   const auto mad = parse_cm_mad([] {
     for (const Capture& capture : rxe_captures()) {
@@ -91,19 +92,19 @@ TEST(CmCaptures, TheFirstRequestHasTheFieldsOfRpingsConnection) {
   EXPECT_EQ(req.service_id, ip_cm_service_id(IpCmProtocol::kTcp, 7174));
 }
 
-// ---- Where each field is ----
+// ---- The position of each field ----
 
-// Bits [offset, offset + width) after the MAD header, counted from the most significant bit of byte
-// 0, as the tables of 12.6 and 12.11 count bytes and bits.
+// A field in the bits [offset, offset + width) after the MAD header. Bits are counted as in the
+// tables of 12.6 and 12.11, from the most significant bit of byte 0.
 struct Field {
   const char* name;
   size_t offset;
   size_t width;
-  std::function<void(CmMessage&)> fill;  // with ones
+  std::function<void(CmMessage&)> fill;  // fills the field with ones
 };
 
-// A number is set to more ones than its field has bits, which must not change the fields next to
-// it.
+// Returns a value of ones, for a number more ones than its field has bits. This must not change the
+// fields next to it.
 template <class Value>
 Value ones(size_t width) {
   if constexpr (std::is_enum_v<Value>) {
@@ -279,7 +280,7 @@ std::vector<bool> bits_of(std::span<const uint8_t> bytes) {
   return bits;
 }
 
-TEST(CmMessages, EveryFieldIsWhereTheSpecificationPutsItAndNowhereElse) {
+TEST(CmMessages, EveryFieldHasThePositionOfTheSpecification) {
   for (const MessageFields& message : all_fields()) {
     const auto attribute = name(attribute_of(message.empty));
     std::vector<bool> covered(8 * (kMadSize - MadHeader::kSize));
@@ -300,8 +301,9 @@ TEST(CmMessages, EveryFieldIsWhereTheSpecificationPutsItAndNowhereElse) {
   }
 }
 
-// Reserved bits are ignored on receipt and zero when sent (12.6): a MAD of ones is parsed and
-// emitted with ones in the fields and zeros elsewhere. Fields that may not be all ones stay zero.
+// Reserved bits are ignored on receipt and zero when sent (12.6): a MAD whose bits are all ones is
+// parsed and emitted again, with ones in the fields and zeros elsewhere. Fields that may not be all
+// ones stay zero.
 TEST(CmMessages, ReservedBitsAreIgnoredAndSentAsZero) {
   for (const MessageFields& message : all_fields()) {
     const CmMad empty{.transaction_id = 7, .message = message.empty};
@@ -324,7 +326,7 @@ TEST(CmMessages, ReservedBitsAreIgnoredAndSentAsZero) {
   }
 }
 
-TEST(CmMessages, AnyValuesComeBackAsTheyWere) {
+TEST(CmMessages, AnyValuesAreEmittedAndParsedUnchanged) {
   uint32_t state = 1;
   const auto next = [&] {
     return static_cast<uint8_t>((state = state * 1664525 + 1013904223) >> 24);
@@ -346,7 +348,7 @@ TEST(CmMessages, AnyValuesComeBackAsTheyWere) {
 
 // ---- Refusals ----
 
-TEST(CmMessages, EveryLengthButTheRightOneIsRefused) {
+TEST(CmMessages, EveryWrongLengthIsRefused) {
   for (const MessageFields& message : all_fields()) {
     ByteVector bytes = emitted_mad({.transaction_id = 0, .message = message.empty});
     bytes.resize(kMadSize + 300);
@@ -466,7 +468,7 @@ TEST(IpCm, OtherVersionsAreRefused) {
     return parse_ip_cm_header(bytes);
   };
   EXPECT_TRUE(parsed(0x00, 0x40));
-  EXPECT_TRUE(parsed(0x0f, 0x4f));  // a minor version, reserved bits
+  EXPECT_TRUE(parsed(0x0f, 0x4f));  // a minor version, and reserved bits that are set
   EXPECT_EQ(parsed(0x10, 0x40).error(), IpCmError::kBadMajorVersion);
   for (const int version : {0x00, 0x10, 0x50, 0x70, 0xf0}) {
     EXPECT_EQ(parsed(0, static_cast<uint8_t>(version)).error(), IpCmError::kBadIpVersion);

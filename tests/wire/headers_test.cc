@@ -1,4 +1,5 @@
-// Tests each header alone: fixed bytes in both directions, into a buffer that is not zeroed.
+// Tests each header by itself: fixed bytes in both directions, and in a buffer that is not zeroed
+// before.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,7 +11,7 @@
 namespace rocemu::wire {
 namespace {
 
-// Returns exactly the bytes that emit writes.
+// Returns the bytes that emit writes, and checks that it writes no others.
 template <class Header>
 ByteVector emitted_header(const Header& header) {
   constexpr size_t kMargin = 8;
@@ -48,7 +49,7 @@ TEST(Ethernet, MacAddressesHaveAText) {
   }
 }
 
-// The header of a ConnectX frame (scapy's test/contrib/roce.uts), whose checksum is 0xb4d5.
+// The header of a ConnectX frame (scapy, test/contrib/roce.uts), whose checksum is 0xb4d5.
 const char* const kIpv4 = "45010040 04784000 4011b4d5 c0a80007 c0a80007";
 
 TEST(Ipv4, FixedBytesBothWays) {
@@ -269,8 +270,8 @@ TEST(AethSyndrome, TheThreeKindsAreToldApart) {
   }
 }
 
-// IBTA vol 1, table 45, in milliseconds. Code 0 is the longest; from 2 on every second code doubles
-// the time.
+// IBTA vol 1, table 45, in milliseconds. Code 0 is the longest time. From code 2 on, every second
+// code doubles the time.
 TEST(AethSyndrome, RnrTimersAreThoseOfTheTable) {
   const double expected_ms[] = {655.36, 0.01,  0.02,  0.03,   0.04,   0.06,   0.08,   0.12,
                                 0.16,   0.24,  0.32,  0.48,   0.64,   0.96,   1.28,   1.92,

@@ -25,8 +25,8 @@ const char* const kConnectXCnp =
     "00000000000000000000000000000000"
     "82fd002a";
 
-// Not from a capture: built with scapy, and its ICRC computed with Python's zlib.crc32 over the
-// masked bytes.
+// This frame is not from a capture: it was built with scapy, and its ICRC was computed with
+// Python's zlib.crc32 over the masked bytes.
 const char* const kIpv6RcSendOnly =
     "248a07a8fa22 248a07a8fa23 86dd"
     "60212345 0020113f 20010db8000000000000000000000001 20010db8000000000000000000000002"
@@ -72,8 +72,8 @@ TEST(Icrc, EthernetPaddingIsNotCovered) {
   EXPECT_TRUE(check_icrc(frame));
 }
 
-// The offsets in a frame of the bytes that the ICRC does not cover: completely, or (the first byte
-// of IPv6, which has a part of the traffic class) half.
+// The offsets of bytes in a frame that the ICRC does not cover. Of the first byte of IPv6, which
+// has a part of the traffic class, only the low half is not covered.
 struct Masked {
   std::set<size_t> bytes;
   std::set<size_t> low_nibbles;
@@ -88,11 +88,12 @@ Masked masked_of(std::span<const uint8_t> frame) {
   for (size_t byte = 0; byte < 14; ++byte) masked.bytes.insert(byte);  // Ethernet
   if (frame[14] >> 4 == 4) {
     const size_t udp_at = 14 + size_t{4} * (frame[14] & 0xf);
-    masked.bytes.insert({14 + 1, 14 + 8, 14 + 10, 14 + 11});        // TOS, TTL, checksum
-    masked.bytes.insert({udp_at + 6, udp_at + 7, udp_at + 8 + 4});  // checksum; FECN, BECN, resv6
+    masked.bytes.insert({14 + 1, 14 + 8, 14 + 10, 14 + 11});  // TOS, TTL, checksum
+    // UDP checksum; FECN, BECN and resv6
+    masked.bytes.insert({udp_at + 6, udp_at + 7, udp_at + 8 + 4});
   } else {
     masked.low_nibbles.insert(14);
-    masked.bytes.insert({15, 16, 17, 14 + 7});  // traffic class, flow label, hop limit
+    masked.bytes.insert({15, 16, 17, 14 + 7});  // traffic class, flow label and hop limit
     masked.bytes.insert({54 + 6, 54 + 7, 62 + 4});
   }
   return masked;

@@ -37,7 +37,8 @@ TEST(IpAddress, TextIsAsRfc5952WritesIt) {
   EXPECT_EQ(canonical("2001:DB8:0:0:0:0:2:1"), "2001:db8::2:1");        // 4.2.1, 4.3
   EXPECT_EQ(canonical("2001:db8::1:1:1:1:1"), "2001:db8:0:1:1:1:1:1");  // 4.2.2
   EXPECT_EQ(canonical("2001:0:0:1:0:0:0:1"), "2001:0:0:1::1");          // 4.2.3, the longest
-  EXPECT_EQ(canonical("2001:db8:0:0:1:0:0:1"), "2001:db8::1:0:0:1");    // the first of equals
+  // of two equally long runs of zeros, the first is shortened
+  EXPECT_EQ(canonical("2001:db8:0:0:1:0:0:1"), "2001:db8::1:0:0:1");
   EXPECT_EQ(canonical("0001::"), "1::");
   EXPECT_EQ(canonical("0:0:0:0:0:0:0:1"), "::1");
   EXPECT_EQ(canonical("0:0:0:0:0:0:0:0"), "::");
@@ -84,7 +85,7 @@ TEST(IpAddress, OtherTextIsRefused) {
   }
 }
 
-// Compares with the C library: addresses with many zero groups, and damaged text.
+// Compares with the C library, for addresses with many zero groups and for damaged text.
 TEST(IpAddress, AgreesWithTheCLibraryOnRandomAddressesAndText) {
   std::mt19937 random(1);
   for (int round = 0; round < 20'000; ++round) {

@@ -10,8 +10,8 @@
 namespace rocemu::wire {
 namespace {
 
-// The bytes between BTH and payload, by opcode, from IBTA's tables of packets: written here a
-// second time, as numbers, to check the table of headers.
+// The number of bytes between BTH and payload, by opcode, from IBTA's tables of packets. They are
+// written here as numbers, independently of the table of headers that they check.
 const std::map<int, size_t> kBytesBetweenBthAndPayload = {
     // RC: SEND, RDMA WRITE, READ, responses, atomics, SEND with invalidate, FLUSH, ATOMIC WRITE
     {0x00, 0},
@@ -57,7 +57,7 @@ const std::map<int, size_t> kBytesBetweenBthAndPayload = {
     {0x65, 12},
     // CNP
     {0x81, 16},
-    // XRC: as RC, with an XRCETH in every request
+    // XRC: as for RC, with an XRCETH in every request
     {0xa0, 4},
     {0xa1, 4},
     {0xa2, 4},
@@ -110,7 +110,7 @@ TEST(Opcode, TheHeadersHaveTheSizesOfTheSpecification) {
   });
 }
 
-TEST(Opcode, EveryNameIsItsOwnAndBeginsWithTheTransport) {
+TEST(Opcode, EveryNameIsUniqueAndBeginsWithTheTransport) {
   const std::map<Transport, std::string_view> prefixes = {{Transport::kRc, "RC "},
                                                           {Transport::kUc, "UC "},
                                                           {Transport::kUd, "UD "},
@@ -152,7 +152,7 @@ TEST(Opcode, SendsAndImmediatesNeedAReceive) {
   });
 }
 
-TEST(Opcode, OnlyTheseHaveNoPayload) {
+TEST(Opcode, OnlySomeHaveNoPayload) {
   for_each_opcode([](const OpcodeInfo& info) {
     const bool is_bare =
         info.operation == Operation::kReadRequest || info.operation == Operation::kAck ||

@@ -9,7 +9,7 @@
 namespace rocemu::wire {
 namespace {
 
-// A packet with the given opcode in which no field has its default value.
+// Returns a packet with this opcode in which no field has its default value.
 Packet filled_packet(Opcode opcode, std::span<const uint8_t> payload) {
   Packet packet;
   packet.src_mac = {{2, 0, 0, 0, 0, 1}};
@@ -86,7 +86,7 @@ void expect_same_packet(const Packet& actual, const Packet& expected) {
             ByteVector(expected.payload.begin(), expected.payload.end()));
 }
 
-// Every opcode with every possible size of payload, over IPv4 and IPv6.
+// Calls `check` for every opcode with every possible size of payload, over IPv4 and IPv6.
 template <class Check>
 void for_each_kind_of_packet(Check check) {
   const ByteVector text = from_hex("00112233445566778899");
@@ -243,7 +243,7 @@ TEST(Packet, EveryOtherRefusalHasItsReason) {
   EXPECT_EQ(refusal(send, [](auto& f) { f[14] = 0x65; }), kBadIpHeader);
   EXPECT_EQ(refusal(send6, [](auto& f) { f[14] = 0x45; }), kBadIpHeader);
   EXPECT_EQ(refusal(send, [](auto& f) { f[15] ^= 1; }), kBadIpChecksum);
-  // RFC 1071: the sum changes with every single bit.
+  // RFC 1071: a change of any single bit changes the sum.
   for (size_t bit = 0; bit < 16; ++bit) {
     const auto turn_over = [&](auto& f) { f[24 + bit / 8] ^= static_cast<uint8_t>(1 << bit % 8); };
     EXPECT_EQ(refusal(send, turn_over), kBadIpChecksum) << bit;

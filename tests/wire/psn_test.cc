@@ -55,7 +55,7 @@ TEST(Psn, BeforeFollowsTheShorterWayRound) {
   EXPECT_FALSE(psn_before(Psn(0), Psn(0xffffff)));
 }
 
-// IBTA vol 1, 9.7.2: the duplicate region of an expected PSN is the 2^23 values before it.
+// IBTA vol 1, 9.7.2: the duplicate region consists of the 2^23 values before the expected PSN.
 TEST(Psn, ExactlyHalfTheCircleAwayCountsAsBefore) {
   EXPECT_TRUE(psn_before(Psn(0x800000), Psn(0)));
   EXPECT_TRUE(psn_before(Psn(0), Psn(0x800000)));

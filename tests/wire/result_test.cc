@@ -26,7 +26,7 @@ TEST(ResultDeathTest, LookingAtTheOtherAlternativeAborts) {
   EXPECT_DEATH((void)*error, "");
 }
 
-TEST(ParseError, EveryReasonHasANameOfItsOwn) {
+TEST(ParseError, EveryReasonHasAUniqueName) {
   std::set<std::string_view> names;
   for (size_t i = 0; i < kParseErrorCount; ++i) {
     const std::string_view word = name(static_cast<ParseError>(i));

@@ -7,9 +7,9 @@
 namespace rocemu::wire {
 namespace {
 
-constexpr uint16_t kChecksum = 0x349b;  // tshark (udp.check_checksum) reports it as good
+constexpr uint16_t kChecksum = 0x349b;  // tshark (udp.check_checksum) reports that this is good
 
-// A frame of tests/wire/icrc_test.cc, with this UDP checksum and length.
+// Returns a frame of tests/wire/icrc_test.cc, with this UDP checksum and length.
 ByteVector ipv6_frame(const std::string& checksum, const std::string& length = "0020") {
   return from_hex(
       "248a07a8fa22 248a07a8fa23 86dd"
@@ -30,9 +30,9 @@ TEST(UdpChecksum, IsOnlyMissingWhereItIsZero) {
   EXPECT_EQ(missing_udp_checksum(ipv6_frame("1234")), std::nullopt);
 }
 
-// To make the sum 0, the checksum is subtracted from the last bytes of the payload, which the ICRC
-// contains.
-TEST(UdpChecksum, ThatIsZeroIsSentAsOnes) {
+// Makes the sum 0 by adding the checksum to the last bytes of the datagram, which are those of the
+// ICRC.
+TEST(UdpChecksum, OfZeroIsSentAsOnes) {
   ByteVector frame = ipv6_frame("0000");
   const uint32_t last = (uint32_t{frame[frame.size() - 2]} << 8 | frame.back()) + kChecksum;
   const uint32_t folded = (last & 0xffff) + (last >> 16);
@@ -42,7 +42,8 @@ TEST(UdpChecksum, ThatIsZeroIsSentAsOnes) {
 }
 
 TEST(UdpChecksum, OfALastOddByteCountsItAsTheFirstOfTwo) {
-  // Without the last three bytes of the ICRC: the sum does not contain cbd9 and the b8 of 07b8.
+  // The last three bytes of the ICRC are missing, so the sum does not contain cbd9 and the b8 of
+  // 07b8.
   ByteVector frame = ipv6_frame("0000", "001d");
   frame.resize(frame.size() - 3);
   const uint32_t sum = (~uint32_t{kChecksum} & 0xffff) + 2 * 0xffff - 0xcbd9 - 0xb8 - 2 * 3;

@@ -1,5 +1,5 @@
-"""The planted races (race.h) are found by the first twenty schedules and by `rocemu explore`, which reports between
-which two calls a thread was stopped."""
+"""Tests that the first twenty schedules and `rocemu explore` find the planted races (race.h), and that explore
+reports between which two calls a thread was stopped."""
 import json
 import pathlib
 import subprocess
@@ -11,8 +11,8 @@ from test_races import RACES, status
 
 from rocemu import BIN, ROCEMU, rocemu_run, side_by_side
 
-# The depth of each is in its file. PCT's bound for depth 2, four threads and a window of 64 steps is one schedule in 256;
-# these programs are smaller than their bound.
+# The comment in each program has the race's depth. PCT guarantees only that one schedule in 256 finds a race of depth 2
+# with four threads and a window of 64 steps, but these programs are smaller.
 SCHEDULES = 20
 
 
@@ -50,7 +50,7 @@ class Found(unittest.TestCase):
 
 
     def test_a_thread_that_was_stopped_for_good_is_named(self):
-        """The other thread ends the process."""
+        """In this program, the other thread ends the process while the stopped thread cannot continue."""
         self.assertIn("thread 1 of atomic_wait is stopped after futex", self.explore("atomic_wait")[0]["sentence"])
 
 

@@ -1,5 +1,5 @@
-"""Programs with one planted race each (race.h): schedule 0 does not show it, and the correct twin passes in every
-schedule."""
+"""Runs programs with one planted race each (race.h): schedule 0 does not show the race, and the correct twin
+passes in every schedule."""
 import os
 import pathlib
 import sys

@@ -11,15 +11,15 @@ BUILD = SOURCE / "build" / "release"
 BIN = BUILD / "bin"
 WITHOUT_FAULTS = SOURCE / "build" / "release-without-faults"
 ROCEMU = str(BIN / "rocemu")
-TIMEOUT = 300  # seconds; nothing here comes near
+TIMEOUT = 300  # seconds, far longer than any program takes
 
 os.environ["ROCEMU_BIN"] = str(BIN)
 sys.path.insert(0, str(SOURCE / "tests" / "system"))
-from rocemu import CM_PAIR, PAIR, free_port  # noqa: E402  (it wants ROCEMU_BIN)
+from rocemu import CM_PAIR, PAIR, free_port  # noqa: E402  (the module needs ROCEMU_BIN)
 
 
 class Failed(Exception):
-    """A program that is measured did not do its work."""
+    """Raised if a measured program failed."""
 
 
 def start(*command, **keywords):
@@ -29,7 +29,7 @@ def start(*command, **keywords):
 
 
 def finish(process):
-    """Returns the output. In all cases, the process has ended then."""
+    """Waits for the process and returns its output. When this returns or raises, the process has ended."""
     try:
         output, _ = process.communicate(timeout=TIMEOUT)
     except subprocess.TimeoutExpired:
@@ -45,7 +45,8 @@ def run(*command, **keywords):
 
 
 def both(server, client, wait=0.3, **keywords):
-    """Returns the output of a client with its server, for programs that do not show whether they already listen."""
+    """Runs a server and its client, and returns the client's output. For servers that do not show whether they
+    already listen."""
     serving = start(*server, **keywords)
     try:
         time.sleep(wait)
@@ -63,7 +64,7 @@ def seconds(*command, **keywords):
 
 
 class ProcessorTime:
-    """The processor time, in seconds, of the processes that ended in the meantime."""
+    """Measures the processor time, in seconds, of the processes that end inside the `with` block."""
 
     def __enter__(self):
         self._before = self._now()
@@ -80,15 +81,15 @@ class ProcessorTime:
 
 
 def median_of(values):
-    """The median of numbers, or of dicts of numbers for each key."""
+    """Returns the median of numbers, or of dicts of numbers the median for each key."""
     if isinstance(values[0], dict):
         return {key: statistics.median(value[key] for value in values) for key in values[0]}
     return statistics.median(values)
 
 
 def medians(rounds, **measures):
-    """Runs each measurement once per round, in turn, so that a machine whose speed drifts affects all of them
-    equally."""
+    """Returns the medians of several measurements. Each round runs all of them in turn, so that a machine whose
+    speed drifts affects all equally."""
     results = {name: [] for name in measures}
     for _ in range(rounds):
         for name, measure in measures.items():

@@ -1,4 +1,5 @@
-"""The simulated network of `--fabric`: how fast it is by itself, and what it costs programs in lockstep."""
+"""Measures the simulated network of `--fabric`: its speed by itself, and what it costs programs in
+lockstep."""
 import re
 import shlex
 
@@ -11,7 +12,7 @@ TRAFFIC = {"16 hosts, permutation": ("--traffic", "permutation", "--size", "2000
 
 
 def packet_hops(name):
-    """Returns millions of packet-hops in a second of the processor, with ECN, PFC and DCQCN."""
+    """Returns millions of packet-hops per second of processor time, with ECN, PFC and DCQCN."""
     output = run(ROCEMU, "fabric", *TRAFFIC[name])
     found = re.search(r"([\d.]+) million packet-hops per second", output)
     if found is None:
@@ -26,7 +27,7 @@ def _rping():
 
 
 def _incast():
-    """15 programs write 20 messages of 64 KiB each to one device."""
+    """Returns a command with which 15 programs write 20 messages of 64 KiB each to one device."""
     script = ""
     for client in range(1, HOSTS):
         side = ["ib_write_bw", "-F", "-n", "20", "-p", str(free_port())]
@@ -39,6 +40,6 @@ SCRIPTS = {"rping": _rping, "16 devices": _incast}
 
 
 def lockstep(name, with_network):
-    """Returns the seconds that a run in lockstep takes."""
+    """Returns how many seconds a run in lockstep takes."""
     network = ("--fabric", "star-16") if with_network else ("--devices", str(HOSTS))
     return seconds(ROCEMU, "run", "--private", "--lockstep", *network, "--", "sh", "-c", SCRIPTS[name]())

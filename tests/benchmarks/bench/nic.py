@@ -1,4 +1,4 @@
-"""Measures rocemu with stock programs: in one daemon, and over UDP between two."""
+"""Measures rocemu with stock programs, in one daemon and between two daemons over UDP."""
 import json
 import os
 import pathlib
@@ -15,9 +15,9 @@ from .harness import (BIN, BUILD, CM_PAIR, PAIR, ROCEMU, WITHOUT_FAULTS, Failed,
 
 WRITE_BW_SIZE, WRITE_BW_MESSAGES = 65536, 20000
 TRIAL = 200  # iterations
-LATENCY_S = 10  # at most, of ib_write_lat
+LATENCY_S = 10  # time limit of ib_write_lat in seconds
 
-# perftest has one thread. This gives it a second one, which sleeps.
+# perftest has one thread. This command gives it a second thread, which sleeps.
 WITH_IDLE_THREAD = ["sh", "-c", f'LD_PRELOAD="$LD_PRELOAD:{BUILD}/lib/idle_thread.so" exec "$@"',
                     "sh"]
 
@@ -34,7 +34,7 @@ def _side(program, port, options, threads):
     return [*(WITH_IDLE_THREAD if threads == 2 else []), program, "-p", port, *options]
 
 
-# Before a command: the daemon gets the last processor alone, and the command the others.
+# A prefix for a command: gives the daemon the last processor, and the command the other processors.
 DAEMON_ALONE = ["sh", "-c", f"""
 pid=$("{ROCEMU}" show --json | grep -m1 '"pid"' | tr -dc 0-9)
 taskset -acp "$1" "$pid" > /dev/null || exit
@@ -67,7 +67,7 @@ def inside(program, *options, rocemu=ROCEMU, nic=(), threads=1, then=(), daemon_
 
 
 def over_udp(program, *options, threads=1):
-    """Returns the client's output. Each side has a daemon, at UDP port 4791 of a loopback address."""
+    """Returns the client's output. Each side has a daemon, which uses UDP port 4791 of a loopback address."""
     port = free_port()
 
     def side(address, *arguments):
@@ -84,7 +84,7 @@ def over_udp(program, *options, threads=1):
 
 
 def _row(output, size):
-    """The numbers of a perftest program's line for messages of that size."""
+    """Returns the numbers in the line that a perftest program prints for messages of this size."""
     for line in output.splitlines():
         row = line.split()
         if len(row) > 3 and row[0] == str(size):
@@ -93,12 +93,12 @@ def _row(output, size):
 
 
 def latency(where, program, size, iterations=50000, **keywords):
-    """One way, in microseconds; perftest's "typical" is the median."""
+    """Returns percentiles of the one-way latency, in microseconds. perftest's "typical" latency is the median."""
     def row(count):
         return _row(where(program, "-d", "rocemu0", "-s", size, "-n", count, **keywords), size)
     if program == "ib_write_lat":
         # If other processes compete for the processors, each message of a program that spins on memory takes one or two
-        # time slices.
+        # time slices, so the number of messages must be smaller.
         mean = row(TRIAL)[5]
         iterations = min(iterations, max(TRIAL, int(LATENCY_S * 1e6 / (2 * mean))))
     figures = row(iterations)
@@ -113,7 +113,7 @@ def bandwidth(where, program, size, iterations, *options, **keywords):
 
 
 def _rates(output, size):
-    row = _row(output, size)  # perftest's MB are 2^20 bytes
+    row = _row(output, size)  # perftest's MB are units of 2^20 bytes
     return {"MB/s": row[3] * 2**20 / 1e6, "million/s": row[4]}
 
 
@@ -122,7 +122,8 @@ def write_bw(**keywords):
 
 
 def sanitized_bandwidth(program, options):
-    """Measures with these options of --sanitize. The receives of ib_send_bw overlap, which is a report."""
+    """Measures the bandwidth with these options of --sanitize. The sanitizer reports something, since the receives
+    of ib_send_bw overlap."""
     with tempfile.NamedTemporaryFile("w") as suppressions:
         suppressions.write("receive-buffer-overlap:ib_send_bw\n")
         suppressions.flush()
@@ -132,14 +133,15 @@ def sanitized_bandwidth(program, options):
 
 
 def small_and_large(program, options, slowness=1):
-    """The rates of 64-byte and 64 KiB messages with these options of the NIC, which sends that many fewer messages."""
+    """Measures the rates of 64-byte and 64 KiB messages with these options of the NIC. Sends fewer messages by the
+    factor `slowness`."""
     where = partial(inside, nic=options)
     return {"64 B, million/s": bandwidth(where, program, 64, 500000 // slowness)["million/s"],
             "64 KiB, MB/s": bandwidth(where, program, 65536, 20000 // slowness)["MB/s"]}
 
 
 def counted_write_bw(nic=()):
-    """In MB/s, and the number of frames of both sides for each message."""
+    """Returns the bandwidth in MB/s, and the number of frames that both sides send for each message."""
     output = inside("ib_write_bw", "-d", "rocemu0", "-s", WRITE_BW_SIZE, "-n", WRITE_BW_MESSAGES,
                     nic=nic, then=[ROCEMU, "show", "--json"])
     shown, _ = json.JSONDecoder().raw_decode(output, output.index("{"))
@@ -149,7 +151,8 @@ def counted_write_bw(nic=()):
 
 
 def recorded_write_bw():
-    """The same while it is recorded; also the seconds of the transfer and of a replay."""
+    """Returns the results of counted_write_bw() while the run is recorded, and how many seconds the transfer and a
+    replay take."""
     with tempfile.TemporaryDirectory() as directory:
         recording = pathlib.Path(directory) / "recording"
         figures = counted_write_bw(nic=["--record", recording])
@@ -158,8 +161,8 @@ def recorded_write_bw():
 
 
 def parties(how, processors, pairs, threads, time_s, without_nic=False):
-    """Measures that number of pairs of processes with that number of threads each, all of which wait in that way, and
-    have that number of processors together with the daemon. Returns the time of one way, in microseconds."""
+    """Measures `pairs` pairs of processes with `threads` threads each, which wait in the way `how`. They share
+    `processors` processors with the daemon. Returns the time of one way, in microseconds."""
     allowed = sorted(os.sched_getaffinity(0))[:processors]
     rocemu = [] if without_nic else [ROCEMU, "run", "--private", "--"]
     output = run("taskset", "-c", ",".join(map(str, allowed)), *rocemu,
@@ -170,7 +173,7 @@ def parties(how, processors, pairs, threads, time_s, without_nic=False):
 
 
 def empty_polls(how, threads, mode="adaptive"):
-    """Returns the cost of a poll that finds nothing, in nanoseconds, while that number of threads compute."""
+    """Returns the cost in nanoseconds of a poll that finds nothing, while `threads` other threads compute."""
     output = run(ROCEMU, "run", "--private", "--", BIN / "empty_polls_benchmark", how, threads,
                  env={**os.environ, "ROCEMU_POLL": mode})
     figures = re.search(r"(\d+) ns on average, (\d+) typical, (\d+) 99%, (\d+) at most", output).groups()
@@ -178,13 +181,13 @@ def empty_polls(how, threads, mode="adaptive"):
 
 
 def pingpong(size, iterations, *options, **keywords):
-    """Round trip of ibv_rc_pingpong, in microseconds."""
+    """Returns the round-trip time of ibv_rc_pingpong, in microseconds."""
     output = inside("ibv_rc_pingpong", "-g", "0", "-s", size, "-n", iterations, *options, **keywords)
     return float(re.search(r"= ([\d.]+) usec/iter", output)[1])
 
 
 def vipl_pingpong(mode, size, iterations):
-    """Round trip of vipl_pingpong, in microseconds."""
+    """Returns the round-trip time of vipl_pingpong, in microseconds."""
     side = [BIN / "vipl_pingpong", "-m", mode, "-s", size, "-n", iterations]
     output = run(ROCEMU, "run", "--private", "--", "sh", "-c",
                  '"$@" & server=$!; "$@" localhost && wait $server', "sh", *side)
@@ -192,17 +195,17 @@ def vipl_pingpong(mode, size, iterations):
 
 
 def without_faults():
-    """The rocemu whose engine is built without fault rules."""
+    """Returns a `rocemu` whose engine is built without fault rules."""
     return str(WITHOUT_FAULTS / "bin" / "rocemu")
 
 
 def start_and_end():
-    """Milliseconds of `rocemu run -- true`."""
+    """Returns the milliseconds that `rocemu run -- true` takes."""
     return 1e3 * seconds(ROCEMU, "run", "--private", "--", "true")
 
 
 def many_qps():
-    """Returns for each number of connected QPs the nanoseconds of a message, and the daemon's bytes for each QP."""
+    """Returns, by number of connected QPs, the nanoseconds for a message and the daemon's bytes for each QP."""
     inner = f'ROCEMUD_PID=$("{ROCEMU}" show --json | python3 -c "import json, sys; ' \
             f'print(json.load(sys.stdin)[\'pid\'])") exec "{BIN}/many_qps"'
     output = run(ROCEMU, "run", "--private", "--", "sh", "-c", inner)
@@ -219,8 +222,7 @@ def _wakeups_and_ticks(pid):
 
 
 def idle(qps=10000, watched=5):
-    """Measures an idle daemon with that number of connected QPs. Returns how often it runs, and its share of a
-    processor."""
+    """Measures an idle daemon with `qps` connected QPs. Returns how often it runs, and its share of a processor."""
     script = f'"{ROCEMU}" show --json; exec "{BIN}/many_qps" idle {qps}'
     process = subprocess.Popen([ROCEMU, "run", "--private", "--", "sh", "-c", script],
                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -243,8 +245,9 @@ def idle(qps=10000, watched=5):
 
 
 def connections():
-    """Connects 1,000 at the same time with cmtime, eleven times. Returns the connections established and ended per
-    second, and the daemon's memory in bytes: the maximum after a thousand, and after the timewait of the last one."""
+    """Establishes 1,000 connections at the same time with cmtime, eleven times. Returns how many connections are
+    established and ended per second. Also returns the daemon's memory in bytes: the maximum with a thousand
+    connections, and the memory after the last timewait."""
     inner = """
         pid=$("$ROCEMU_BIN/rocemu" show --json | grep -m1 '"pid"' | tr -dc 0-9)
         memory() { awk '/RssAnon/ { print $2 }' /proc/$pid/status; }
@@ -269,7 +272,7 @@ def connections():
 
 
 def compiling():
-    """Seconds to compile three small files, under rocemu and without it."""
+    """Returns how many seconds it takes to compile three small files, under rocemu and without it."""
     source = "#include <map>\n#include <regex>\nint main() { std::regex r(\"a*\"); }\n"
     compiler = ["sh", "-c", "for i in 1 2 3; do g++ -O1 -c a.cc -o a.o; done"]
 
@@ -288,7 +291,7 @@ EXPLORED = {
 
 
 def explore(name, budget_s=15):
-    """Runs a second of `rocemu explore`, two at the same time on two processors, with all of its work."""
+    """Measures a second of `rocemu explore`, which runs two trials at the same time on two processors."""
     processors = sorted(os.sched_getaffinity(0))[:2]
     with tempfile.TemporaryDirectory() as directory:
         before = time.monotonic()

@@ -1,4 +1,4 @@
-"""The parts of a run: each takes the number of rounds and returns figures by name."""
+"""The parts of a benchmark run. Each takes the number of rounds, and returns figures by name."""
 import os
 from functools import partial
 
@@ -6,9 +6,10 @@ from . import network, nic, peers
 from .harness import medians
 
 SIZES = [2, 64, 512, 4096, 65536, 1 << 20, 8 << 20]
-BYTES_A_SIZE = 1 << 30  # are moved to measure bandwidth, but no more messages than
+# bytes that are moved to measure the bandwidth of a size, with the next line's limit of messages
+BYTES_A_SIZE = 1 << 30
 MOST_MESSAGES = 20000
-LATENCY_BYTES = 1 << 30  # the same to measure latency
+LATENCY_BYTES = 1 << 30  # bytes that are moved to measure the latency of a size
 PARTIES_S = 0.5
 WAYS_TO_WAIT = {"poll": "polling one CQ", "several": "polling four CQs in turn",
                 "memory": "spinning on memory", "event": "blocking"}
@@ -21,13 +22,13 @@ def messages_of(size, total=BYTES_A_SIZE):
 
 
 def with_one_thread_and_two(measure, *arguments, name):
-    """The row of programs with one thread, and the row in which each has a second thread that sleeps."""
+    """Returns one row for the programs with one thread, and one row in which each has a second thread that sleeps."""
     return {name: partial(measure, *arguments),
             f"{name}, 2 threads": partial(measure, *arguments, threads=2)}
 
 
 def latency(rounds):
-    """64 bytes one way, in microseconds."""
+    """Measures 64 bytes one way, in microseconds."""
     def of(where, program, name):
         return with_one_thread_and_two(nic.latency, where, program, 64, name=name)
     return medians(
@@ -46,7 +47,7 @@ def latency(rounds):
 
 
 def bandwidth(rounds):
-    """64 KiB messages in one direction, in MB (10^6 bytes) a second."""
+    """Measures 64 KiB messages in one direction, in MB (10^6 bytes) per second."""
     as_writes = 65536 // 4096  # packets a message
 
     def of(where, program, name):
@@ -69,7 +70,7 @@ def bandwidth(rounds):
 
 
 def message_rate(rounds):
-    """64 bytes, in millions of messages per second."""
+    """Measures 64-byte messages, in millions per second."""
     def rate(where, program, **keywords):
         return nic.bandwidth(where, program, 64, 1000000, **keywords)["million/s"]
 
@@ -82,8 +83,8 @@ def message_rate(rounds):
 
 
 def sizes(rounds):
-    """Measures latency (median, microseconds) and bandwidth (MB/s) by size. Values without a ratio are measured once,
-    because only their order of magnitude matters."""
+    """Measures latency (median, in microseconds) and bandwidth (in MB/s) by message size. Values without a ratio are
+    measured only once, because only their order of magnitude matters."""
     ways = {}
     for name, where in (("rocemu", nic.inside), ("rocemu over UDP", nic.over_udp)):
         ways |= with_one_thread_and_two(_at_size, partial(nic.latency, where, "ib_send_lat"),
@@ -108,9 +109,9 @@ def _at_size(latency, bandwidth, size, **keywords):
 
 
 def parties(rounds):
-    """How latency changes when many programs and threads share one or two processors: by the way in which they wait, in
-    microseconds."""
-    del rounds  # one: there are many rows
+    """Measures how latency, in microseconds, changes when many programs and threads share one or two processors, for
+    each way of waiting."""
+    del rounds  # only one round, because the table has many rows
     figures = {}
     for how, name in (WAYS_TO_WAIT | WITHOUT_NIC).items():
         for processors in (1, 2):
@@ -123,8 +124,8 @@ def parties(rounds):
 
 
 def empty_polls(rounds):
-    """Measures the cost of a poll that finds nothing, in nanoseconds, on average in windows of a thousand: on an idle
-    machine and while threads compute, and the same with ROCEMU_POLL=spin."""
+    """Measures the cost of a poll that finds nothing, in nanoseconds, on average in windows of a thousand polls: on
+    an idle machine, while threads compute, and in both cases with ROCEMU_POLL=spin."""
     figures = {}
     for threads, name in ((0, "idle"), (16, "beside 16 threads")):
         figures[name] = medians(rounds, **{
@@ -135,9 +136,9 @@ def empty_polls(rounds):
 
 
 def placement(rounds):
-    """Measures the influence of the system's distribution of processes to processors on the other parts: the same
-    measurement, with the daemon alone on the last processor and the programs on the others. With one processor there
-    is nothing to measure."""
+    """Measures how much the results of other parts depend on the processors to which the system assigns processes:
+    repeats a measurement with the daemon alone on the last processor and the programs on the others. Needs two
+    processors."""
     if len(os.sched_getaffinity(0)) < 2:
         return {}
     alone = partial(nic.inside, daemon_alone=True)
@@ -161,27 +162,27 @@ def placement(rounds):
 
 
 def queue_pairs(rounds):
-    """A message's time by number of QPs that take turns, in nanoseconds; the daemon's bytes for an
-    idle QP; and what a daemon with 10,000 idle QPs does."""
-    del rounds  # many_qps has its own
+    """Measures the time of a message, in nanoseconds, by the number of QPs that take turns; the daemon's bytes for
+    an idle QP; and what a daemon with 10,000 idle QPs does."""
+    del rounds  # many_qps does its own rounds
     times, memory = nic.many_qps()
     return {"ns a message": times, "bytes a QP": memory, "10,000 idle QPs": nic.idle()}
 
 
 def connections(rounds):
-    """With librdmacm, 1,000 at a time, 11,000 in total."""
+    """Measures connections of librdmacm, 1,000 at a time, 11,000 in total."""
     return medians(max(rounds // 2, 1), cmtime=nic.connections)["cmtime"]
 
 
 def recording(rounds):
-    """ib_write_bw with 64 KiB, and the same recorded."""
+    """Measures ib_write_bw with 64 KiB, with a recording and without."""
     return medians(rounds, **{"not recorded": nic.counted_write_bw,
                               "recorded": nic.recorded_write_bw})
 
 
 def fault_layer(rounds):
-    """With the code for fault rules but no rules, and built without it: round trip of 64 bytes in microseconds, 64 KiB
-    ib_write_bw in MB/s."""
+    """Measures the cost of the code for fault rules: with this code but no rules, and built without this code. Round
+    trip of 64 bytes in microseconds, 64 KiB ib_write_bw in MB/s."""
     without = nic.without_faults()
     return medians(
         3 * rounds,
@@ -192,8 +193,8 @@ def fault_layer(rounds):
 
 
 def sanitizer(rounds):
-    """perftest without the verbs sanitizer, with its rules that read no payload, and with all: 64 bytes in millions of
-    messages a second, 64 KiB in MB/s."""
+    """Measures perftest without the verbs sanitizer, with its rules that read no payload, and with all rules: 64
+    bytes in millions of messages per second, 64 KiB in MB/s."""
     ways = {"": (), ", rules without payload": ("--sanitize=all,-send-buffer-modified",),
             ", all rules": ("--sanitize=all",)}
     return medians(rounds, **{
@@ -202,8 +203,8 @@ def sanitizer(rounds):
 
 
 def adversarial(rounds):
-    """perftest by default, with the exact memory that --adversarial uses, with a class that has no effect on it, and
-    with all classes: 64 bytes in millions of messages per second, 64 KiB in MB/s."""
+    """Measures perftest by default, with the exact memory that --adversarial uses, with a class that has no effect
+    on perftest, and with all classes: 64 bytes in millions of messages per second, 64 KiB in MB/s."""
     ways = {"": (), ", exact memory": ("--exact-memory",), ", nothing to do": ("--adversarial=relaxed",),
             ", all classes": ("--adversarial",)}
     return medians(rounds, **{
@@ -212,7 +213,7 @@ def adversarial(rounds):
 
 
 def vipl(rounds):
-    """Round trips of 4 KiB by VIPL and by verbs, in microseconds, for each way to wait for a message."""
+    """Measures round trips of 4 KiB by VIPL and by verbs, in microseconds, for each way to wait for a message."""
     return medians(
         rounds,
         **{"vipl_pingpong, polling": partial(nic.vipl_pingpong, "poll", 4096, 5000),
@@ -231,14 +232,14 @@ def other_programs(rounds):
 
 
 def explore(rounds):
-    """Runs a second of `rocemu explore`, two at the same time on two processors."""
+    """Measures a second of `rocemu explore`, which runs two trials at the same time on two processors."""
     return medians(rounds, **{"rping -C 3, both sides": partial(nic.explore, "rping"),
                               "GoogleTest, 40 verbs": partial(nic.explore, "forty_verbs")})
 
 
 def fabric(rounds):
-    """The simulated network by itself, in millions of packet-hops a second; and seconds of runs in lockstep without and
-    with it: rping -C 200 between two devices, and 15 writers to one of 16 devices."""
+    """Measures the simulated network by itself, in millions of packet-hops per second, and the seconds of runs in
+    lockstep with and without it: rping -C 200 between two devices, and 15 programs that write to one of 16 devices."""
     figures = medians(rounds, **{f"packet-hops, {name}": partial(network.packet_hops, name)
                                  for name in network.TRAFFIC})
     figures.update(medians(rounds, **{
@@ -248,8 +249,8 @@ def fabric(rounds):
 
 
 def micro(rounds):
-    """Runs the parts alone, with Google Benchmark."""
-    del rounds  # it has its own
+    """Measures single parts of rocemu with Google Benchmark."""
+    del rounds  # Google Benchmark does its own rounds
     return peers.parts()
 
 

@@ -1,26 +1,26 @@
-"""The programs with which rocemu is compared: the network stack, programs that use it, and the machine."""
+"""Measures what rocemu is compared with: the network stack, programs that use it, and the machine."""
 import json
 import os
 import re
 
 from .harness import BIN, ProcessorTime, both, free_port, run
 
-# TCP, and programs that share memory: the two ways that a program has on one machine without a NIC.
+# Without a NIC, a program on one machine can use TCP or shared memory.
 UCX_WAYS = {"tcp": "tcp,self", "shared memory": "posix,sysv,cma,self"}
 
 
 def udp_latency(mode, size, iterations=50000):
-    """One way, in microseconds: half of a round trip. `mode`: blocking, busy, relayed or
-    acknowledged."""
+    """Returns the one-way latency in microseconds, which is half of a round trip. `mode` is blocking, busy, relayed
+    or acknowledged."""
     output = run(BIN / "udp_pingpong", mode, size, iterations)
     typical, late = re.search(r"one way: ([\d.]+) usec typical, ([\d.]+) usec 99%", output).groups()
     return {"p50": float(typical), "p99": float(late)}
 
 
 def udp_stream(pieces=None, segment=4096 + 60, relayed=False):
-    """Returns MB/s with segmentation offload, in packets as long as RoCE's. With `pieces`, the messages have that
-    number of pieces, of which the first is longer than the others, like that of a WRITE. With `relayed`, the data is
-    in the memory of other processes."""
+    """Returns MB/s with segmentation offload, in packets as long as RoCE's. `pieces` is the number of pieces of a
+    message; the first piece is longer than the others, like that of a WRITE. If `relayed` is true, the data is in
+    the memory of other processes."""
     messages = [] if pieces is None else [pieces]
     how = ["relayed"] if relayed else []
     output = run(BIN / "udp_stream", *how, segment, 1, *messages)
@@ -28,30 +28,31 @@ def udp_stream(pieces=None, segment=4096 + 60, relayed=False):
 
 
 def doorbell_limit(messages=2_000_000):
-    """Millions of messages per second that the rings between programs and daemon allow."""
+    """Returns how many million messages per second the rings between programs and daemon allow."""
     return float(re.search(r"([\d.]+) million/s", run(BIN / "doorbell_limit", messages))[1])
 
 
 def ring_latency(messages=200_000):
-    """The microseconds that one way takes through the rings between programs and daemon, including switches between
-    them."""
+    """Returns how many microseconds a message takes in one direction through the rings between programs and daemon,
+    including the switches between processes."""
     return {"p50": float(re.search(r"median ([\d.]+) us", run(BIN / "doorbell_limit", "latency", messages))[1])}
 
 
 def process_vm_limit():
-    """MB/s of 64 KiB messages, each read from one process by one call and written to another by one call."""
+    """Returns MB/s of 64 KiB messages. One system call reads each message from one process, and another writes it
+    to another process."""
     figures = _micro("copy_process_vm.*/65536")
     return {"MB/s": 1 / sum(1 / figure["MB/s"] for figure in figures.values())}
 
 
 def copy_between_two(size):
-    """Microseconds for a message that is read from one process and written to another, piece by piece, like the daemon
-    does, in memory that may not fit into the caches."""
+    """Returns how many microseconds it takes to read a message from one process and write it to another, piece by
+    piece as the daemon does it, in memory that may be larger than the caches."""
     return _micro(f"copy_between_two/{size}")[f"copy_between_two/{size}"]["ns"] / 1e3
 
 
 def tcp_bandwidth():
-    """Measures one stream on loopback with iperf3."""
+    """Measures the bandwidth of one stream on loopback with iperf3."""
     port = free_port()
     with ProcessorTime() as processor:
         output = both(["iperf3", "-s", "-1", "-p", port],
@@ -62,7 +63,8 @@ def tcp_bandwidth():
 
 
 def libfabric_latency(size, iterations=5000):
-    """One way, measured by fi_pingpong with the tcp provider, which prints no percentile: the mean."""
+    """Returns the one-way latency that fi_pingpong measures with the tcp provider. It is the mean, since
+    fi_pingpong prints no percentiles."""
     port = free_port()
     common = ["fi_pingpong", "-p", "tcp", "-e", "msg", "-I", iterations, "-S", size]
     output = both([*common, "-B", port], [*common, "-P", port, "127.0.0.1"])
@@ -87,14 +89,14 @@ def ucx_latency(way, size, iterations=20000):
 
 
 def ucx_bandwidth(way, size, iterations):
-    """Measures ucp_put_bw, which does the same as ib_write_bw."""
+    """Measures ucp_put_bw, whose work is that of ib_write_bw."""
     figures, processor = _ucx(way, "ucp_put_bw", size, iterations)
     return {"MB/s": figures["overall_bw"] * 2**20 / 1e6,
             "CPU s/GiB": processor / (size * iterations / 2**30)}
 
 
 def parts():
-    """The micro benchmarks: nanoseconds per call, and MB/s if bytes are copied, by name."""
+    """Returns the results of the micro benchmarks by name: nanoseconds per call, and MB/s if bytes are copied."""
     return _micro(".*")
 
 

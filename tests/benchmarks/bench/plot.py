@@ -1,4 +1,4 @@
-"""Latency and bandwidth by message size, drawn with gnuplot."""
+"""Draws latency and bandwidth by message size, with gnuplot."""
 import subprocess
 import tempfile
 

@@ -154,7 +154,7 @@ These measurements are older than this run, and are not repeated by it.
   verdict.
 """
 
-# The meaning of a table's rows, which is printed below its title.
+# Explains the rows of a table. The text is printed below the table's title.
 ROWS = {
     "latency": """\
 A one-way latency is half of a round trip, as perftest counts.
@@ -194,7 +194,7 @@ BEGIN, END = "<!-- scripts/bench writes from here -->", "<!-- to here -->"
 
 
 def _rows(figures):
-    """A dict of dicts as the rows of a table, or of numbers as rows of two."""
+    """Returns the rows of a table: from a dict of dicts, or from a dict of numbers as rows with two columns."""
     if not all(isinstance(row, dict) for row in figures.values()):
         return ["| | |", "|---|---|", *(f"| {name} | {_number(value)} |"
                                          for name, value in figures.items())]

@@ -1,11 +1,11 @@
-"""The ratios that rocemu must keep, computed from a run's figures."""
+"""The ratios that rocemu must keep, computed from the figures of a run."""
 
-THREADS = ("", ", 2 threads")  # the ends of the names of rows
-WITHOUT_NIC = ("UDP", "spinning on memory, relayed")  # the beginnings of names of tables
+THREADS = ("", ", 2 threads")  # ends of row names
+WITHOUT_NIC = ("UDP", "spinning on memory, relayed")  # beginnings of table names
 
 
 def ratios(results):
-    """A list of {name, value, limit, holds}; `limit` as text, such as "<= 1.0"."""
+    """Returns a list of {name, value, limit, holds}. `limit` is a text, such as "<= 1.0"."""
     found = []
 
     def ratio(name, value, at_most=None, at_least=None):
@@ -131,7 +131,7 @@ def ratios(results):
 
 
 def bounds(results):
-    """Rows of (figure, value, limit, what measured the limit)."""
+    """Returns rows of (figure, value, limit, what measured the limit)."""
     latency = results["latency"]
 
     def mb(name):
@@ -162,7 +162,7 @@ def bounds(results):
 
 
 def _bounds_by_placement(results):
-    """Judges the differences that the system's choice of processors causes."""
+    """Returns the bounds() that show how much depends on the system's choice of processors."""
     rows, alone = results.get("placement"), "the daemon alone on a processor (taskset)"
     if not rows:
         return []

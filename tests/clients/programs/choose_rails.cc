@@ -1,5 +1,5 @@
 // Prints the location of each NIC, determined as in NCCL's net_ib.cc and Mooncake's topology.cpp,
-// and for each NUMA node the NICs that they would choose there.
+// and for each NUMA node the NICs that these libraries would choose there.
 #include <infiniband/verbs.h>
 
 #include <climits>
@@ -51,7 +51,7 @@ int main() {
     const std::string pci = resolved(place + "/device");
     // Mooncake, topology.cpp: listInfiniBandDevices().
     if (resolved(place + "/../..") != pci) return fail(name + " is at two places");
-    // libibverbs uses a different path for the same device.
+    // libibverbs names the device by a different path, which must lead to the same place.
     if (resolved(std::string(devices[i]->ibdev_path)) != resolved(place)) {
       return fail(name + " is elsewhere for libibverbs");
     }
@@ -64,7 +64,8 @@ int main() {
       return fail(name + " has no port of Ethernet with a GID");
     }
     ibv_close_device(context);
-    // NCCL, topo.cc: the class begins with 0x02 for a NIC, and the last component is the address.
+    // NCCL, topo.cc: the class of a NIC begins with 0x02, and the last component of the path is its
+    // PCI address.
     if (line_of(pci + "/class").substr(0, 4) != "0x02") return fail(name + " is no NIC");
     const std::vector<std::string> parts = parts_of(pci);
     const std::string address = parts.back();

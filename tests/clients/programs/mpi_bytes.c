@@ -1,4 +1,4 @@
-// Every byte that ranks exchange is compared: point to point, allreduce, alltoall, RMA.
+// Compares every byte that MPI ranks exchange: point to point, allreduce, alltoall, RMA.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-// Tests of the queues that a client and the daemon share: their sizes, and the threads that are
-// notified of completions.
+// Tests the queues that a client and the daemon share: their sizes, and which threads are notified
+// of completions.
 #include "emulator/daemon/client/client_queues.h"
 
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ class CqMoveTest : public testing::Test {
   Arena::Piece memory(uint32_t capacity) {
     return std::move(*arena.take(cq_memory_size(capacity)));
   }
-  /// The same pages from the client's view.
+  /// Returns the CQ's memory in the client's view.
   static abi::CqRing& ring(const Arena::Piece& memory) {
     return *reinterpret_cast<abi::CqRing*>(memory.data());
   }
@@ -89,7 +89,7 @@ TEST_F(CqMoveTest, TakesTheUnreadCompletionsAlongAndCountsOn) {
   make(4);
   add(4);
   first_ring->consumer.store(3);
-  add(2);  // 3, 4 and 5 are waiting
+  add(2);  // completions 3, 4 and 5 wait
   abi::CqRing& larger = move(16);
   EXPECT_EQ(larger.producer.load(), 6u);
   EXPECT_EQ(larger.consumer.load(), 3u);
@@ -105,7 +105,7 @@ TEST_F(CqMoveTest, TakesTheUnreadCompletionsAlongAndCountsOn) {
   EXPECT_EQ(smaller.error.load(), 0u);
 }
 
-// Its memory may have been another CQ's.
+// The new memory may have been that of another CQ.
 TEST_F(CqMoveTest, BeginsEmptyWhateverIsInItsMemory) {
   for (const bool moves : {false, true}) {
     if (moves) make(1);
@@ -137,7 +137,7 @@ TEST_F(CqMoveTest, RefusesAConsumerIndexThatCannotBe) {
     first_ring->consumer.store(consumer);
     EXPECT_FALSE(cq->move_to(memory(1u << 20), 1u << 20)) << consumer;
   }
-  first_ring->consumer.store(1);  // 3 waiting, which the engine was told are fewer
+  first_ring->consumer.store(1);  // 3 completions wait, although the engine got a smaller number
   EXPECT_FALSE(cq->move_to(memory(2), 2));
   EXPECT_EQ(cq->capacity(), 4u);
 }
@@ -152,7 +152,7 @@ class CqWaitTest : public CqMoveTest {
   bool waits() const { return first_ring->waiting != 0; }
 };
 
-TEST_F(CqWaitTest, IsWokenWhenThereAreSoMany) {
+TEST_F(CqWaitTest, IsWokenAtTheNumberThatItWaitsFor) {
   wait_for(3);
   add(2);
   EXPECT_TRUE(waits());
@@ -179,7 +179,7 @@ TEST_F(CqWaitTest, IsWokenWhenNoMoreCome) {
   EXPECT_TRUE(is_told_of_waiting) << "another time";
 }
 
-// After 2^32 completions. The client may write any value.
+// The number of completions wraps after 2^32, and the client may write any value.
 TEST_F(CqWaitTest, CountsModulo2To32) {
   first_ring->wake_at = 0xffff'fff0;
   first_ring->waiting = 1;
@@ -206,12 +206,12 @@ TEST(CqMemory, IsSparseHoweverLarge) {
 
 // ---- ObjectMap --------------------------------------------------------------------------------
 
-TEST(ObjectMap, FindsWhatIsInItWhateverCameAndWent) {
+TEST(ObjectMap, FindsItsEntriesAfterAnyInsertionsAndRemovals) {
   std::minstd_rand random(5);
   ObjectMap<uint64_t> map;
   std::map<uint32_t, uint64_t> expected;
   for (uint64_t i = 0; i < 50'000; ++i) {
-    // Neighbours, and some that have none.
+    // Consecutive numbers, and numbers far apart.
     const auto number = static_cast<uint32_t>(random() % 2 == 0 ? random() % 500 : random() << 8);
     if (map.find(number) != nullptr && random() % 2 == 0) {
       map.erase(number);
@@ -231,7 +231,7 @@ TEST(ObjectMap, FindsWhatIsInItWhateverCameAndWent) {
   for (const auto& [number, value] : expected) ASSERT_EQ(*map.find(number), value);
 }
 
-TEST(ObjectMap, IsEmptiedSomeAtATime) {
+TEST(ObjectMap, CanBeEmptiedInSeveralSteps) {
   ObjectMap<int> map;
   EXPECT_EQ(map.erase_some(), 0u);
   for (uint32_t i = 0; i < 1000; ++i) map.insert(7 * i, 0);

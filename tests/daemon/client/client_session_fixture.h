@@ -1,4 +1,4 @@
-// A client's connection to a ClientSession whose engine accepts every request.
+// A client that is connected to a ClientSession, whose engine accepts every request.
 #pragma once
 
 #include <fcntl.h>
@@ -69,7 +69,8 @@ class ClientSessionTest : public testing::Test {
               SendStatus::kOk);
     loop.wait(kNow);
   }
-  /// Sends the descriptor `count` times, which is more than send_message() sends.
+  /// Sends the message with `count` copies of the descriptor, which are more than send_message()
+  /// can send.
   void send_many(abi::Request asked, int fd, size_t count) {
     const std::vector<int> fds(count, fd);
     const size_t size = count * sizeof(int);
@@ -116,8 +117,8 @@ class ClientSessionTest : public testing::Test {
     EXPECT_EQ(owner.ends, session->has_ended() ? 1 : 0);
     return session->has_ended() ? session->end_reason() : "not ended";
   }
-  /// Returns how many descriptors of this process refer to the same file. (Threads may still have
-  /// to close descriptors of other files that earlier tests sent.)
+  /// Returns how many descriptors of this process refer to the same file as `fd`. (Other threads
+  /// may still be closing descriptors that earlier tests sent, but those refer to other files.)
   static long descriptors_of(int fd) {
     struct stat wanted {};
     EXPECT_EQ(fstat(fd, &wanted), 0);

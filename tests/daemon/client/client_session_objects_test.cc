@@ -1,4 +1,4 @@
-// Tests of what a session adds to the objects that the engine creates: shared memory and channels.
+// Tests what a session adds to the objects that the engine creates: shared memory and channels.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -28,7 +28,7 @@ class AddressSpaceLimit {
   rlimit before_{};
 };
 
-TEST_F(ClientSessionTest, ASegmentIsThereForTheAskingAndCannotBeShrunk) {
+TEST_F(ClientSessionTest, AClientCanRequestASegmentThatItCannotShrink) {
   const Received greeting = hello();
   abi::Request open = request(Op::kOpenSegment);
   const Received answer = ask(open);
@@ -100,7 +100,8 @@ TEST_F(ClientSessionTest, TheReceiveRingOfAnSrqLiesInItsMemory) {
   EXPECT_EQ(made.recv.stride, abi::recv_stride(2));
   EXPECT_LE(made.recv.offset + made.recv.slots * made.recv.stride, made.memory.size);
 
-  // ibv_destroy_srq(3) waits for the events that were read, and for no others.
+  // ibv_destroy_srq(3) waits for the acknowledgement of events that were read, and not for unread
+  // events.
   for (int i = 0; i < 2; ++i) {
     session->deliver(engine::AsyncEvent{{1}, abi::EventType::kSrqLimitReached, 0xabc});
   }
@@ -142,7 +143,7 @@ TEST_F(ClientSessionTest, AnXrcTargetQpHasNoRingsAndAReferenceForEachTimeItIsOpe
   EXPECT_EQ(session->queues().qps.find(9), nullptr);
 }
 
-TEST_F(ClientSessionTest, NobodyDestroysQueuesOfWhichAnotherHasTheMemory) {
+TEST_F(ClientSessionTest, QueuesOfAnotherClientAreUnknown) {
   hello();
   for (const Op op : {Op::kDestroyCq, Op::kDestroyQp, Op::kDestroySrq, Op::kResizeCq}) {
     EXPECT_EQ(ask(request(op)).reply.error, ENOENT);
@@ -176,7 +177,7 @@ class ResizeCqTest : public ClientSessionTest {
   }
 };
 
-TEST_F(ResizeCqTest, GivesANewMemoryWithWhatWasNotTaken) {
+TEST_F(ResizeCqTest, GivesANewMemoryWithTheUnreadCompletions) {
   const Received answer = ask(resize(100));
   EXPECT_EQ(answer.reply.error, 0);
   const auto& made = answer.reply.body.create_cq;
@@ -190,8 +191,8 @@ TEST_F(ResizeCqTest, GivesANewMemoryWithWhatWasNotTaken) {
   EXPECT_EQ(cqe.wr_id, 42u);
 }
 
-// The program still maps them. If a producer index were reset to 0, a poll would have to take 2^32
-// completions before it detects that the device is gone.
+// The program still maps the queues. If the session reset a producer index to 0, a program that
+// polls would have to take 2^32 completions before it detects that the device is gone.
 TEST_F(ResizeCqTest, TheQueuesOfAProgramStayAsTheyAreWhenTheSessionEnds) {
   const Received answer = ask(resize(100));
   const auto& place = answer.reply.body.create_cq.memory;
@@ -240,7 +241,8 @@ TEST_F(ClientSessionTest, ACqNeedsAChannelOfItsOwnClient) {
   EXPECT_THAT(engine.refusals, ElementsAre(std::pair(Op::kCreateCq, EINVAL)));
 }
 
-// The engine gets each refusal, so that recordings show the errno that the program got.
+// The engine gets each call that the provider refused, so that recordings show the errno that the
+// program got.
 TEST_F(ClientSessionTest, TheEngineIsToldOfWhatTheClientRefuses) {
   hello();
   abi::Request refused = request(Op::kDeallocPd);
@@ -266,7 +268,7 @@ TEST_F(ClientSessionTest, TheEngineIsToldOnceOfWhatItRefusesItself) {
   EXPECT_TRUE(engine.refusals.empty());
 }
 
-TEST_F(ClientSessionTest, NothingIsRefusedThatTheEngineDoesNotKnow) {
+TEST_F(ClientSessionTest, TheEngineIsNotToldOfRefusalsOfUnknownOperations) {
   hello();
   abi::Request refused = request(Op::kOpenSegment);
   refused.refusal = EINVAL;

@@ -1,4 +1,4 @@
-// Tests the control protocol with correct and with wrong messages, against an engine that accepts
+// Tests the control protocol, with correct and with wrong messages, and with an engine that accepts
 // every request.
 #include <fcntl.h>
 #include <poll.h>
@@ -15,7 +15,8 @@
 namespace rocemu::daemon {
 namespace {
 
-/// A descriptor of a kind that no message needs, so that another thread closes the received copy.
+/// A descriptor of a kind that no message needs. Another thread closes the copy that the session
+/// received.
 class StrangeDescriptor {
  public:
   StrangeDescriptor() {
@@ -25,7 +26,8 @@ class StrangeDescriptor {
     write_end_ = UniqueFd(ends[1]);
   }
   int get() const { return write_end_.get(); }
-  /// Closes the descriptor and waits until no process has it open.
+  /// Closes the descriptor, and returns whether no process has it open any more, after waiting for
+  /// that.
   bool is_closed_by_all() {
     write_end_.reset();
     pollfd entry{read_end_.get(), 0, 0};
@@ -53,7 +55,7 @@ TEST_F(ClientSessionTest, HelloAttachesAndGivesMemoryEventfdAndAsyncSocket) {
   EXPECT_NE(ftruncate(answer.fds[0].get(), 0), 0) << "a client could raise SIGBUS in the daemon";
 }
 
-// The engine knows a rule for open_device.
+// A rule for open_device can make the engine refuse a hello.
 TEST_F(ClientSessionTest, AHelloThatTheEngineRefusesFailsAndLeavesNothing) {
   engine.answer = [](const abi::Request& asked) {
     abi::Reply reply{};
@@ -98,14 +100,14 @@ TEST_F(ClientSessionTest, ARequestWhoseDescriptorsTheSystemHasNoRoomForIsRefused
   EXPECT_EQ(ended_because(), "not ended");
   EXPECT_EQ(ask(request(Op::kDestroyCq), {null.get(), null.get()}).reply.error, ENOENT)
       << "it has no such CQ";
-  // More descriptors than any request has are an error of the client.
+  // A message with more descriptors than any request needs is an error of the client.
   send_many(request(Op::kDestroyCq), null.get(), 9);
   EXPECT_THAT(ended_because(), HasSubstr("too many file descriptors"));
 }
 
-TEST_F(ClientSessionTest, WhatStaysOpenIsRefusedBeforeTheLastDescriptorsAreTaken) {
+TEST_F(ClientSessionTest, ObjectsThatKeepDescriptorsLeaveSomeForMessages) {
   hello();
-  const DescriptorLimit few(20);  // of which some are for messages
+  const DescriptorLimit few(20);  // some of these are reserved for descriptors in messages
   std::vector<UniqueFd> channels;
   for (int i = 0; i < 20; ++i) {
     Received answer = ask(request(Op::kCreateChannel));
@@ -221,10 +223,10 @@ TEST_F(ClientSessionTest, AVeryLongMessageEndsTheClient) {
   EXPECT_THAT(ended_because(), HasSubstr("too long"));
 }
 
-TEST_F(ClientSessionTest, AnotherVersionIsToldSo) {
+TEST_F(ClientSessionTest, AHelloOfAnotherVersionGetsAnErrorReply) {
   abi::Request old = request(Op::kHello);
   old.version = abi::kVersion + 1;
-  send(&old, sizeof old - 32);  // its messages may have another size
+  send(&old, sizeof old - 32);  // messages of another version may have another size
   const std::optional<Received> answer = receive();
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->reply.error, EPROTO);

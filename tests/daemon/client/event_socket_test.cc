@@ -1,4 +1,4 @@
-// Tests completion channels and async fds: no event is lost while the client does not read, and
+// Tests completion channels and async fds: no event is lost while the client does not read, and the
 // events of a destroyed object are removed.
 #include "emulator/daemon/client/event_socket.h"
 
@@ -25,7 +25,7 @@ class EventSocketTest : public testing::Test {
         EventSocket::create(loop, sizeof(abi::CompletionEventRecord), [this] { socket.reset(); });
     socket = std::move(created.socket);
     client = std::move(created.client_end);
-    // So that a read does not block if a test fails.
+    // A read must not block if a test fails.
     fcntl(client.get(), F_SETFL, O_NONBLOCK);
   }
 
@@ -68,7 +68,7 @@ TEST_F(EventSocketTest, AnAsyncEventIsSixteenBytes) {
   EXPECT_EQ(record.event_type, 9u);
 }
 
-TEST_F(EventSocketTest, KeepsWhatTheSocketCannotHoldInOrder) {
+TEST_F(EventSocketTest, KeepsEventsThatTheSocketCannotHoldInOrder) {
   constexpr uint64_t kCount = 5000;
   for (uint64_t i = 0; i < kCount; ++i) ASSERT_TRUE(deliver(i));
   EXPECT_GT(socket->waiting(), 0u);
@@ -89,7 +89,7 @@ TEST_F(EventSocketTest, SaysWhenTooManyWait) {
 TEST_F(EventSocketTest, ForgetsUnreadEventsOfOneObjectAndKeepsTheOthersInOrder) {
   for (const uint64_t handle : {1u, 2u, 1u, 3u, 1u, 2u}) deliver(handle);
   uint64_t first;
-  ASSERT_EQ(read(client.get(), &first, sizeof first), 8);  // one event of 1 was read
+  ASSERT_EQ(read(client.get(), &first, sizeof first), 8);  // the client read one event of object 1
   EXPECT_EQ(socket->forget(1, client.get()), 1u);
   EXPECT_THAT(read_all(), ElementsAre(2, 3, 2));
   EXPECT_EQ(socket->forget(2, client.get()), 2u);
@@ -109,7 +109,7 @@ TEST_F(EventSocketTest, ForgetsAcrossSocketAndOverflow) {
   for (uint64_t i = 0; i < kRounds; ++i) EXPECT_EQ(handles[i], 100 + i);
 }
 
-TEST_F(EventSocketTest, WithoutTheClientsEndWhatIsInTheSocketCountsAsDelivered) {
+TEST_F(EventSocketTest, WithoutTheClientsEndEventsInTheSocketCountAsDelivered) {
   deliver(1);
   deliver(1);
   EXPECT_EQ(socket->forget(1, -1), 2u);

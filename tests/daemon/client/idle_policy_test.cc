@@ -11,7 +11,7 @@ using Way = IdlePolicy::Way;
 
 constexpr engine::Instant kStart{1s};
 
-TEST(IdlePolicy, GivesWayForAWhileAndThenSleeps) {
+TEST(IdlePolicy, YieldsForAWhileAndThenSleeps) {
   IdlePolicy policy(kStart);
   EXPECT_EQ(policy.next(kStart, {}), Way::kGiveWay);
   EXPECT_EQ(policy.next(kStart + 49us, {}), Way::kGiveWay);
@@ -30,7 +30,7 @@ TEST(IdlePolicy, BesideOneThatKeepsTheProcessorWaitsOnlyForAnAnswerFromElsewhere
   EXPECT_EQ(policy.next(kStart, clients), Way::kSleep);
 }
 
-TEST(IdlePolicy, GivesWayToThoseThatGiveItBack) {
+TEST(IdlePolicy, YieldsToClientsThatYield) {
   const IdlePolicy policy(kStart);
   const IdlePolicy::Clients clients{
       .beside = true, .elsewhere = true, .rung_beside = true, .beside_gives_way = true};
@@ -38,13 +38,13 @@ TEST(IdlePolicy, GivesWayToThoseThatGiveItBack) {
   EXPECT_EQ(policy.next(kStart + 49us, clients), Way::kGiveWay);
 }
 
-TEST(IdlePolicy, AllBesideUsHaveNobodyElsewhereToWaitFor) {
+TEST(IdlePolicy, YieldsIfNoClientIsElsewhere) {
   const IdlePolicy policy(kStart);
   const IdlePolicy::Clients clients{.beside = true, .rung_beside = true, .beside_gives_way = false};
   EXPECT_EQ(policy.next(kStart + 1us, clients), Way::kGiveWay);
 }
 
-TEST(IdlePolicy, WithWorkWithoutEndItIsStillOthersTurnNowAndThen) {
+TEST(IdlePolicy, YieldsRegularlyDuringEndlessWork) {
   IdlePolicy policy(kStart);
   policy.worked(kStart + 49us);
   EXPECT_FALSE(policy.is_turn_over(kStart + 49us));
@@ -69,7 +69,7 @@ TEST(IdlePolicy, MessagesOfANetworkComeAfterAPause) {
   EXPECT_FALSE(policy.is_idle(kStart + 20us));
 }
 
-/// Returns how long the policy sleeps immediately after a yield that takes `took`.
+/// Returns how long the policy sleeps immediately after a yield that took `took`.
 engine::Duration crowd_after(IdlePolicy& policy, engine::Instant& now, engine::Duration took) {
   policy.worked(now);
   policy.gave_way(now, now + took);
@@ -79,7 +79,7 @@ engine::Duration crowd_after(IdlePolicy& policy, engine::Instant& now, engine::D
   return now - begin;
 }
 
-/// Two fewer long yields than are needed to detect a crowd.
+/// Makes two fewer long yields than the policy needs to detect a crowd.
 void almost_a_crowd(IdlePolicy& policy, engine::Instant& now) {
   for (int i = 0; i < 2; ++i) EXPECT_EQ(crowd_after(policy, now, 4ms), 0ms);
 }
@@ -92,7 +92,7 @@ TEST(IdlePolicy, SleepsWhereYieldsTakeLong) {
   EXPECT_EQ(crowd_after(policy, now, 651us), 20ms);
 }
 
-// This happens while programs start.
+// Single long yields happen while programs start.
 TEST(IdlePolicy, SingleLongYieldsAreNoCrowd) {
   IdlePolicy policy(kStart);
   engine::Instant now = kStart;
@@ -111,7 +111,7 @@ TEST(IdlePolicy, SleepsForLongerEachTimeThatThisWasTooShort) {
   }
 }
 
-TEST(IdlePolicy, WhoGivesWayInTurnEndsTheCrowd) {
+TEST(IdlePolicy, AYieldOfAFewMicrosecondsEndsTheCrowd) {
   IdlePolicy policy(kStart);
   engine::Instant now = kStart;
   almost_a_crowd(policy, now);
@@ -121,7 +121,7 @@ TEST(IdlePolicy, WhoGivesWayInTurnEndsTheCrowd) {
   EXPECT_EQ(crowd_after(policy, now, 4ms), 20ms);
 }
 
-TEST(IdlePolicy, AYieldThatLetNobodyInProvesNothing) {
+TEST(IdlePolicy, AShortYieldDoesNotEndTheCrowd) {
   IdlePolicy policy(kStart);
   engine::Instant now = kStart;
   almost_a_crowd(policy, now);
@@ -130,7 +130,7 @@ TEST(IdlePolicy, AYieldThatLetNobodyInProvesNothing) {
   EXPECT_EQ(crowd_after(policy, now, 4ms), 40ms);
 }
 
-TEST(IdlePolicy, AYieldThatLetNobodyInIsNoneOfThoseInARow) {
+TEST(IdlePolicy, AShortYieldNeitherCountsNorInterruptsARow) {
   IdlePolicy policy(kStart);
   engine::Instant now = kStart;
   almost_a_crowd(policy, now);
@@ -138,7 +138,7 @@ TEST(IdlePolicy, AYieldThatLetNobodyInIsNoneOfThoseInARow) {
   EXPECT_EQ(crowd_after(policy, now, 4ms), 20ms);
 }
 
-TEST(IdlePolicy, ACrowdIsForgottenWhenNobodyCame) {
+TEST(IdlePolicy, ACrowdIsForgottenIfNoThreadRan) {
   IdlePolicy policy(kStart);
   engine::Instant now = kStart;
   almost_a_crowd(policy, now);

@@ -32,7 +32,7 @@ TEST(PollerCount, FallsByAnEighthEachTimeDownToZero) {
   EXPECT_TRUE(count.count(engine::Instant(2s), 0));
   EXPECT_EQ(count.per_processor(), 14u);
   EXPECT_TRUE(count.count(engine::Instant(3s), 0));
-  EXPECT_EQ(count.per_processor(), 12u);  // 14 less 1.75, rounded up
+  EXPECT_EQ(count.per_processor(), 12u);  // 14 decreases by 1.75, and the result is rounded up
   for (int i = 0; i < 20; ++i) count.count(engine::Instant(4s), 0);
   EXPECT_EQ(count.per_processor(), 0u);
   EXPECT_FALSE(count.count(engine::Instant(5s), 0)) << "nothing changed";

@@ -1,5 +1,5 @@
-// Tests the pump between a client's memory, which can contain anything, and the engine, which must
-// only get valid requests.
+// Tests the pump that moves requests from a client's memory, which can contain anything, to the
+// engine, which must get only valid requests.
 #include "emulator/daemon/client/ring_pump.h"
 
 #include <gmock/gmock.h>
@@ -114,7 +114,7 @@ TEST_F(RingPumpTest, DoesNothingWithoutDoorbells) {
 TEST_F(RingPumpTest, StopsAtItsBudgetAndContinuesThere) {
   for (uint32_t i = 0; i < 4; ++i) write_send_wqe(i, i);
   ring_bell(DoorbellKind::kSend, kQp, 4);
-  EXPECT_TRUE(run(3).more);  // one doorbell, two WQEs
+  EXPECT_TRUE(run(3).more);  // a budget of 3: one for the doorbell and two for WQEs
   EXPECT_THAT(engine.inputs, SizeIs(2));
   EXPECT_EQ(ring().consumer.load(), 0u);
   EXPECT_FALSE(run(3).more);
@@ -135,7 +135,7 @@ TEST_F(RingPumpTest, SendsThatWereRungOneByOneAreHandedOverTogether) {
   EXPECT_EQ(client.doorbells_total, 4u);
 }
 
-TEST_F(RingPumpTest, SendsStayBehindWhatWasRungBeforeThem) {
+TEST_F(RingPumpTest, SendsStayAfterEarlierDoorbells) {
   engine.most = 3;
   write_send_wqe(0, 100);
   write_send_wqe(1, 101);
@@ -147,13 +147,13 @@ TEST_F(RingPumpTest, SendsStayBehindWhatWasRungBeforeThem) {
                                          "send 17 wr 101 of 256 bytes"));
 }
 
-TEST_F(RingPumpTest, MoreDoorbellsOfOneSendQueueThanTheBudgetAreGoneThroughAllTheSame) {
+TEST_F(RingPumpTest, MoreDoorbellsOfOneSendQueueThanTheBudgetTakeSeveralRuns) {
   for (uint32_t i = 0; i < 4; ++i) {
     write_send_wqe(i, i);
     ring_bell(DoorbellKind::kSend, kQp, i + 1);
   }
   for (size_t runs = 1; runs <= 4; ++runs) {
-    EXPECT_EQ(run(2).more, runs < 4);  // one doorbell, one WQE
+    EXPECT_EQ(run(2).more, runs < 4);  // a budget of 2: one for the doorbell and one for a WQE
     EXPECT_THAT(engine.inputs, SizeIs(runs));
   }
   EXPECT_EQ(ring().consumer.load(), 4u);
@@ -190,7 +190,7 @@ TEST_F(RingPumpTest, ReceivesCanBeTakenAheadAndAreNotTakenAgain) {
   EXPECT_EQ(ring().consumer.load(), 3u);
 }
 
-// So that a CQ is armed before the completions of later sends of another client.
+// A CQ must be armed before another client's later sends complete there.
 TEST_F(RingPumpTest, RequestsForNotificationAreTakenAheadWithTheReceives) {
   write_send_wqe(0, 100);
   ring_bell(DoorbellKind::kSend, kQp, 1);
@@ -211,13 +211,13 @@ TEST_F(RingPumpTest, ReceivesHaveABudgetAndContinueWhereItEnded) {
   ring_bell(DoorbellKind::kSend, kQp, 1);
   ring_bell(DoorbellKind::kRecv, kQp, 8);
   ring_bell(DoorbellKind::kSrqRecv, kSrq, 8);
-  uint32_t budget = 8;  // two doorbells, six WQEs
+  uint32_t budget = 8;  // enough for two doorbells and six WQEs
   EXPECT_EQ(pump.take_receives(client, budget), nullptr);
   EXPECT_EQ(budget, 0u);
   EXPECT_THAT(engine.inputs, SizeIs(6));
   EXPECT_EQ(pump.take_receives(client, budget), nullptr);
   EXPECT_THAT(engine.inputs, SizeIs(6));
-  EXPECT_TRUE(run(5).more);  // two doorbells, the send, two more receives
+  EXPECT_TRUE(run(5).more);  // enough for two doorbells, the send and two more receives
   EXPECT_THAT(engine.inputs, SizeIs(9));
   EXPECT_EQ(take_receives(8), nullptr);
   EXPECT_EQ(violation(), "");
@@ -225,7 +225,7 @@ TEST_F(RingPumpTest, ReceivesHaveABudgetAndContinueWhereItEnded) {
   EXPECT_EQ(ring().consumer.load(), 3u);
 }
 
-TEST_F(RingPumpTest, SendsOfManyQueuesAreSoManyStepsOfTheEngineAtATime) {
+TEST_F(RingPumpTest, SendsOfManyQueuesHaveALimitOfStepsAtATime) {
   const QueuePair& first = *client.qps.find(kQp);
   for (uint32_t n = 0; n < 2 * RingPump::kMaxSteps; ++n) {
     client.qps.insert(100 + n, {}).send = first.send;
@@ -256,7 +256,7 @@ TEST_F(RingPumpTest, DoorbellsInOrderOfTheirObjectsHaveABudgetAndKeepTheirOrder)
                           HasSubstr("wr 100 "), HasSubstr("wr 101 "), HasSubstr("wr 300 ")));
 }
 
-TEST_F(RingPumpTest, WhatWasTakenAheadIsNotTakenAgainInOrderOfObjects) {
+TEST_F(RingPumpTest, ReceivesTakenAheadAreNotTakenAgainInOrderOfObjects) {
   for (uint32_t i = 0; i < 2; ++i) write_recv_wqe(i, 200 + i);
   ring_bell(DoorbellKind::kRecv, kQp, 1);
   ring_bell(DoorbellKind::kRecv, kQp, 2);
@@ -346,7 +346,7 @@ TEST_F(RingPumpTest, HandsOverTheReceivesOfAnSrq) {
                           "recv of SRQ 3 wr 302 of 32 bytes"));
 }
 
-// perftest posts each receive with a separate call.
+// perftest posts each receive with a separate call, which rings a doorbell.
 TEST_F(RingPumpTest, ReceivesThatWereRungOneByOneAreHandedOverTogether) {
   engine.most = 3;
   for (uint32_t i = 0; i < 4; ++i) {
@@ -366,14 +366,15 @@ TEST_F(RingPumpTest, ReceivesThatWereRungOneByOneAreHandedOverTogether) {
   EXPECT_EQ(ring().consumer.load(), 6u);
 }
 
-// The budget ended between the receives; doorbells that arrived in the meantime are included.
+// The budget ends between two receives. The rest includes receives of doorbells that have arrived
+// since.
 TEST_F(RingPumpTest, ReceivesThatWereRungOneByOneContinueWhereTheBudgetEnded) {
   engine.most = 3;
   for (uint32_t i = 0; i < 3; ++i) {
     write_recv_wqe(i, 200 + i);
     ring_bell(DoorbellKind::kRecv, kQp, i + 1);
   }
-  EXPECT_EQ(take_receives(3), nullptr);  // one doorbell, two WQEs
+  EXPECT_EQ(take_receives(3), nullptr);  // a budget of 3: one for the doorbell and two for WQEs
   EXPECT_THAT(engine.inputs, ElementsAre("recv 17 wr 200 of 96 bytes"));
   write_recv_wqe(3, 203);
   ring_bell(DoorbellKind::kRecv, kQp, 4);
@@ -384,7 +385,8 @@ TEST_F(RingPumpTest, ReceivesThatWereRungOneByOneContinueWhereTheBudgetEnded) {
   EXPECT_THAT(engine.inputs, SizeIs(2));
 }
 
-// A doorbell whose WQEs have been taken with those of a later one announces nothing any more.
+// If a doorbell's WQEs were already taken together with those of a later doorbell, the doorbell
+// adds nothing.
 TEST_F(RingPumpTest, ReceivesThatWereTakenTogetherInPartAreContinuedInOrder) {
   engine.most = 3;
   for (uint32_t i = 0; i < 6; ++i) {
@@ -395,7 +397,7 @@ TEST_F(RingPumpTest, ReceivesThatWereTakenTogetherInPartAreContinuedInOrder) {
        {std::pair(DoorbellKind::kRecv, kQp), std::pair(DoorbellKind::kSrqRecv, kSrq)}) {
     engine.inputs.clear();
     for (uint32_t count = 2; count <= 6; count += 2) ring_bell(kind, object, count);
-    EXPECT_EQ(take_receives(4), nullptr);  // one doorbell, three WQEs
+    EXPECT_EQ(take_receives(4), nullptr);  // a budget of 4: one for the doorbell and three for WQEs
     EXPECT_THAT(engine.inputs, SizeIs(1));
     EXPECT_EQ(violation(), "");
     EXPECT_THAT(engine.inputs, SizeIs(3)) << "one for each doorbell that is left";

@@ -1,5 +1,5 @@
-// Tests a QP that is connected to itself although its program exchanged QP numbers with another
-// program.
+// Tests the detection of QPs that are connected to themselves although their programs exchanged QP
+// numbers.
 #include "emulator/daemon/client/self_connections.h"
 
 #include <gtest/gtest.h>
@@ -7,7 +7,8 @@
 namespace rocemu::daemon {
 namespace {
 
-/// IBV_QP_DEST_QPN, IBV_QP_AV and IBV_QP_RQ_PSN, which ibv_modify_qp(3) requires for RTR.
+/// Returns a request with IBV_QP_DEST_QPN, IBV_QP_AV and IBV_QP_RQ_PSN, which ibv_modify_qp(3)
+/// requires for RTR.
 abi::Request to_rtr(uint32_t qpn, uint32_t dest_qpn, uint32_t rq_psn) {
   abi::Request request{};
   request.body.modify_qp.qpn = qpn;

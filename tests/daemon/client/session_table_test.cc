@@ -1,4 +1,4 @@
-// Tests which sessions are awake, and what the table knows about the processors of its clients.
+// Tests which sessions are awake, and on which processors the table believes its clients to be.
 #include "emulator/daemon/client/session_table.h"
 
 #include <fcntl.h>
@@ -68,7 +68,7 @@ class SessionTableTest : public testing::Test {
     return ask(i, abi::Op::kCreateCq).body.create_cq.handle;
   }
   abi::DoorbellRing& ring(size_t i) { return sessions[i]->queues().doorbells(); }
-  /// Sets the processor that the client writes into its ring.
+  /// Makes the client's ring say on which processor the client is.
   void is_on(size_t i, uint32_t processor) { ring(i).client_processor = processor; }
   void arm(size_t i, uint32_t cq) {
     ring(i).entries[ring(i).producer % abi::kDoorbellEntries] = {abi::DoorbellKind::kCqArm, cq, 0};
@@ -112,7 +112,8 @@ TEST_F(SessionTableTest, KnowsWhetherAllBesideItGiveWay) {
   EXPECT_TRUE(table.awake().recent(now).beside_gives_way);
 }
 
-// Counts at least one thread for each client that rang, and as many as yield at the same time.
+// A client counts as one polling thread if it rang within the last millisecond, or as the number of
+// its threads that yield at the same time if that is greater.
 TEST_F(SessionTableTest, TellsClientsHowManyOfThemPoll) {
   engine::Instant now(1s);
   last_rang(0, now - 1ms);
@@ -135,14 +136,14 @@ TEST_F(SessionTableTest, TellsClientsHowManyOfThemPoll) {
   EXPECT_EQ(ring(1).pollers_per_processor, 0u);
 }
 
-// The client's number is limited.
+// The client may write any number, so its number is limited.
 TEST_F(SessionTableTest, AClientSaysThatVeryManyOfItsThreadsPoll) {
   ring(0).giving_way = ring(1).giving_way = UINT32_MAX;
   table.count_pollers(engine::Instant(1s));
   EXPECT_EQ(ring(2).pollers_per_processor, 512u);
 }
 
-TEST_F(SessionTableTest, DoesNotCountWhoWaitsForAnEvent) {
+TEST_F(SessionTableTest, DoesNotCountThreadsThatWaitForAnEvent) {
   const uint32_t cq = make_cq(0);
   is_on(0, kOurs);
   is_on(1, kOther);
@@ -157,7 +158,7 @@ TEST_F(SessionTableTest, DoesNotCountWhoWaitsForAnEvent) {
   EXPECT_TRUE(table.awake().recent(now).beside);
 }
 
-// A connection without a hello uses a descriptor and a place.
+// A connection without a hello uses up a descriptor and a place in the table.
 TEST_F(SessionTableTest, ConnectionsWithoutAHelloAreEndedAfterAWhileOrWhenThereAreTooMany) {
   std::vector<UniqueFd> clients;
   std::vector<ClientSession*> silent;
@@ -180,7 +181,7 @@ TEST_F(SessionTableTest, ConnectionsWithoutAHelloAreEndedAfterAWhileOrWhenThereA
   EXPECT_TRUE(silent[0]->has_ended());
   EXPECT_EQ(table.silent().next_end(), std::nullopt);
   {
-    const DescriptorLimit limit(4 * 32);  // a quarter of all is more than 32
+    const DescriptorLimit limit(4 * 32);  // the quarter for such connections is more than 32
     for (int i = 0; i < 60; ++i) connect();
     EXPECT_TRUE(silent[1]->has_ended());
     EXPECT_FALSE(silent.back()->has_ended()) << "the oldest first";
@@ -189,7 +190,7 @@ TEST_F(SessionTableTest, ConnectionsWithoutAHelloAreEndedAfterAWhileOrWhenThereA
   for (ClientSession* session : sessions) EXPECT_FALSE(session->has_ended());
 }
 
-TEST_F(SessionTableTest, OneThatWakesIsNotAloneAmongTheBusy) {
+TEST_F(SessionTableTest, AClientThatWakesHasBusyClientsBesideIt) {
   const engine::Instant now(1s);
   last_rang(0, now - 1us);
   last_rang(1, now - 99us);
@@ -206,7 +207,7 @@ TEST_F(SessionTableTest, OneThatWakesIsNotAloneAmongTheBusy) {
   EXPECT_FALSE(table.awake().any());
 }
 
-TEST_F(SessionTableTest, WakesWhoWaitsForMoreCompletionsThanCome) {
+TEST_F(SessionTableTest, WakesAThreadThatWaitsForMoreCompletionsThanCome) {
   const engine::CqId id{make_cq(0)};
   const abi::SharedRange range = latest.body.create_cq.memory;
   const auto file = sessions[0]->queues().arena.file_of(range.segment);
@@ -223,7 +224,7 @@ TEST_F(SessionTableTest, WakesWhoWaitsForMoreCompletionsThanCome) {
   cq->add({});
   ASSERT_TRUE(cq->publish());
   table.wake_when_idle(client, id);
-  table.wake_when_idle(client, engine::CqId{6});  // is gone by now
+  table.wake_when_idle(client, engine::CqId{6});  // a CQ that does not exist any more
   EXPECT_EQ(client_ring.waiting, 1u);
   table.wake_waiting();
   EXPECT_EQ(client_ring.waiting, 0u);

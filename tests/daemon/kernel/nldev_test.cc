@@ -1,4 +1,4 @@
-// Tests RDMA netlink: the requests of tools and their answers, and invalid input.
+// Tests RDMA netlink: the requests of tools, their answers, and invalid input.
 #include "emulator/daemon/kernel/nldev.h"
 
 #include <gmock/gmock.h>
@@ -58,7 +58,7 @@ class Source : public NldevSource {
 struct Message {
   nlmsghdr header;
   Bytes payload;
-  /// They are views of the message.
+  /// The attributes are views of the payload, so the message must outlive them.
   NetlinkAttributes attributes() const& { return NetlinkAttributes::parse(payload).value(); }
   NetlinkAttributes attributes() && = delete;
   int error() const {
@@ -219,7 +219,7 @@ TEST_F(NldevTest, AnIdOfRdmaCmIsOnItsDeviceAndAListenerAtTheWildcardOnEach) {
   id.source.bytes[0] = AF_INET;
   engine::RdmaIdSnapshot listener{};
   listener.number = 8;
-  listener.channel = {6};  // whose program is gone
+  listener.channel = {6};  // the program of this channel has ended
   listener.state = engine::RdmaIdState::kListen;
   listener.port_space = abi::ucma::PortSpace::kUdp;
   engine::RdmaIdSnapshot idle{};
@@ -292,7 +292,7 @@ TEST_F(NldevTest, AnswersEachRequestOfADatagram) {
 
 TEST_F(NldevTest, LengthsThatDoNotAddUpAreRefused) {
   EXPECT_THAT(ask(Bytes{}), IsEmpty());
-  EXPECT_THAT(ask(Bytes(sizeof(nlmsghdr))), IsEmpty());  // a length of 0
+  EXPECT_THAT(ask(Bytes(sizeof(nlmsghdr))), IsEmpty());  // its length field is 0
   const Bytes whole = request(type_of(RDMA_NLDEV_CMD_GET), 0, {u32(RDMA_NLDEV_ATTR_DEV_INDEX, 1)});
   for (size_t size = 0; size < whole.size(); ++size) {
     EXPECT_THAT(ask(Bytes(whole.begin(), whole.begin() + static_cast<ptrdiff_t>(size))), IsEmpty());

@@ -1,4 +1,4 @@
-// Tests the PCI functions of topologies, and the files that describe them.
+// Tests the PCI functions of topologies, and the files in sysfs that describe them.
 #include "emulator/daemon/kernel/pci_layout.h"
 
 #include <gmock/gmock.h>
@@ -95,7 +95,7 @@ TEST(Topology, RailsAreDevicesInTheOrderOfTheFile) {
   EXPECT_EQ(rails[2].interface, "eth0");
 }
 
-TEST(Topology, SaysWhatIsWrongAndWhere) {
+TEST(Topology, ReportsErrorsWithTheirPlaces) {
   EXPECT_THAT(error_of("nodes: []"), HasSubstr("f:1: 'nodes' must be a non-empty list"));
   EXPECT_THAT(error_of("a"), HasSubstr("f: a topology is a mapping that has 'nodes'"));
   EXPECT_THAT(error_of("nodes:\n- node: 0\n  swiches: []"),

@@ -1,4 +1,4 @@
-// Tests which files are created, which existing files are not changed, and that none remain.
+// Tests which files are created, that existing files do not change, and that no file remains.
 #include "emulator/daemon/kernel/runtime_directory.h"
 
 #include <gmock/gmock.h>
@@ -102,7 +102,8 @@ TEST(RuntimeDirectory, CleansUpAfterADeadDaemon) {
   fs::create_directories(temp / "nic/dev/infiniband");
   fs::create_directories(temp / "nic/sys/class/old");
   touch(temp / "nic/sys/class/old/file");
-  listen_at(temp / "nic/control", SOCK_STREAM).reset();  // the socket stays, nobody listens
+  // the socket's file stays, but no process listens
+  listen_at(temp / "nic/control", SOCK_STREAM).reset();
   RuntimeDirectory directory(temp / "nic", 1);
   EXPECT_TRUE(directory.was_stale());
   EXPECT_FALSE(fs::exists(temp / "nic/sys/class"));
@@ -147,7 +148,7 @@ TEST(RuntimeDirectory, ReplacesAFileWithoutTouchingTheDirectoryOfItsDevice) {
   EXPECT_EQ(fs::last_write_time(device), before);
   EXPECT_FALSE(fs::exists(temp / "nic/sys/.new"));
   std::getline(std::ifstream(device / "../other/state"), content);
-  EXPECT_EQ(content, "up");  // though the two had the same content
+  EXPECT_EQ(content, "up");  // the other file had the same content, and did not change
   EXPECT_FALSE(directory.replace_sysfs({"no/such/file", "down"}));
 }
 

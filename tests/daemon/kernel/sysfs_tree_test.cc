@@ -1,5 +1,4 @@
-// Tests the files that libibverbs and other programs are known to read, at the paths where the
-// kernel has them.
+// Tests the files that libibverbs and other programs read, at the paths where the kernel has them.
 #include "emulator/daemon/kernel/sysfs_tree.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Tests a client's reports about its mappings, and which accesses they affect.
+// Tests a client's reports about changes of its mappings, and which accesses they affect.
 #include "emulator/daemon/memory/mapping_changes.h"
 
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ TEST_F(MappingChangesTest, AreAboutTheBytesThatWereMappedAnew) {
   EXPECT_EQ(changes_.find(range)->call, MappingCall::kMadvise);
 }
 
-// ibv_reg_mr(3) after the change pins the new pages.
+// After the change, ibv_reg_mr(3) pins the new pages, so the change does not matter any more.
 TEST_F(MappingChangesTest, AreForgottenWhereMemoryIsRegisteredAfterwards) {
   report(4096, 20480);
   changes_.forget(8192, 12288);
@@ -63,7 +63,7 @@ TEST_F(MappingChangesTest, AreTheLatestOnesIfThereAreTooMany) {
   EXPECT_TRUE(concerns(99 * 4096 + 1, 1));
 }
 
-// Shared memory is untrusted.
+// The reports are in shared memory, so any value is possible.
 TEST_F(MappingChangesTest, AreSkippedIfTheyAreInvalid) {
   report(8192, 4096);
   report(4096, 8192, static_cast<MappingCall>(77));

@@ -1,5 +1,5 @@
-// Bytes with several addresses or clients: two contexts of one process, and memory that is mapped
-// twice.
+// Tests bytes that have several addresses or clients: two contexts of one process, and memory that
+// is mapped twice.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -23,8 +23,8 @@ using Bytes = std::vector<uint8_t>;
 constexpr ClientId kFirst{1}, kSecond{2};
 constexpr engine::QpNumber kQp{9};
 
-/// Both clients are contexts of this process, or the second one is of a child. `shared_` is a page
-/// that is mapped twice, `own_` one that is not.
+/// Two clients: both are contexts of this process, or the second one is a context of a child.
+/// `shared_` is a page that is mapped twice, `own_` one that is mapped once.
 class MemoryNames : public testing::Test {
  protected:
   MemoryNames() : file_(memfd_create("page", MFD_CLOEXEC)) {
@@ -62,7 +62,8 @@ class MemoryNames : public testing::Test {
     EXPECT_EQ(memory_.read(client, {&from, 1}, to), MemoryResult::kDone);
     return bytes;
   }
-  /// The client takes payload together with completions, so that no payload is written immediately.
+  /// Makes the client take payload together with completions, so that no payload is written
+  /// immediately.
   void take_payload(ClientId client) {
     rings_.push_back(std::make_unique<abi::DoorbellRing>());
     payloads_.push_back(std::make_unique<abi::Payload>());
@@ -91,8 +92,8 @@ TEST_F(MemoryNames, AWaitingWriteIsReadByTheOtherMapping) {
   EXPECT_EQ(read(kFirst, at(shared_[1], 3, true)), Bytes({1, 2, 3}));
 }
 
-// This holds even if only one mapping is known to be shared: a private mapping of a file shows the
-// file's bytes until it is written to.
+// The write is seen even if only one mapping is known to be shared: a private mapping of a file
+// shows the file's bytes until it is written to.
 TEST_F(MemoryNames, AWaitingWriteIsReadByAPrivateMapping) {
   uint8_t* page = map(MAP_PRIVATE, file_.get());
   write(kFirst, at(shared_[0], 3, true), {1, 2, 3});
@@ -163,7 +164,7 @@ TEST_F(MemoryNames, ContextsOfOneProcessSeeEachOthersMessages) {
   EXPECT_EQ(Bytes(own_, own_ + 2), Bytes({6, 6})) << "the older is written before the newer waits";
 }
 
-// A client may disconnect while others of its process remain, or the reverse.
+// Of the contexts of a process, any one may be closed while others remain.
 TEST_F(MemoryNames, WhatWaitsIsWrittenWhenItsContextIsClosed) {
   add_second_context();
   write(kFirst, at(own_, 1, false), {1});
@@ -176,8 +177,8 @@ TEST_F(MemoryNames, WhatWaitsIsWrittenWhenItsContextIsClosed) {
   EXPECT_EQ(memory_.read(kSecond, {}, {}), MemoryResult::kGone);
 }
 
-// A process in another PID namespace has no PID for the daemon, which identifies it by its
-// /proc/PID/mem.
+// If a process is in another PID namespace, the daemon has no PID for it, and identifies the
+// process by its /proc/PID/mem.
 TEST_F(MemoryNames, ContextsOfAProcessWithoutPidAreKnownByItsMemoryFile) {
   const auto open_memory = [] { return UniqueFd(open("/proc/self/mem", O_RDWR | O_CLOEXEC)); };
   constexpr ClientId kThird{3}, kFourth{4};

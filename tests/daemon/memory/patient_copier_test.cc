@@ -1,5 +1,5 @@
 // Tests copies to and from a page that is provided late, by both ways to access a process's memory.
-// The process here is the test itself.
+// The accessed process is the test itself.
 #include "emulator/daemon/memory/patient_copier.h"
 
 #include <fcntl.h>
@@ -55,7 +55,7 @@ class PatientCopierTest : public testing::TestWithParam<Way> {
     const std::array<std::span<const uint8_t>, 1> sources{from};
     return copier_->write(ranges, sources);
   }
-  /// Waits until the late call has returned.
+  /// Waits until the call that accesses the late page has returned.
   void wait_until_returned() {
     pollfd wanted{returned_.get(), POLLIN, 0};
     ASSERT_EQ(poll(&wanted, 1, 30'000), 1);
@@ -69,7 +69,7 @@ class PatientCopierTest : public testing::TestWithParam<Way> {
   std::unique_ptr<PatientCopier> copier_;
 };
 
-TEST_P(PatientCopierTest, CopiesAtOnceWhatIsThere) {
+TEST_P(PatientCopierTest, CopiesAvailableMemoryAtOnce) {
   std::vector<uint8_t> memory{1, 2, 3}, copy(3);
   EXPECT_EQ(read(memory.data(), copy), MemoryResult::kDone);
   EXPECT_EQ(copy, memory);
@@ -98,8 +98,9 @@ TEST_P(PatientCopierTest, FinishesALateWriteWithTheBytesThatItWasGiven) {
             (std::vector<uint8_t>{1, 2, 3}));
 }
 
-// Data that is written late must be older than all data that is written after it.
-TEST_P(PatientCopierTest, TouchesNothingElseBehindALateCall) {
+// While a call is late, nothing else is written: later data must not become visible before the late
+// data.
+TEST_P(PatientCopierTest, DuringALateCallWritesNothingElse) {
   std::vector<uint8_t> memory(3);
   EXPECT_EQ(write(page_->data(), {1}), MemoryResult::kNotYet);
   EXPECT_EQ(write(memory.data(), {1, 2, 3}), MemoryResult::kNotYet);

@@ -1,4 +1,5 @@
-// Tests both ways to access another process's memory, with the ranges that a client may name.
+// Tests both ways to access another process's memory, with all kinds of ranges that a client may
+// name.
 #include "emulator/daemon/memory/process_memory.h"
 
 #include <fcntl.h>
@@ -27,7 +28,8 @@ using Buffer = std::vector<uint8_t>;
 
 constexpr engine::ClientId kClient{1};
 
-/// A child with pages 0, 1 mapped and filled with the page's number + 1, 2 unmapped, 3 read-only.
+/// A child with four pages: pages 0 and 1 are filled with the page's number + 1, page 2 is
+/// unmapped, and page 3 is read-only.
 class Child {
  public:
   Child() {
@@ -132,7 +134,7 @@ TEST_P(ProcessMemoryTest, TakesMoreRangesThanOneSystemCallDoes) {
   EXPECT_EQ(one.front(), 2);
   EXPECT_EQ(one.back(), 1);
 
-  // The reverse: many buffers, one range.
+  // Conversely, reads one range into many buffers.
   Buffer bytes(2 * kPageSize);
   std::vector<std::span<uint8_t>> to;
   for (uint8_t& byte : bytes) to.emplace_back(&byte, 1);
@@ -142,7 +144,7 @@ TEST_P(ProcessMemoryTest, TakesMoreRangesThanOneSystemCallDoes) {
   EXPECT_EQ(bytes[kPageSize], 2);
 }
 
-TEST_P(ProcessMemoryTest, NothingIsEasy) {
+TEST_P(ProcessMemoryTest, EmptyRangesSucceed) {
   Buffer none;
   EXPECT_EQ(read({}, none), MemoryResult::kDone);
   EXPECT_EQ(read({{0, 0}}, none), MemoryResult::kDone);
@@ -159,7 +161,7 @@ TEST_P(ProcessMemoryTest, SaysWhenARangeIsNotMapped) {
             MemoryResult::kFault);
 }
 
-TEST_P(ProcessMemoryTest, TrustsNoAddress) {
+TEST_P(ProcessMemoryTest, InvalidAddressesAreFaults) {
   Buffer bytes(16);
   for (const uint64_t address :
        {uint64_t{0}, uint64_t{0x7fff'ffff'ffff'fff8}, uint64_t{0x8000'0000'0000'0000},
@@ -179,7 +181,7 @@ TEST_P(ProcessMemoryTest, ReadOnlyPagesCanBeRead) {
   Buffer bytes(1);
   ASSERT_EQ(read({{child.address(3 * kPageSize), 1}}, bytes), MemoryResult::kDone);
   EXPECT_EQ(bytes[0], 4);
-  // Writing differs, as process_memory.h says.
+  // The two ways differ in whether they write to a read-only page (process_memory.h).
   if (GetParam() == ProcessMemory::Way::kProcessVm) {
     EXPECT_EQ(write({{child.address(3 * kPageSize), 1}}, bytes), MemoryResult::kFault);
   }
@@ -211,7 +213,8 @@ TEST(ProcessMemory, TakesNoFileThatIsNotOfProc) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   const UniqueFd write_end(ends[1]);
-  // The same for a PID that we may not read: 0 is a peer outside our PID namespace.
+  // A client with PID 0 is outside our PID namespace, so its memory cannot be found by the PID
+  // either.
   EXPECT_EQ(memory.add(kClient, 0, UniqueFd(ends[0])), ProcessMemory::Way::kNone);
   EXPECT_EQ(memory.add(kClient, 0, UniqueFd()), ProcessMemory::Way::kNone);
 }
@@ -227,8 +230,8 @@ TEST(ProcessMemory, UsesTheMemFileWhereThePidSaysNothing) {
   EXPECT_EQ(bytes[0], 2);
 }
 
-// The slot's number and length come from the client and are not trusted.
-TEST(PostedMemory, IsReadFromItsSlotIfThereIsSuch) {
+// The client writes the slot's number and length, so both are checked.
+TEST(PostedMemory, IsReadFromItsSlotIfThatExists) {
   const Child child;
   ProcessMemory memory;
   ASSERT_NE(memory.add(kClient, child.pid(), UniqueFd()), ProcessMemory::Way::kNone);

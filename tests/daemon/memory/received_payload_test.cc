@@ -1,5 +1,5 @@
-// Tests that the payload of short messages next to their completions is at the right place, and
-// that it is never missing.
+// Tests the payload of short messages, which is passed next to their completions: it is in the
+// right place, and never missing.
 #include "emulator/daemon/memory/received_payload.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ using engine::MemoryResult;
 using engine::RemoteRange;
 using Bytes = std::vector<uint8_t>;
 
-/// The client is this process, so that its memory can be checked.
+/// Tests with a client that is this process, so that its memory can be checked.
 class ReceivedPayloadTest : public testing::Test {
  protected:
   static constexpr engine::ClientId kClient{1};
@@ -110,8 +110,8 @@ TEST_F(ReceivedPayloadTest, MayBeAWholePacket) {
   EXPECT_EQ(slot(payload).bytes[PayloadSlot::kMaxBytes - 1], 4);
 }
 
-// Each message has its slot before the first of them completes.
-TEST_F(ReceivedPayloadTest, OfManyMessagesBeforeTheFirstCompletion) {
+// All messages get their slots before the first of them completes.
+TEST_F(ReceivedPayloadTest, OfManyMessagesCanComeBeforeTheFirstCompletion) {
   for (uint8_t i = 0; i < 100; ++i) receive(size_t{i} * 64, Bytes(64, i));
   std::vector<uint8_t> payloads;
   for (uint8_t i = 0; i < 100; ++i) {
@@ -146,7 +146,7 @@ TEST_F(ReceivedPayloadTest, IsWrittenIfNoCompletionComes) {
   EXPECT_EQ(now(0, 1), Bytes({4}));
 }
 
-TEST_F(ReceivedPayloadTest, IsThatOfItsOwnQp) {
+TEST_F(ReceivedPayloadTest, BelongsToItsQp) {
   receive(0, {4}, kQp);
   receive(8, {5}, kOtherQp);
   const uint8_t other = complete(1, 0, kOtherQp), own = complete(1, 1, kQp);
@@ -156,8 +156,9 @@ TEST_F(ReceivedPayloadTest, IsThatOfItsOwnQp) {
   EXPECT_EQ(slot(own).bytes[0], 4);
 }
 
-// IBTA vol 1, 9.5: a READ after the message sees it, whether or not the client has taken it.
-TEST_F(ReceivedPayloadTest, IsSeenByWhoReadsTheMemory) {
+// IBTA vol 1, 9.5: a READ after the message sees its data, even if the client has not polled the
+// message.
+TEST_F(ReceivedPayloadTest, IsSeenByReadsOfTheMemory) {
   receive(100, {1, 2, 3});
   EXPECT_EQ(read(101, 1), Bytes({2})) << "before its completion";
   receive(200, {4, 5, 6});
@@ -169,7 +170,7 @@ TEST_F(ReceivedPayloadTest, IsSeenByWhoReadsTheMemory) {
   EXPECT_EQ(slot(payload).state & 3, PayloadSlot::kEmpty);
 }
 
-TEST_F(ReceivedPayloadTest, LiesUnderWhatIsWrittenLater) {
+TEST_F(ReceivedPayloadTest, IsReplacedByLaterWrites) {
   receive(100, {1, 2, 3});
   ASSERT_NE(complete(3), 0);
   const Bytes later{9};
@@ -180,7 +181,7 @@ TEST_F(ReceivedPayloadTest, LiesUnderWhatIsWrittenLater) {
   EXPECT_EQ(now(100, 3), Bytes({1, 9, 3}));
 }
 
-TEST_F(ReceivedPayloadTest, LiesOnWhatWasWrittenEarlierInTheStep) {
+TEST_F(ReceivedPayloadTest, ReplacesEarlierWritesOfTheStep) {
   const Bytes earlier{8, 8, 8};
   const RemoteRange to = at(100, 3);
   const std::array<std::span<const uint8_t>, 1> from{earlier};
@@ -217,7 +218,7 @@ TEST_F(ReceivedPayloadTest, IsWrittenAtTheSecondLookIfNoPollTakesIt) {
   EXPECT_FALSE(memory_.is_any_untaken());
 }
 
-TEST_F(ReceivedPayloadTest, WaitsBehindWhatTheClientIsCopying) {
+TEST_F(ReceivedPayloadTest, WaitsUntilTheClientHasCopiedTheEarlierOne) {
   receive(100, {1});
   const uint8_t copied = complete(1);
   ASSERT_NE(copied, 0);
@@ -232,13 +233,13 @@ TEST_F(ReceivedPayloadTest, WaitsBehindWhatTheClientIsCopying) {
   EXPECT_EQ(now(100, 1), Bytes({2}));
 }
 
-// Slots are used again from the first one, and one that the client has emptied keeps its number.
+// Each slot is used again, beginning with the first, after the client has emptied it.
 TEST_F(ReceivedPayloadTest, TheLatestMessageIsWrittenLast) {
   for (uint32_t i = 0; i < 1000; ++i) {
     const auto value = static_cast<uint8_t>(i);
     receive(100, {value});
     const uint8_t payload = complete(1, i);
-    // The client is 20 messages behind.
+    // The client polls each message when 20 newer ones have arrived.
     for (uint32_t n = 0; payload != 0 && n < abi::PayloadSlots::kCount; ++n) {
       std::atomic<uint64_t>& state = slots_->slots[n].state;
       if (i >= 20 && state == abi::payload_state(kCq.value, i - 20, PayloadSlot::kFull)) {
@@ -252,7 +253,7 @@ TEST_F(ReceivedPayloadTest, TheLatestMessageIsWrittenLast) {
   }
 }
 
-TEST_F(ReceivedPayloadTest, OfAnotherCqLiesOnWhatCameBefore) {
+TEST_F(ReceivedPayloadTest, OfAnotherCqIsWrittenAfterEarlierData) {
   receive(100, {1});
   ASSERT_NE(complete(1), 0);
   receive(100, {2}, kOtherQp);

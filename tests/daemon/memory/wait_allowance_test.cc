@@ -1,4 +1,4 @@
-// Tests the time for which all programs wait for one whose memory is late.
+// Tests how long all programs may wait for one program whose memory is late.
 #include "emulator/daemon/memory/wait_allowance.h"
 
 #include <gtest/gtest.h>
@@ -21,8 +21,8 @@ TEST(WaitAllowance, LetsTheFirstLateCallsTakeTheWholeTime) {
   EXPECT_EQ(allowance.limit(now), 1ms);
 }
 
-// The limit for any program and any length of time: the budget, a twentieth of the time that
-// passes, and the shortest wait for each late call.
+// The total time is limited, for any program and any duration: to the initial budget, a twentieth
+// of the elapsed time, and the shortest wait for each late call.
 TEST(WaitAllowance, LimitsTheTimeOfManyLateCalls) {
   for (uint64_t seed = 1; seed <= 100; ++seed) {
     SCOPED_TRACE(seed);
@@ -36,7 +36,7 @@ TEST(WaitAllowance, LimitsTheTimeOfManyLateCalls) {
       const Duration limit = allowance.limit(now);
       ASSERT_GE(limit, 1ms);
       ASSERT_LE(limit, 20ms);
-      now += limit;  // it is late each time
+      now += limit;  // each call is late and waits for the whole limit
       waited += limit;
       allowance.spend(now, limit);
     }

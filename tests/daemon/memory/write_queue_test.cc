@@ -20,7 +20,7 @@ using Bytes = std::vector<uint8_t>;
 
 constexpr engine::ClientId kClient{1};
 
-/// The client is this process, so that its memory can be checked.
+/// Tests with a client that is this process, so that its memory can be checked.
 class WriteQueueTest : public testing::Test {
  protected:
   WriteQueueTest() {
@@ -51,7 +51,7 @@ class WriteQueueTest : public testing::Test {
     EXPECT_EQ(memory_.read(kClient, {&from, 1}, to), MemoryResult::kDone);
     return bytes;
   }
-  /// Returns what the program reads.
+  /// Returns the bytes that the program itself finds there.
   Bytes now(size_t offset, size_t length) const {
     return Bytes(pages_ + offset, pages_ + offset + length);
   }
@@ -69,7 +69,7 @@ TEST_F(WriteQueueTest, AShortWriteWaitsForTheFlush) {
   EXPECT_EQ(now(100, 3), Bytes({1, 7, 3}));
 }
 
-TEST_F(WriteQueueTest, WhatWaitsIsRead) {
+TEST_F(WriteQueueTest, AReadSeesDataThatWaits) {
   write_soon(100, {1, 2, 3});
   EXPECT_EQ(read(200, 1), Bytes({0}));
   EXPECT_EQ(now(100, 3), Bytes({0, 0, 0})) << "the read was of other bytes";
@@ -83,7 +83,7 @@ TEST_F(WriteQueueTest, ALongerWriteComesAfterTheShortOnesBeforeIt) {
   EXPECT_EQ(now(100, 1), Bytes({1})) << "a program that sees the later one sees the earlier one";
 }
 
-TEST_F(WriteQueueTest, WhatIsForAPageThatIsNoMoreGoesNowhere) {
+TEST_F(WriteQueueTest, WritesToAnUnmappedPageAreDropped) {
   munmap(pages_ + kPageSize, kPageSize);
   EXPECT_EQ(write(kPageSize, {1}), MemoryResult::kFault) << "not as if pinned";
   EXPECT_EQ(write_soon(0, {1}), MemoryResult::kDone);
@@ -99,12 +99,12 @@ TEST_F(WriteQueueTest, WhatIsForAPageThatIsNoMoreGoesNowhere) {
   EXPECT_EQ(now(2 * kPageSize, kPageSize), Bytes(kPageSize, 7));
 }
 
-TEST_F(WriteQueueTest, OneBehindTheOtherAreOne) {
+TEST_F(WriteQueueTest, AdjacentWritesAreCombined) {
   munmap(pages_ + 2 * kPageSize, kPageSize);
   for (size_t at = kPageSize - 100; at < 4 * kPageSize - 100; at += 100) {
     ASSERT_EQ(write_soon(at, Bytes(100, static_cast<uint8_t>(at / 100))), MemoryResult::kDone);
   }
-  write_soon(kPageSize - 50, Bytes(25, 255));  // of what waits already
+  write_soon(kPageSize - 50, Bytes(25, 255));  // changes a part of data that waits already
   memory_.flush();
   const auto is_there = [&](size_t begin, size_t end) {
     for (size_t at = begin; at < end; ++at) {
@@ -140,8 +140,8 @@ TEST_F(WriteQueueTest, NothingIsLostWhereMoreIsWrittenThanWaits) {
   }
 }
 
-// The client's process may still exist: it has closed the context.
-TEST_F(WriteQueueTest, WhatWaitsIsWrittenBeforeItsClientGoes) {
+// A client that has closed its context may still have a process, which reads its memory.
+TEST_F(WriteQueueTest, DataThatWaitsIsWrittenBeforeItsClientIsRemoved) {
   write_soon(0, {1});
   memory_.remove(kClient);
   EXPECT_EQ(now(0, 1), Bytes({1}));

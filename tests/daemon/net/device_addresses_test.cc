@@ -1,4 +1,4 @@
-// The addresses of devices that are not attached to a network.
+// Tests the addresses of devices that are not attached to a network.
 #include "emulator/daemon/net/device_addresses.h"
 
 #include <gmock/gmock.h>
@@ -73,7 +73,7 @@ TEST_F(DeviceAddresses, AGidTableHasRoomForSomeOnly) {
   EXPECT_THAT(devices[0].addresses, SizeIs(engine::kGidTableLength));
 }
 
-TEST_F(DeviceAddresses, SaysWhatIsWrong) {
+TEST_F(DeviceAddresses, ReportsErrors) {
   EXPECT_THAT(
       error_of({.interfaces = {"eth9", ""}}),
       HasSubstr("device rocemu0: there is no network interface 'eth9', but lo, eth0, eth1"));

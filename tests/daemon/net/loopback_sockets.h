@@ -1,4 +1,4 @@
-// Sockets of a device, at an address of the loopback interface that only this process uses.
+// The sockets of a device, at an address of the loopback interface that only this process uses.
 #pragma once
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Tests of the part of a network that the daemon's loop uses (network_port.h).
+// Tests the part of a network that the daemon's loop uses (network_port.h).
 #include "emulator/daemon/net/udp_network.h"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,8 @@ class UdpNetworkTest : public testing::Test {
   std::optional<UdpNetwork> network;
 };
 
-// It waits for the answer of a client, which may need the daemon's processor to send it.
+// The network holds back an acknowledgement for a client's answer, and the client may need the
+// daemon's processor to send it.
 TEST_F(UdpNetworkTest, WhileAnAcknowledgementWaitsThereIsNothingToDo) {
   network->transmit({0}, frame(test::ack(test::psn(1))));
   EXPECT_FALSE(network->flush(kStart));

@@ -18,7 +18,7 @@ using Bytes = std::vector<uint8_t>;
 
 class UdpReceiverTest : public testing::Test {
  protected:
-  /// Sends SENDs with payloads of those sizes.
+  /// Sends SENDs with payloads of these sizes.
   void send(const std::vector<size_t>& sizes, uint8_t traffic_class = 0, uint8_t hop_limit = 64) {
     for (const size_t size : sizes) {
       const Bytes payload = test::pattern(size, next_psn);
@@ -35,7 +35,7 @@ class UdpReceiverTest : public testing::Test {
     }
     EXPECT_EQ(sender.flush(), -1);
   }
-  /// Returns the sizes of the bursts that arrived. Checks each frame.
+  /// Checks each frame that arrived, and returns the sizes of the bursts.
   std::vector<size_t> receive() {
     std::vector<size_t> bursts;
     const auto take = [&](std::span<const engine::ReceivedFrame> frames) {
@@ -70,7 +70,8 @@ class UdpReceiverTest : public testing::Test {
 };
 
 TEST_F(UdpReceiverTest, FramesOfOneSizeAreOneBurst) {
-  for (int again = 0; again < 3; ++again) {  // the first time their size is not expected
+  // in the first burst, the receiver does not expect this size yet
+  for (int again = 0; again < 3; ++again) {
     send(std::vector<size_t>(15, 4096));
     EXPECT_EQ(receive(), (std::vector<size_t>{15}));
   }
@@ -83,7 +84,7 @@ TEST_F(UdpReceiverTest, DatagramsThatCameTogetherAreOneBurst) {
   EXPECT_EQ(receive(), (std::vector<size_t>{45}));
 }
 
-// As with RDMA WRITEs, whose first packet has one more header.
+// The first packet of an RDMA WRITE has one more header, so its size differs.
 TEST_F(UdpReceiverTest, PiecesOfOtherSizesThanExpectedAreWholeAsWell) {
   for (int again = 0; again < 3; ++again) {
     std::vector<size_t> sizes(16, 1024);
@@ -100,7 +101,7 @@ TEST_F(UdpReceiverTest, PiecesOfOtherSizesThanExpectedAreWholeAsWell) {
   }
 }
 
-TEST_F(UdpReceiverTest, ABurstEndsSomewhere) {
+TEST_F(UdpReceiverTest, ABurstHasALimitedSize) {
   send(std::vector<size_t>(512, 64));
   const auto bursts = receive();
   size_t all = 0;

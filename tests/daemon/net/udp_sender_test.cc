@@ -34,7 +34,7 @@ class UdpSenderTest : public testing::Test {
   engine::Frame send(uint32_t psn, size_t size) {
     return frame(test::send_only(test::psn(psn)), size);
   }
-  /// The PSNs of the arrived packets, one vector for each datagram.
+  /// Returns the PSNs of the packets that arrived, in one vector for each datagram.
   std::vector<std::vector<uint32_t>> arrived(size_t first_size) {
     std::vector<std::vector<uint32_t>> all;
     Bytes bytes(65536);
@@ -97,7 +97,7 @@ TEST_F(UdpSenderTest, MessagesDoNotWait) {
   EXPECT_EQ(arrived(kShortSize), (Arrived{{1, 2}}));
 }
 
-// A responder answers requests in the order in which they arrived.
+// A responder's answers must stay in the order of the requests.
 TEST_F(UdpSenderTest, NoResponseOvertakesAnAcknowledgement) {
   sender.add(ack(1));
   sender.add(frame(test::packet(wire::Opcode::kRcReadResponseOnly, test::psn(2)), kShort));
@@ -107,7 +107,7 @@ TEST_F(UdpSenderTest, NoResponseOvertakesAnAcknowledgement) {
   EXPECT_EQ(arrived(kShortSize + 4), (Arrived{{1}, {2}}));  // an AETH more
 }
 
-TEST_F(UdpSenderTest, WhoNeverAnswersIsSeldomWaitedFor) {
+TEST_F(UdpSenderTest, APeerThatNeverAnswersIsSeldomWaitedFor) {
   const auto waits = [&](uint32_t psn) {
     sender.add(ack(psn));
     const bool held = sender.holds_back(kStart);
@@ -124,7 +124,7 @@ TEST_F(UdpSenderTest, WhoNeverAnswersIsSeldomWaitedFor) {
   while (!waits(0)) {
   }
   sender.add(ack(1));
-  while (!sender.holds_back(kStart)) {  // the next that waits
+  while (!sender.holds_back(kStart)) {  // adds acknowledgements until the sender holds one back
     EXPECT_EQ(sender.flush(), -1);
     sender.add(ack(1));
   }
@@ -134,7 +134,7 @@ TEST_F(UdpSenderTest, WhoNeverAnswersIsSeldomWaitedFor) {
   EXPECT_TRUE(waits(3)) << "an answer came";
 }
 
-TEST_F(UdpSenderTest, WhatFillsADatagramLeavesBeforeTheRest) {
+TEST_F(UdpSenderTest, FullDatagramsLeaveBeforeTheRest) {
   constexpr size_t kLarge = 4096, kLargeSize = wire::Bth::kSize + kLarge + wire::kIcrcSize;
   for (uint32_t i = 0; i < 16; ++i) {
     EXPECT_FALSE(sender.has_many()) << i;

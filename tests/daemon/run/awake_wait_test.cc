@@ -1,4 +1,4 @@
-// Tests when the daemon waits actively until a turn is returned.
+// Tests when the daemon waits actively until a program returns its turn.
 #include "emulator/daemon/run/awake_wait.h"
 
 #include <gtest/gtest.h>
@@ -15,21 +15,21 @@ bool waits_at(const AwakeWait& wait, Instant now) {
   return wait.until(now) > now;
 }
 
-TEST(AwakeWait, IsAsLongAsItTakesToBeWoken) {
+TEST(AwakeWait, LastsAsLongAsAWakeupTakes) {
   EXPECT_EQ(AwakeWait().until(kStart), kStart + kAwakeConstants.longest);
 }
 
-TEST(AwakeWait, IsNeverWhereThatIsAskedFor) {
+TEST(AwakeWait, IsDisabledByItsOption) {
   EXPECT_FALSE(waits_at(AwakeWait(true), kStart));
 }
 
-TEST(AwakeWait, GoesOnAfterTurnsThatAreNotLong) {
+TEST(AwakeWait, ContinuesAfterShortTurns) {
   AwakeWait wait;
   wait.turn_ended(kAwakeConstants.long_turn - 1ns, kStart);
   EXPECT_TRUE(waits_at(wait, kStart));
 }
 
-TEST(AwakeWait, PausesAfterALongTurnForSomeTimesAsLong) {
+TEST(AwakeWait, PausesAfterALongTurnForAMultipleOfItsTime) {
   AwakeWait wait;
   wait.turn_ended(4ms, kStart);
   EXPECT_FALSE(waits_at(wait, kStart + 32ms - 1ns));

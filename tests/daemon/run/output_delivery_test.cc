@@ -1,4 +1,5 @@
-// Tests when programs see the engine's outputs: at once, or all together when they are released.
+// Tests when programs get the engine's outputs: immediately, or all together when the outputs are
+// released.
 #include "emulator/daemon/run/output_delivery.h"
 
 #include <fcntl.h>
@@ -18,7 +19,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A client with a CQ, whose memory the test maps as the client's program would.
+/// Tests with a client that has a CQ, whose memory the test maps as the client's program would.
 class OutputDeliveryTest : public testing::Test {
  protected:
   OutputDeliveryTest() {
@@ -123,7 +124,7 @@ TEST_F(OutputDeliveryTest, EndsAClientThatViolatedTheProtocolOnlyWhenThatIsRelea
   EXPECT_EQ(sessions.find(client)->end_reason(), "a violation");
 }
 
-TEST_F(OutputDeliveryTest, LosesWhatIsForAClientOrCqThatIsGone) {
+TEST_F(OutputDeliveryTest, DropsOutputsForClientsAndCqsThatAreGone) {
   engine::Completion other = completion(7);
   other.cq = engine::CqId{6};
   apply(other);
@@ -136,7 +137,7 @@ TEST_F(OutputDeliveryTest, LosesWhatIsForAClientOrCqThatIsGone) {
 TEST_F(OutputDeliveryTest, ReportsADeviceThatChangedWhenTheOutputsHaveBeenCleared) {
   std::vector<engine::DeviceIndex> changed;
   delivery.on_device_changed([&](engine::DeviceIndex index) { changed.push_back(index); });
-  delivery.hold_outputs();  // no program sees it by itself
+  delivery.hold_outputs();  // a changed device is not visible to programs, so it is not held
   apply(engine::DeviceChanged{engine::DeviceIndex{1}});
   EXPECT_TRUE(changed.empty());
   delivery.report_changed_devices();

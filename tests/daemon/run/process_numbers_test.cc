@@ -22,7 +22,7 @@ TEST(ProcessNumbers, AProcessKeepsItsNumberWhenItComesAgain) {
   EXPECT_EQ(numbers.name_of(70, "server").number, 3u);
 }
 
-TEST(ProcessNumbers, AProcessThatExecutesAnotherProgramIsOneOfThat) {
+TEST(ProcessNumbers, AProcessThatExecutesAnotherProgramGetsANumberOfIt) {
   ProcessNumbers numbers;
   numbers.name_of(90, "client");
   numbers.name_of(100, "sh");

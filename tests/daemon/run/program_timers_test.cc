@@ -86,7 +86,7 @@ TEST_F(ProgramTimersTest, DoNotWaitForADescriptorThatIsFull) {
   const uint64_t nearly_full = UINT64_MAX - 1;
   ASSERT_EQ(write(fd_.get(), &nearly_full, sizeof nearly_full), ssize_t{sizeof nearly_full});
   timers_.set(getpid(), make(), 5, 0);
-  EXPECT_TRUE(timers_.expire(Instant(5ns)));  // and comes back
+  EXPECT_TRUE(timers_.expire(Instant(5ns)));  // the call returns immediately
 }
 
 TEST_F(ProgramTimersTest, OfAProcessAreLimited) {
@@ -96,7 +96,7 @@ TEST_F(ProgramTimersTest, OfAProcessAreLimited) {
   EXPECT_EQ(timers_.make(getpid(), {.fd = {}, .signal = SIGRTMIN}), 0u);
 }
 
-TEST_F(ProgramTimersTest, AWrongNumberOrTimeHarmsNobody) {
+TEST_F(ProgramTimersTest, AWrongNumberOrTimeHasNoEffectOnOthers) {
   timers_.set(getpid(), 77, 5, 0);
   timers_.remove(getpid(), 78);
   EXPECT_EQ(timers_.next_deadline(), std::nullopt);

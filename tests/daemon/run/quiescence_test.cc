@@ -1,4 +1,4 @@
-// Tests when all threads of some processes are asleep.
+// Tests when all threads of some processes are considered asleep.
 #include "emulator/daemon/run/quiescence.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Waits up to a minute, which is more than any machine needs.
+/// Waits until the process is quiet, for at most a minute, which is more than any machine needs.
 bool becomes_quiet(Quiescence& quiescence, pid_t pid) {
   const auto deadline = std::chrono::steady_clock::now() + 1min;
   while (!quiescence.is_quiet({pid})) {
@@ -27,14 +27,14 @@ bool becomes_quiet(Quiescence& quiescence, pid_t pid) {
   return true;
 }
 
-TEST(Quiescence, WhoSleepsIsQuiet) {
+TEST(Quiescence, IncludesAThreadThatSleeps) {
   const Child child([] { pause(); });
   Quiescence quiescence(std::nullopt);
   EXPECT_TRUE(becomes_quiet(quiescence, child.pid()));
   EXPECT_FALSE(quiescence.anyone_runs());
 }
 
-TEST(Quiescence, WhoComputesIsNot) {
+TEST(Quiescence, ExcludesAThreadThatComputes) {
   const Child child([] {
     for (std::atomic<int> i = 0;; ++i) {
     }
@@ -44,14 +44,15 @@ TEST(Quiescence, WhoComputesIsNot) {
   EXPECT_TRUE(quiescence.anyone_runs());
 }
 
-// wait4(2) looks at the children in the state in which it would sleep, and does not sleep.
-TEST(Quiescence, WhoOnlyHasTheStateOfOneWhoSleepsIsNot) {
+// While waitpid(2) inspects the children, the thread's state is that of a sleeping thread, although
+// it does not sleep.
+TEST(Quiescence, ExcludesAThreadThatHasTheStateOfASleepingOneForAMoment) {
   const Child child([] {
     const pid_t parent = getpid();
     for (int i = 0; i < 200; ++i) {
       if (fork() == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != parent) _exit(0);  // it has ended already
+        if (getppid() != parent) _exit(0);  // the parent has ended already
         while (true) pause();
       }
     }
@@ -61,8 +62,8 @@ TEST(Quiescence, WhoOnlyHasTheStateOfOneWhoSleepsIsNot) {
   for (int i = 0; i < 200; ++i) ASSERT_FALSE(quiescence.is_quiet({child.pid()})) << "look " << i;
 }
 
-// Its parent will be woken soon, which is not visible yet.
-TEST(Quiescence, WhoHasJustEndedIsNotYet) {
+// The process has just ended, so its parent will be woken soon, which is not visible yet.
+TEST(Quiescence, ExcludesAProcessThatHasJustEnded) {
   const Child child([] {});
   siginfo_t info{};
   ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child.pid()), &info, WEXITED | WNOWAIT), 0);

@@ -1,5 +1,6 @@
-// Tests what the classes of `--adversarial` may do and which guarantees they must keep (IBTA vol 1,
-// 9.5 and o9-20; ibv_reg_mr(3)). The tests check this after each step, for many seeds.
+// Tests what the classes of `--adversarial` may change, and the guarantees that they must keep
+// (IBTA vol 1, 9.5 and o9-20; ibv_reg_mr(3)). Most tests check the guarantees after each step, for
+// many seeds.
 #include "emulator/engine/adversarial/adversary.h"
 
 #include <gmock/gmock.h>
@@ -22,8 +23,8 @@ using engine::adversarial::Class;
 using engine::adversarial::Classes;
 
 constexpr uint64_t kSeeds = 64;
-/// A byte is written at most twice kLongest after its message: the message before it may be equally
-/// late.
+/// The time after which all bytes are written: a byte is written at most twice kLongest after its
+/// message arrives, since the message before it can be equally late.
 constexpr auto kEnough = 5ms;
 constexpr uint32_t kAccess =
     abi::kAccessRemoteWrite | abi::kAccessRemoteRead | abi::kAccessRemoteAtomic;
@@ -62,7 +63,7 @@ struct Adversarial {
                          address_vector(devices[0].addresses[0]), left.qpn));
   }
 
-  /// Posts a WRITE of `length` bytes with that value.
+  /// Posts a WRITE of `length` bytes, all with the value `value`.
   void write(uint8_t value, uint32_t length, uint64_t to, WrOpcode opcode = WrOpcode::kRdmaWrite) {
     left.fill_send_buffer(std::vector<uint8_t>(length, value), at_);
     left.post_send({.opcode = opcode,
@@ -84,7 +85,7 @@ struct Adversarial {
     std::copy(bytes.begin(), bytes.end(), reinterpret_cast<uint8_t*>(&value));
     return value;
   }
-  /// Advances to the next deadline, or to kEnough. Returns false at the end.
+  /// Advances to the next deadline if that is before kEnough. Returns whether it was.
   bool go_on() {
     const auto next = bench.engine().next_deadline();
     if (!next || *next > engine::Instant(kEnough)) return false;
@@ -109,8 +110,8 @@ struct Adversarial {
 
 constexpr uint64_t kOnes = 0x0101010101010101;
 
-// o9-20: the bytes of a WRITE have no order; but 8 aligned bytes are written together, and in the
-// end all bytes are written without any further event.
+// o9-20: the bytes of a WRITE may be written in any order. But 8 aligned bytes are written
+// together, and all bytes are finally written without any further event.
 TEST(AdversarialPlacement, WordsOfAWriteComeInAnyOrderAndAllComeInTheEnd) {
   bool last_before_first = false, first_before_last = false, late = false;
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
@@ -134,7 +135,8 @@ TEST(AdversarialPlacement, WordsOfAWriteComeInAnyOrderAndAllComeInTheEnd) {
   }
   EXPECT_TRUE(last_before_first);
   EXPECT_TRUE(first_before_last);
-  EXPECT_TRUE(late);  // the requester's completion says nothing of the responder's memory
+  // the requester's completion does not mean that the bytes are in the responder's memory
+  EXPECT_TRUE(late);
 }
 
 // ibv_reg_mr(3): memory without relaxed ordering keeps "RDMA write-after-write message order".
@@ -155,8 +157,8 @@ TEST(AdversarialPlacement, WritesOfOneQpBecomeVisibleInTheirOrder) {
   }
 }
 
-// 9.5: "a subsequent SEND", and WRITE with immediate data: after their completions all bytes are
-// there.
+// 9.5: a "subsequent SEND" and a WRITE with immediate data: when their completions are polled, all
+// bytes of earlier WRITEs are in memory.
 TEST(AdversarialPlacement, AReceiveCompletionFindsAllThatCameBeforeIt) {
   bool waited = false;
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
@@ -181,7 +183,8 @@ TEST(AdversarialPlacement, AReceiveCompletionFindsAllThatCameBeforeIt) {
   EXPECT_TRUE(waited);
 }
 
-// The memory may end with a command, so nothing is written after it.
+// A command such as ibv_dereg_mr(3) may be the end of the memory, so nothing may be written after
+// it.
 TEST(AdversarialPlacement, NothingIsWrittenBehindAVerb) {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -216,7 +219,8 @@ TEST(AdversarialRelaxed, WritesOvertakeEachOtherOnlyInRelaxedMemoryAndNeverAnAto
       Adversarial world(bits_of({Class::kRelaxed, Class::kPlacement}), seed, access);
       world.write(1, 8, 0);
       world.write(1, 8, 8);
-      if (seed % 2 == 0) world.fetch_add(16, 1);  // which brings both at once
+      // an atomic after the WRITEs makes both visible at once
+      if (seed % 2 == 0) world.fetch_add(16, 1);
       world.watch([&] {
         overtakes |= world.word(8) != 0 && world.word(0) == 0;
         if (world.word(16) != 0) {
@@ -229,7 +233,8 @@ TEST(AdversarialRelaxed, WritesOvertakeEachOtherOnlyInRelaxedMemoryAndNeverAnAto
   }
 }
 
-// IBV_ATOMIC_HCA: a processor's store in the meantime is lost, the addition of an atomic is not.
+// IBV_ATOMIC_HCA: if the processor stores to a word while the NIC executes an atomic on it, the
+// store is lost; the addition of another atomic is not.
 TEST(AdversarialAtomicity, AStoreOfTheProcessorIsLostAndAnAtomicIsNot) {
   bool lost = false;
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
@@ -237,7 +242,7 @@ TEST(AdversarialAtomicity, AStoreOfTheProcessorIsLostAndAnAtomicIsNot) {
     Adversarial world(bits_of({Class::kAtomicity}), seed);
     for (int i = 0; i < 5; ++i) world.fetch_add(0, 1);
     auto bytes = world.right.memory().at(engine::ClientId{2}, Endpoint::kRecvBuffer + 6, 1);
-    bytes[0] = 1;  // in the word, where nothing is added
+    bytes[0] = 1;  // in the same word, but in a byte that the atomics do not change
     world.watch([] {});
     EXPECT_EQ(world.word(0) & 0xff, 5u);
     lost |= (world.word(0) >> 48 & 0xff) == 0;
@@ -297,8 +302,8 @@ uint64_t acknowledgements_of(const Adversarial& world) {
 }
 
 // IBTA vol 1, 9.7.5.1.2: one acknowledgement may be for several requests, and may be late, but not
-// later than the requester's retransmission (9.7.6.1.3): the shortest timeout here is 4.096 us *
-// 2^7 = 524 us.
+// so late that the requester retransmits (9.7.6.1.3): its shortest timeout here is 4.096 us * 2^7 =
+// 524 us.
 TEST(AdversarialOrder, AcknowledgementsAreLateAndForSeveralMessagesAndBeforeTheTimeout) {
   constexpr uint64_t kMessages = 4;
   bool joined = false, late = false;
@@ -336,7 +341,7 @@ TEST(AdversarialOrder, AResponseMayStandForTheAcknowledgementBeforeIt) {
   EXPECT_TRUE(both);
 }
 
-// Before a responder is destroyed, it has acknowledged all that it received.
+// When a responder is destroyed, it first acknowledges all messages that it received.
 TEST(AdversarialOrder, AQpThatIsDestroyedAcknowledgesFirst) {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -350,7 +355,8 @@ TEST(AdversarialOrder, AQpThatIsDestroyedAcknowledgesFirst) {
   }
 }
 
-// ibv_poll_cq(3): imm_data with IBV_WC_WITH_IMM, src_qp for UD QPs, pkey_index for GSI QPs.
+// ibv_poll_cq(3): imm_data is valid only with IBV_WC_WITH_IMM, src_qp only for UD QPs, and
+// pkey_index only for GSI QPs.
 TEST(AdversarialUndefined, FieldsThatDoNotApplyHaveAPattern) {
   Adversarial world(bits_of({Class::kUndefined}), 0);
   world.right.post_recv({.sges = {world.right.recv_sge(8)}});

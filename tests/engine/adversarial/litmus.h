@@ -1,5 +1,6 @@
-// Litmus tests for `--adversarial`: programs of two nodes, as threads of loads, stores and posts,
-// run on the pure engine. The seed decides the order of the threads and what the NIC does.
+// Litmus tests for `--adversarial`: programs on two nodes, as threads of loads, stores and posts,
+// which run on the engine alone. The seed decides in which order the threads run and what the NIC
+// does.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,26 +24,27 @@
 
 namespace rocemu::test::litmus {
 
-/// An instruction. `word` and `from` number words of 8 bytes in the registered memory of a node.
+/// An instruction. `word` and `from` are indices of 8-byte words in a node's registered memory.
 struct Op {
   enum class Kind : uint8_t {
-    kStore,      // of the processor, to its own node
-    kIncrement,  // an atomic one of the processor
-    kLoad,       // into the next register
-    kAwait,      // load until the word has the value
-    kPost,       // of a request to the other node
-    kPoll,       // until the QP's send queue has had `value` completions
-    kTake,       // until the QP's receive queue has had `value` completions
-    kCount,      // the number of the QP's send completions, into the next register
-    kTell,       // the other threads, by a way beside the fabric
-    kHear,       // until some thread told
+    kStore,      // the processor stores to its own node's memory
+    kIncrement,  // the processor adds atomically
+    kLoad,       // the processor loads into the next register
+    kAwait,      // loads until the word has the value
+    kPost,       // posts a request to the other node
+    kPoll,       // waits until the QP's send queue has had `value` completions
+    kTake,       // waits until the QP's receive queue has had `value` completions
+    kCount,      // stores the number of the QP's send completions in the next register
+    kTell,       // notifies the other threads by other means than the fabric
+    kHear,       // waits until a thread has executed kTell
   };
   Kind kind{};
   uint32_t word = 0;
   uint64_t value = 0;
-  uint32_t qp = 0;  // 0 or 1: each is connected with that of the other node
+  // 0 or 1: QP 0 of one node is connected with QP 0 of the other, and QP 1 with QP 1
+  uint32_t qp = 0;
   abi::WrOpcode opcode{};
-  uint32_t from = 0;   // the word at the requester
+  uint32_t from = 0;   // the requester's word
   uint32_t words = 1;  // the length
   uint32_t flags = 0;  // beside kSendSignaled
 };
@@ -56,13 +58,15 @@ struct LitmusTest {
   const char* name;
   const char* clause;
   std::vector<Thread> threads;
-  std::vector<std::pair<char, uint32_t>> ends = {};  // node and word, read when all is over
-  // The possible outcomes: the registers in the order of the threads, then the final values, such
-  // as "01".
+  std::vector<std::pair<char, uint32_t>> ends = {};  // node and word that are read at the end
+  // The possible outcomes, such as "01": the values of the registers in the order of the threads,
+  // then the final values of `ends`.
   std::vector<std::string> allowed;
-  std::vector<std::string> never_shown = {};  // the models allow them, rocemu is kinder
+  // outcomes that the models allow, but rocemu never produces
+  std::vector<std::string> never_shown = {};
   std::vector<std::string> forbidden = {};
-  uint32_t access = 0;  // of the memory of both nodes, beside local and remote access
+  // more access flags for the memory of both nodes than local and remote access
+  uint32_t access = 0;
 };
 
 class World {
@@ -84,7 +88,7 @@ class World {
     }
   }
 
-  /// Runs all threads to their ends and the engine until nothing is pending.
+  /// Runs all threads to their ends, and the engine until nothing is pending. Returns the outcome.
   std::string run(const LitmusTest& test) {
     while (run_one_thread() || advance()) {
     }
@@ -100,12 +104,13 @@ class World {
  private:
   static constexpr uint32_t kAccess = abi::kAccessLocalWrite | abi::kAccessRemoteWrite |
                                       abi::kAccessRemoteRead | abi::kAccessRemoteAtomic;
-  static constexpr engine::Instant kEnd{40ms};  // before an ACK timeout, behind all delays
+  // earlier than any ACK timeout, later than all delays
+  static constexpr engine::Instant kEnd{40ms};
 
   struct Running {
     uint32_t node;
     const std::vector<Op>* ops;
-    engine::Instant at;  // the time of the next instruction
+    engine::Instant at;  // the time at which the thread executes its next instruction
     size_t next = 0;
     std::string registers = {};
   };
@@ -126,7 +131,8 @@ class World {
     return options;
   }
   static uint32_t index_of(char node) { return node == 'A' ? 0 : 1; }
-  /// A torn word is a number with many digits, which no table contains.
+  /// Returns the number in decimal. A torn word has many digits, and no table of outcomes contains
+  /// it.
   static std::string text(uint64_t value) { return std::to_string(value); }
 
   void add_qps(uint32_t node) {
@@ -175,7 +181,7 @@ class World {
               .remote_address = Endpoint::kRecvBuffer + 8 * op.word,
               .rkey = nodes_[1 - node].recv_mr.rkey,
               .compare_add = op.value};
-    // ibv_post_send(3), IBV_SEND_INLINE: the call itself reads the data.
+    // ibv_post_send(3), IBV_SEND_INLINE: ibv_post_send() itself reads the data.
     if ((op.flags & abi::kSendInline) != 0) {
       wr.sges.clear();
       wr.inline_data.assign(at(node, op.from), at(node, op.from) + 8 * op.words);
@@ -247,7 +253,7 @@ class World {
     }
   }
 
-  /// Executes one instruction whose time has come. Returns false if there is none.
+  /// Executes the instruction of one thread whose time has come. Returns false if there is none.
   bool run_one_thread() {
     poll_all();
     std::vector<Running*> ready;
@@ -275,7 +281,8 @@ class World {
   engine::Random random_;
   Bench bench_;
   std::array<Endpoint, 2> nodes_;
-  std::array<std::array<uint32_t, 2>, 2> qpns_{};  // by node and number
+  // the first index is that of the node, the second that of its QP
+  std::array<std::array<uint32_t, 2>, 2> qpns_{};
   abi::QpCap cap_{};
   uint32_t qps_ = 1;
   std::vector<Running> threads_;

@@ -21,7 +21,7 @@ namespace {
 
 using abi::WrOpcode;
 
-/// The number of seeds within which each allowed outcome must occur
+/// The number of seeds within which each allowed outcome must occur at least once.
 constexpr uint64_t kSeedsForAllowed = 400;
 
 uint64_t seeds() {
@@ -30,11 +30,11 @@ uint64_t seeds() {
   return std::max(kSeedsForAllowed, wanted);
 }
 
-// Words of each node. Neighbors are for messages of two words.
-constexpr uint32_t X = 0, Y = 1, Z = 2;   // what the peer writes and reads
-constexpr uint32_t S = 8, T = 9;          // what is sent
+// Words of each node. Two neighbors are for a message of two words.
+constexpr uint32_t X = 0, Y = 1, Z = 2;   // words that the peer writes and reads
+constexpr uint32_t S = 8, T = 9;          // the data that is sent
 constexpr uint32_t R = 16, Q = 17;        // results
-constexpr uint32_t M = World::kReceived;  // where a SEND arrives
+constexpr uint32_t M = World::kReceived;  // the word where a SEND arrives
 
 Op store(uint32_t word, uint64_t value) {
   return {.kind = Op::Kind::kStore, .word = word, .value = value};
@@ -147,8 +147,10 @@ const LitmusTest kTests[] = {
      .allowed = {"1"},
      .forbidden = {"0", "2"}},
 
-    // ---- Two WRITEs ---- RDMA^TSO also forbids 0, and rocemu follows ibv_reg_mr(3), since
-    //   programs rely on it.
+    // ---- Two WRITEs ----
+
+    // RDMA^TSO also forbids the outcome 0. rocemu never produces it either, because ibv_reg_mr(3)
+    // promises the order and programs rely on it.
     {.name = "WritesOfOneQpToOrdinaryMemory",
      .clause = "allowed by IBTA vol 1, 9.5; ibv_reg_mr(3): write-after-write message order",
      .threads = {{'A', {store(S, 1), write(X, S), write(Y, S)}}, {'B', {await(Y, 1), load(X)}}},
@@ -224,7 +226,7 @@ const LitmusTest kTests[] = {
      .clause = "IBTA vol 1, 9.5; RDMA^TSO: poll does not wait for the remote write of a put",
      .threads = {{'A', {store(S, 1), write(X, S), poll(1), tell()}}, {'B', {hear(), load(X)}}},
      .allowed = {"0", "1"}},
-    // READ is not in the list of IBTA vol 1, 9.5, but in the model and PCIe.
+    // IBTA vol 1, 9.5, does not list READ, but the model and PCIe order it after the WRITE.
     {.name = "WriteThenReadThenTheRequestersCompletion",
      .clause = "RDMA^TSO: a remote read of the same QP flushes the remote writes before it",
      .threads = {{'A', {store(S, 1), write(X, S), read(R, Z), poll(2), tell()}},
@@ -354,9 +356,9 @@ std::string verdict(const LitmusTest& test, const std::string& outcome) {
 
 class AdversarialLitmus : public testing::TestWithParam<LitmusTest> {};
 
-TEST_P(AdversarialLitmus, ShowsAllThatIsAllowedAndNothingElse) {
+TEST_P(AdversarialLitmus, ShowsExactlyTheAllowedOutcomes) {
   const LitmusTest& test = GetParam();
-  std::map<std::string, uint64_t> first;  // the first seed of each outcome
+  std::map<std::string, uint64_t> first;  // the first seed with each outcome
   for (uint64_t seed = 0; seed < seeds(); ++seed) {
     const std::string outcome = World(test, seed).run(test);
     if (!first.try_emplace(outcome, seed).second) continue;

@@ -1,4 +1,4 @@
-// The engine's containers on their own: Table, OwnedTable, WorkRing, TimerQueue, FramePool,
+// Tests the engine's containers by themselves: Table, OwnedTable, WorkRing, TimerQueue, FramePool,
 // MemoryTable.
 #include <gtest/gtest.h>
 #include <malloc.h>
@@ -81,7 +81,7 @@ TEST(Table, WalksInOrderAndLetsTheVisitorDestroyWhatItSees) {
   EXPECT_EQ(seen, (std::vector<int>{1, 3, 5, 7, 9}));
 }
 
-TEST(Table, FindsFewThatAreLeftOfMany) {
+TEST(Table, FindsFewEntriesAfterManyRemovals) {
   Things table(1, 100000);
   std::vector<PdId> made;
   for (int i = 0; i < 5000; ++i) made.push_back(table.create(i)->id);
@@ -104,7 +104,8 @@ TEST(FreeNumbers, ComeOnceEachAndNotBeforeTheyHaveRested) {
   Random random(3);
   FreeNumbers numbers;
   std::vector<uint32_t> used;
-  std::vector<int> freed_at(kNumbers, 0);  // as how many of them
+  // when each number was pushed: the count of pushes at that time
+  std::vector<int> freed_at(kNumbers, 0);
   int freed = 0;
   for (uint32_t i = 0; i < kNumbers; ++i) used.push_back(i);
   for (int i = 0; i < 200'000; ++i) {
@@ -124,7 +125,8 @@ TEST(FreeNumbers, ComeOnceEachAndNotBeforeTheyHaveRested) {
     }
     ASSERT_EQ(numbers.empty(), used.size() == kNumbers);
   }
-  // If there are no others, the numbers that rest are used too, the longest rested first.
+  // If no other number is left, numbers that still rest are used too, the one first that has rested
+  // longest.
   while (numbers.has_rested()) numbers.pop();
   int latest = 0;
   for (; !numbers.empty(); numbers.pop()) {
@@ -153,8 +155,8 @@ TEST(FreeNumbers, ThatHaveRestedComeRoundAndRound) {
   EXPECT_EQ(take(), 9u);
 }
 
-// One client appears and ends while another creates very many objects and destroys them.
-TEST(Table, KeepsNoMemoryOfWhatIsGone) {
+// While one client creates and destroys very many objects, another one often appears and ends.
+TEST(Table, FreesTheMemoryOfRemovedEntries) {
   const size_t before = mallinfo2().uordblks;
   Things table(1, 1 << 20);
   const auto visit = [&] { table.destroy(table.create(0)->id); };
@@ -188,7 +190,7 @@ std::vector<uint32_t> things_of(const OwnedThings& table, ClientId client) {
   return ids;
 }
 
-TEST(OwnedTable, KnowsWhatIsWhoseInTheOrderInWhichTheyGotIt) {
+TEST(OwnedTable, ListsTheObjectsOfAClientInTheOrderOfAcquisition) {
   OwnedThings table(1, 1000, 100);
   for (int i = 0; i < 3; ++i) {
     table.create(ClientId{1});
@@ -205,7 +207,7 @@ TEST(OwnedTable, KnowsWhatIsWhoseInTheOrderInWhichTheyGotIt) {
   EXPECT_EQ(table.first_of(ClientId{3}), nullptr);
 }
 
-TEST(OwnedTable, KeepsEachClientToItsLimitAndNobodyBelow) {
+TEST(OwnedTable, LimitsEachClientWithoutEffectOnOthers) {
   OwnedThings table(1, 1000, 100);
   for (uint32_t client = 1; client <= 8; ++client) {
     for (int i = 0; i < 100; ++i) ASSERT_NE(table.create(ClientId{client}), nullptr);
@@ -377,7 +379,7 @@ TEST(TimerQueue, ForgetsTheTimersOfAQpThatIsGone) {
   timers.set(2, TimerKind::kAck, 20);
   timers.sets.erase(QpNumber{1});
   EXPECT_EQ(timers.next()->qp.value, 2u);
-  timers.sets[QpNumber{1}] = {};  // another QP of that number, without timers
+  timers.sets[QpNumber{1}] = {};  // another QP with the same number, without timers
   EXPECT_EQ(timers.next()->qp.value, 2u);
 }
 
@@ -438,7 +440,7 @@ TEST(FramePool, GivesAFrameBackWhenTheLastReferenceGoes) {
   EXPECT_EQ(a.bytes().size(), 0u);
 }
 
-TEST(FramePool, AFrameThatCarriesItsPacketHasTheSameBytesWhenSomebodyLooks) {
+TEST(FramePool, AFrameThatContainsItsPacketHasTheSameBytesOnRequest) {
   FramePool pool;
   for (const size_t size : {size_t{0}, size_t{1}, size_t{6}, size_t{4096}}) {
     wire::Packet packet;
@@ -448,7 +450,8 @@ TEST(FramePool, AFrameThatCarriesItsPacketHasTheSameBytesWhenSomebodyLooks) {
     std::vector<uint8_t> expected(Frame::kCapacity);
     expected.resize(wire::emit_headers(packet, size, expected));
     Frame frame = pool.allocate();
-    std::fill(frame.storage().begin(), frame.storage().end(), uint8_t{0xaa});  // of an earlier one
+    // content of an earlier frame
+    std::fill(frame.storage().begin(), frame.storage().end(), uint8_t{0xaa});
     frame.set_packet(packet, size);
     const auto payload = std::span<uint8_t>(frame.storage()).subspan(wire::payload_offset(packet));
     for (size_t i = 0; i < size; ++i) {

@@ -28,7 +28,8 @@ TEST(Pause, NoTimePassesForTimeouts) {
   pair.bench.advance_to(3600s);
   EXPECT_TRUE(pair.bench.engine().next_frame().empty());
   pair.right.post_recv({.wr_id = 1, .sges = {pair.right.recv_sge(64)}});
-  pair.bench.step(engine::ReleaseFrames{0});  // to where the RNR timer is over
+  // releases no frame, but runs until the RNR timer has expired
+  pair.bench.step(engine::ReleaseFrames{0});
   EXPECT_FALSE(pair.bench.engine().next_frame().empty());
   pair.bench.step(engine::Pause{false});
   pair.bench.advance_to(3601s);
@@ -36,7 +37,7 @@ TEST(Pause, NoTimePassesForTimeouts) {
   EXPECT_EQ(pair.take_right().size(), 1u);
 }
 
-/// A frame takes a microsecond, as on the virtual clock.
+/// Every frame takes a microsecond here, as on the virtual clock.
 TEST(Pause, AFrameThatTakesItsTimeArrivesWhenItIsReleased) {
   PairOptions options;
   options.link_latency = 1us;

@@ -68,7 +68,7 @@ TEST(CmActive, WhatDoesNotFitIntoARequestIsRefused) {
   refused([](auto& c) { c.route.remote = *wire::parse_ip_address("fe80::1"); });
 }
 
-TEST(CmActive, TransportsAreSaidInTheRequest) {
+TEST(CmActive, TheRequestNamesTheTransport) {
   const auto req_of = [](abi::QpType type) {
     CmScript s;
     engine::cm::Connect connect = s.request();
@@ -87,9 +87,9 @@ TEST(CmActive, TransportsAreSaidInTheRequest) {
   req_of(abi::QpType::kXrcSend);
 }
 
-// ---- What was agreed ----
+// ---- The agreed attributes ----
 
-TEST(CmActive, TheQpGetsWhatTheReplySays) {
+TEST(CmActive, TheQpGetsTheAttributesOfTheReply) {
   CmScript s;
   s.at(0ms).app_connects().expect_sent({s.our_req()});
   const QpAttributes init = attributes(s, QpState::kInit);
@@ -104,7 +104,7 @@ TEST(CmActive, TheQpGetsWhatTheReplySays) {
             uint32_t{abi::kAttrState | abi::kAttrAv | abi::kAttrPathMtu | abi::kAttrDestQpn |
                      abi::kAttrRqPsn | abi::kAttrMaxDestRdAtomic | abi::kAttrMinRnrTimer});
   EXPECT_EQ(rtr.attr.dest_qp_num, CmScript::kPeerQpn);
-  // 12.7: the starting PSN is that of the first packet that the message's sender will receive.
+  // 12.7: the starting PSN in a message is that of the first packet that its sender will receive.
   EXPECT_EQ(rtr.attr.rq_psn, CmScript::kOurPsn);
   EXPECT_EQ(rtr.attr.path_mtu, 3u);
   EXPECT_EQ(rtr.attr.max_dest_rd_atomic, 1);  // the reply's initiator depth
@@ -120,7 +120,8 @@ TEST(CmActive, TheQpGetsWhatTheReplySays) {
   EXPECT_EQ(rts.attr.max_rd_atomic, 2);  // the reply's responder resources
   EXPECT_EQ(rts.attr.retry_cnt, 6);
   EXPECT_EQ(rts.attr.rnr_retry, 4);  // the reply's
-  EXPECT_EQ(rts.attr.timeout, 19);   // two lifetimes of 2^18 and a delay of 2^15: 2^19
+  // two packet lifetimes of 2^18 and an ACK delay of 2^15, rounded up to 2^19
+  EXPECT_EQ(rts.attr.timeout, 19);
 }
 
 TEST(CmActive, TheAckTimeoutHasRoomForThePeersDelay) {
@@ -135,7 +136,7 @@ TEST(CmActive, TheAckTimeoutHasRoomForThePeersDelay) {
   }
 }
 
-TEST(CmActive, AReplyCannotRaiseWhatTheRequestOffered) {
+TEST(CmActive, AReplyCannotExceedTheRequestsOffer) {
   CmScript s;
   s.at(0ms).app_connects().expect_sent({s.our_req()});
   wire::CmRep rep = s.peer_rep();
@@ -161,7 +162,7 @@ TEST(CmActive, ARequestIsRepeatedUntilItsRetriesAreUsedUpAndThenGivenUpWithARej)
   s.at(2 * kCmTimeout).expect_sent({req});
   s.at(3 * kCmTimeout).expect_sent({s.our_timeout(0)}).expect_told({EventKind::kRequestError});
   s.expect_counter(Counter::kCmRetries, 2);
-  // A REP that comes too late gets the same answer.
+  // A REP that arrives too late is answered by the same REJ.
   s.wire_delivers(s.peer_rep()).expect_sent({s.our_timeout(0)});
   s.at(1000s).expect_silence();
   EXPECT_FALSE(s.manager().exists(s.id()));
@@ -212,7 +213,7 @@ TEST(CmActive, AReplyOfAnotherPeerForAnEstablishedConnectionIsDropped) {
 
 // ---- MRA ----
 
-TEST(CmActive, AnMraGivesThePeerLonger) {
+TEST(CmActive, AnMraExtendsTheTimeout) {
   CmScript s;
   s.at(0ms).app_connects().expect_sent({s.our_req()});
   s.at(1s).wire_delivers(s.peer_mra(CmMraed::kReq, 22)).expect_told({EventKind::kRemoteMra});
@@ -249,7 +250,7 @@ TEST(CmActive, ARejEndsTheRequest) {
     CmScript s;
     s.at(0ms).app_connects().expect_sent({s.our_req()});
     wire::CmRej rej = s.peer_rej(reason, CmRejected::kReq);
-    rej.local_comm_id = 0;  // as from a peer that has no connection
+    rej.local_comm_id = 0;  // as in the REJ of a peer that keeps no connection
     rej.private_data.fill(0x33);
     s.wire_delivers(rej).expect_told({EventKind::kRejected});
     EXPECT_EQ(std::get<wire::CmRej>(*s.last_event().message), rej);
@@ -288,7 +289,7 @@ TEST(CmActive, TheConsumerMayRejectTheReply) {
   s.at(1000s).expect_silence();
 }
 
-TEST(CmActive, ARejectsInformationAndPrivateDataAreSent) {
+TEST(CmActive, ARejectionHasInformationAndPrivateData) {
   CmScript s;
   s.at(0ms).app_connects().expect_sent({s.our_req()});
   s.wire_delivers(s.peer_rep()).expect_told({EventKind::kReply});
@@ -319,7 +320,7 @@ TEST(CmActive, AReplyForNoRequestOfOursIsRejected) {
   s.expect_sent({s.our_rej(CmRejectReason::kInvalidCommId, CmRejected::kRep)});
 }
 
-// 12.9.8.3.1: a reply from a QP with which another connection of ours exists.
+// 12.9.8.3.1: the REP names a QP of the peer with which we already have another connection.
 TEST(CmActive, AReplyFromAQpThatIsConnectedIsStaleAndEndsTheOldConnection) {
   CmScript s;
   s.at(0ms).reach_established_active();
@@ -397,7 +398,7 @@ TEST(CmActive, IdsAndStartingPsnsComeFromTheSeed) {
   EXPECT_NE(numbers(1).second, numbers(2).second);
 }
 
-TEST(CmActive, AnswersHaveTheTransactionOfWhatTheyAnswer) {
+TEST(CmActive, AnswersHaveTheTransactionIdOfTheirRequest) {
   CmScript s;
   s.at(0ms).app_connects();
   const uint64_t ours = uint64_t{1} << 32 | s.id().value;
@@ -415,7 +416,8 @@ engine::cm::Connect as_peer(const CmScript& s) {
   return connect;
 }
 
-// 12.9: if two request a connection from each other, the one with the greater CA GUID stays active.
+// 12.9: if two sides request a connection from each other, the side with the greater CA GUID stays
+// active.
 TEST(CmPeerToPeer, TheOneWithTheGreaterGuidStaysActive) {
   CmScript s;
   s.at(0ms).app_connects(as_peer(s)).expect_sent({s.our_req()});
@@ -434,7 +436,7 @@ TEST(CmPeerToPeer, TheOtherBecomesPassive) {
   EXPECT_EQ(s.id(), id);
   EXPECT_EQ(s.last_event().context, CmScript::kContext);
   EXPECT_FALSE(s.last_event().listener);
-  s.at(100s).expect_silence();  // its own request is no longer repeated
+  s.at(100s).expect_silence();  // our own request is no longer repeated
   s.app_accepts().expect_sent({s.our_rep()});
   s.wire_delivers(s.peer_rtu()).expect_told({EventKind::kEstablished});
 }

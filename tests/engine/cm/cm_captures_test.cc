@@ -1,14 +1,14 @@
-// Replays rxe's conversations, with our side in the place of each end: the frames of the capture's
-// peer are delivered one by one, and those of the capture's own side must be sent with the same
-// fields.
+// Replays captured conversations of rxe, and takes the place of each of the two ends in turn: the
+// other end's frames are delivered one by one, and this side must send the frames that rxe sent,
+// with the same fields.
 //
 // Some fields may differ and are adjusted before the comparison:
-//   - communication IDs of this side (rxe's are byte-swapped counters, ours random)
-//   - transaction IDs that this side begins (an answer must have the ID of its request)
-//   - the IPv4 identification (rxe counts, here it is 0), and with it checksum and ICRC
+//   - communication IDs of this side (those of rxe are byte-swapped counters, ours are random)
+//   - transaction IDs of this side's own requests (an answer must have the ID of its request)
+//   - the IPv4 identification (rxe counts frames, here it is 0), and therefore checksum and ICRC
 //   - the BTH's PSN (each capture starts in the middle of rxe's count)
-// All values that the consumer chooses (QP numbers, starting PSNs, private data ...) are taken from
-// the capture.
+// The values that the program chooses (QP numbers, starting PSNs, private data ...) come from the
+// capture.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ constexpr engine::DeviceIndex kDevice{0};
 struct Step {
   bool ours = false;
   std::vector<uint8_t> frame;
-  wire::Packet packet;  // of `frame`
+  wire::Packet packet;  // the packet in `frame`
   CmMad mad;
 };
 
@@ -48,8 +48,8 @@ std::vector<Step> conversation(const wire::Capture& capture, const wire::IpAddre
     step.packet = *packet;
     steps.push_back(std::move(step));
   }
-  // Two DREQs that crossed: this side sent its own before it received the other's, in whichever
-  // order the capture has them.
+  // If two DREQs crossed, this side must send its own before it receives the peer's; the capture
+  // can have them in either order.
   for (size_t i = 0; i + 1 < steps.size(); ++i) {
     if (!steps[i].ours && steps[i + 1].ours &&
         std::holds_alternative<wire::CmDreq>(steps[i].mad.message) &&
@@ -60,7 +60,7 @@ std::vector<Step> conversation(const wire::Capture& capture, const wire::IpAddre
   return steps;
 }
 
-// One side of a conversation.
+// One end of a conversation.
 class Side {
  public:
   Side(const wire::Capture& capture, const wire::IpAddress& us)
@@ -153,7 +153,7 @@ class Side {
   }
 
   void send(const Step& step) {
-    // An answer that requires no decision of a consumer was already sent.
+    // An answer for which rxe's program decided nothing was already sent.
     if (sent_.empty())
       act([&] { std::visit([&](const auto& m) { answer(m, step); }, step.mad.message); });
     ASSERT_EQ(sent_.size(), 1u);
@@ -171,7 +171,8 @@ class Side {
     compare_frames(frame, got, step);
   }
 
-  // Records this side's ID in a message of ours for rxe's ID, and replaces it by that one.
+  // This side and rxe choose different IDs. Records which of rxe's IDs corresponds to that in
+  // `got`, and writes rxe's ID to `got`.
   template <class Message>
   void learn_ids(Message& got, const wire::CmMessage& captured) {
     const auto* rxe = std::get_if<Message>(&captured);
@@ -190,14 +191,15 @@ class Side {
     }
   }
 
-  // Compares the whole frame: with the captured MAD in ours, and the fields that may differ taken
-  // from the capture.
+  // Compares the whole frame with the captured one, after the fields that may differ were replaced
+  // by those of the capture.
   void compare_frames(std::span<const uint8_t> frame, const CmMad& mad, const Step& step) {
     wire::Packet packet = *wire::parse_frame(frame);
     std::array<uint8_t, wire::kMadSize> payload;
     wire::emit(mad, payload);
     packet.payload = payload;
-    packet.dst_mac = step.packet.dst_mac;  // outside the fabric: the daemon's sockets know it
+    // the engine does not know MAC addresses outside the fabric: the daemon's sockets do
+    packet.dst_mac = step.packet.dst_mac;
     packet.ip_id = step.packet.ip_id;
     packet.bth.psn = step.packet.bth.psn;
     std::vector<uint8_t> bytes(wire::frame_size(packet, payload.size()));
@@ -205,7 +207,7 @@ class Side {
     EXPECT_EQ(bytes, step.frame) << wire::to_string(packet);
   }
 
-  // ---- The consumer, which repeats the actions of rxe's ----
+  // ---- The program, which repeats the actions of rxe's ----
 
   ConnectionId next_request() {
     EXPECT_FALSE(requests_.empty());
@@ -309,8 +311,8 @@ class Side {
   std::vector<CmMad> sent_;
   std::vector<std::vector<uint8_t>> frames_;
   std::vector<ConnectionId> requests_;
-  std::map<uint32_t, uint32_t> ours_;          // by rxe's
-  std::map<uint64_t, uint64_t> transactions_;  // begun by this side, by rxe's
+  std::map<uint32_t, uint32_t> ours_;          // this side's communication IDs, by rxe's
+  std::map<uint64_t, uint64_t> transactions_;  // this side's transaction IDs, by rxe's
 };
 
 struct Case {
@@ -352,7 +354,8 @@ INSTANTIATE_TEST_SUITE_P(Captures, RxeConversation,
                            return name.substr(0, name.find('.'));
                          });
 
-// The other of the two requests was made by hand, not by rxe, so only one side can be played.
+// One of the two requests in this capture was made by hand, not by rxe, so only the other side can
+// be replayed.
 TEST(RxeConversation, AHandMadeRequestGetsRxesReply) {
   for (const wire::Capture& capture : wire::rxe_captures()) {
     if (capture.name != wire::kBadIcrcCapture) continue;

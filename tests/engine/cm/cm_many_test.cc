@@ -1,4 +1,4 @@
-// Tests many connections: at once and half open, and one after the other.
+// Tests many connections: at the same time, half open, and one after the other.
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -21,8 +21,8 @@ class ManyConnections : public testing::Test {
     ASSERT_EQ(passive.listen(listener, 1000), 0);
   }
 
-  /// Returns an id that has sent its REQ. The id that results from it is in the passive side's next
-  /// event.
+  /// Returns an id that has sent its REQ. The passive side's next event has the id of the new
+  /// connection.
   uint32_t connect() {
     const uint32_t id = active.create_id(kUid);
     EXPECT_EQ(active.resolve(id, ip("127.0.0.2", 7471)), 0);
@@ -48,7 +48,7 @@ class ManyConnections : public testing::Test {
     ASSERT_EQ(passive.destroy_id(server), 0);
   }
 
-  /// Returns the bytes of the heap in use after the timewaits have ended.
+  /// Returns how many bytes of the heap are in use after all timewaits have ended.
   size_t memory_at_rest() {
     bench.run_for(std::chrono::minutes(2));
     bench.events.clear();
@@ -71,7 +71,8 @@ class ManyConnections : public testing::Test {
 };
 
 TEST_F(ManyConnections, TenThousandLeaveTheMemoryWhereItWas) {
-  // Numbers are not reused immediately, so memory is stable only after some time.
+  // Numbers are not reused immediately, so the amount of memory is stable only after some
+  // connections.
   for (int i = 0; i < 3000 && !HasFatalFailure(); ++i) connect_and_disconnect();
   const size_t before = memory_at_rest();
   for (int i = 0; i < 10'000 && !HasFatalFailure(); ++i) connect_and_disconnect();
@@ -86,11 +87,11 @@ TEST_F(ManyConnections, AThousandMayBeHalfOpen) {
     ASSERT_EQ(event.event, EventType::kConnectRequest);
     servers.push_back(event.id);
   }
-  // The requests get no answer: each ends independently, at both ends.
+  // No request is answered, so each connection ends with a timeout, independently at both ends.
   bench.run_for(std::chrono::minutes(5));
   for (int i = 0; i < 1000; ++i) ASSERT_EQ(active.next_event().event, EventType::kUnreachable);
   EXPECT_EQ(active.next_event().id, 0u);
-  // The program has not accepted, and therefore got no event; now it is too late to accept.
+  // The passive program gets no event since it has accepted nothing; now it is too late to accept.
   for (const uint32_t server : servers) {
     EXPECT_EQ(passive.accept(server, kUid, {}), EINVAL);
     EXPECT_EQ(passive.destroy_id(server), 0);
@@ -98,7 +99,7 @@ TEST_F(ManyConnections, AThousandMayBeHalfOpen) {
   connect_and_disconnect();
 }
 
-TEST_F(ManyConnections, AProcessThatDiesRejectsWhatItHadHalfOpen) {
+TEST_F(ManyConnections, AProcessThatDiesRejectsItsHalfOpenConnections) {
   for (int i = 0; i < 1000; ++i) connect();
   passive.close();
   for (int i = 0; i < 1000; ++i) {

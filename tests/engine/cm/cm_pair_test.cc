@@ -1,5 +1,5 @@
 // Tests two connection managers with different paths between them: two devices of one fabric, one
-// device with itself, and two fabrics that are joined by a link that loses, repeats and reorders.
+// device and itself, and two fabrics over a link that loses, repeats and reorders frames.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -34,7 +34,7 @@ engine::cm::Accept acceptance(uint32_t qpn) {
   return accept;
 }
 
-// One fabric. It is stepped until no work remains at the current time.
+// One fabric, which is stepped until no work remains at the current time.
 struct Bed {
   explicit Bed(engine::FabricConfig config) : fabric(std::move(config), memory) {}
 
@@ -73,7 +73,7 @@ void connect_and_disconnect(Bed& bed, const Route& route) {
   bed.step([&](ConnectionManager& m) { EXPECT_EQ(m.ready(replied.connection), 0); });
   EXPECT_EQ(take(bed, EventKind::kEstablished).connection, asked.connection);
 
-  // Each side must receive what the other sends.
+  // The attributes of each side must fit those of the other.
   const auto& m = bed.fabric.connections;
   using abi::QpState;
   const auto active_rtr = *m.qp_attributes(replied.connection, QpState::kRtr);
@@ -140,7 +140,7 @@ TEST(CmPair, FramesInsideAFabricAreTraced) {
   take(bed, EventKind::kRejected);
 }
 
-/// The marks of all frames that the step sent.
+/// Returns the marks of all frames that the step sent.
 std::vector<engine::FrameMarks> marks_of(const Bed& bed) {
   std::vector<engine::FrameMarks> marks;
   for (const engine::Output& output : bed.outputs.list) {
@@ -188,7 +188,7 @@ TEST(CmPair, AReplyToARepeatedRequestIsMarkedAsRepeated) {
 
 // ---- A bad link ----
 
-// A consumer on each side that answers after a while, and sometimes changes its decision.
+// A program on each side that answers after a while, and sometimes changes its decision.
 class Wild {
  public:
   explicit Wild(uint64_t seed) : random_(seed) {
@@ -208,7 +208,8 @@ class Wild {
       act(random_.next() % 2);
       carry();
     }
-    // Everything is destroyed. Whatever the link still loses, both sides must end.
+    // Both programs destroy all ids. Even if the link still loses frames, both connection managers
+    // must then become empty.
     for (const size_t side : {0u, 1u}) {
       for (const ConnectionId id : known_[side]) {
         on(side, [&](ConnectionManager& m) { m.destroy(id); });
@@ -220,7 +221,7 @@ class Wild {
       if (!next) break;
       now_ = std::max(now_, *next);
       pass_time();
-      for (const size_t side : {0u, 1u}) {  // requests that were still under way
+      for (const size_t side : {0u, 1u}) {  // ids of requests that were still on the link
         for (const ConnectionId id : known_[side]) {
           on(side, [&](ConnectionManager& m) { m.destroy(id); });
         }
@@ -254,7 +255,7 @@ class Wild {
     for (const Event& event : std::exchange(bed.events, {})) take_note(side, event);
   }
 
-  // Checks the guarantees for every consumer.
+  // Checks the guarantees that every program has.
   void take_note(size_t side, const Event& event) {
     const auto key = std::pair(side, event.connection);
     switch (event.kind) {
@@ -341,7 +342,7 @@ class Wild {
   engine::Random random_;
   std::vector<std::unique_ptr<Bed>> beds_;
   engine::Instant now_{};
-  std::array<std::vector<std::vector<uint8_t>>, 2> link_;  // frames for each side
+  std::array<std::vector<std::vector<uint8_t>>, 2> link_;  // frames on their way to each side
   std::array<std::set<ConnectionId>, 2> known_;
   std::set<std::pair<size_t, ConnectionId>> accepted_, up_, replied_, over_;
   uint32_t next_qpn_ = 17;

@@ -12,7 +12,7 @@ using wire::CmMraed;
 using wire::CmRejected;
 using wire::CmRejectReason;
 
-// The REJ of a responder that keeps nothing of the request.
+// Returns the REJ of a responder that stores nothing about the request.
 wire::CmRej stateless_rej(CmRejectReason reason) {
   return {.local_comm_id = 0,
           .remote_comm_id = CmScript::kPeerId,
@@ -34,7 +34,7 @@ TEST(CmPassive, AConnectionIsReqRepRtu) {
                                             .gid_index = 0,
                                             .remote = s.peer_ip(),
                                             .hop_limit = 64}));
-  s.at(100s).expect_silence();  // the consumer may take its time
+  s.at(100s).expect_silence();  // the program may take as long as it wants to accept
   s.app_accepts().expect_sent({s.our_rep()});
   s.wire_delivers(s.peer_rtu()).expect_told({EventKind::kEstablished});
   EXPECT_EQ(s.last_event().context, CmScript::kContext);
@@ -62,9 +62,9 @@ TEST(CmPassive, ThePrivateDataOfTheReplyIsSent) {
   s.expect_sent({rep});
 }
 
-// ---- What was agreed ----
+// ---- The agreed attributes ----
 
-TEST(CmPassive, TheQpGetsWhatTheRequestSays) {
+TEST(CmPassive, TheQpGetsTheAttributesOfTheRequest) {
   CmScript s;
   s.at(0ms).app_listens();
   wire::CmReq req = s.peer_req();
@@ -141,7 +141,7 @@ TEST(CmPassive, AnXrcRequestIsForAnXrcTarget) {
 
 // ---- Listeners ----
 
-TEST(CmPassive, AServiceNobodyServesIsRejected) {
+TEST(CmPassive, ARequestForAServiceThatDoesNotExistIsRejected) {
   CmScript s;
   s.at(0ms).wire_delivers(s.peer_req());
   s.expect_sent_mads({{.transaction_id = CmScript::kPeerTransaction,
@@ -200,7 +200,7 @@ TEST(CmPassive, RequestsThatCameBeforeTheListenerStoppedStay) {
   s.app_accepts().expect_sent({s.our_rep()});
 }
 
-// ---- Requests that cannot be (12.6.7.2) ----
+// ---- Requests that cannot be accepted (12.6.7.2) ----
 
 TEST(CmPassive, RequestsThatCannotBeAreRejectedWithTheReason) {
   CmScript s;
@@ -237,7 +237,7 @@ TEST(CmPassive, AnAlternatePathIsNotAccepted) {
 
 // ---- Lost and repeated messages ----
 
-TEST(CmPassive, ARepeatedRequestIsDroppedWhileTheConsumerThinks) {
+TEST(CmPassive, ARepeatedRequestIsDroppedUntilTheConsumerAnswers) {
   CmScript s;
   s.at(0ms).app_listens().wire_delivers(s.peer_req()).expect_told({EventKind::kRequest});
   s.wire_delivers(s.peer_req()).expect_silence().expect_counter(Counter::kMadsDropped, 1);
@@ -264,7 +264,7 @@ TEST(CmPassive, ARepeatedRequestGetsTheRejAgain) {
   const auto rej = s.our_rej(CmRejectReason::kConsumer, CmRejected::kReq);
   s.app_rejects().expect_sent({rej});
   s.at(1s).wire_delivers(s.peer_req()).expect_sent({rej});
-  // Long after that, the same request is a new one.
+  // Much later, the same REQ is a new request.
   s.at(100s).wire_delivers(s.peer_req()).expect_told({EventKind::kRequest});
 }
 
@@ -286,12 +286,12 @@ TEST(CmPassive, AReplyIsRepeatedUntilItsRetriesAreUsedUpAndThenGivenUpWithARej) 
   s.at(2 * kCmTimeout)
       .expect_sent({s.our_timeout(CmScript::kPeerId)})
       .expect_told({EventKind::kReplyError});
-  // An RTU that arrives too late gets the same answer.
+  // An RTU that arrives too late is answered by the same REJ.
   s.wire_delivers(s.peer_rtu()).expect_sent({s.our_timeout(CmScript::kPeerId)});
   s.at(1000s).expect_silence();
 }
 
-TEST(CmPassive, TheTimeoutIsWhatTheRequestSaysItsSenderNeeds) {
+TEST(CmPassive, TheTimeoutIsThatOfTheRequest) {
   CmScript s;
   s.at(0ms).app_listens();
   wire::CmReq req = s.peer_req();
@@ -305,7 +305,7 @@ TEST(CmPassive, TheTimeoutIsWhatTheRequestSaysItsSenderNeeds) {
   s.at(timeout).expect_sent({s.our_rep()});
 }
 
-TEST(CmPassive, AnMraGivesThePeerLonger) {
+TEST(CmPassive, AnMraExtendsTheTimeout) {
   CmScript s;
   s.at(0ms).app_listens().wire_delivers(s.peer_req()).expect_told({EventKind::kRequest});
   s.app_accepts().expect_sent({s.our_rep()});
@@ -343,7 +343,8 @@ TEST(CmPassive, AnRtuBeforeTheReplyIsDropped) {
 
 // ---- IBV_EVENT_COMM_EST ----
 
-// ib_cm's rule, which rdma_notify(3) inherits: "established" may come over the QP.
+// ib_cm's rule, which rdma_notify(3) inherits: a message that arrives on the QP also establishes
+// the connection.
 TEST(CmPassive, AMessageOverTheQpIsAsGoodAsAnRtu) {
   CmScript s;
   s.at(0ms).app_listens().wire_delivers(s.peer_req()).expect_told({EventKind::kRequest});
@@ -375,15 +376,16 @@ TEST(CmPassive, ARejOfTheReplyEndsIt) {
   s.at(1000s).expect_silence();
 }
 
-// 12.6.7.2: the sender of a REQ that gave up never learned our ID; its CA GUID is in the REJ.
-TEST(CmPassive, ATimeoutFindsItsRequestByTheGuid) {
+// 12.6.7.2: a sender of a REQ that gave up never learned our communication ID, so its REJ names the
+// request by its CA GUID.
+TEST(CmPassive, ARejectionForATimeoutFindsItsRequestByTheGuid) {
   for (const bool accepted : {false, true}) {
     CmScript s;
     s.at(0ms).app_listens().wire_delivers(s.peer_req()).expect_told({EventKind::kRequest});
     if (accepted) s.app_accepts().expect_sent({s.our_rep()});
     wire::CmRej rej = s.peer_rej(CmRejectReason::kTimeout, CmRejected::kNoMessage);
     rej.remote_comm_id = 0;
-    s.wire_delivers(rej).expect_silence();  // without its GUID
+    s.wire_delivers(rej).expect_silence();  // the REJ has no GUID
     rej.info_length = 8;
     rej.info = {0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88};
     s.wire_delivers(rej).expect_told({EventKind::kRejected});
@@ -409,12 +411,12 @@ TEST(CmPassive, ARequestFromAQpThatIsConnectedIsStaleAndEndsTheOldConnection) {
   wire::CmRej rej = stateless_rej(CmRejectReason::kStaleConnection);
   rej.remote_comm_id = 0x1234;
   s.wire_delivers(req).expect_sent({rej, s.our_dreq()});
-  s.wire_delivers(req).expect_sent({rej});  // still to be released
+  s.wire_delivers(req).expect_sent({rej});  // the old connection has not been released yet
   s.wire_delivers(s.peer_drep()).expect_told({EventKind::kDisconnectReply});
   s.wire_delivers(req).expect_told({EventKind::kRequest});
 }
 
-// "already connected": the QP is not connected any more.
+// 12.9.8.3.1, "already connected": a QP in timewait is not connected any more.
 TEST(CmPassive, AQpWhoseConnectionIsInTimewaitMayAskAgain) {
   CmScript s;
   s.at(0ms).reach_established_passive();

@@ -1,5 +1,5 @@
-// Tests private data of every length in every command that has some: the limit is the space of the
-// message after the connection manager's own part, to the byte.
+// Tests private data of every length in every command that has some: the limit is exactly the space
+// that the connection manager's own data leaves in the message.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ using abi::ucma::PortSpace;
 
 constexpr uint64_t kUid = 0x1234'5678'9abc'def0;
 constexpr uint16_t kPort = 7471;
-constexpr unsigned kLongest = 255;  // that a command can say
+constexpr unsigned kLongest = 255;  // the longest length that a command can state
 // The lengths of "private data" in each message's table (IBTA vol 1, 12.6), less the 36 bytes of
 // annex A11 in requests.
 constexpr unsigned kReq = 92 - 36, kRep = 196, kRej = 148, kSidrReq = 216 - 36, kSidrRep = 136;
@@ -43,7 +43,8 @@ class PrivateData : public testing::Test {
     for (unsigned i = 0; i < length; ++i) param.private_data[i] = byte(length, i);
     return param;
   }
-  /// An event contains as many bytes as its message has space for: the sender's bytes, then zeros.
+  /// Checks that an event contains as many bytes as its message has space for: the sender's bytes,
+  /// then zeros.
   template <class Parameters>
   static void expect_data(const Parameters& param, unsigned length, unsigned room) {
     ASSERT_EQ(param.private_data_len, room);
@@ -54,7 +55,7 @@ class PrivateData : public testing::Test {
   static uint8_t byte(unsigned length, unsigned i) {
     return static_cast<uint8_t>(1 + (length + 3 * i) % 255);
   }
-  /// Returns an id whose request has arrived, and the id that results from it.
+  /// Returns (id of the client that sent a request, id that the listener got for it).
   std::pair<uint32_t, uint32_t> request(PortSpace space) {
     const uint32_t client = resolved(space);
     EXPECT_EQ(active.connect(client, parameters(0)), 0);
@@ -86,7 +87,7 @@ TEST_F(PrivateData, OfAReply) {
     const int error = passive.accept(server, kUid, parameters(length));
     ASSERT_EQ(error, length <= kRep ? 0 : EINVAL) << length;
     const auto event = active.next_event();
-    // An rdma_accept(3) whose data cannot be sent refuses the request, as in the kernel.
+    // As in the kernel, rdma_accept(3) with more data than can be sent rejects the request.
     ASSERT_EQ(event.event, error == 0 ? EventType::kConnectResponse : EventType::kRejected);
     if (error == 0) expect_data(event.param.conn, length, kRep);
     ASSERT_EQ(passive.destroy_id(server), 0);

@@ -1,6 +1,6 @@
-// A process dies in each state of a connection. These tests check the events of its peer, which did
-// nothing wrong, and that nothing of the process remains. For the engine a death is the end of the
-// event channel.
+// Tests the death of a process in each state of a connection: which events its peer gets, and that
+// nothing of the process remains. For the engine, a death is the end of the process's event
+// channel.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -23,8 +23,8 @@ constexpr uint32_t kSidrRejected = 2;
 class ProcessDeath : public testing::Test {
  protected:
   void SetUp() override { listen(PortSpace::kTcp); }
-  /// Whichever side died, the other side's port serves the next connection, and the dead program
-  /// can start again.
+  /// Checks, whichever side died, that the other side's port serves the next connection, and that
+  /// the dead program can start again.
   void TearDown() override {
     bench.run_for(std::chrono::minutes(5));
     EventChannel next(bench, 8), heir(bench, 9);
@@ -101,7 +101,7 @@ class ProcessDeath : public testing::Test {
 
 // ---- The active side dies ---------------------------------------------------------------------
 
-TEST_F(ProcessDeath, OfWhoOnlyResolvedIsNothingToAnybody) {
+TEST_F(ProcessDeath, AfterAResolutionOnlyCausesNoEvent) {
   resolved(active, PortSpace::kTcp, kPort);
   const uint32_t unfinished = active.create_id(kUid);
   EXPECT_EQ(active.resolve(unfinished, ip("10.0.0.77")), 0);
@@ -110,10 +110,10 @@ TEST_F(ProcessDeath, OfWhoOnlyResolvedIsNothingToAnybody) {
   expect_silence(active);
 }
 
-TEST_F(ProcessDeath, OfWhoAskedMakesItsRequestFutile) {
+TEST_F(ProcessDeath, OfTheRequesterMakesAcceptFail) {
   connect();
   active.close();
-  read_request();  // it was told before
+  read_request();  // the event was queued before the client died
   EXPECT_EQ(passive.accept(server, kUid, parameters()), EINVAL);
   EXPECT_EQ(passive.destroy_id(server), 0);
   expect_silence(passive);
@@ -121,7 +121,7 @@ TEST_F(ProcessDeath, OfWhoAskedMakesItsRequestFutile) {
 
 // IBTA vol 1, 12.6.7: REJ "indicates that the sender will not continue through the communication
 // establishment sequence".
-TEST_F(ProcessDeath, OfWhoGotTheReplyIsARejection) {
+TEST_F(ProcessDeath, OfTheRequesterAfterTheReplyIsARejection) {
   connect();
   read_request();
   accept();
@@ -138,7 +138,7 @@ TEST_F(ProcessDeath, OfTheActiveSideOfAConnectionIsADisconnection) {
   EXPECT_EQ(passive.destroy_id(server), 0);
 }
 
-TEST_F(ProcessDeath, OfWhoAskedForAServiceIsNothingToWhoAnswers) {
+TEST_F(ProcessDeath, OfTheServiceRequesterCausesNoEvent) {
   EXPECT_EQ(passive.destroy_id(listener), 0);
   listen(PortSpace::kUdp);
   connect(PortSpace::kUdp);
@@ -150,7 +150,7 @@ TEST_F(ProcessDeath, OfWhoAskedForAServiceIsNothingToWhoAnswers) {
 
 // ---- The passive side dies --------------------------------------------------------------------
 
-TEST_F(ProcessDeath, OfAListenerIsARejectionOfWhatItHasNotRead) {
+TEST_F(ProcessDeath, OfAListenerRejectsUnreadRequests) {
   connect();
   passive.close();
   event_of(active, EventType::kRejected, kRejConsumer);
@@ -158,7 +158,7 @@ TEST_F(ProcessDeath, OfAListenerIsARejectionOfWhatItHasNotRead) {
   event_of(active, EventType::kRejected, kRejNoService);
 }
 
-TEST_F(ProcessDeath, OfWhoReadTheRequestIsARejection) {
+TEST_F(ProcessDeath, AfterTheRequestWasReadIsARejection) {
   connect();
   read_request();
   passive.close();
@@ -166,7 +166,7 @@ TEST_F(ProcessDeath, OfWhoReadTheRequestIsARejection) {
   expect_silence(active);
 }
 
-TEST_F(ProcessDeath, OfWhoRepliedIsARejection) {
+TEST_F(ProcessDeath, AfterItsReplyIsARejection) {
   connect();
   read_request();
   accept();
@@ -181,7 +181,7 @@ TEST_F(ProcessDeath, OfThePassiveSideOfAConnectionIsADisconnection) {
   event_of(active, EventType::kDisconnected);
 }
 
-TEST_F(ProcessDeath, OfWhoWasAskedForAServiceIsARefusal) {
+TEST_F(ProcessDeath, OfTheServiceProviderIsARefusal) {
   EXPECT_EQ(passive.destroy_id(listener), 0);
   listen(PortSpace::kUdp);
   connect(PortSpace::kUdp);
@@ -193,7 +193,7 @@ TEST_F(ProcessDeath, OfWhoWasAskedForAServiceIsARefusal) {
 
 // ---- Either dies while the connection ends ----------------------------------------------------
 
-TEST_F(ProcessDeath, OfWhoWasAskedToDisconnectIsAnAnswer) {
+TEST_F(ProcessDeath, AfterAPeersDisconnectAnswersIt) {
   establish();
   disconnect(active, client);
   event_of(passive, EventType::kDisconnected);
@@ -201,7 +201,7 @@ TEST_F(ProcessDeath, OfWhoWasAskedToDisconnectIsAnAnswer) {
   event_of(active, EventType::kDisconnected);
 }
 
-TEST_F(ProcessDeath, OfWhoAskedToDisconnectLeavesTheOtherToFinish) {
+TEST_F(ProcessDeath, OfTheDisconnectingSideLetsThePeerFinish) {
   establish();
   disconnect(active, client);
   active.close();
@@ -211,7 +211,7 @@ TEST_F(ProcessDeath, OfWhoAskedToDisconnectLeavesTheOtherToFinish) {
   expect_silence(passive);
 }
 
-TEST_F(ProcessDeath, InTimewaitIsNothingToTheOther) {
+TEST_F(ProcessDeath, InTimewaitCausesNoEvent) {
   establish();
   disconnect(active, client);
   event_of(passive, EventType::kDisconnected);

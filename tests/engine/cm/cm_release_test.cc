@@ -1,5 +1,5 @@
-// Tests the end of a connection (IBTA vol 1, 12.9): DREQ, DREP, timewait; and requests for features
-// that RoCE does not have.
+// Tests the end of a connection (IBTA vol 1, 12.9): DREQ, DREP and timewait. Also tests requests
+// for features that RoCE does not have.
 #include <gtest/gtest.h>
 
 #include "tests/support/cm_script.h"
@@ -25,7 +25,7 @@ TEST(CmRelease, IsDreqDrepAndTimewait) {
   EXPECT_EQ(s.manager().size(), 0u);
 }
 
-TEST(CmRelease, OfThePeerIsAnsweredWhenTheConsumerDoes) {
+TEST(CmRelease, ADreqIsAnsweredWhenTheConsumerAnswers) {
   CmScript s;
   s.at(0ms).reach_established_passive();
   wire::CmDreq dreq = s.peer_dreq();
@@ -99,20 +99,21 @@ TEST(CmRelease, ARepeatedDreqIsAnsweredAgainInTimewait) {
   CmScript s;
   s.at(0ms).reach_established_passive();
   s.wire_delivers(s.peer_dreq()).expect_told({EventKind::kDisconnectRequest});
-  s.wire_delivers(s.peer_dreq()).expect_silence();  // before the consumer answered
+  // the program has not answered the first DREQ yet
+  s.wire_delivers(s.peer_dreq()).expect_silence();
   s.app_answers_disconnect().expect_sent({s.our_drep()});
   s.at(1s).wire_delivers({.transaction_id = 99, .message = s.peer_dreq()});
   s.expect_sent_mads({{.transaction_id = 99, .message = s.our_drep()}});
 }
 
-// Without a connection, the state is the one that the peer wants.
+// A DREQ for a connection that does not exist is answered, since the peer wants just this state.
 TEST(CmRelease, ADreqForNoConnectionIsAnswered) {
   CmScript s;
   s.at(0ms).wire_delivers({.transaction_id = 5, .message = s.peer_dreq()});
   s.expect_sent_mads({{.transaction_id = 5, .message = s.our_drep()}});
   s.reach_established_active();
   wire::CmDreq dreq = s.peer_dreq();
-  dreq.local_comm_id ^= 1;  // of another peer's connection
+  dreq.local_comm_id ^= 1;  // the ID of another peer's connection
   wire::CmDrep drep = s.our_drep();
   drep.remote_comm_id = dreq.local_comm_id;
   s.wire_delivers(dreq).expect_sent({drep});
@@ -127,7 +128,7 @@ TEST(CmRelease, ADreqForAnotherQpIsDropped) {
   s.wire_delivers(dreq).expect_silence().expect_counter(Counter::kMadsDropped, 1);
 }
 
-TEST(CmRelease, ADrepThatNobodyWaitsForIsDropped) {
+TEST(CmRelease, AnUnexpectedDrepIsDropped) {
   CmScript s;
   s.at(0ms).wire_delivers(s.peer_drep()).expect_silence();
   s.reach_established_active();
@@ -180,7 +181,7 @@ TEST(CmRelease, ARejInsteadOfADrepEndsTheConnection) {
   s.at(kCmTimewait).expect_told({EventKind::kTimewaitExit});
 }
 
-// 34 s, whatever packet lifetime the peer states.
+// 34 s, even if the peer states a longer packet lifetime.
 TEST(CmRelease, TimewaitHasAnEnd) {
   CmScript s;
   s.at(0ms).app_listens();
@@ -207,7 +208,7 @@ TEST(CmRelease, AConnectionThatIsDestroyedSendsADreqAndRepeatsIt) {
   EXPECT_EQ(s.manager().size(), 0u);
 }
 
-TEST(CmRelease, ADreqForWhatIsBeingDestroyedIsAnswered) {
+TEST(CmRelease, ADreqForAConnectionThatIsBeingDestroyedIsAnswered) {
   CmScript s;
   s.at(0ms).reach_established_active();
   s.app_destroys().expect_sent({s.our_dreq()});
@@ -224,7 +225,7 @@ TEST(CmRelease, ADreqThatIsDestroyedUnansweredIsAnswered) {
   EXPECT_EQ(s.manager().size(), 0u);
 }
 
-TEST(CmRelease, WhatIsDestroyedAfterItsDreqGoesOnAlone) {
+TEST(CmRelease, AConnectionThatIsDestroyedAfterItsDreqEndsByItself) {
   CmScript s;
   s.at(0ms).reach_established_active();
   s.app_disconnects().expect_sent({s.our_dreq()});
@@ -234,7 +235,7 @@ TEST(CmRelease, WhatIsDestroyedAfterItsDreqGoesOnAlone) {
   EXPECT_EQ(s.manager().size(), 0u);
 }
 
-TEST(CmRelease, WhatIsDestroyedInTimewaitSendsNothing) {
+TEST(CmRelease, AConnectionThatIsDestroyedInTimewaitSendsNothing) {
   CmScript s;
   s.at(0ms).reach_established_active();
   s.app_disconnects().expect_sent({s.our_dreq()});
@@ -245,7 +246,7 @@ TEST(CmRelease, WhatIsDestroyedInTimewaitSendsNothing) {
   EXPECT_EQ(s.manager().size(), 0u);
 }
 
-// ---- Alternate paths: not on RoCE (annex A17) ----
+// ---- Alternate paths: RoCE has none (annex A17) ----
 
 wire::CmLap peer_lap(const CmScript& s) {
   return {.local_comm_id = CmScript::kPeerId,
@@ -269,16 +270,16 @@ TEST(CmAlternatePath, IsRefusedWithAnApr) {
   s.wire_delivers(lap).expect_sent({apr}).expect_told({EventKind::kAlternatePathRequest});
 }
 
-TEST(CmAlternatePath, OfNoConnectionIsRejected) {
+TEST(CmAlternatePath, IsRejectedWithoutAConnection) {
   CmScript s;
   s.at(0ms).wire_delivers(peer_lap(s));
   s.expect_sent({s.our_rej(CmRejectReason::kInvalidCommId, CmRejected::kNoMessage)});
   s.app_connects().expect_sent({s.our_req()});
   s.wire_delivers(s.peer_rep()).expect_told({EventKind::kReply});
-  s.wire_delivers(peer_lap(s)).expect_silence();  // not yet
+  s.wire_delivers(peer_lap(s)).expect_silence();  // the connection is not established yet
 }
 
-TEST(CmAlternatePath, ItsAnswerIsDroppedSinceNobodyAsks) {
+TEST(CmAlternatePath, AnUnrequestedAnswerIsDropped) {
   CmScript s;
   s.at(0ms).reach_established_active();
   s.wire_delivers(wire::CmApr{.local_comm_id = CmScript::kPeerId, .remote_comm_id = s.id().value});

@@ -1,4 +1,5 @@
-// Tests service ID resolution (IBTA vol 1, 12.11): which datagram QP serves a service ID.
+// Tests service ID resolution (IBTA vol 1, 12.11): how a client asks which datagram QP serves a
+// service ID.
 #include <gtest/gtest.h>
 
 #include "tests/support/cm_script.h"
@@ -129,12 +130,12 @@ TEST(CmResolution, OfAServiceOfOursIsAnsweredByTheConsumer) {
   EXPECT_TRUE(s.last_event().listener);
   EXPECT_EQ(s.last_event().route.remote, s.peer_ip());
   EXPECT_EQ(std::get<wire::CmSidrReq>(*s.last_event().message), req);
-  s.wire_delivers(req).expect_silence();  // repeated: the consumer knows
+  s.wire_delivers(req).expect_silence();  // repeated: the program already has this request
   s.at(10s).app([&](auto& manager) { EXPECT_EQ(manager.answer_resolve(s.id(), answer()), 0); });
   s.expect_sent_mads({{.transaction_id = CmScript::kPeerTransaction,
                        .message = our_rep(wire::SidrStatus::kValid)}});
   EXPECT_FALSE(s.manager().exists(s.id()));
-  // The answer was lost.
+  // The answer was lost, so the peer repeats its request.
   s.wire_delivers(req).expect_sent({our_rep(wire::SidrStatus::kValid)});
   s.app([&](auto& manager) { EXPECT_EQ(manager.answer_resolve(s.id(), answer()), EINVAL); });
   s.at(1000s).expect_silence();
@@ -160,7 +161,7 @@ TEST(CmResolution, TheAnswerHasInformationAndPrivateData) {
   s.expect_sent({rep});
 }
 
-TEST(CmResolution, OfAServiceNobodyServesSaysSo) {
+TEST(CmResolution, OfAServiceThatDoesNotExistHasThatStatus) {
   CmScript s;
   s.at(0ms).wire_delivers(peer_req());
   s.expect_sent({our_rep(wire::SidrStatus::kServiceIdNotSupported)});

@@ -1,6 +1,6 @@
-// Tests every command of librdmacm that names an id, with an id that does not exist and with one of
-// another channel. The results are ENOENT and EINVAL, as with Linux's rdma_ucm, and the id does not
-// change.
+// Tests every command of librdmacm that names an id: with an id that does not exist, and with an id
+// of another channel. The results are ENOENT and EINVAL, as with Linux's rdma_ucm, and the id of
+// the other channel does not change.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -15,7 +15,8 @@ using namespace abi::ucma;
 
 struct Case {
   const char* name;
-  /// The command from a channel for an id that should belong to it. Only the id is wrong.
+  /// Runs the command on a channel with an id that does not belong to it. Everything else is
+  /// correct.
   std::function<int(EventChannel&, uint32_t id)> run;
 };
 

@@ -1,5 +1,5 @@
-// Tests of QP 1: which packets it accepts, how it handles unknown MADs, and that other hosts cannot
-// make it grow or fail.
+// Tests QP 1: which packets it accepts, how it handles unknown MADs, and that other hosts can make
+// it neither grow nor fail.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -22,7 +22,7 @@ Mad rtu_for_nobody(const CmScript& s) {
   return mad;
 }
 
-TEST(GeneralServices, TakesOnlyWhatIsSentAsAMadHasToBe) {
+TEST(GeneralServices, DropsMadsThatAreSentWrongly) {
   const auto dropped = [](Counter reason, auto change, int line = __builtin_LINE()) {
     CmScript s;
     const Mad mad = rtu_for_nobody(s);
@@ -48,7 +48,7 @@ TEST(GeneralServices, TakesOnlyWhatIsSentAsAMadHasToBe) {
   dropped(Counter::kDroppedMalformed,
           [](auto& packet) { packet.payload = packet.payload.first(252); });
   dropped(Counter::kDroppedMalformed, [](auto& packet) { packet.payload = {}; });
-  CmScript s;  // and this one is taken
+  CmScript s;  // the unchanged packet is accepted
   s.wire_delivers_packet(s.packet_with(rtu_for_nobody(s)));
   s.expect_sent({s.our_rej(CmRejectReason::kInvalidCommId, CmRejected::kNoMessage)});
 }
@@ -62,8 +62,8 @@ TEST(GeneralServices, MalformedMessagesAreCounted) {
   s.expect_counter(Counter::kDroppedMalformed, 1);
 }
 
-// IBTA vol 1, 13.4.7: the response to an unsupported Get or Set reports that. No other unsupported
-// message is answered.
+// IBTA vol 1, 13.4.7: a Get or Set that is not supported is answered by a response that says so. No
+// other unsupported message is answered.
 TEST(GeneralServices, OnlyGetAndSetAreAnsweredWhenNotSupported) {
   const auto answer = [](const wire::MadHeader& header) -> std::optional<wire::MadHeader> {
     CmScript s;
@@ -111,8 +111,9 @@ TEST(GeneralServices, OnlyGetAndSetAreAnsweredWhenNotSupported) {
             std::nullopt);
 }
 
-// A message for the consumer's only service, but with another version, class, method or attribute.
-TEST(GeneralServices, WhatIsNoMessageOfThisVersionIsNoMessage) {
+// A valid request for the program's service, except that version, class, method or attribute is
+// wrong.
+TEST(GeneralServices, AMadOfAnotherVersionClassMethodOrAttributeIsDropped) {
   const auto expect_dropped = [](const std::function<void(wire::MadHeader&)>& change) {
     CmScript s;
     s.app_listens();
@@ -143,8 +144,8 @@ TEST(GeneralServices, WhatIsNoMessageOfThisVersionIsNoMessage) {
   }
 }
 
-// A MAD has 256 bytes. A shorter one is no MAD, wherever it was truncated.
-TEST(GeneralServices, AMadThatIsCutOffIsNone) {
+// A MAD has 256 bytes. A shorter message is not a MAD, wherever it was truncated.
+TEST(GeneralServices, ATruncatedMadIsDropped) {
   CmScript s;
   s.app_listens();
   Mad mad;
@@ -159,7 +160,7 @@ TEST(GeneralServices, AMadThatIsCutOffIsNone) {
 
 // ---- Strangers ----
 
-TEST(GeneralServices, RequestsForServicesNobodyServesLeaveNothingBehind) {
+TEST(GeneralServices, RequestsForUnknownServicesLeaveNothingBehind) {
   CmScript s;
   wire::CmReq req = s.peer_req();
   wire::CmSidrReq sidr{.request_id = 1, .service_id = CmScript::kService};
@@ -187,7 +188,7 @@ TEST(GeneralServices, HalfOpenConnectionsCostTheirTableEntriesAndNoWork) {
     s.wire_delivers(req).expect_told({EventKind::kRequest});
   }
   EXPECT_EQ(s.manager().size(), 1000u);
-  EXPECT_EQ(s.fabric().next_deadline(), std::nullopt);  // nothing to do for any of them
+  EXPECT_EQ(s.fabric().next_deadline(), std::nullopt);  // no connection needs a timer
   s.at(10000s).expect_silence();
 }
 
@@ -219,8 +220,8 @@ TEST(GeneralServices, AFullTableRejectsForLackOfResourcesAndRecovers) {
   s.at(100s).wire_delivers(req).expect_told({EventKind::kRequest});
 }
 
-// Messages with random fields that are nearly valid, against a manager with connections in every
-// state.
+// Messages that are nearly valid, with random fields, for a connection manager with connections in
+// every state.
 TEST(GeneralServices, HostileMessagesDoNoHarm) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

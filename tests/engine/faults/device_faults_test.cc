@@ -93,7 +93,7 @@ TEST(PortFlap, TheLatestRuleCounts) {
 
 // ---- psn_num ------------------------------------------------------------------------------------
 
-TEST(PsnNum, IsThePacketsAndNotCountedFromTheStart) {
+TEST(PsnNum, IsTheNumberInThePacket) {
   PairOptions options;
   options.left.connection.sq_psn = options.right.connection.rq_psn = 0xffffff;
   Pair pair(options);
@@ -109,7 +109,7 @@ TEST(PsnNum, IsThePacketsAndNotCountedFromTheStart) {
 
 // ---- is_idle ------------------------------------------------------------------------------------
 
-TEST(Idle, IsNobodyWhoWaitsForAnAcknowledgement) {
+TEST(Idle, ExcludesQpsThatWaitForAnAcknowledgement) {
   Pair pair;
   EXPECT_TRUE(pair.bench.engine().is_idle());
   add_rules(pair.bench, "{on: frame, opcode: ACK, nth: 1, do: drop}");

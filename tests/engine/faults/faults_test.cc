@@ -1,4 +1,4 @@
-// Tests of the effects of rules on requests, completions, events and calls.
+// Tests the effects of rules on requests, completions, events and calls.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -26,7 +26,7 @@ uint32_t status(WcStatus value) {
 
 // ---- The responder ------------------------------------------------------------------------------
 
-TEST(RequestFault, RnrIsAnsweredSoOftenAndThenNoMore) {
+TEST(RequestFault, RnrEndsAfterTheGivenCount) {
   Script s;
   add_rules(s.bench(), "{on: request, opcode: SEND, count: 2, do: {rnr: 12}}");
   s.at(0ms).app_posts_recv(1);
@@ -37,7 +37,7 @@ TEST(RequestFault, RnrIsAnsweredSoOftenAndThenNoMore) {
       .expect({received(1), ack(psn(0)).with_msn(1)});
 }
 
-TEST(RequestFault, ANakForGoodFailsBothSides) {
+TEST(RequestFault, AFatalNakFailsBothSides) {
   Script s;
   add_rules(s.bench(), "{on: request, do: {nak: remote_operational_error}}");
   s.at(0ms).app_posts_recv(1);
@@ -49,7 +49,7 @@ TEST(RequestFault, ANakForGoodFailsBothSides) {
   s.expect_state(QpState::kErr);
 }
 
-TEST(RequestFault, SilenceIsNoAnswer) {
+TEST(RequestFault, SilentSendsNoAnswer) {
   Script s;
   add_rules(s.bench(), "{on: request, message: 1, count: 1, do: silent}");
   s.at(0ms).app_posts_recv(1);
@@ -74,7 +74,7 @@ TEST(WorkRequestFault, FailsWithoutHavingBeenSent) {
   s.expect_state(QpState::kErr);
 }
 
-// A rule is applied once to each work request, however often the requests before it are sent again.
+// A rule sees each work request once, even if the requests before it are sent again.
 TEST(WorkRequestFault, OutlastsARetransmission) {
   Script s;
   add_rules(s.bench(), "{on: work_request, nth: 2, do: {status: FATAL_ERR}}");
@@ -85,7 +85,7 @@ TEST(WorkRequestFault, OutlastsARetransmission) {
       .expect({completion(1), completion(2).status(WcStatus::kFatalErr)});
 }
 
-TEST(CompletionFault, EveryStatusCanBeHad) {
+TEST(CompletionFault, CanHaveEveryStatus) {
   for (uint32_t value = 1; value <= status(WcStatus::kTmRndvIncomplete); ++value) {
     SCOPED_TRACE(to_string(static_cast<WcStatus>(value)));
     engine::faults::RuleSet set = *scenario::parse_rule(
@@ -102,9 +102,8 @@ TEST(CompletionFault, EveryStatusCanBeHad) {
   }
 }
 
-// IBTA vol 1, 10.3.1.5: in the error state work requests complete as flushed in error. These
-// completions result from the failure and are not meant by the rule: it neither changes nor counts
-// them.
+// IBTA vol 1, 10.3.1.5: in the error state, work requests complete as flushed in error. The rule
+// caused these completions by its failure, so it neither changes nor counts them.
 TEST(CompletionFault, WithAStatusLeavesTheFlushThatFollowsAlone) {
   for (const char* when : {"", "every: 1, ", "nth: 1-, ", "probability: 1, ", "total: 9, "}) {
     SCOPED_TRACE(when);
@@ -123,7 +122,7 @@ TEST(CompletionFault, WithAStatusLeavesTheFlushThatFollowsAlone) {
   }
 }
 
-TEST(CompletionFault, ForWrFlushErrIsForTheFlush) {
+TEST(CompletionFault, WithWrFlushErrActsOnFlushedRequests) {
   Script s;
   add_rules(s.bench(), "{on: completion, status: WR_FLUSH_ERR, nth: 2, do: {status: GENERAL_ERR}}");
   add_rules(s.bench(), "{name: f, on: completion, do: {status: REM_ABORT_ERR}}");
@@ -168,7 +167,7 @@ TEST(CompletionFault, AnUnsignalledSuccessCanFail) {
       .expect({fired(), completion(1).status(WcStatus::kRemAbortErr)});
 }
 
-// The pool of the frames is destroyed last.
+// A test's pool of frames is destroyed last, after the delayed frames.
 TEST(FrameFault, ANicMayEndWhileFramesAreDelayed) {
   Script s;
   add_rules(s.bench(), "{on: frame, opcode: SEND, do: {delay: 1s}}");
@@ -184,7 +183,7 @@ TEST(CompletionFault, DelayKeepsTheOrderOfTheCq) {
   s.at(5ms).expect({completion(1), completion(2)});
 }
 
-TEST(CompletionFault, HoldWaitsUntilSoManyAreThere) {
+TEST(CompletionFault, HoldReleasesTheCompletionsAtTheGivenNumber) {
   Script s;
   add_rules(s.bench(), "{on: completion, nth: 1, do: {hold: 3}}");
   s.at(0ms).app_posts_send(1).app_posts_send(2).app_posts_send(3).expect(
@@ -205,7 +204,7 @@ TEST(CompletionFault, OverrunFailsTheCqAndItsQps) {
   s.expect_state(QpState::kErr);
 }
 
-// As with a full CQ: the program has not received the message, so it is not acknowledged.
+// As with a full CQ, the program has not received the message, so the message is not acknowledged.
 TEST(CompletionFault, AnOverrunLeavesItsMessageUnacknowledged) {
   Script s;
   add_rules(s.bench(), "{on: completion, queue: recv, nth: 2, do: overrun}");
@@ -217,8 +216,7 @@ TEST(CompletionFault, AnOverrunLeavesItsMessageUnacknowledged) {
   s.expect_state(QpState::kErr);
 }
 
-// ---- Events, calls, and what happens by the way
-// --------------------------------------------------
+// ---- Events, calls, and other occurrences ------------------------------------------------------
 
 TEST(EventFault, EveryEventCanBeRaisedAtOnce) {
   for (uint32_t value = 0; value <= static_cast<uint32_t>(EventType::kDeviceSpeedChange); ++value) {
@@ -263,8 +261,8 @@ TEST(VerbFault, TheNthCallFails) {
   bench.log.clear();
 }
 
-// Each context is a separate flow: for nth its first call is 1; nth_total counts the calls of all
-// of them.
+// Each context is a separate flow: nth counts the calls of each context from 1; nth_total counts
+// the calls of all contexts together.
 TEST(VerbFault, NthOfAllContextsFails) {
   Bench bench(engine::default_fabric(1));
   add_rules(bench, "{on: verb, verb: alloc_pd, nth_total: 3, do: {errno: ENOMEM}}");
@@ -291,8 +289,8 @@ TEST(VerbFault, OfOneQpFailsNoCallAboutAnother) {
   pair.bench.log.clear();
 }
 
-// A channel has no calls before it is opened, so the call that opens it is counted with the calls
-// of other channels.
+// The call that opens a channel cannot belong to that channel's flow, so the opening calls of all
+// channels are counted together.
 TEST(VerbFault, TheNthOpenedEventChannelFailsAndTheNthCallOfEachChannel) {
   using abi::ucma::Command;
   CmBench bench;
@@ -314,7 +312,7 @@ TEST(VerbFault, TheNthOpenedEventChannelFailsAndTheNthCallOfEachChannel) {
   }
 }
 
-TEST(VerbFault, WhatClientsDoThemselvesIsAskedForWhileARuleIsThere) {
+TEST(VerbFault, ClientsAskTheDaemonAboutTheirOwnCallsWhileARuleExists) {
   Bench bench(engine::default_fabric(1));
   EXPECT_EQ(bench.engine().asked_for(), 0u);
   add_rules(bench, "{name: a, on: verb, verb: alloc_pd, do: {errno: ENOMEM}}");

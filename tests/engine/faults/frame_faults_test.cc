@@ -1,4 +1,4 @@
-// Tests of the effects of rules on frames in flight.
+// Tests the effects of rules on frames in flight.
 #include <gtest/gtest.h>
 
 #include "emulator/engine/faults/rule_matcher.h"
@@ -31,7 +31,7 @@ TEST(FrameFault, DropLosesWhatComesFromOutside) {
   s.at(2ms).wire_delivers(ack(psn(0))).expect({completion(1)});
 }
 
-TEST(FrameFault, WhatIsDelayedOnItsWayFromOutsideIsStillFromOutside) {
+TEST(FrameFault, ADelayedFrameFromOutsideIsStillFromOutside) {
   ScriptOptions options;
   options.outside = true;
   Script s(options);
@@ -41,7 +41,7 @@ TEST(FrameFault, WhatIsDelayedOnItsWayFromOutsideIsStillFromOutside) {
   s.at(5ms).expect_silence().expect_counter(Counter::kDroppedWrongSource, 1);
 }
 
-TEST(FrameFault, AFrameFromOutsideIsDisturbedWithTheIdentificationThatWasFound) {
+TEST(FrameFault, AFrameFromOutsideKeepsItsIdentificationUnderFaults) {
   ScriptOptions options;
   options.outside = true;
   Script s(options);
@@ -63,7 +63,7 @@ TEST(FrameFault, PsnsCountFromTheConnectionsStart) {
   s.at(2ms).wire_delivers(ack(psn(2))).expect({completion(1)});
 }
 
-TEST(FrameFault, DelayKeepsTheFrameThatLong) {
+TEST(FrameFault, DelayKeepsTheFrameForTheGivenTime) {
   Script s;
   add_rules(s.bench(), "{on: frame, opcode: SEND, nth: 1, do: {delay: 5ms}}");
   s.at(0ms).app_posts_send(1).app_posts_send(2).expect({fired(), send_only(psn(1))});
@@ -79,7 +79,7 @@ TEST(FrameFault, DuplicateSendsCopies) {
   s.at(6ms).wire_delivers(ack(psn(0))).expect({completion(1)});
 }
 
-TEST(FrameFault, ReorderLetsSoManyOvertake) {
+TEST(FrameFault, ReorderLetsTheGivenNumberOvertake) {
   Script s;
   add_rules(s.bench(), "{on: frame, opcode: SEND, nth: 1, do: {reorder: 2}}");
   s.at(0ms).app_posts_send(1, 4096).expect(
@@ -87,7 +87,7 @@ TEST(FrameFault, ReorderLetsSoManyOvertake) {
   s.at(6ms).wire_delivers(ack(psn(3))).expect({completion(1)});
 }
 
-TEST(FrameFault, WhatNobodyOvertakesComesInTheEnd) {
+TEST(FrameFault, AReorderedFrameArrivesAlthoughNoFrameOvertakesIt) {
   Script s;
   add_rules(s.bench(), "{on: frame, opcode: SEND, nth: 1, do: {reorder: 5}}");
   s.at(0ms).app_posts_send(1).expect({fired()});
@@ -142,7 +142,7 @@ TEST(LinkFault, LatencyAndBandwidthSetTheTimeOfArrival) {
   Script s;
   add_rules(s.bench(), "{on: link, from: dut, do: {latency: 100us, bandwidth: 1Gbit/s}}");
   s.at(0ms).app_posts_send(1, 2048).expect_silence();
-  // A frame has 1082 bytes and 24 for Ethernet, which take 8.848 us.
+  // A frame has 1082 bytes and 24 more on Ethernet, which take 8.848 us at 1 Gbit/s.
   s.at(108848ns).expect({send_first(psn(0))});
   s.at(117696ns).expect({send_last(psn(1))});
   s.at(6ms).wire_delivers(ack(psn(1))).expect({completion(1)});
@@ -175,12 +175,12 @@ TEST(LinkFault, APartitionHealsAfterItsTime) {
   pair.take_left();
 }
 
-TEST(LinkFault, JitterIsUpToSoMuch) {
+TEST(LinkFault, JitterIsAtMostTheGivenTime) {
   Script s;
   add_rules(s.bench(), "{on: link, from: dut, do: {latency: 100us, jitter: 50us}}");
   s.at(0ms).app_posts_send(1);
   s.at(100us).expect_silence();
-  s.at(102527ns).expect({send_only(psn(0))});  // by chance, of the script's seed
+  s.at(102527ns).expect({send_only(psn(0))});  // a random time, which depends on the script's seed
 }
 
 TEST(LinkFault, JitterIsWithinItsRangeAndUsesAllOfIt) {
@@ -198,8 +198,6 @@ TEST(LinkFault, JitterIsWithinItsRangeAndUsesAllOfIt) {
   EXPECT_LE(most, 1ms);
   EXPECT_EQ(engine::faults::chosen(random, {}), engine::Duration{});
 }
-
-// Random values come from a separate stream for each flow.
 
 }  // namespace
 }  // namespace rocemu::test

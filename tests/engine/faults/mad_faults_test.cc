@@ -13,14 +13,14 @@
 namespace rocemu::test {
 namespace {
 
-/// A datagram from the peer's QP 1 to the device's: a MAD if it has a MAD's size.
+/// A datagram from the peer's QP 1 to the device's QP 1. It is a MAD only if it has a MAD's size.
 PacketSpec to_general_services(size_t size) {
   PacketSpec spec = packet(wire::Opcode::kUdSendOnly, psn(0)).to_qp(wire::kGsiQpn).of_length(size);
   spec.packet.deth = {.qkey = wire::kGsiQkey, .src_qpn = wire::kGsiQpn};
   return spec;
 }
 
-/// Returns whether the rule acts on that datagram.
+/// Returns whether `rule` acts on such a datagram of `size` bytes.
 bool sees(const std::string& rule, size_t size) {
   ScriptOptions options;
   options.outside = true;

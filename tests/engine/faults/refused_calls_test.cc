@@ -1,4 +1,4 @@
-// Tests calls that the provider refuses. The engine does nothing with them, but rules count them,
+// Tests calls that the provider refuses. The engine executes nothing for them, but rules and
 // recordings contain them, and the answer is the errno that the program gets.
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// The common parts of tests of rules. The rules are in the language of a scenario
+// Helpers for tests of rules. The rules are written in the language of a scenario
 // (docs/scenarios.md).
 #pragma once
 

@@ -1,7 +1,7 @@
-// Tests a requester and a responder with one fault: each frame of an exchange in turn is lost,
-// duplicated, delayed until after the next three of its direction, or corrupted. For any amount of
-// outstanding work, every request completes once, in order, with the right data, and one retry is
-// enough.
+// Tests a requester and a responder with exactly one fault: one frame of an exchange is lost,
+// duplicated, delayed until the next three frames in its direction have passed, or corrupted. Each
+// frame has its turn, with different numbers of outstanding requests. Every request completes once,
+// in order, with the right data, and one retry is enough.
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -28,9 +28,10 @@ enum class Fault { kNone, kLost, kDuplicated, kDelayed, kCorrupted };
 constexpr const char* kFaultNames[] = {"none", "lost", "duplicated", "delayed", "corrupted"};
 
 enum class Between {
-  kDevicesOfOneFabric,  // frames inside one engine, faults by rules
+  kDevicesOfOneFabric,  // frames stay inside one engine, and rules cause the faults
   kTwoEngines,
-  kANetwork,  // two engines that know that frames may get lost: windows, READs in parts
+  // two engines with settings for a lossy network: send windows, READs that are requested in parts
+  kANetwork,
 };
 constexpr const char* kBetweenNames[] = {"DevicesOfOneFabric", "TwoEngines", "ANetwork"};
 
@@ -38,9 +39,10 @@ struct Exchange {
   std::string name;
   std::vector<WrOpcode> opcodes;      // repeated in turn
   uint32_t message = 2 * kMtu + 500;  // bytes; three packets
-  uint32_t more = 4;                  // messages beyond those that are outstanding at once
+  uint32_t more = 4;                  // messages that are posted after the first outstanding ones
 
-  // The responder's receive buffer: space for messages, data for READs, and a word for atomics.
+  // Layout of the responder's receive buffer: space for messages, data for READs, and a word for
+  // atomics.
   uint64_t stride() const { return (message + kMtu - 1) / kMtu * kMtu; }
   uint64_t targets() const { return 0; }
   uint64_t sources() const { return kMaxMessages * stride(); }
@@ -71,7 +73,8 @@ const std::vector<Exchange>& exchanges() {
   return all;
 }
 
-/// A fault and its frame: the one with `number` among the frames that `side` sends, counted from 1.
+/// A fault and the frame that it affects: number `number`, counted from 1, of the frames that
+/// `side` sends.
 struct Disturbance {
   Fault fault = Fault::kNone;
   int side = 0;
@@ -82,7 +85,7 @@ uint8_t pattern(uint32_t message, uint64_t offset, uint8_t salt) {
   return static_cast<uint8_t>(message * 37 + offset * 11 + (offset >> 8) + salt);
 }
 
-/// Two connected QPs. side 0 is the requester.
+/// Two connected QPs. Side 0 is the requester.
 class World {
  public:
   World(const Exchange& exchange, Between between, Disturbance disturbance, uint32_t outstanding)
@@ -165,7 +168,7 @@ class World {
     EndpointOptions options;
     options.connection.access = kAccess;
     options.connection.max_rd_atomic = static_cast<uint8_t>(outstanding_);
-    // A lost frame needs one retry, a duplicated one none.
+    // After a lost frame one retry must be enough; a duplicated one must need none.
     options.connection.retry_cnt = disturbance_.fault == Fault::kDuplicated ? 0 : 1;
     options.recv_access = kAccess | abi::kAccessLocalWrite;
     options.buffer_size = exchange_.buffer_size();
@@ -290,7 +293,7 @@ class World {
     }
   }
 
-  /// Continues until nothing is in flight and no program waits.
+  /// Runs until no frame is in flight and the program waits for nothing.
   void move_frames() {
     for (;;) {
       collect();
@@ -305,7 +308,7 @@ class World {
       consider(left_bench_.engine().next_deadline());
       consider(right_bench().engine().next_deadline());
       if (!link_.empty()) consider(link_.begin()->first);
-      if (!next && !held_.empty()) {  // nothing overtook it any more: it comes all the same
+      if (!next && !held_.empty()) {  // no later frame came to overtake it, so it arrives now
         link_.emplace(left_bench_.now() + kLatency,
                       Arrival{1 - disturbance_.side, std::exchange(held_, {})});
         continue;
@@ -339,7 +342,8 @@ class World {
         if (before != word++) return fmt("atomic {} found {}", i, before);
       } else if (op != WrOpcode::kFlush) {
         const uint64_t size = op == WrOpcode::kAtomicWrite ? sizeof(uint64_t) : exchange_.message;
-        // Receives are used in the order in which they were posted, by whatever requests.
+        // Receives are used in the order in which they were posted, so the message's number says
+        // where its data must be.
         const uint32_t source = i;
         for (uint64_t at = 0; at < size; ++at) {
           const uint8_t salt = op == WrOpcode::kRdmaRead ? 2 : 1;
@@ -381,7 +385,7 @@ class World {
 class SingleFault : public testing::TestWithParam<std::tuple<Between, Fault, uint32_t>> {};
 
 TEST_P(SingleFault, IsRepairedWhicheverFrameItBefalls) {
-  mallopt(M_MMAP_THRESHOLD, 64 << 20);  // thousands of worlds, one after the other
+  mallopt(M_MMAP_THRESHOLD, 64 << 20);  // thousands of worlds exist, one after the other
   mallopt(M_TRIM_THRESHOLD, 64 << 20);
   const auto [between, fault, outstanding] = GetParam();
   for (const Exchange& exchange : exchanges()) {

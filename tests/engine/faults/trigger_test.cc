@@ -13,7 +13,7 @@ namespace rocemu::test {
 namespace {
 
 TEST(Trigger, CountsEachFlowByItself) {
-  Pair pair;  // both directions are flows of their own
+  Pair pair;  // each direction is a separate flow
   add_rules(pair.bench, "{name: r, on: frame, opcode: SEND, nth: 1, do: drop}");
   pair.right.post_recv({.wr_id = 1, .sges = {pair.right.recv_sge(64)}});
   pair.left.post_recv({.wr_id = 1, .sges = {pair.left.recv_sge(64)}});
@@ -73,7 +73,7 @@ TEST(Pause, OfARuleHoldsWhatHasNotArrived) {
   EXPECT_FALSE(pair.bench.engine().has_frames_under_way());
 }
 
-TEST(Trigger, ABurstIsOfThoseThatFollow) {
+TEST(Trigger, ABurstIncludesTheFollowingFrames) {
   Script s;
   add_rules(s.bench(), "{on: frame, from: dut, opcode: SEND, nth: 2, burst: 2, do: drop}");
   s.at(0ms).app_posts_send(1).expect({send_only(psn(0))});
@@ -82,7 +82,7 @@ TEST(Trigger, ABurstIsOfThoseThatFollow) {
   s.app_posts_send(4).expect({send_only(psn(3))});
 }
 
-TEST(Trigger, AfterATimeCountsFromThenOn) {
+TEST(Trigger, AfterATimeCountingBegins) {
   Script s;
   add_rules(s.bench(), "{on: frame, from: dut, opcode: SEND, nth: 1, after: 5ms, do: drop}");
   s.at(0ms).app_posts_send(1).expect({send_only(psn(0))});
@@ -90,8 +90,8 @@ TEST(Trigger, AfterATimeCountsFromThenOn) {
   s.app_posts_send(3).expect({send_only(psn(2))});
 }
 
-// docs/scenarios.md, `for`: counted from the first time that the rule acts.
-TEST(Trigger, IsOverWhenItsTimeHasPassedSinceItsFirst) {
+// docs/scenarios.md, `for`: the time is counted from the first occurrence on which the rule acts.
+TEST(Trigger, EndsWhenItsTimeAfterTheFirstActionHasPassed) {
   Script s;
   add_rules(s.bench(), "{on: frame, from: dut, opcode: SEND, for: 5ms, do: log}");
   s.at(1ms).app_posts_send(1).expect({fired(), send_only(psn(0))});
@@ -99,7 +99,7 @@ TEST(Trigger, IsOverWhenItsTimeHasPassedSinceItsFirst) {
   s.at(1ms + 5ms).app_posts_send(3).expect({send_only(psn(2))});
 }
 
-TEST(Trigger, LoggingDoesNothingElse) {
+TEST(Trigger, LoggingHasNoOtherEffect) {
   Script s;
   add_rules(s.bench(), "{on: frame, from: dut, opcode: SEND, do: log}");
   s.at(0ms).app_posts_send(1).expect({fired(), send_only(psn(0))});
@@ -113,7 +113,7 @@ TEST(Trigger, TotalIsAcrossAllFlows) {
   pair.left.post_send({.wr_id = 2, .sges = {pair.left.send_sge(64)}});
   pair.right.post_send({.wr_id = 2, .sges = {pair.right.send_sge(64)}});
   EXPECT_TRUE(pair.take_right().size() == 1u);  // its own send
-  EXPECT_TRUE(pair.take_left().size() == 1u);   // and what it received
+  EXPECT_TRUE(pair.take_left().size() == 1u);   // the completion of its receive
 }
 
 TEST(Trigger, NoFlowsTrafficChangesAnothersChance) {

@@ -1,6 +1,6 @@
-// Truncated, changed and invented frames, for a QP in each state. They must neither crash the
-// engine nor complete requests that were not posted. The tests are bounded and seeded; the fuzzers
-// test more.
+// Tests truncated, changed and invented frames, for a QP in each state. The frames must neither
+// crash the engine nor complete requests that were not posted. The number of frames is fixed and
+// they come from seeds; the fuzzers test more.
 #include <gtest/gtest.h>
 
 #include "emulator/engine/base/random.h"
@@ -26,7 +26,7 @@ std::vector<uint8_t> mutate(std::vector<uint8_t> bytes, engine::Random& random) 
   for (uint64_t i = 0; i < flips; ++i) {
     bytes[random.next() % bytes.size()] ^= static_cast<uint8_t>(1u << random.next() % 8);
   }
-  // Most have a correct ICRC, so that they pass the first check.
+  // Most frames have a correct ICRC, so that they pass the first check.
   if (random.next() % 4 != 0) wire::write_icrc(bytes);
   return bytes;
 }
@@ -50,7 +50,7 @@ TEST_P(HostileFrames, DoNoHarm) {
     std::optional<Script> s;
     uint64_t posted = 0, completed = 0;
     for (int i = 0; i < kFramesPerState / 4; ++i) {
-      // The test continues with a new QP after one failed, unless it is about failed QPs.
+      // After a QP failed, the test continues with a new one, unless it tests failed QPs.
       if (!s || (s->app().state() == QpState::kErr && GetParam() != QpState::kErr)) {
         if (s) s->bench().log.clear();
         s.emplace(options);
@@ -137,7 +137,7 @@ TEST_P(HostileFramesOnUnreliable, DoNoHarm) {
       s->bench().log.clear();
       ASSERT_LE(completed, posted) << "frame " << i;
     }
-    // WQEs that no message has used are still there: after a reset, all WQEs that did not complete.
+    // After a reset, the SRQ must still have every WQE that has not completed.
     if (srq_wr == 0) continue;
     s->app_sets_state(QpState::kReset);
     EXPECT_EQ(s->bench().engine().snapshot().devices[0].srqs[0].posted, posted - completed);
@@ -151,8 +151,8 @@ INSTANTIATE_TEST_SUITE_P(OfType, HostileFramesOnUnreliable,
                            return one.param == abi::QpType::kUc ? "UC" : "UD";
                          });
 
-// Every truncation and every single flipped bit of a good frame, with the original ICRC. A frame
-// may only be accepted if the bit is not covered by the ICRC.
+// A good frame is truncated at every length, and each of its bits is flipped in turn, while its
+// ICRC stays. The engine may accept only frames whose flipped bit the ICRC does not cover.
 TEST(HostileFrames, OneFlippedBitIsCaughtByTheIcrc) {
   Script s;
   const auto good = s.frame(send_only(psn(0)).of_length(13));
@@ -163,7 +163,8 @@ TEST(HostileFrames, OneFlippedBitIsCaughtByTheIcrc) {
     bytes[bit / 8] ^= static_cast<uint8_t>(1u << bit % 8);
     one.wire_delivers_bytes(bytes);
     const size_t byte = bit / 8;
-    // The Ethernet addresses; IPv4 TOS, TTL and header checksum; the UDP checksum; BTH byte 4.
+    // Not covered: the Ethernet addresses; IPv4 TOS, TTL and header checksum; the UDP checksum; BTH
+    // byte 4.
     const bool masked = byte < 12 || byte == 15 || byte == 22 || byte == 24 || byte == 25 ||
                         byte == 40 || byte == 41 || byte == 46;
     bool received = false;

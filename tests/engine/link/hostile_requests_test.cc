@@ -1,5 +1,6 @@
-// Control messages with any contents: huge counts, handles of other clients and unused handles,
-// states and types that do not exist. Each message is answered, and no other client is affected.
+// Tests control messages with any contents: huge counts, handles of other clients and unused
+// handles, states and types that do not exist. Each message is answered, and no other client is
+// affected.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -16,7 +17,7 @@ using engine::DeviceIndex;
 
 class HostileRequests : public testing::TestWithParam<uint64_t> {
  protected:
-  /// Returns small numbers, which are handles of some client, and numbers at the limits of
+  /// Returns a small number, which can be a handle of some client, or a number at the limits of
   /// arithmetic.
   uint32_t word() {
     constexpr uint32_t kEdges[] = {0xffff'ffff, 0x8000'0000, 0x7fff'ffff, 0x00ff'ffff, 0x0100'0000,
@@ -45,7 +46,7 @@ class HostileRequests : public testing::TestWithParam<uint64_t> {
   engine::Random random{GetParam()};
 };
 
-TEST_P(HostileRequests, AreAnsweredAndHurtNobodyElse) {
+TEST_P(HostileRequests, AreAnsweredWithoutEffectOnOthers) {
   constexpr auto kFirst = static_cast<uint32_t>(Op::kQueryDevice);
   constexpr auto kBeyondLast = static_cast<uint32_t>(abi::kLastOp) + 3;
   Pair pair;

@@ -1,5 +1,5 @@
-// Tests a device with a network outside the fabric: which frames from there it accepts, and how it
-// treats them.
+// Tests a device that is also connected to a network outside the fabric: which frames from there it
+// accepts, and how it handles them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ void deliver_with_unknown_identification(Script& s, std::vector<uint8_t> bytes) 
   s.bench().step(engine::ReceivedFrame{engine::DeviceIndex{0}, bytes, false});
 }
 
-// Annex A17.3.3 covers the identification, but a UDP socket does not report it.
+// By annex A17.3.3 the ICRC covers the IPv4 identification, but a UDP socket does not report it.
 TEST(Outside, AFrameWithAnyIdentificationIsTakenIfItIsNotKnown) {
   for (const int number : {0, 1, 0x4711, 0xffff}) {
     const auto identification = static_cast<uint16_t>(number);
@@ -80,7 +80,7 @@ TEST(Outside, AFrameThatClaimsToBeFromAnAddressOfTheFabricIsDropped) {
   s.expect_counter(Counter::kDroppedWrongSource, 1);
 }
 
-TEST(Outside, SourcePortsAreThoseThatTheDeviceHas) {
+TEST(Outside, SourcePortsComeFromTheDevicesList) {
   ScriptOptions options = outside();
   options.source_ports = {50001, 50002, 50003};
   Script s(options);
@@ -91,7 +91,7 @@ TEST(Outside, SourcePortsAreThoseThatTheDeviceHas) {
   s.bench().log.clear();
 }
 
-// ---- How much is in flight: beyond the fabric buffers are of some size ----
+// ---- The amount of data in flight: hosts outside the fabric have limited buffers ----
 
 ScriptOptions outside_with_large_buffers() {
   ScriptOptions options = outside();
@@ -101,7 +101,7 @@ ScriptOptions outside_with_large_buffers() {
   return options;
 }
 
-/// Returns the request packets that the device has sent since the last call.
+/// Returns the headers of the request packets that the device has sent since the last call.
 std::vector<wire::Bth> sent(Script& s) {
   std::vector<wire::Bth> headers;
   for (const Timed& got : s.bench().log) {
@@ -125,7 +125,7 @@ TEST(Outside, ALongMessageWaitsForAcknowledgementsThatItAsksForOnItsWay) {
   EXPECT_EQ(sent(s).size(), 32u);
   s.wire_delivers(ack(psn(79)));
   EXPECT_EQ(sent(s).size(), 96u);
-  // After a loss, the window is small again, from this PSN.
+  // After a loss, the send window is small again, and starts with the lost packet.
   s.wire_delivers(nak(psn(80), wire::NakCode::kPsnSequenceError));
   const auto again = sent(s);
   ASSERT_EQ(again.size(), 16u);
@@ -139,9 +139,9 @@ TEST(Outside, ALongMessageWaitsForAcknowledgementsThatItAsksForOnItsWay) {
   s.wire_delivers(ack(psn(199))).expect({completion(1)});
 }
 
-// Perhaps the receiver has all packets and had no time to acknowledge them. The requester sends one
-// packet to find out, and its acknowledgement opens the window again.
-TEST(Outside, AfterATimeoutOnePacketAsksHowItIs) {
+// After a timeout, the receiver may have all packets and only had no time to acknowledge them. The
+// requester sends one packet to find out, and the acknowledgement opens the window again.
+TEST(Outside, AfterATimeoutOnePacketRequestsAnAcknowledgement) {
   Script s(outside_with_large_buffers());
   s.at(0ms).app_posts_send(1, 256 * 200);
   s.wire_delivers(ack(psn(15)));
@@ -157,7 +157,7 @@ TEST(Outside, AfterATimeoutOnePacketAsksHowItIs) {
   EXPECT_EQ(rest[0].psn, psn(48));
 }
 
-// IBTA vol 1, 9.7.6.1.3: the timeout is between T and 4 T.
+// IBTA vol 1, 9.7.6.1.3: a timeout takes between T and 4 T, where T is 4.096 us * 2^timeout.
 TEST(Outside, TimeoutsComeLaterAndLater) {
   Script s(outside());
   s.at(0ms).app_posts_send(1, 100);
@@ -173,7 +173,7 @@ TEST(Outside, TimeoutsComeLaterAndLater) {
   s.at(time + 4 * ack_timeout(14)).expect({completion(1).status(abi::WcStatus::kRetryExcErr)});
 }
 
-TEST(Outside, ALongReadIsAskedForInParts) {
+TEST(Outside, ALongReadIsRequestedInParts) {
   Script s(outside_with_large_buffers());
   s.at(0ms).app_posts({.wr_id = 1,
                        .opcode = abi::WrOpcode::kRdmaRead,
@@ -204,7 +204,7 @@ TEST(Outside, ALongReadIsAskedForInParts) {
   s.expect({completion(1).opcode(abi::WcOpcode::kRdmaRead)});
 }
 
-TEST(Outside, ALongReadGoesOnFromWhereItsAnswerWasLost) {
+TEST(Outside, ALongReadContinuesWhereItsResponseWasLost) {
   Script s(outside_with_large_buffers());
   s.at(0ms).app_posts({.wr_id = 1,
                        .opcode = abi::WrOpcode::kRdmaRead,
@@ -214,8 +214,7 @@ TEST(Outside, ALongReadGoesOnFromWhereItsAnswerWasLost) {
   s.wire_delivers(packet(wire::Opcode::kRcReadResponseFirst, psn(0)).of_length(256));
   EXPECT_EQ(sent(s).size(), 1u);
   s.at(ack_timeout(14));
-  // First one packet is requested, and then as many more as have arrived: before, 1, 2, 4 and 8
-  // packets were requested.
+  // First one packet is requested, and then each time as many as have arrived: 1, 2, 4 and 8.
   for (uint32_t begin = 1, count = 1; begin < 16; begin += count, count *= 2) {
     const auto again = sent(s);
     ASSERT_EQ(again.size(), 1u);
@@ -317,9 +316,9 @@ struct ResolvesOutside : testing::Test {
   EventChannel channel{bench, 1};
 };
 
-// The engine cannot find out which host has an address: only the connection manager's retries show
-// it.
-TEST_F(ResolvesOutside, AnAddressOfNobodyKnownIsTakenToBeOnTheNetwork) {
+// The engine cannot find out whether any host has an address: only the connection manager's
+// timeouts show that none has.
+TEST_F(ResolvesOutside, AnUnknownAddressIsTakenToBeOnTheNetwork) {
   const uint32_t id = channel.create_id(1);
   ASSERT_EQ(channel.resolve(id, ip("10.2.0.9", 7471)), 0);
   EXPECT_EQ(channel.next_event().event, EventType::kAddrResolved);
@@ -334,7 +333,7 @@ TEST_F(ResolvesOutside, ABoundIdKeepsItsSource) {
   EXPECT_EQ(channel.source(id).address, ip("10.1.0.1").address);
 }
 
-TEST_F(ResolvesOutside, WithoutAnAddressOfThatFamilyNobodyCanBeReached) {
+TEST_F(ResolvesOutside, WithoutAnAddressOfThatFamilyNoHostCanBeReached) {
   const uint32_t id = channel.create_id(1);
   ASSERT_EQ(channel.resolve(id, ip("2001:db8::9", 7471), 10), 0);
   bench.run_for(std::chrono::milliseconds(10));

@@ -1,4 +1,4 @@
-// Tests which frames reach a QP, and how the others are counted (IBTA vol 1, 9.6).
+// Tests which frames reach a QP, and how dropped frames are counted (IBTA vol 1, 9.6).
 #include <gtest/gtest.h>
 
 #include "tests/support/script.h"
@@ -140,7 +140,7 @@ TEST(PacketAdmission, DropsAFrameWhosePayloadWasChanged) {
   expect_only_drop(s, Counter::kDroppedBadIcrc);
 }
 
-TEST(PacketAdmission, CountsWhatIsNoFrameAsMalformed) {
+TEST(PacketAdmission, CountsInvalidFramesAsMalformed) {
   Script whole;
   const auto bytes = whole.frame(send_only(psn(0)).of_length(8));
   for (size_t size = 0; size < bytes.size(); ++size) {
@@ -166,7 +166,8 @@ TEST(PacketAdmission, IgnoresThePaddingOfShortEthernetFrames) {
   s.wire_delivers_bytes(bytes).expect({received(1).bytes(1), ack(psn(0))});
 }
 
-// IBTA vol 1, 9.2: reserved bits and FECN/BECN have no meaning for a QP, MigReq none on RoCE.
+// IBTA vol 1, 9.2: reserved bits, FECN and BECN mean nothing for a QP, and on RoCE neither does
+// MigReq.
 TEST(PacketAdmission, TakesAFrameWhateverItsMigReqAndCongestionBits) {
   Script s;
   s.at(0ms).app_posts_recv(1);

@@ -1,5 +1,5 @@
-// Consecutive packets of a message within a fabric reach the application's memory in one call.
-// Programs cannot detect this, whatever error happens.
+// Tests that consecutive packets of a message within a fabric are written to the application's
+// memory together, and that programs cannot detect this, even after errors.
 #include <gtest/gtest.h>
 
 #include "tests/support/pair.h"
@@ -62,7 +62,7 @@ TEST(PacketRun, APartOfAMessageThatIsSentInOneTurnIsWrittenInOneCall) {
   }
 }
 
-TEST(PacketRun, SoIsTheDataOfARead) {
+TEST(PacketRun, TheDataOfAReadIsWrittenInOneCallForEachTurn) {
   Pair pair(options());
   const auto message = pattern(20 * kMtu, 3);
   std::ranges::copy(message, pair.right.memory()
@@ -75,7 +75,7 @@ TEST(PacketRun, SoIsTheDataOfARead) {
   EXPECT_EQ(pair.left.recv_bytes(20 * kMtu), message);
 }
 
-// One WQE of an SRQ is used, and the limit is counted as usual.
+// The message uses one WQE of the SRQ, and the SRQ's limit is counted as usual.
 TEST(PacketRun, AMessageTakesOneWqeOfAnSrq) {
   Pair pair(options(abi::QpType::kRc, 4));
   for (uint64_t i = 0; i < 2; ++i) {
@@ -92,7 +92,7 @@ TEST(PacketRun, AMessageTakesOneWqeOfAnSrq) {
   }
 }
 
-// The first packets have been received before a later one finds that its memory does not exist.
+// The first packets are received; a later one finds that its memory does not exist.
 TEST(PacketRun, MemoryThatIsNotThereIsFoundByThePacketThatMeetsIt) {
   Pair pair(options());
   constexpr uint64_t kHole = 0x30000000;
@@ -103,8 +103,8 @@ TEST(PacketRun, MemoryThatIsNotThereIsFoundByThePacketThatMeetsIt) {
   pair.left.fill_send_buffer(message);
   pair.right.post_recv(
       {.wr_id = 1, .sges = {pair.right.recv_sge(2 * kMtu), {kHole, 4 * kMtu, hole.lkey}}});
-  // For each of the three packets, the engine first tries to write all remaining data, which fails,
-  // and then the packet alone.
+  // For each of the first three packets, the engine first tries to write all remaining data, which
+  // fails, and then writes the packet alone; the third packet fails as well.
   EXPECT_EQ(writes_of(pair, transfer(pair, WrOpcode::kSend, 6 * kMtu)), 6u);
   EXPECT_EQ(only_status(pair.take_right()), WcStatus::kLocProtErr);
   EXPECT_EQ(only_status(pair.take_left()), WcStatus::kRemOpErr);
@@ -112,7 +112,7 @@ TEST(PacketRun, MemoryThatIsNotThereIsFoundByThePacketThatMeetsIt) {
       std::ranges::equal(pair.right.recv_bytes(2 * kMtu), std::span(message).first(2 * kMtu)));
 }
 
-TEST(PacketRun, AMessageThatIsTooLongIsRefusedAsEver) {
+TEST(PacketRun, AMessageThatIsTooLongIsRefused) {
   Pair pair(options());
   pair.right.post_recv({.wr_id = 1, .sges = {pair.right.recv_sge(5 * kMtu)}});
   pair.left.post_send(transfer(pair, WrOpcode::kSend, 8 * kMtu));
@@ -130,8 +130,8 @@ TEST(PacketRun, NothingIsWrittenThroughAKeyThatDoesNotAllowIt) {
   }
 }
 
-// "A process that is gone is a dead NIC": nothing is acknowledged.
-TEST(PacketRun, WhoIsGoneSaysNothing) {
+// For its peer, a process that ended is a dead NIC: nothing is acknowledged.
+TEST(PacketRun, AProcessThatEndedDoesNotAnswer) {
   Pair pair(options());
   pair.right.post_recv({.wr_id = 1, .sges = {pair.right.recv_sge(16 * kMtu)}});
   pair.bench.memory.gone.insert(pair.right.client.id());

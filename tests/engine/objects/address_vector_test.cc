@@ -1,4 +1,4 @@
-// Tests which address vectors are refused, and to which destination the others lead
+// Tests which address vectors are refused, and to which destinations the accepted ones lead
 // (ibv_modify_qp(3) ah_attr, ibv_create_ah(3); IBTA annex A17).
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ abi::AhAttr no_grh() {
   return attr;
 }
 
-/// The result of create_ah and modify_qp for the vector, which must be the same.
+/// Returns the errno of create_ah and modify_qp for the vector, which must be equal.
 int verdict(const abi::AhAttr& attr, const engine::FabricConfig& config) {
   Bench bench(config);
   Endpoint app(bench, ClientId{1}, DeviceIndex{0}, {});
@@ -46,7 +46,7 @@ int verdict(const abi::AhAttr& attr, bool require_grh = false) {
   return verdict(attr, config);
 }
 
-/// Returns the verdict on a vector from one of these addresses, where neighbors are resolved.
+/// Returns the errno for a vector between these addresses, with a device that resolves neighbors.
 int verdict_between(const char* own, const char* destination, bool outside = false) {
   engine::FabricConfig config = engine::default_fabric(2);
   engine::DeviceConfig& device = config.devices[0];
@@ -78,7 +78,8 @@ TEST(AddressVector, NeedsPortOne) {
 TEST(AddressVector, NeedsASourceGidThatExists) {
   EXPECT_EQ(verdict(address_vector(kSecond, 2)), EINVAL);
   EXPECT_EQ(verdict(address_vector(kSecond, 255)), EINVAL);
-  // For a group, the address families are not compared: the devices of the test have two GIDs.
+  // For a group, the address families are not compared. The devices of the test have the GIDs 0 and
+  // 1.
   const wire::IpAddress group = *wire::parse_ip_address("ff12::1");
   EXPECT_EQ(verdict(address_vector(group, 1)), 0);
   EXPECT_EQ(verdict(address_vector(group, 2)), EINVAL);
@@ -98,8 +99,9 @@ TEST(AddressVector, MayBeOfAGroupOfTheOtherFamily) {
   EXPECT_EQ(verdict_between("10.0.0.1", "239.1.1.1"), 0);
 }
 
-// RFC 6890, 2.2.3: no packet contains an IPv4-mapped address.
-TEST(AddressVector, AGroupOfTheOtherFamilyIsSentToFromAnAddressOfItsOwn) {
+// RFC 6890, 2.2.3: no packet may contain an IPv4-mapped address, so the source address has the
+// family of the group.
+TEST(AddressVector, AMessageToAGroupOfTheOtherFamilyHasASourceOfThatFamily) {
   const engine::FabricConfig config = engine::default_fabric(1);  // 127.0.0.1 and ::1
   const engine::Objects objects(config);
   const auto source = [&](const char* group, uint8_t sgid_index) {
@@ -127,7 +129,7 @@ TEST(AddressVector, ToAnAddressOfADeviceIsAccepted) {
   EXPECT_EQ(verdict_between("fd00::1", "fd00::2"), 0);
 }
 
-// The neighbor is the router, which answers.
+// The neighbor is the router, which answers address resolution.
 TEST(AddressVector, ToAnAddressBehindARouterIsAccepted) {
   EXPECT_EQ(verdict_between("10.0.0.1", "10.0.1.1"), 0);
   EXPECT_EQ(verdict_between("10.0.0.1", "192.0.2.1"), 0);
@@ -146,7 +148,8 @@ TEST(AddressVector, NeedsBothAddressesOfOneFamilyBeforeANeighborIsAsked) {
   EXPECT_EQ(verdict_between("fd00::1", "10.0.0.77"), EINVAL);
 }
 
-// DevicePolicy::require_grh; IBTA annex A17: RoCE needs a GRH. Without it, the policy decides.
+// DevicePolicy::require_grh decides whether a vector without GRH is refused. By IBTA annex A17,
+// RoCE needs a GRH.
 TEST(AddressVector, NeedsAGrhIfThePolicySaysSo) {
   EXPECT_EQ(verdict(no_grh(), false), 0);
   EXPECT_EQ(verdict(no_grh(), true), EINVAL);
@@ -176,8 +179,9 @@ TEST(AddressVector, LeadsBackToTheSameDevice) {
   EXPECT_EQ(pair.take_left().size(), 1u);
 }
 
-// Annex A17.4.1: a flow's UDP source port. As in rxe's captures: rping's depends on the flow label
-// that rdma_cm made from its ports; rc_send's has no flow label and depends on QPs 32 and 33.
+// Annex A17.4.1: the UDP source port of a flow. The ports are those of rxe's captures: in rping's,
+// the port depends on the flow label that rdma_cm made from its ports; rc_send's has no flow label,
+// so the port depends on QPs 32 and 33.
 TEST(AddressVector, TheUdpSourcePortIsOfTheFlowLabelOrOfTheQps) {
   const auto port = [](uint32_t flow_label) {
     const engine::FabricConfig config = engine::default_fabric(1);

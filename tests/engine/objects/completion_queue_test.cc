@@ -1,5 +1,5 @@
-// Tests a completion queue's counts and its requests for notification (ibv_req_notify_cq(3); IBTA
-// vol 1, 11.4.2.2).
+// Tests how a completion queue counts, and its requests for notification (ibv_req_notify_cq(3);
+// IBTA vol 1, 11.4.2.2).
 #include "emulator/engine/objects/completion_queue.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ CompletionQueue make_cq(uint32_t capacity = 8, uint64_t first = 0) {
   return cq;
 }
 
-// The table of all cases: which completion answers which request.
+// All cases of which completion answers which request.
 TEST(CompletionQueue, FiresForTheCompletionsThatTheRequestIsFor) {
   struct Case {
     bool solicited_only, qualifies, fires;
@@ -39,7 +39,7 @@ TEST(CompletionQueue, FiresOnlyWhenArmed) {
   EXPECT_FALSE(cq.add(false));
 }
 
-// "The request for notification is one shot."
+// ibv_req_notify_cq(3): "The request for notification is one shot."
 TEST(CompletionQueue, FiresOncePerRequest) {
   CompletionQueue cq = make_cq();
   EXPECT_EQ(cq.arm(0, kAnyCompletion), ArmResult::kArmed);
@@ -102,7 +102,8 @@ TEST(CompletionQueue, AnEventThatIsDueEndsAnEarlierRequest) {
   EXPECT_FALSE(cq.add(true));
 }
 
-// Requests that were made before a completion was seen count as one, even if some arrive late.
+// Requests that the client made before it saw the completion count as one, even if some arrive
+// after the completion.
 TEST(CompletionQueue, TwoRequestsBeforeACompletionGiveOneEvent) {
   for (const bool first : {kAnyCompletion, kSolicitedOnly}) {
     for (const bool second : {kAnyCompletion, kSolicitedOnly}) {
@@ -127,7 +128,8 @@ TEST(CompletionQueue, TwoRequestsBeforeACompletionGiveOneEvent) {
   }
 }
 
-// If a request is repeated after completions that do not answer it, the two are still one request.
+// The client repeats its request after it saw completions that do not answer it: both are still one
+// request.
 TEST(CompletionQueue, ASolicitedRequestThatIsRepeatedMeanwhileGivesOneEvent) {
   CompletionQueue cq = make_cq();
   cq.arm(0, kSolicitedOnly);
@@ -137,8 +139,8 @@ TEST(CompletionQueue, ASolicitedRequestThatIsRepeatedMeanwhileGivesOneEvent) {
   EXPECT_EQ(cq.armed(), Notify::kNone);
 }
 
-// If each of several requests was made after the completion that answers the previous one, each has
-// a separate event, however late the events arrive.
+// If the client makes each request after it saw the completion that answers the previous one, each
+// request gets a separate event, even if the requests arrive late.
 TEST(CompletionQueue, RequestsBetweenCompletionsGiveOneEventEach) {
   for (const bool solicited_only : {kAnyCompletion, kSolicitedOnly}) {
     CompletionQueue cq = make_cq(100);
@@ -166,8 +168,8 @@ CompletionQueue make_moderated(uint32_t count) {
   return cq;
 }
 
-// ibv_modify_cq(3), "cq_count: number of completions per CQ event": this includes completions that
-// the client had not seen when it made the request.
+// ibv_modify_cq(3), "cq_count: number of completions per CQ event": the count includes completions
+// that the client had not seen when it made the request.
 TEST(CompletionQueue, AModeratedEventWaitsHoweverLateTheRequestComes) {
   CompletionQueue cq = make_moderated(3);
   EXPECT_FALSE(cq.add(false));
@@ -179,14 +181,15 @@ TEST(CompletionQueue, AModeratedEventWaitsHoweverLateTheRequestComes) {
   EXPECT_EQ(cq.arm(2, kSolicitedOnly), ArmResult::kArmed);
   EXPECT_TRUE(cq.add(false));
   EXPECT_FALSE(cq.event_waits());
-  // This request was made before the third completion was seen.
+  // The client made this request before it saw the third completion.
   EXPECT_EQ(cq.arm(2, kAnyCompletion), ArmResult::kAnswered);
 }
 
-TEST(CompletionQueue, AModeratedEventIsDueAtOnceForAsManyAsItStandsFor) {
+TEST(CompletionQueue, AModeratedEventIsDueAtOnceAtItsCount) {
   CompletionQueue cq = make_moderated(2);
-  for (int i = 0; i < 5; ++i) cq.add(i % 2 == 0);              // the first, third and fifth
-  EXPECT_EQ(cq.arm(0, kSolicitedOnly), ArmResult::kEventDue);  // for the first and third
+  for (int i = 0; i < 5; ++i) cq.add(i % 2 == 0);  // the first, third and fifth are solicited
+  // the event is for the first and third
+  EXPECT_EQ(cq.arm(0, kSolicitedOnly), ArmResult::kEventDue);
   EXPECT_EQ(cq.arm(2, kAnyCompletion), ArmResult::kAnswered);
   EXPECT_EQ(cq.arm(3, kAnyCompletion), ArmResult::kEventDue);
   EXPECT_EQ(cq.arm(5, kAnyCompletion), ArmResult::kArmed);

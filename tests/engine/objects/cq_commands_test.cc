@@ -1,5 +1,5 @@
-// Tests changes to a completion queue: ibv_resize_cq(3), ibv_modify_cq(3); and the amount of memory
-// that a device reports (ibv_query_device_ex(3)).
+// Tests changes to a completion queue: ibv_resize_cq(3) and ibv_modify_cq(3). Also tests the amount
+// of memory that a device reports (ibv_query_device_ex(3)).
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -17,7 +17,7 @@ ScriptOptions with_channel(uint32_t capacity = 256) {
   return options;
 }
 
-// "cqe must be at least the number of unpolled entries in the CQ cq."
+// ibv_resize_cq(3): "cqe must be at least the number of unpolled entries in the CQ cq."
 TEST(ResizeCq, KeepsRoomForWhatWaits) {
   Script s(with_channel(4));
   s.at(0ms).app_posts_recv(1).app_posts_recv(2).app_posts_recv(3);
@@ -47,7 +47,7 @@ TEST(ResizeCq, GivesACqThatIsFullMoreRoom) {
   s.wire_delivers(send_only(psn(1))).expect({received(2), ack(psn(1))});
 }
 
-TEST(ResizeCq, EndsAClientThatTookWhatWasNotThere) {
+TEST(ResizeCq, EndsAClientThatTookMissingCompletions) {
   Script s(with_channel());
   s.client().consume(s.app().recv_cq, 1);
   EXPECT_EQ(s.client().resize_cq(s.app().recv_cq, 8), EINVAL);
@@ -60,7 +60,7 @@ class Moderation : public testing::Test {
     s.at(0ms);
     for (uint64_t i = 0; i < 10; ++i) s.app_posts_recv(i);
   }
-  /// Receives one SEND, which causes an event or none.
+  /// Receives one SEND, and checks whether it causes an event.
   void receive(bool with_event) {
     const uint32_t n = count++;
     s.wire_delivers(send_only(psn(n)));
@@ -75,7 +75,7 @@ class Moderation : public testing::Test {
   uint32_t count = 0;
 };
 
-// "cq_count: number of completions per event"
+// ibv_modify_cq(3): "cq_count: number of completions per event"
 TEST_F(Moderation, WaitsForTheCount) {
   EXPECT_EQ(s.client().modify_cq(s.app().recv_cq, 3, 1000), 0);
   s.client().arm(s.app().recv_cq, 0);
@@ -86,7 +86,7 @@ TEST_F(Moderation, WaitsForTheCount) {
   s.at(1s).expect_silence();
 }
 
-// "cq_period: in micro seconds"
+// ibv_modify_cq(3): "cq_period: in micro seconds"
 TEST_F(Moderation, WaitsNoLongerThanThePeriod) {
   EXPECT_EQ(s.client().modify_cq(s.app().recv_cq, 3, 1000), 0);
   s.client().arm(s.app().recv_cq, 0);

@@ -1,4 +1,4 @@
-// Tests what programs and their peers see if a device is removed while programs use it.
+// Tests what programs and their peers see when a device is removed while programs use it.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -44,8 +44,7 @@ TEST(DeviceRemoval, IsAFatalEventForItsClientsOnly) {
   pair.bench.log.clear();
 }
 
-// The completions for which a client waits on its channels will never arrive, and the client is
-// notified of that once.
+// A client that waits for completions on its channels will never get any, so it is notified once.
 TEST(DeviceRemoval, IsToldToEachClientOfTheDevice) {
   Pair pair;
   const auto lost = [&] {
@@ -79,7 +78,7 @@ TEST(DeviceRemoval, FailsEveryCommandFromThenOn) {
   EXPECT_EQ(error_of(abi::Op::kDeallocPd, pair.left.pd), EIO);
 }
 
-TEST(DeviceRemoval, WhatIsPostedAfterwardsNeverCompletes) {
+TEST(DeviceRemoval, LaterRequestsNeverComplete) {
   Pair pair;
   pair.left.post_recv({.wr_id = 1, .sges = {pair.left.recv_sge(100)}});
   pair.bench.step(RemoveDevice{kFirst});
@@ -119,8 +118,8 @@ TEST(DeviceRemoval, TakesAllObjectsAndLeavesTheOtherDevicesAlone) {
   EXPECT_TRUE(pair.bench.log.empty());
 }
 
-// ibv_import_device(3): objects that two contexts share are removed, whichever context is removed
-// first.
+// ibv_import_device(3): objects that two contexts share are removed with the device, and the
+// contexts can then be closed in any order.
 TEST(DeviceRemoval, TakesWhatContextsShare) {
   Pair pair;
   const engine::ClientId other{77};
@@ -176,7 +175,7 @@ TEST_F(RemovalOfIds, IsToldToEachIdOfTheDevice) {
   EXPECT_EQ(channel.next_event().id, 0u) << "nobody else";
 }
 
-TEST_F(RemovalOfIds, LeavesNothingToDoButToDestroyThem) {
+TEST_F(RemovalOfIds, OnlyAllowsTheirDestruction) {
   const uint32_t id = channel.create_id(kUid);
   ASSERT_EQ(channel.bind(id, ip("127.0.0.1", 7471)), 0);
   bench.step(RemoveDevice{kFirst});
@@ -187,7 +186,7 @@ TEST_F(RemovalOfIds, LeavesNothingToDoButToDestroyThem) {
   EXPECT_EQ(channel.destroy_id(id), ENOENT);
 }
 
-TEST_F(RemovalOfIds, AnIdThatIsNotAcceptedYetIsNotToldOf) {
+TEST_F(RemovalOfIds, AnIdThatIsNotAcceptedYetGetsNoEvent) {
   const uint32_t listener = channel.create_id(kUid);
   ASSERT_EQ(channel.bind(listener, ip("0.0.0.0", 7471)), 0);
   ASSERT_EQ(channel.listen(listener), 0);
@@ -201,8 +200,8 @@ TEST_F(RemovalOfIds, AnIdThatIsNotAcceptedYetIsNotToldOf) {
   EXPECT_EQ(channel.destroy_id(request.id), 0);
 }
 
-// "RDMA_CM_EVENT_UNREACHABLE Generated on the active side to notify the user that the remote
-// server is not reachable or unable to respond to a connection request."
+// rdma_get_cm_event(3): "RDMA_CM_EVENT_UNREACHABLE Generated on the active side to notify the user
+// that the remote server is not reachable or unable to respond to a connection request."
 TEST_F(RemovalOfIds, MakesThePeerUnreachable) {
   const uint32_t client = resolved("127.0.0.1", "127.0.0.2");
   bench.step(RemoveDevice{kFirst});
@@ -233,8 +232,8 @@ TEST_F(RemovalOfIds, EndsAConnectionAtItsOtherEndWhenThatDisconnects) {
   const auto event = channel.next_event();
   EXPECT_EQ(event.event, EventType::kDisconnected);
   EXPECT_EQ(static_cast<int32_t>(event.status), -ETIMEDOUT);
-  // "RDMA_CM_EVENT_TIMEWAIT_EXIT The QP associated with a connection has exited its timewait state
-  // and is now ready to be re-used."
+  // rdma_get_cm_event(3): "RDMA_CM_EVENT_TIMEWAIT_EXIT The QP associated with a connection has
+  // exited its timewait state and is now ready to be re-used."
   EXPECT_EQ(channel.next_event().event, EventType::kTimewaitExit);
 }
 

@@ -1,4 +1,4 @@
-// Tests clients that end, with few objects or with very many.
+// Tests clients that detach, with few objects or with very many.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -16,7 +16,7 @@ constexpr uint32_t kVeryMany = 50'000;
 
 class LeavingClients : public testing::Test {
  protected:
-  /// Makes one step, without the further steps that it requests.
+  /// Makes one step, and not the further steps that the engine requests.
   void step(const engine::Input& input) {
     bench.engine().step(bench.now(), input, outputs);
     outputs.clear();
@@ -55,8 +55,8 @@ TEST_F(LeavingClients, WithFewObjectsAreGoneAtOnce) {
   EXPECT_TRUE(bench.engine().is_idle());
 }
 
-// The others must not wait until all of its objects are destroyed.
-TEST_F(LeavingClients, WithVeryManyObjectsGoByAndBy) {
+// Other clients must not wait until all objects of the detached client are destroyed.
+TEST_F(LeavingClients, WithVeryManyObjectsAreReleasedInManySteps) {
   Client client(bench, ClientId{1}, DeviceIndex{0});
   const uint32_t pd = client.alloc_pd(), cq = client.create_cq(16);
   for (uint32_t i = 0; i < kVeryMany; ++i) {
@@ -69,7 +69,7 @@ TEST_F(LeavingClients, WithVeryManyObjectsGoByAndBy) {
   EXPECT_GT(objects(), 2 * kVeryMany);
   EXPECT_FALSE(bench.engine().is_idle());
 
-  // A client with few objects attaches and detaches in the meantime.
+  // A client with few objects attaches, and another one works, in the meantime.
   const size_t left = objects();
   Client visitor(bench, ClientId{3}, DeviceIndex{1});
   EXPECT_NE(other.alloc_pd(), 0u);
@@ -86,7 +86,7 @@ TEST_F(LeavingClients, AreDeadPeersFromTheFirstMomentOn) {
   for (uint32_t i = 0; i < kVeryMany; ++i) {
     gone.client.create_qp({.pd = gone.pd, .send_cq = gone.send_cq, .recv_cq = gone.recv_cq});
   }
-  // The object that it created first is destroyed first, and this one last.
+  // Objects are destroyed in the order of their creation, so this QP is destroyed last.
   const uint32_t last =
       gone.client.create_qp(gone.pd, gone.send_cq, gone.recv_cq, EndpointOptions{}.cap);
   const abi::AhAttr to_peer = address_vector(wire::IpAddress::from_v4(127, 0, 0, 1));
@@ -113,7 +113,7 @@ TEST_F(LeavingClients, OfARemovedDeviceGoByAndByToo) {
   }
   step(engine::RemoveDevice{DeviceIndex{0}});
   EXPECT_GT(objects(), kVeryMany);
-  step(engine::DetachClient{client.id()});  // before its objects are gone
+  step(engine::DetachClient{client.id()});  // the device still destroys the client's objects
   steps_until_all_is_gone();
   EXPECT_EQ(objects(), 0u);
   bench.detach(importer.id());

@@ -1,5 +1,5 @@
 // Tests the limits of ibv_query_device(3): exactly that number of objects can exist, and after one
-// is destroyed another can be created.
+// is destroyed, another can be created.
 #include "emulator/engine/base/limits.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,8 @@ using engine::DeviceIndex;
 
 class Limits : public testing::Test {
  protected:
-  /// Both return the errno of the command.
+  /// Checks that `limit` objects can exist. `create` and `destroy` return the errno of their
+  /// command.
   template <class Create, class Destroy>
   void expect_limit(uint64_t limit, Create create, Destroy destroy) {
     for (uint64_t i = 0; i < limit; ++i) ASSERT_EQ(create(), 0) << "object " << i;
@@ -77,7 +78,7 @@ TEST_F(Limits, OfMemoryRegionsAndWindows) {
       [&] { return client.dealloc_mw(last); });
 }
 
-// The limit is their number; each has only 4 bytes.
+// The number of device memories is limited; with 4 bytes each, their size does not matter.
 TEST_F(Limits, OfDeviceMemories) {
   expect_limit(
       engine::kMaxDms,

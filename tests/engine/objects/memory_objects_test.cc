@@ -1,4 +1,4 @@
-// Regions of every kind, their reregistration, advice, windows as objects, device memory, and
+// Tests regions of every kind, their reregistration, advice, windows as objects, device memory, and
 // objects that two clients share: ibv_reg_mr(3), ibv_rereg_mr(3), ibv_advise_mr(3),
 // ibv_alloc_mw(3), ibv_alloc_null_mr(3), ibv_alloc_dm(3), ibv_import_pd(3), ibv_import_mr(3).
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ class MemoryObjects : public testing::Test {
 
 // ---- Registration -----------------------------------------------------------------------------
 
-TEST_F(MemoryObjects, OnDemandRegionsAreNotLookedAt) {
+TEST_F(MemoryObjects, OnDemandRegionsAreRegisteredWithoutAccess) {
   EXPECT_EQ(error_of_reg(0x900000, 64, kLocal), EFAULT);
   EXPECT_EQ(error_of_reg(0x900000, 64, kLocal | abi::kAccessOnDemand), 0);
   EXPECT_EQ(error_of_reg(kHuge - 10, 64, abi::kAccessOnDemand), EINVAL) << "wraps all the same";
@@ -58,7 +58,7 @@ TEST_F(MemoryObjects, ImplicitOnDemandIsTheWholeAddressSpace) {
   EXPECT_EQ(error_of_reg(0, kHuge, abi::kAccessOnDemand | kLocal), 0);
   EXPECT_EQ(error_of_reg(0, kHuge, kLocal), EFAULT) << "without on-demand";
   EXPECT_EQ(error_of_reg(0, kHuge, abi::kAccessOnDemand, 0x1000), EINVAL);
-  // "applicable with IBV_ACCESS_ON_DEMAND in explicit mode only"
+  // ibv_reg_mr(3), IBV_ACCESS_HUGETLB: "applicable with IBV_ACCESS_ON_DEMAND in explicit mode only"
   EXPECT_EQ(error_of_reg(0, kHuge, abi::kAccessOnDemand | abi::kAccessHugetlb), EINVAL);
   EXPECT_EQ(error_of_reg(kBuffer, 8, abi::kAccessOnDemand | abi::kAccessHugetlb), 0);
 }
@@ -91,7 +91,7 @@ TEST_F(MemoryObjects, NullRegionsNeedNoMemory) {
   EXPECT_EQ(stranger.error, ENOENT);
 }
 
-TEST_F(MemoryObjects, ARegionOfAKindThatIsNoneIsRefused) {
+TEST_F(MemoryObjects, ARegionOfAnUnknownKindIsRefused) {
   abi::Request::Body body{};
   body.reg_mr.pd = pd;
   body.reg_mr.kind = static_cast<abi::RegionKind>(3);
@@ -118,8 +118,8 @@ class Rereg : public MemoryObjects {
  protected:
   static constexpr uint32_t kOdp = abi::kAccessOnDemand | kLocal;
 
-  // advise_mr is the simplest test of an L_Key: it returns 0 if the key's region contains [address,
-  // +length).
+  // Returns the errno of advise_mr, which is the simplest test of an L_Key: it is 0 if the key's
+  // region contains the `length` bytes from `address` on.
   int reach(uint32_t in_pd, uint32_t lkey, uint64_t address, uint32_t length) {
     return client.advise_mr(in_pd, 0, 1, {{address, length, lkey}});
   }
@@ -174,7 +174,8 @@ TEST_F(Rereg, ChangesEverythingAtOnce) {
   EXPECT_EQ(reach(other, back.lkey, kBuffer + 0x1000, 0x2000), 0) << "by its address again";
 }
 
-// ibv_rereg_mr(3) does not define the region after a failure; here it is unchanged.
+// ibv_rereg_mr(3) does not define the region's state after a failure; here the region does not
+// change.
 TEST_F(Rereg, ThatFailsLeavesTheRegionAsItWas) {
   const Mr mr = client.reg_mr(pd, kBuffer, 64, kOdp);
   const uint32_t foreign = stranger.alloc_pd();
@@ -229,16 +230,16 @@ TEST_F(MemoryObjects, AdviceIsCheckedAsItsManPageSays) {
   EXPECT_EQ(client.advise_mr(pd, kPrefetch, 0, {{kBuffer - 1, 1, odp.lkey}}), EFAULT);
 }
 
-// IBV_ADVISE_MR_FLAG_FLUSH: "the underlying pages are guaranteed to be updated in the HCA before
-// returning"; EFAULT "when parts of it are not part of the process address space".
-TEST_F(MemoryObjects, FlushedAdviceLooksAtEveryPage) {
+// ibv_advise_mr(3), IBV_ADVISE_MR_FLAG_FLUSH: "the underlying pages are guaranteed to be updated in
+// the HCA before returning"; EFAULT "when parts of it are not part of the process address space".
+TEST_F(MemoryObjects, FlushedAdviceChecksEveryPage) {
   constexpr uint64_t kHole = 0x400000;
   constexpr uint32_t kPages = 600;
   bench.memory.map(client.id(), kHole, kPages * 4096);
   const Mr all = client.reg_mr(pd, 0, kHuge, abi::kAccessOnDemand);
   const abi::Sge whole{kHole + 4095, (kPages - 1) * 4096 + 1, all.lkey};
   EXPECT_EQ(client.advise_mr(pd, 0, 1, {whole}), 0);
-  bench.memory.map(client.id(), kHole, (kPages - 1) * 4096);  // without its last page
+  bench.memory.map(client.id(), kHole, (kPages - 1) * 4096);  // the last page is missing
   EXPECT_EQ(client.advise_mr(pd, 0, 1, {whole}), EFAULT);
   EXPECT_EQ(client.advise_mr(pd, 0, 0, {whole}), 0) << "best effort";
   EXPECT_EQ(client.advise_mr(pd, 2, 1, {whole}), 0) << "without faulting";
@@ -325,7 +326,7 @@ TEST_F(Sharing, GivesTheObjectsOfEachToAll) {
   EXPECT_EQ(client.query_pd(pd), ENOENT);
 }
 
-TEST_F(Sharing, RegistersTheMemoryOfWhoAsks) {
+TEST_F(Sharing, RegistersTheMemoryOfTheCallingClient) {
   constexpr uint64_t kTheirs = 0x700000;
   bench.memory.map(partner.id(), kTheirs, 64);
   client.reg_mr(pd, kTheirs, 64);
@@ -338,7 +339,7 @@ TEST_F(Sharing, RegistersTheMemoryOfWhoAsks) {
   EXPECT_EQ(client.error, 0) << "still the partner's memory";
 }
 
-TEST_F(Sharing, KeepsAPdAsLongAsSomebodyIsThere) {
+TEST_F(Sharing, KeepsAPdUntilItsLastClientLeaves) {
   const Mr ours = client.reg_mr(pd, kBuffer, 64);
   constexpr uint64_t kTheirs = 0x700000;
   bench.memory.map(third.id(), kTheirs, 64);

@@ -1,5 +1,5 @@
-// Tests of memory regions and windows: the memory to which a key gives access, the users of the
-// key, and how lists of ranges are read and written (IBTA vol 1, 10.6).
+// Tests memory regions and windows: to which memory a key gives access, who may use the key, and
+// how lists of ranges are read and written (IBTA vol 1, 10.6).
 #include "emulator/engine/objects/memory_table.h"
 
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ class Memory : public testing::Test {
 
 // ---- Regions ----------------------------------------------------------------------------------
 
-TEST(MemoryKeys, AreEqualIfThatIsWanted) {
+TEST(MemoryKeys, AreEqualOnRequest) {
   for (const bool same : {false, true}) {
     MemoryTable table(1, same);
     MemoryRegion* region = table.create(kOwner, kPd);
@@ -74,8 +74,8 @@ TEST_F(Regions, TranslateWhatLiesWithin) {
   EXPECT_EQ(local(0, 1), std::nullopt);
 }
 
-// A QP uses memory of its PD (IBTA vol 1, 10.2.3). If the PD is shared, the memory belongs to the
-// client that registered it.
+// A QP uses memory regions of its PD (IBTA vol 1, 10.2.3). If clients share the PD, a region is in
+// the memory of the client that registered it.
 TEST_F(Regions, AreForTheirPdAndInTheirOwner) {
   EXPECT_EQ(table.resolve_local(PdId{9}, region->lkey, 0x1000, 1, 0), std::nullopt);
   EXPECT_EQ(remote(region->rkey, 0x1000, 1, 0, {.pd = PdId{9}, .qp = kUser.qp}), std::nullopt);
@@ -416,8 +416,8 @@ class Lists : public testing::Test {
       array.bytes = test::pattern(64, client.value);
     }
   }
-  /// Reads into three buffers, one of them empty, so that ranges and buffers end at different
-  /// places.
+  /// Reads into three buffers, one of which is empty, so that ranges and buffers end at different
+  /// bytes.
   std::vector<uint8_t> read(const MemoryList& list, size_t size) {
     std::vector<uint8_t> out(size, 0xa5);
     const std::array<std::span<uint8_t>, 3> to{std::span(out).first(3), std::span<uint8_t>(),

@@ -1,5 +1,6 @@
-// Creating and destroying objects: limits, owners, order (ibv_alloc_pd(3), ibv_reg_mr(3),
-// ibv_create_cq(3), ibv_create_qp(3), ibv_create_ah(3) and their opposites).
+// Tests how objects are created and destroyed: limits, owners, order (ibv_alloc_pd(3),
+// ibv_reg_mr(3), ibv_create_cq(3), ibv_create_qp(3), ibv_create_ah(3) and the calls that destroy
+// the objects).
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -73,7 +74,8 @@ TEST_F(Objects, AnMrNeedsMemory) {
   EXPECT_EQ(client.error, EFAULT);
   client.reg_mr(pd, 0x900000, 1);
   EXPECT_EQ(client.error, EFAULT);
-  stranger.reg_mr(stranger.alloc_pd(), 0x1000, 64);  // mapped by another process
+  // only the other process has mapped this memory
+  stranger.reg_mr(stranger.alloc_pd(), 0x1000, 64);
   EXPECT_EQ(stranger.error, EFAULT);
 }
 
@@ -102,14 +104,14 @@ TEST_F(Objects, RemoteWriteAndAtomicNeedLocalWrite) {
         Case{abi::kAccessRemoteWrite, EINVAL}, Case{abi::kAccessRemoteAtomic, EINVAL},
         Case{abi::kAccessRemoteWrite | abi::kAccessLocalWrite, 0},
         Case{abi::kAccessRemoteAtomic | abi::kAccessLocalWrite, 0},
-        Case{abi::kAccessRelaxedOrdering, 0},  // optional: may be ignored
+        Case{abi::kAccessRelaxedOrdering, 0},  // optional: a NIC may ignore it
         Case{1u << 10, EOPNOTSUPP}, Case{1u << 19, EOPNOTSUPP}, Case{1u << 31, EOPNOTSUPP}}) {
     client.reg_mr(pd, 0x1000, 64, access);
     EXPECT_EQ(client.error, error) << "access 0x" << std::hex << access;
   }
 }
 
-TEST_F(Objects, EveryMrHasKeysOfItsOwn) {
+TEST_F(Objects, EveryMrHasUniqueKeys) {
   const uint32_t pd = client.alloc_pd();
   bench.memory.map(client.id(), 0x1000, 64);
   std::vector<uint32_t> keys;
@@ -223,8 +225,7 @@ TEST_F(Objects, QpNumbersAreUniqueInTheFabricAndNotReusedAtOnce) {
   EXPECT_EQ(std::adjacent_find(numbers.begin(), numbers.end()), numbers.end());
 }
 
-// Tests a new client's QP and a destroyed one: neither sends nor receives.
-TEST_F(Objects, ADestroyedQpIsGone) {
+TEST_F(Objects, ADestroyedQpIsUnknown) {
   const uint32_t pd = client.alloc_pd();
   const uint32_t cq = client.create_cq(1);
   const uint32_t qpn = client.create_qp(pd, cq, cq, kCap);
@@ -237,7 +238,7 @@ TEST_F(Objects, ADestroyedQpIsGone) {
 
 // ---- Objects of another client ----------------------------------------------------------------
 
-TEST_F(Objects, HandlesOfOthersAreNoHandles) {
+TEST_F(Objects, HandlesOfOtherClientsAreInvalid) {
   bench.memory.map(client.id(), 0x1000, 64);
   bench.memory.map(stranger.id(), 0x1000, 64);
   const uint32_t pd = client.alloc_pd();
@@ -280,7 +281,7 @@ TEST_F(Objects, HandlesThatDoNotExistAreRefused) {
   }
 }
 
-// A failed creation must leave the PD and CQs as they were.
+// A creation that fails must not make the PD and the CQs busy.
 TEST_F(Objects, AFailedCreationHoldsNothing) {
   const uint32_t pd = client.alloc_pd();
   const uint32_t cq = client.create_cq(1);
@@ -301,8 +302,9 @@ TEST_F(Objects, UnknownOperationsAreNotSupported) {
   }
 }
 
-// The daemon executes these calls if no rule applies to them.
-TEST_F(Objects, WhatTheDaemonDoesIsNotRefused) {
+// The daemon itself executes these calls. The engine gets them only for its rules, and accepts
+// them.
+TEST_F(Objects, TheEngineAcceptsTheCallsThatTheDaemonExecutes) {
   for (const Op op : {Op::kHello, Op::kCreateChannel}) {
     EXPECT_EQ(client.command(op, {}).error, 0);
   }
@@ -360,7 +362,7 @@ class Doorbells : public Objects {
   const size_t recv_size = abi::recv_stride(kCap.max_recv_sge);
 };
 
-TEST_F(Doorbells, ForSomebodyElsesObjectAreAViolation) {
+TEST_F(Doorbells, ForAnotherClientsObjectAreAViolation) {
   post_send_bytes(stranger, qpn, send_size);
   expect_violation_by(stranger);
   post_recv_bytes(stranger, qpn, recv_size);
@@ -395,7 +397,7 @@ TEST_F(Doorbells, ForMoreThanTheQpHoldsAreAViolation) {
   expect_violation_by(client);
 }
 
-// Receives that were posted one after another are passed together.
+// Receives that were posted one after another can be passed in one doorbell.
 TEST_F(Doorbells, BringSeveralReceivesAtOnce) {
   ASSERT_TRUE(bring_up(client, qpn, QpState::kRts, {},
                        address_vector(wire::IpAddress::from_v4(10, 9, 9, 9)), 5));
@@ -415,7 +417,7 @@ TEST_F(Doorbells, WithMoreReceivesThanThereIsRoomForAreAViolation) {
 
 // ---- Detach -----------------------------------------------------------------------------------
 
-TEST_F(Objects, DetachTakesAllObjectsAndNobodyElses) {
+TEST_F(Objects, DetachDestroysAllObjectsOfTheClientOnly) {
   bench.memory.map(client.id(), 0x1000, 64);
   for (Client* owner : {&client, &stranger}) {
     const uint32_t pd = owner->alloc_pd();

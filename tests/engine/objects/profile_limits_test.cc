@@ -18,7 +18,7 @@ using engine::ClientId;
 using engine::DeviceIndex;
 using engine::DeviceProfile;
 
-/// A device with small numbers, all different from each other.
+/// Returns a profile of a device with small limits, all different from each other.
 DeviceProfile small_profile() {
   DeviceProfile profile = *engine::generic_profile();
   profile.name = "small";
@@ -49,7 +49,7 @@ engine::FabricConfig fabric_of(const DeviceProfile& profile) {
   return fabric;
 }
 
-/// A request whose body contains the requested number.
+/// A request whose body contains a number that the profile limits.
 struct Limited {
   const char* name;
   Op op;
@@ -224,12 +224,12 @@ TEST(ProfileLimits, GrantInlineDataAsTheDriverDoes) {
                                                                  .max_inline_data = asked}));
     return request.body.create_qp.cap.max_inline_data;
   };
-  EXPECT_EQ(granted(0, 2), 32u);    // two SGEs of 16 bytes
-  EXPECT_EQ(granted(0, 20), 100u);  // no more than there is
+  EXPECT_EQ(granted(0, 2), 32u);    // the space of two SGEs of 16 bytes
+  EXPECT_EQ(granted(0, 20), 100u);  // the grant is at most the device's limit
   profile.posts.no_inline_room = 2;
   EXPECT_EQ(granted(0, 2), 0u);
   EXPECT_EQ(granted(70, 2), 70u);
-  profile.qp.least_inline = 60;  // mlx5: 60 bytes where none were asked for
+  profile.qp.least_inline = 60;  // mlx5: 60 bytes even if the program requests none
   EXPECT_EQ(granted(0, 1), 60u);
   EXPECT_EQ(granted(61, 1), 61u);
   profile.qp.inline_above = engine::InlineAbove::kCap;  // hns

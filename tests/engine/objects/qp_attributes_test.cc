@@ -1,6 +1,6 @@
 // Tests which attributes each state change of an RC QP needs and allows (IBTA vol 1, 10.3.1 and
-// table "QP State Transition Properties"; ibv_modify_qp(3)). They use a table that is independent
-// of the engine's.
+// table "QP State Transition Properties"; ibv_modify_qp(3)). The tests have a table that is
+// independent of the engine's.
 #include "emulator/engine/verbs/qp_transitions.h"
 
 #include <gtest/gtest.h>
@@ -25,8 +25,9 @@ struct Row {
   uint32_t required, optional;
 };
 
-// Alternate paths are in the specification's table, but a RoCE port has none: EINVAL. (Linux,
-// core/verbs.c, qp_state_table and cma: "alternate path is not supported on RoCE".)
+// The specification's table has attributes for alternate paths, but a RoCE port has none, so they
+// are refused with EINVAL. (Linux, core/verbs.c, qp_state_table; cma: "alternate path is not
+// supported on RoCE".)
 constexpr uint32_t kAnytime = kAttrAccessFlags | kAttrPathMigState | kAttrMinRnrTimer;
 const std::vector<Row> kTable = {
     {QpState::kReset, QpState::kInit, kAttrPkeyIndex | kAttrPort | kAttrAccessFlags, 0},
@@ -66,7 +67,7 @@ const Row* row_of(QpState from, QpState to) {
   return nullptr;
 }
 
-/// Attributes with valid values.
+/// Returns attributes with valid values.
 QpAttr good_attributes(QpState from, QpState to) {
   QpAttr attr{};
   attr.qp_state = static_cast<uint32_t>(to);
@@ -106,11 +107,11 @@ TEST(QpAttributes, EveryTransitionNeedsAndAllowsWhatTheTableSays) {
   }
 }
 
-// ibv_modify_qp(3) without IBV_QP_STATE: the state does not change, so the table's row from a state
-// to itself applies.
+// ibv_modify_qp(3) without IBV_QP_STATE: the state does not change, so the required and allowed
+// attributes are those of a change from the state to itself.
 TEST(QpAttributes, WithoutAStateTheQpStaysWhereItIs) {
   for (const QpState from : kStates) {
-    const QpAttr attr = good_attributes(from, QpState::kSqe);  // not looked at
+    const QpAttr attr = good_attributes(from, QpState::kSqe);  // the new state is ignored
     const Row* row = row_of(from, from);
     check(from, attr, 0, row != nullptr ? 0 : EINVAL);
     for (uint32_t bit = 2; bit != 0; bit <<= 1) {
@@ -127,8 +128,8 @@ TEST(QpAttributes, NoStateBeyondErr) {
   }
 }
 
-// The same through the engine: the errno, and "If any of the modify attributes or the modify mask
-// are invalid, none of the attributes will be modified (including the QP state)".
+// ibv_modify_qp(3): "If any of the modify attributes or the modify mask are invalid, none of the
+// attributes will be modified (including the QP state)". Also tests the errno.
 TEST(QpAttributes, ARefusedChangeChangesNothing) {
   for (const QpState from : {QpState::kReset, QpState::kInit, QpState::kRtr, QpState::kRts,
                              QpState::kSqd, QpState::kErr}) {
@@ -158,7 +159,7 @@ TEST(QpAttributes, ARefusedChangeChangesNothing) {
 
 TEST(QpAttributes, AnAllowedChangeIsMade) {
   for (const Row& row : kTable) {
-    if (row.from == QpState::kSqe) continue;  // an RC QP does not come there
+    if (row.from == QpState::kSqe) continue;  // an RC QP never enters SQE
     ScriptOptions options;
     options.state = row.from;
     Script s(options);
@@ -232,8 +233,8 @@ INSTANTIATE_TEST_SUITE_P(Of, AttributeRange,
                                                set_member<&QpAttr::dest_qp_num>,
                                                {0, 1, 0xffffff},
                                                {0x1000000, 0xffffffff}},
-                                         // Programs pass lrand48(): such values are not refused but
-                                         // truncated to 24 bits.
+                                         // Programs pass lrand48() as a PSN: such values are not
+                                         // refused but truncated to 24 bits.
                                          Range{"RqPsn",
                                                QpState::kInit,
                                                QpState::kRtr,
@@ -290,8 +291,8 @@ INSTANTIATE_TEST_SUITE_P(Of, AttributeRange,
                                                set_member<&QpAttr::max_rd_atomic>,
                                                {0, 1, 128},
                                                {129, 255}},
-                                         // "Assume this is the current QP state": it must be the
-                                         // current state.
+                                         // ibv_modify_qp(3), cur_qp_state: "Assume this is the
+                                         // current QP state": it must really be the current state.
                                          Range{"CurStateRtr",
                                                QpState::kRtr,
                                                QpState::kRts,
@@ -328,9 +329,9 @@ TEST(QpAttributes, NoPathMtuAboveThePortsActiveMtu) {
   }
 }
 
-// ---- What query_qp says -----------------------------------------------------------------------
+// ---- Results of query_qp -----------------------------------------------------------------------
 
-TEST(QpAttributes, QueryReturnsWhatWasSet) {
+TEST(QpAttributes, QueryReturnsTheAttributesThatWereSet) {
   ScriptOptions options;
   options.connection = {.mtu = abi::Mtu::k2048,
                         .sq_psn = 0xab123456,
@@ -373,7 +374,7 @@ TEST(QpAttributes, QueryReturnsTheNextPsnsToSendAndToReceive) {
   expect_psns(1, 0x20);
   s.at(1ms).wire_delivers(ack(psn(0xfffffe))).expect({completion(1)});
   expect_psns(1, 0x20);
-  // Both packets are sent again, but a query still returns the PSN of a new request.
+  // Both packets are sent again, but a query returns the PSN that the next new request will have.
   s.wire_delivers(nak(psn(0xffffff), wire::NakCode::kPsnSequenceError))
       .expect({send_first(psn(0xffffff)), send_last(psn(0))});
   expect_psns(1, 0x20);
@@ -446,7 +447,7 @@ TEST(QpReset, ForgetsEverythingButTheCapabilities) {
   EXPECT_EQ(s.client().generation, 3u);
 }
 
-TEST(QpReset, DropsWhatWasPostedWithoutACompletion) {
+TEST(QpReset, DropsPostedRequestsWithoutACompletion) {
   Script s;
   s.at(0ms).app_posts_recv(1).app_posts_send(2).expect({send_only(psn(0))});
   s.app_sets_state(QpState::kReset).expect_silence();
@@ -454,7 +455,7 @@ TEST(QpReset, DropsWhatWasPostedWithoutACompletion) {
   s.at(10s).expect_silence();
 }
 
-// Cqe::qp_generation distinguishes the completions before a reset from those after it.
+// A completion has the QP's generation, so that those before a reset differ from those after it.
 TEST(QpReset, BeginsALifeWhoseCompletionsAreToldApart) {
   Script s;
   s.at(0ms).app_posts_send(1).app_posts_recv(2).expect({send_only(psn(0))});

@@ -1,5 +1,5 @@
-// Tests which attributes the state changes of the QP types other than RC need and allow. The tables
-// here are independent of the engine's (ibv_modify_qp(3); IBTA vol 1, tables "QP State Transition
+// Tests which attributes the state changes of all QP types but RC need and allow. The tables here
+// are independent of the engine's (ibv_modify_qp(3); IBTA vol 1, tables "QP State Transition
 // Properties"; annex A14 for XRC).
 #include <gtest/gtest.h>
 

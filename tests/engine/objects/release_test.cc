@@ -1,5 +1,5 @@
-// Tests that other clients do not wait while the objects of a client that ended are removed,
-// however many they are.
+// Tests that other clients do not wait while the objects of a client that ended are removed, even
+// if there are very many.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -17,8 +17,7 @@ using engine::DeviceIndex;
 
 constexpr uint32_t kLocal = abi::kAccessLocalWrite;
 
-/// Returns the processor time of this process only, so that the work of other processes does not
-/// count.
+/// Returns the processor time of this process alone, since other processes work at the same time.
 double seconds_of_work() {
   timespec time{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
@@ -39,7 +38,7 @@ class Release : public testing::Test {
   Client other{bench, ClientId{2}, DeviceIndex{0}};
 };
 
-TEST_F(Release, ManyObjectsOfAClientGoInManySteps) {
+TEST_F(Release, ManyObjectsOfAClientAreReleasedInManySteps) {
   constexpr uint32_t kMany = 50'000;
   const uint32_t pd = client.alloc_pd();
   const uint32_t other_pd = other.alloc_pd();
@@ -57,7 +56,7 @@ TEST_F(Release, ManyObjectsOfAClientGoInManySteps) {
   EXPECT_EQ(other.dealloc_pd(other_pd), EBUSY) << "its region is still there";
 }
 
-TEST_F(Release, FewObjectsGoAtOnceAndOfSeveralClientsInTheirOrder) {
+TEST_F(Release, FewObjectsAreReleasedAtOnceAndClientsInOrder) {
   const uint32_t pd = client.alloc_pd();
   client.reg_mr(pd, 0, 64, kLocal | abi::kAccessOnDemand);
   other.reg_mr(other.alloc_pd(), 0, 64, kLocal | abi::kAccessOnDemand);
@@ -92,9 +91,9 @@ TEST_F(Release, ManyReferencesToAnXrcQpAreReleasedTogether) {
   EXPECT_EQ(bench.engine().snapshot().devices[0].qps.size(), 0u);
 }
 
-// ibv_advise_mr(3) with IBV_ADVISE_MR_FLAG_FLUSH checks each page, and the provider requests a
-// limited number of pages at a time.
-TEST_F(Release, ARequestHasSoMuchMemoryLookedAtAndNoMore) {
+// ibv_advise_mr(3) with IBV_ADVISE_MR_FLAG_FLUSH checks each page, so a request is limited to
+// kMaxFlushedBytes. The provider splits longer advice into several requests.
+TEST_F(Release, LimitsTheMemoryThatOneRequestChecks) {
   const uint32_t pd = client.alloc_pd();
   const Mr all = client.reg_mr(pd, 0, ~uint64_t{0}, kLocal | abi::kAccessOnDemand);
   ASSERT_EQ(client.error, 0);

@@ -1,4 +1,4 @@
-// Shared receive queues (IBTA vol 1, 10.2.9; ibv_create_srq(3), ibv_modify_srq(3)).
+// Tests shared receive queues (IBTA vol 1, 10.2.9; ibv_create_srq(3), ibv_modify_srq(3)).
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -30,7 +30,7 @@ SendWr message(const Endpoint& endpoint, uint64_t wr_id, uint32_t length = 8) {
   return {.wr_id = wr_id, .sges = {endpoint.send_sge(length)}};
 }
 
-/// Three QPs of one SRQ on the right side, each with a peer on the left side, as (left, right).
+/// Three QPs on the right side that use one SRQ, each with a peer on the left side.
 struct Fan {
   explicit Fan(uint32_t max_wr = 4) : pair({.left = {}, .right = with_srq(max_wr)}) {
     Connection connection;
@@ -109,7 +109,7 @@ TEST(SharedReceiveQueue, AWriteWithImmediateTakesAWqeWhenItEnds) {
       {from_srq(1).imm(77).opcode(abi::WcOpcode::kRecvRdmaWithImm), ack(psn(0))});
 }
 
-// The WQE of a message that will never end is returned to the SRQ.
+// The SRQ gets the WQE back, since its message will never be complete.
 TEST(SharedReceiveQueue, GetsTheWqeBackWhenTheQpIsResetInTheMiddleOfAMessage) {
   Script s({with_srq(2)});
   s.at(0ms).app_posts_recv(1, 2048).app_posts_recv(2, 2048);
@@ -127,12 +127,13 @@ TEST(SharedReceiveQueue, GetsTheWqeBackWhenTheQpIsDestroyedInTheMiddleOfAMessage
   s.at(1ms).wire_delivers(send_first(psn(0)).of_length(1024)).expect_silence();
   EXPECT_EQ(s.client().destroy_qp(s.qpn()), 0);
   EXPECT_EQ(s.bench().engine().snapshot().devices[0].srqs[0].posted, 2u);
-  // The returned WQE counts as one of the two that fit.
+  // The SRQ has the returned WQE again, so of its two slots none is free.
   s.client().post_srq_recv(s.app().srq, {.wr_id = 3, .sges = {s.app().recv_sge(8)}});
   s.expect({violation()});
 }
 
-// IBTA vol 1, 10.3.1.5 and 11.6.3.2 (IBV_EVENT_QP_LAST_WQE_REACHED).
+// IBTA vol 1, 10.3.1.5: a QP flushes its requests in the error state; 11.6.3.2:
+// IBV_EVENT_QP_LAST_WQE_REACHED is reported when it takes no more WQEs from the SRQ.
 TEST(SharedReceiveQueue, AQpThatFailsFlushesOnlyTheWqeItHasTakenAndSaysSo) {
   Script s({with_srq()});
   s.at(0ms).app_posts_recv(1, 2048).app_posts_recv(2);
@@ -156,7 +157,8 @@ TEST(SharedReceiveQueue, AMessageTooLongForTheWqeCompletesItWithALengthError) {
                event(abi::EventType::kQpLastWqeReached, kQp)});
 }
 
-// 10.2.9.1: the L_Keys of its WQEs belong to the SRQ's PD, whatever PD the QP has.
+// 10.2.9.1: the L_Keys of the SRQ's WQEs must belong to the PD of the SRQ; the QP may have another
+// PD.
 TEST(SharedReceiveQueue, UsesItsOwnProtectionDomain) {
   Pair pair({.left = {}, .right = with_srq()});
   const uint32_t other = pair.right.client.alloc_pd();
@@ -256,7 +258,7 @@ TEST(SharedReceiveQueue, IsCreatedWithinTheLimitsOfTheDevice) {
 
 // ibv_create_qp(3): max_recv_wr and max_recv_sge "are ignored ... if the QP is to be associated
 // with an SRQ".
-TEST(SharedReceiveQueue, ItsQpHasNoReceiveQueueOfItsOwn) {
+TEST(SharedReceiveQueue, ItsQpHasNoSeparateReceiveQueue) {
   Script s({with_srq()});
   const abi::QpCap cap = s.client().query_qp(s.qpn()).cap;
   EXPECT_EQ(cap.max_recv_wr, 0u);

@@ -39,9 +39,9 @@ class LinkLocalIds : public testing::Test {
   EventChannel channel{bench, 1};
 };
 
-// The errors are those of Linux: cma_check_linklocal() without a scope; rdma_translate_ip() for a
-// number that no interface has, and cma_validate_port() for a number of another interface than the
-// GID's.
+// The errors are those of Linux: of cma_check_linklocal() if the scope is missing, of
+// rdma_translate_ip() if no interface has the number, and of cma_validate_port() if the number is
+// that of another interface than the GID's.
 TEST_F(LinkLocalIds, AreBoundWithTheScopeOfTheirInterfaceOnly) {
   EXPECT_EQ(bind(link_local("fe80::1", 2)), 0);
   EXPECT_EQ(bind(link_local("fe80::2", 3)), 0);
@@ -51,7 +51,7 @@ TEST_F(LinkLocalIds, AreBoundWithTheScopeOfTheirInterfaceOnly) {
   EXPECT_EQ(bind(link_local("fe80::2", 2)), ENODEV);
 }
 
-// No route uses an interface that does not exist.
+// No route leads through an interface that does not exist.
 TEST_F(LinkLocalIds, CannotBeReachedByTheScopeOfNoInterface) {
   EXPECT_EQ(resolve(link_local("fe80::2", 9999)), ENETUNREACH);
   EXPECT_EQ(resolve(link_local("fe80::2", 3)), 0);

@@ -1,5 +1,5 @@
-// rdma_listen(3): "backlog: backlog of incoming connection requests". Counts as Linux's rdma_ucm
-// does: the requests whose event the program has not read.
+// Tests rdma_listen(3): "backlog: backlog of incoming connection requests". As in Linux's rdma_ucm,
+// a request counts until the program reads its event.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -26,7 +26,7 @@ class ListenBacklog : public testing::Test {
     EXPECT_EQ(passive.listen(listener, backlog), 0);
     return listener;
   }
-  /// Returns an id whose request is on its way to the listener, or was already refused.
+  /// Returns the id of a request that is on its way to the listener, or that was already refused.
   uint32_t connect(PortSpace space = PortSpace::kTcp) {
     const uint32_t id = active.create_id(kUid, space);
     EXPECT_EQ(active.resolve(id, ip("127.0.0.2", kPort)), 0);
@@ -71,7 +71,7 @@ TEST_F(ListenBacklog, ARequestThatIsReadMakesRoomForAnother) {
   for (int i = 0; i < 5; ++i) {
     connect();
     expect_rejected(connect());
-    read_request();  // not accepted
+    read_request();  // reads the request, but does not accept it
   }
 }
 
@@ -105,7 +105,8 @@ TEST_F(ListenBacklog, ARequestThatEndedMeanwhileStillWaitsToBeRead) {
   EXPECT_EQ(active.next_event().id, 0u);
 }
 
-// "0", or more than rdma_ucm's own limit (net.rdma_ucm.max_backlog), means that limit.
+// A backlog of 0, or of more than rdma_ucm's own limit (net.rdma_ucm.max_backlog), means that
+// limit.
 TEST_F(ListenBacklog, OfZeroOrTooManyIsTheLargest) {
   for (const uint32_t asked : {0u, 1025u, ~0u}) {
     const uint32_t listener = listen(asked);

@@ -1,4 +1,4 @@
-// Tests events of rdma_cm ids that are caused by rules (docs/scenarios.md, raise_cm).
+// Tests events of rdma_cm ids that rules raise (docs/scenarios.md, raise_cm).
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -42,9 +42,9 @@ class RaisedCmEvent : public testing::Test {
   EventChannel active{bench, 1}, passive{bench, 2};
 };
 
-// As in Linux, whose ucma_event_handler() ignores ids without a context. An event with the name of
-// the listener would be counted as read for the wrong id, and rdma_destroy_id(3) waits for the
-// count.
+// Linux's ucma_event_handler() ignores ids without a context, such as that of a request before it
+// is accepted. An event with the listener's uid would count as read for the listener, and
+// rdma_destroy_id(3) would wait for ever because its count is wrong.
 TEST_F(RaisedCmEvent, IsNoneOfAnIdThatIsNotAccepted) {
   add_rule("{on: cm_event, event: CONNECT_REQUEST, do: {raise_cm: DISCONNECTED}}");
   request_connection();
@@ -69,7 +69,7 @@ TEST_F(RaisedCmEvent, IsOfTheIdThatWasAccepted) {
   EXPECT_EQ(raised.uid, kChildUid);
 }
 
-// Linux, cma_netevent_work_handler(): the status is -ETIMEDOUT.
+// Linux, cma_netevent_work_handler(): the event's status is -ETIMEDOUT.
 TEST_F(RaisedCmEvent, HasTheStatusOfAPeerThatIsUnreachable) {
   add_rule("{on: cm_event, event: CONNECT_RESPONSE, do: {raise_cm: UNREACHABLE}}");
   request_connection();
@@ -82,8 +82,8 @@ TEST_F(RaisedCmEvent, HasTheStatusOfAPeerThatIsUnreachable) {
   EXPECT_EQ(static_cast<int32_t>(raised.status), -ETIMEDOUT);
 }
 
-// The uid of MULTICAST_JOIN is that of the join. For any other event librdmacm uses it as the uid
-// of an id.
+// The uid in a MULTICAST_JOIN event is that of the group. In any other event, librdmacm takes the
+// uid for that of an id.
 TEST_F(RaisedCmEvent, IsOfTheIdThatJoinsAndNotOfTheGroup) {
   add_rule("{on: cm_event, event: MULTICAST_JOIN, do: {raise_cm: DEVICE_REMOVAL}}");
   const uint32_t other = active.create_id(kListenerUid, PortSpace::kUdp);

@@ -1,5 +1,5 @@
-// Tests the operations on rdma_cm ids that need no peer: addresses, ports, options, groups, and
-// refused requests.
+// Tests the operations on rdma_cm ids that need no peer: addresses, ports, options and groups. Also
+// tests requests that are refused.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -41,7 +41,7 @@ class RdmaIds : public testing::Test {
     return channel.command(Command::kSetOption, in).error;
   }
 
-  /// A new id, bound to that port of 127.0.0.1.
+  /// Returns a new id that is bound to that port of 127.0.0.1.
   uint32_t bound(uint16_t port, bool reuse_address) {
     const uint32_t id = channel.create_id(kUid);
     if (reuse_address) {
@@ -147,15 +147,16 @@ TEST_F(RdmaIds, AWildcardGivesNoDevice) {
   EXPECT_EQ(channel.addresses(id).node_guid, 0u);
 }
 
-TEST_F(RdmaIds, AnAddressOfNobodyCannotBeBound) {
+TEST_F(RdmaIds, AnUnusedAddressCannotBeBound) {
   const uint32_t id = channel.create_id(kUid);
   EXPECT_EQ(channel.bind(id, ip("10.0.0.1")), EADDRNOTAVAIL);
   EXPECT_EQ(channel.bind(id, ip("127.0.0.1")), 0) << "a failure leaves it unbound";
   EXPECT_EQ(channel.bind(id, ip("127.0.0.1")), EINVAL) << "bound twice";
 }
 
-// Linux, drivers/infiniband/core/cma.c: cma_any_addr() is also true for loopback addresses.
-TEST_F(RdmaIds, ALoopbackAddressOfNobodyIsAWildcard) {
+// Linux, drivers/infiniband/core/cma.c: cma_any_addr() is also true for loopback addresses, so an
+// id can be bound to one that no device has.
+TEST_F(RdmaIds, AnUnusedLoopbackAddressIsAWildcard) {
   const uint32_t id = channel.create_id(kUid);
   ASSERT_EQ(channel.bind(id, ip("127.0.0.9", 7471)), 0);
   EXPECT_EQ(channel.addresses(id).node_guid, 0u);
@@ -167,7 +168,7 @@ TEST_F(RdmaIds, ALoopbackAddressOfNobodyIsAWildcard) {
   EXPECT_EQ(channel.bind(channel.create_id(kUid), ip("127.0.0.2", 7471)), 0);
 }
 
-TEST_F(RdmaIds, ALoopbackAddressOfADeviceIsItsAlone) {
+TEST_F(RdmaIds, ALoopbackAddressOfADeviceBelongsToItOnly) {
   ASSERT_EQ(channel.bind(channel.create_id(kUid), ip("::1", 7471)), 0);
   EXPECT_EQ(channel.bind(channel.create_id(kUid), ip("127.0.0.2", 7471)), 0);
 }
@@ -190,7 +191,7 @@ TEST_F(RdmaIds, PortZeroChoosesAnUnusedOneEachTime) {
   EXPECT_NE(channel.source(a).port, channel.source(b).port);
 }
 
-TEST_F(RdmaIds, APortIsOneAddresssAlone) {
+TEST_F(RdmaIds, APortBelongsToOneAddress) {
   ASSERT_EQ(channel.bind(channel.create_id(kUid), ip("127.0.0.1", 7471)), 0);
   EXPECT_EQ(channel.bind(channel.create_id(kUid), ip("127.0.0.1", 7471)), EADDRINUSE);
   EXPECT_EQ(channel.bind(channel.create_id(kUid), ip("0.0.0.0", 7471)), EADDRNOTAVAIL);
@@ -210,9 +211,9 @@ TEST_F(RdmaIds, BothFamiliesShareAPortUnlessEachWantsItsOwnOnly) {
   EXPECT_EQ(channel.bind(id, ip("::", 7471)), 0);
 }
 
-// The result of Linux's cma_check_port() for a second id on a port, which depends on whether each
-// has REUSEADDR and whether the first listens. "Once the ID reaches RDMA_CM_LISTEN it is not
-// allowed to be reusable any more, and has to be unique in the bind list" (rdma_listen()).
+// Linux's cma_check_port() decides about a second id on a port by whether each id has REUSEADDR and
+// whether the first one listens. "Once the ID reaches RDMA_CM_LISTEN it is not allowed to be
+// reusable any more, and has to be unique in the bind list" (rdma_listen()).
 TEST_F(RdmaIds, ASecondIdOnAPortNeedsReuseAddressOfBothAndNoListener) {
   uint16_t port = 7000;
   for (const bool first : {false, true}) {
@@ -260,7 +261,7 @@ TEST_F(RdmaIds, TheLastOfTwoIdsOnAPortMayListenAndThenHasItAlone) {
 }
 
 TEST_F(RdmaIds, AnAfIbAddressIsBoundByItsGid) {
-  // librdmacm tries this first in every process.
+  // librdmacm first tries such an address in every process.
   SocketAddress address;
   address.family = Family::kIb;
   address.address = *wire::parse_ip_address("::1");
@@ -338,14 +339,14 @@ TEST_F(RdmaIds, TheWildcardAsDestinationMeansTheFirstDevice) {
   EXPECT_EQ(channel.destination(id).address, ip("127.0.0.1").address);
 }
 
-TEST_F(RdmaIds, ALoopbackAddressOfNobodyAsDestinationMeansTheFirstDevice) {
+TEST_F(RdmaIds, AnUnusedLoopbackAddressAsDestinationMeansTheFirstDevice) {
   const uint32_t id = channel.create_id(kUid);
   ASSERT_EQ(channel.resolve(id, ip("127.0.5.5", 7471)), 0);
   EXPECT_EQ(channel.next_event().event, EventType::kAddrResolved);
   EXPECT_EQ(channel.destination(id), ip("127.0.0.1", 7471));
 }
 
-TEST(RdmaIdsOnAnInterface, ALoopbackAddressOfNobodyIsTheFirstDevice) {
+TEST(RdmaIdsOnAnInterface, AnUnusedLoopbackAddressMeansTheFirstDevice) {
   engine::FabricConfig config = engine::default_fabric(1);
   config.devices[0].addresses = {*wire::parse_ip_address("10.0.0.1")};
   for (const bool outside : {false, true}) {
@@ -359,7 +360,7 @@ TEST(RdmaIdsOnAnInterface, ALoopbackAddressOfNobodyIsTheFirstDevice) {
   }
 }
 
-TEST(RdmaIdsOnAnInterface, AnotherLoopbackAddressMayBeSomebodyElsesOnTheLoopbackInterface) {
+TEST(RdmaIdsOnAnInterface, AnotherLoopbackAddressMayExistOnTheLoopbackInterface) {
   engine::FabricConfig config = engine::default_fabric(1);
   config.devices[0].outside = true;
   CmBench bench(config);
@@ -377,7 +378,7 @@ TEST_F(RdmaIds, ABoundIdKeepsItsSource) {
   EXPECT_EQ(channel.source(id).address, ip("127.0.0.2").address);
 }
 
-TEST_F(RdmaIds, AnAddressOfNobodyIsAnErrorAfterTheTimeout) {
+TEST_F(RdmaIds, AnUnusedAddressIsAnErrorAfterTheTimeout) {
   const uint32_t id = channel.create_id(kUid);
   ASSERT_EQ(channel.resolve(id, ip("10.0.0.1", 7471), 2000), 0);
   bench.run_for(std::chrono::milliseconds(1999));
@@ -386,7 +387,7 @@ TEST_F(RdmaIds, AnAddressOfNobodyIsAnErrorAfterTheTimeout) {
   const auto event = channel.next_event();
   EXPECT_EQ(event.event, EventType::kAddrError);
   EXPECT_EQ(static_cast<int32_t>(event.status), -ETIMEDOUT);
-  // Resolution may be tried again.
+  // A program may try the resolution again.
   EXPECT_EQ(channel.resolve(id, ip("127.0.0.1", 7471)), 0);
 }
 
@@ -429,8 +430,8 @@ TEST_F(RdmaIds, AResolvedRouteHasOnePathBetweenTheGids) {
   EXPECT_EQ(route.paths[0].mtu, static_cast<uint32_t>(abi::Mtu::k4096));
 }
 
-// IBTA vol 1, 15.2.5.16: ServiceID, DGID and SGID are the first fields of a PathRecord, of 8, 16
-// and 16 bytes. RDMA_USER_CM_QUERY_PATH returns as many records as there are.
+// IBTA vol 1, 15.2.5.16: a PathRecord begins with ServiceID, DGID and SGID, of 8, 16 and 16 bytes.
+// RDMA_USER_CM_QUERY_PATH returns as many records as exist.
 TEST_F(RdmaIds, AQueryOfThePathsHasOneRecordAfterARouteIsResolvedAndNoneBefore) {
   const uint32_t id = channel.create_id(kUid);
   ASSERT_EQ(channel.resolve(id, ip("127.0.0.2", 7471)), 0);
@@ -496,7 +497,7 @@ TEST_F(MulticastIds, AJoinGivesTheGroupsGidAndQKeyAtOnce) {
   EXPECT_EQ(std::memcmp(event.param.ud.ah_attr.dgid, ip("239.1.2.3").address.bytes.data(), 16), 0);
 }
 
-TEST_F(MulticastIds, WhoOnlySendsJoinsToo) {
+TEST_F(MulticastIds, AnIdThatOnlySendsCanJoin) {
   const uint32_t id = channel.create_id(kUid, PortSpace::kUdp);
   ASSERT_EQ(channel.bind(id, ip("127.0.0.1")), 0);
   EXPECT_EQ(join(id, "239.1.2.3", 77, abi::ucma::JoinFlags::kSendOnlyFullMember).first, 0);

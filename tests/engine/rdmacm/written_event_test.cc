@@ -49,7 +49,7 @@ TEST_F(WrittenEvents, ComeInTheChannelOfTheirId) {
   }
 }
 
-TEST_F(WrittenEvents, CannotBeAnyOthers) {
+TEST_F(WrittenEvents, CannotHaveOtherTypesOrIds) {
   const uint32_t id = channel.create_id(kUid);
   EXPECT_EQ(channel.ask(Command::kWriteCmEvent, event(id, EventType::kEstablished)), EINVAL);
   EXPECT_EQ(channel.ask(Command::kWriteCmEvent, event(id, EventType::kAddrinfoResolved)), EINVAL);

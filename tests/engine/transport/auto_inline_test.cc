@@ -1,5 +1,6 @@
-// Tests short messages that a send WQE contains after its list, or that are in a slot whose number
-// it contains. Nothing is read from the application's memory, and there is no other difference.
+// Tests short messages whose data the provider put into the send WQE, behind the list of SGEs, or
+// into a slot that the WQE names. The engine reads nothing from the application's memory; nothing
+// else differs from other messages.
 #include <gtest/gtest.h>
 
 #include "tests/support/pair.h"
@@ -33,7 +34,7 @@ class CarriedData : public testing::Test {
   std::vector<uint8_t> in_memory_ = pattern(4096);
 };
 
-TEST_F(CarriedData, IsSentWithoutALookAtMemory) {
+TEST_F(CarriedData, IsSentWithoutAReadOfMemory) {
   const auto data = pattern(abi::kMaxCarried, 9);
   EXPECT_EQ(reads_of(send({pair_.left.send_sge(abi::kMaxCarried)}, data)), 0u);
   EXPECT_EQ(only_status(pair_.take_right()), WcStatus::kSuccess);
@@ -41,7 +42,7 @@ TEST_F(CarriedData, IsSentWithoutALookAtMemory) {
   EXPECT_EQ(pair_.right.recv_bytes(abi::kMaxCarried), data);
 }
 
-TEST_F(CarriedData, IsBehindAListOfSeveralEntries) {
+TEST_F(CarriedData, CanComeFromAListOfSeveralEntries) {
   const auto data = pattern(50, 9);
   EXPECT_EQ(reads_of(send({pair_.left.send_sge(20), pair_.left.send_sge(30)}, data)), 0u);
   EXPECT_EQ(pair_.right.recv_bytes(50), data);
@@ -60,22 +61,23 @@ TEST_F(CarriedData, IsSentAgainAfterALoss) {
   EXPECT_EQ(pair.left_bench.memory.reads, reads_before);
 }
 
-TEST_F(CarriedData, NeedsAKeyAllTheSame) {
+TEST_F(CarriedData, NeedsAValidKey) {
   abi::Sge sge = pair_.left.send_sge(64);
   sge.lkey ^= 1;
   pair_.left.post_send(send({sge}, pattern(64, 9)));
   EXPECT_EQ(only_status(pair_.take_left()), WcStatus::kLocProtErr);
 }
 
-TEST_F(CarriedData, NeedsARangeThatIsRegistered) {
+TEST_F(CarriedData, NeedsARegisteredRange) {
   abi::Sge sge = pair_.left.send_sge(64);
   sge.address -= 1;
   pair_.left.post_send(send({sge}, pattern(64, 9)));
   EXPECT_EQ(only_status(pair_.take_left()), WcStatus::kLocProtErr);
 }
 
-// A client may write any size. It is used only if it is that of the whole short message.
-TEST_F(CarriedData, OfAnotherSizeIsNotLookedAt) {
+// A client may write any size. The data in the WQE is used only if its size is that of the whole
+// message and the message is short.
+TEST_F(CarriedData, IsIgnoredIfItsSizeDiffers) {
   for (const uint32_t lie : {1u, 63u, 65u, 176u}) {
     EXPECT_EQ(reads_of(send({pair_.left.send_sge(64)}, std::vector<uint8_t>(lie, 0xee))), 1u);
     EXPECT_EQ(only_status(pair_.take_right()), WcStatus::kSuccess);
@@ -88,7 +90,7 @@ TEST_F(CarriedData, OfAnotherSizeIsNotLookedAt) {
       std::ranges::equal(pair_.right.recv_bytes(longer), std::span(in_memory_).first(longer)));
 }
 
-// ---- In a slot ----
+// ---- Data in a slot ----
 
 class DataInASlot : public testing::Test {
  protected:
@@ -110,7 +112,7 @@ class DataInASlot : public testing::Test {
   }
   uint64_t reads() const { return pair_.left_bench.memory.reads - reads_before_; }
 
-  JoinedPair pair_;  // with an MTU of 1024
+  JoinedPair pair_;  // its MTU is 1024 bytes
   const std::vector<uint8_t> data_ = pattern(4096, 9);
   const uint64_t reads_before_ = pair_.left_bench.memory.reads;
 };
@@ -134,7 +136,7 @@ TEST_F(DataInASlot, IsSentAgainAfterALoss) {
   EXPECT_EQ(reads(), 0u);
 }
 
-TEST_F(DataInASlot, NeedsAKeyAllTheSame) {
+TEST_F(DataInASlot, NeedsAValidKey) {
   SendWr wr = message(4000);
   wr.sges[0].lkey ^= 1;
   pair_.left.post_send(wr);

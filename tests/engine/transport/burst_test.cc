@@ -1,5 +1,5 @@
-// Tests frames that arrive from outside in one burst: one ACK acknowledges all requests of a QP in
-// the burst (IBTA vol 1, 9.7.5.1.2), or as many as FabricConfig::ack_coalescing allows.
+// Tests frames that arrive from outside in one burst: one ACK is sent for all requests of a QP in
+// the burst (IBTA vol 1, 9.7.5.1.2), or for as many as FabricConfig::ack_coalescing allows.
 #include <gtest/gtest.h>
 
 #include "emulator/scenario/scenario.h"
@@ -34,9 +34,9 @@ TEST(Burst, FramesThatComeByThemselvesAreAcknowledgedByThemselves) {
   s.wire_delivers(send_only(psn(1))).expect({received(2), ack(psn(1)).with_msn(2)});
 }
 
-// 9.7.5.1.3: at the end of the burst, the last packet that requests an acknowledgement is
-// acknowledged.
-TEST(Burst, WhatAsksForNoAcknowledgementHasNone) {
+// 9.7.5.1.3: at the end of the burst, the ACK names the last packet that requests an
+// acknowledgement.
+TEST(Burst, AMessageThatRequestsNoAcknowledgementGetsNone) {
   Script s(outside());
   s.at(0ms).app_posts_recv(1).app_posts_recv(2).app_posts_recv(3);
   s.wire_delivers_burst({send_only(psn(0)).ack_req(true), send_only(psn(1)).ack_req(true),
@@ -44,22 +44,22 @@ TEST(Burst, WhatAsksForNoAcknowledgementHasNone) {
   s.expect({received(1), received(2), received(3), ack(psn(1)).with_msn(2)});
 }
 
-TEST(Burst, AGapInItIsANakForAllBefore) {
+TEST(Burst, AGapIsANakThatAcknowledgesAllMessagesBeforeIt) {
   Script s(outside());
   s.at(0ms).app_posts_recv(1).app_posts_recv(2);
   s.wire_delivers_burst({send_only(psn(0)), send_only(psn(2)), send_only(psn(3))});
   s.expect({received(1), sequence_nak(psn(1)).with_msn(1)});
 }
 
-// 9.7.5.2.8: an RNR NAK acknowledges all earlier packets.
-TEST(Burst, ANakThatTheReceiverIsNotReadyIsForAllBefore) {
+// 9.7.5.2.8: an RNR NAK acknowledges all packets before the one that it names.
+TEST(Burst, AnRnrNakAcknowledgesAllMessagesBeforeIt) {
   Script s(outside());
   s.at(0ms).app_posts_recv(1);
   s.wire_delivers_burst({send_only(psn(0)), send_only(psn(1)), send_only(psn(2))});
   s.expect({received(1), rnr_nak(psn(1), 12).with_msn(1)});
 }
 
-TEST(Burst, ADuplicateInItIsNotExecutedAgain) {
+TEST(Burst, ADuplicateIsNotExecutedAgain) {
   Script s(outside());
   s.at(0ms).app_posts_recv(1).app_posts_recv(2);
   s.wire_delivers_burst({send_only(psn(0)), send_only(psn(0)), send_only(psn(1))});
@@ -86,7 +86,7 @@ TEST(Burst, EachMessageHasItsOwnAcknowledgementWhereNoneAreCoalesced) {
   s.expect({received(1), ack(psn(0)), received(2), ack(psn(1)).with_msn(2)});
 }
 
-TEST(Burst, ARuleForFramesChangesNothingInIt) {
+TEST(Burst, ARuleForFramesDoesNotChangeItsEffect) {
   Script s(outside());
   s.bench().step(
       engine::AddRules{scenario::parse_rule("{on: frame, opcode: ACK, psn_num: 77, do: drop}")});
@@ -95,7 +95,8 @@ TEST(Burst, ARuleForFramesChangesNothingInIt) {
   s.expect({received(1), received(2), ack(psn(1)).with_msn(2)});
 }
 
-// After a rule has acted for the last time, the frames after that frame still keep their order.
+// The rule rewrites the first frame, and this was its last time. The second frame must still stay
+// behind the first.
 TEST(Burst, FramesKeepTheirOrderWhenARuleIsUsedUp) {
   Script s(outside());
   s.bench().step(engine::AddRules{scenario::parse_rule(
@@ -124,7 +125,7 @@ TEST(Burst, AMessageIsWrittenInOneCall) {
   s.expect_received(message);
 }
 
-TEST(Burst, ADamagedFrameInAMessageIsNotWritten) {
+TEST(Burst, ADamagedFrameIsNotWritten) {
   Script s(outside());
   s.at(0ms).app_posts_recv(1, 8192);
   const std::vector<PacketSpec> specs = {send_first(psn(0)).of_length(1024),
@@ -141,8 +142,8 @@ TEST(Burst, ADamagedFrameInAMessageIsNotWritten) {
   s.expect_counter(Counter::kDroppedBadIcrc, 1);
 }
 
-// If something ends the QP in the middle of a burst, the rest of the burst is dropped.
-TEST(Burst, AnOverrunOfTheCqEndsTheQpAtOnce) {
+// If an error ends the QP in the middle of a burst, the rest of the burst is dropped.
+TEST(Burst, AnOverrunOfTheCqFailsTheQpAtOnce) {
   ScriptOptions options = outside();
   options.cq_capacity = 1;
   Script s(options);
@@ -153,7 +154,7 @@ TEST(Burst, AnOverrunOfTheCqEndsTheQpAtOnce) {
   s.bench().log.clear();
 }
 
-TEST(Burst, OfNothingIsNothing) {
+TEST(Burst, WithoutFramesHasNoEffect) {
   Script s(outside());
   s.at(0ms);
   s.bench().step(engine::ReceivedFrames{});

@@ -1,4 +1,4 @@
-// Tests that messages that are posted together get one acknowledgement (IBTA vol 1, 9.7.5.1.2;
+// Tests that messages that were posted together get one acknowledgement (IBTA vol 1, 9.7.5.1.2;
 // FabricConfig::ack_coalescing).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -76,26 +76,27 @@ TEST(JoinedAcknowledgements, OneIsForAllMessagesInARow) {
   EXPECT_EQ(completions_of(world.bench.log, engine::ClientId{2}).size(), 16u);
 }
 
-// A turn has sixteen packets; the receiver's first turn is after the sender's second one.
+// Sender and receiver alternate. A sender's turn has sixteen packets, and the receiver's first turn
+// follows the sender's second one.
 TEST(JoinedAcknowledgements, TheReceiverHasItsTurnMeanwhile) {
   World world(16);
   world.receive(40);
   expect_all_in_order(world.send(40), 40);
-  EXPECT_EQ(world.acknowledgements(), 3u);  // for 16, 16 and 8
+  EXPECT_EQ(world.acknowledgements(), 3u);  // one each for 16, 16 and 8 messages
 }
 
-TEST(JoinedAcknowledgements, EachMessageHasItsOwnElsewhere) {
+TEST(JoinedAcknowledgements, EachMessageHasItsOwnInOtherFabrics) {
   World world(1);
   world.receive(16);
   expect_all_in_order(world.send(16), 16);
   EXPECT_EQ(world.acknowledgements(), 16u);
 }
 
-TEST(JoinedAcknowledgements, OneIsForSoManyMessagesAtMost) {
+TEST(JoinedAcknowledgements, OneAcknowledgesAtMostTheConfiguredNumberOfMessages) {
   World world(4);
   world.receive(14);
   expect_all_in_order(world.send(14), 14);
-  EXPECT_EQ(world.acknowledgements(), 4u);  // for 4, 4, 4 and 2
+  EXPECT_EQ(world.acknowledgements(), 4u);  // one each for 4, 4, 4 and 2 messages
 }
 
 // Rules for frames do not change which frames are sent.
@@ -107,13 +108,13 @@ TEST(JoinedAcknowledgements, ARuleFindsTheOneForAllMessages) {
   EXPECT_THAT(world.send(5), testing::IsEmpty());
   EXPECT_EQ(completions_of(world.bench.log, engine::ClientId{2}).size(), 5u);
   EXPECT_EQ(world.acknowledgements(), 1u);
-  world.bench.advance_to(60s);  // a duplicate request, and another one for all
+  // the sender repeats a request, and gets another acknowledgement for all messages
+  world.bench.advance_to(60s);
   expect_all_in_order(completions_of(world.bench.log, engine::ClientId{1}), 5);
 }
 
-// This NAK acknowledges the messages that were received before the receiver was not ready
-// (9.7.5.2.8).
-TEST(JoinedAcknowledgements, ANakIsForAllBeforeItAsWell) {
+// The RNR NAK also acknowledges the messages before the one that found no receive (9.7.5.2.8).
+TEST(JoinedAcknowledgements, ANakAcknowledgesAllMessagesBeforeIt) {
   World world(16);
   world.receive(3);
   expect_all_in_order(world.send(5), 3);
@@ -139,8 +140,8 @@ TEST(JoinedAcknowledgements, AMessageThatCannotBeSentFailsBehindThoseBeforeIt) {
 }
 
 // IBTA vol 1, 9.7.5.1.2: received messages are acknowledged, whatever ends the QP after them. The
-// message whose completion found the CQ full is not acknowledged, at any place in the row, and
-// whether or not its acknowledgement would have waited.
+// message whose completion finds the CQ full is not acknowledged, wherever it is among the
+// messages, and with or without joined acknowledgements.
 TEST(JoinedAcknowledgements, AnOverrunOfTheCqIsAcknowledgedUpToTheMessageBeforeIt) {
   for (const bool joins : {true, false}) {
     for (const uint32_t srq_wr : {0u, 64u}) {
@@ -156,7 +157,7 @@ TEST(JoinedAcknowledgements, AnOverrunOfTheCqIsAcknowledgedUpToTheMessageBeforeI
         EXPECT_EQ(completions_of(world.bench.log, engine::ClientId{2}).size(), room);
         EXPECT_EQ(world.right.state(), abi::QpState::kErr);
         EXPECT_EQ(world.left.state(), abi::QpState::kRts);
-        // After that nothing is answered.
+        // From then on, the receiver answers nothing.
         world.bench.advance_to(60s);
         std::vector<WcStatus> expected(room, WcStatus::kSuccess);
         expected.push_back(WcStatus::kRetryExcErr);
@@ -167,8 +168,8 @@ TEST(JoinedAcknowledgements, AnOverrunOfTheCqIsAcknowledgedUpToTheMessageBeforeI
   }
 }
 
-/// An action of a receiver between two steps, when it has completions of a row that is still
-/// arriving.
+/// An action by which a receiver disappears between two steps, when it has completions of messages
+/// and more messages are still arriving.
 struct Leaves {
   const char* name;
   void (*act)(Endpoint& receiver);
@@ -176,7 +177,7 @@ struct Leaves {
 
 class ReceiverThatLeaves : public testing::TestWithParam<Leaves> {};
 
-TEST_P(ReceiverThatLeaves, HasAcknowledgedWhatItReceived) {
+TEST_P(ReceiverThatLeaves, HasAcknowledgedAllReceivedMessages) {
   constexpr uint32_t kMessages = 200;
   EndpointOptions options;
   options.cap.max_send_wr = options.cap.max_recv_wr = kMessages;
@@ -187,7 +188,7 @@ TEST_P(ReceiverThatLeaves, HasAcknowledgedWhatItReceived) {
     const auto wqe = send_wqe({.wr_id = i, .sges = {world.left.send_sge(8)}}, options.cap);
     wqes.insert(wqes.end(), wqe.begin(), wqe.end());
   }
-  // A step sends this number of frames and no more: it ends within a row.
+  // A step sends a limited number of frames, so it ends while messages are left.
   world.bench.step_once(
       engine::PostSend{engine::ClientId{1}, engine::QpNumber{world.left.qpn}, wqes});
   const size_t had = completions_of(world.bench.log, engine::ClientId{2}).size();

@@ -44,8 +44,8 @@ TEST(CompletionEvents, NameTheChannelOfTheCq) {
   s.expect({completion(1), kSendEvent});
 }
 
-// ibv_req_notify_cq(3): solicited are receive completions of messages with the SE bit, and
-// failures; a successful send is not.
+// ibv_req_notify_cq(3): solicited are the receive completions of messages with the SE bit, and all
+// failures. A successful send is not solicited.
 TEST(CompletionEvents, ComeForTheSolicitedBitOfAReceivedMessage) {
   Script s(with_channel());
   s.at(0ms);
@@ -122,7 +122,8 @@ TEST(CqOverrun, FailsTheCqAndItsQpOnce) {
                event(EventType::kQpFatal, Endpoint::kQpHandle), flushed(5)})
       .expect_state(QpState::kErr)
       .expect_counter(Counter::kCqOverruns, 1);
-  // The CQ cannot be used: later completions and requests for events have no effect.
+  // The CQ cannot be used any more: further messages cause no completion, and requests for events
+  // no event.
   s.app_posts_recv(6).expect_silence();
   s.client().arm(s.app().recv_cq, 0);
   s.bench().log.clear();
@@ -132,8 +133,8 @@ TEST(CqOverrun, FailsTheCqAndItsQpOnce) {
   EXPECT_EQ(s.client().destroy_cq(s.app().recv_cq), 0);
 }
 
-// IBTA vol 1, 9.9.3, class G: the responder does not answer a message whose completion has no room,
-// whatever used the receive. Its sender stops after its retries, as with Linux rxe.
+// IBTA vol 1, 9.9.3, class G: the responder does not answer a message whose completion finds the CQ
+// full, whether it is a SEND or a WRITE. Its sender gives up after its retries, as with Linux rxe.
 TEST(CqOverrun, LeavesItsMessageUnacknowledgedWhateverItWas) {
   for (const bool shared : {false, true}) {
     for (const bool write : {false, true}) {
@@ -170,7 +171,8 @@ TEST(CqOverrun, DoesNotHappenAtCapacity) {
   }
 }
 
-// The consumer index comes from the client and is not trusted; it is checked when the CQ is full.
+// The client writes the consumer index, so the engine does not trust it. It checks the index when
+// the CQ is full.
 TEST(CqOverrun, AClientThatTookMoreThanThereWasIsAViolation) {
   for (const uint32_t taken : {2u, 1000u, 0xffffffffu}) {
     ScriptOptions options;
@@ -231,7 +233,7 @@ TEST(CqOverrun, FailsEveryQpOfTheCqAndNoOther) {
   EXPECT_EQ(client.state(in_reset), QpState::kReset);
 }
 
-// A flush after one overrun overruns the next CQ.
+// The first overrun fails the QP, whose flushed requests then overrun the other CQ.
 TEST(CqOverrun, CanCauseAnother) {
   ScriptOptions options;
   options.cq_capacity = 1;

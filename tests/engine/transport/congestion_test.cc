@@ -1,4 +1,4 @@
-// Tests of the marks of congested switches, and of the packets that report them to senders (IBTA
+// Tests the marks that congested switches set, and the packets that report them to senders (IBTA
 // vol 1, annex A17.9).
 #include "emulator/engine/transport/congestion.h"
 
@@ -11,7 +11,7 @@ namespace {
 
 using engine::Counter;
 
-constexpr uint8_t kMarked = 0x03;  // RFC 3168: congestion experienced
+constexpr uint8_t kMarked = 0x03;  // RFC 3168: "congestion experienced"
 
 PacketSpec cnp() {
   PacketSpec spec;
@@ -70,7 +70,8 @@ TEST(Congestion, ANotificationIsTakenFromThePeerOnly) {
   s.wire_delivers(ack(psn(0))).expect({completion(1)});
 }
 
-/// An answer would cause another notification, without end.
+/// If a marked notification were answered, that notification could be answered as well, and so on
+/// without end.
 TEST(Congestion, AMarkedNotificationIsNotAnswered) {
   Script s;
   s.at(0ms).wire_delivers(cnp().traffic_class(kMarked)).expect_silence();

@@ -1,4 +1,4 @@
-// Tests how requester and responder wait for memory that is not provided yet
+// Tests how requester and responder wait for memory that is not available yet
 // (MemoryResult::kNotYet).
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ EndpointOptions open_to_all(abi::QpType type = abi::QpType::kRc) {
   return options;
 }
 
-/// A script in which the device's memory can be late.
+/// A script whose device has memory that can be late.
 class LateScript : public Script {
  public:
   explicit LateScript(const EndpointOptions& options = open_to_all()) : Script({options}) {}
@@ -69,7 +69,7 @@ TEST(LateMemory, ARequestIsSentWhenItsPayloadIsThere) {
   s.wire_delivers(ack(psn(1))).expect({completion(1), completion(2)});
 }
 
-TEST(LateMemory, ALongMessageGoesOnWhereItStopped) {
+TEST(LateMemory, ALongMessageContinuesWhereItStopped) {
   LateScript s;
   s.at(0ms).app_posts_send(1, 2500).expect(
       {send_first(psn(0)), send_middle(psn(1)), send_last(psn(2))});
@@ -79,7 +79,7 @@ TEST(LateMemory, ALongMessageGoesOnWhereItStopped) {
 }
 
 // A response that arrives while its memory is late is discarded, and requested again when the
-// memory is there.
+// memory is available.
 TEST(LateMemory, AnAnswerWithoutAPlaceIsAskedForAgainWhenThereIsOne) {
   LateScript s;
   s.at(0ms)
@@ -91,7 +91,7 @@ TEST(LateMemory, AnAnswerWithoutAPlaceIsAskedForAgainWhenThereIsOne) {
       .expect({completion(1).opcode(WcOpcode::kRdmaRead)});
 }
 
-TEST(LateMemory, OtherWaysOutOfAWaitAreOpen) {
+TEST(LateMemory, AnErrorStateEndsAWait) {
   LateScript s;
   s.at(0ms);
   s.memory_is_late().app_posts_send(1).expect_silence();
@@ -107,7 +107,8 @@ TEST(LateMemory, ASendIsAnsweredByRnrNakAndTakesNoReceive) {
   s.at(0ms).app_posts_recv(5);
   s.memory_is_late();
   s.wire_delivers(send_only(psn(0)).with({1, 2})).expect({rnr_nak(psn(0), kRnrTimer)});
-  s.wire_delivers(send_only(psn(1)).with({3})).expect_silence();  // 9.7.5.1.1: dropped behind it
+  // 9.7.5.1.1: dropped because it follows a packet that was refused
+  s.wire_delivers(send_only(psn(1)).with({3})).expect_silence();
   s.memory_is_there().expect_silence();
   s.at(1ms)
       .wire_delivers(send_only(psn(0)).with({1, 2}))
@@ -124,9 +125,9 @@ TEST(LateMemory, AWriteIsAnsweredByRnrNak) {
   s.wire_delivers(write).expect({ack(psn(0)).with_msn(1)}).expect_received({7, 8});
 }
 
-// 9.7.5.2.8: the requester repeats from the packet that an RNR NAK names, which need not be the
-// first.
-TEST(LateMemory, AMessageGoesOnAtThePacketThatWasRefused) {
+// 9.7.5.2.8: the requester repeats the message from the packet that an RNR NAK names, even in the
+// middle of the message.
+TEST(LateMemory, AMessageContinuesAtTheRefusedPacket) {
   LateScript s;
   s.at(0ms).app_posts_recv(5);
   const auto bytes = pattern(2048);
@@ -146,13 +147,14 @@ TEST(LateMemory, AReadIsAnsweredWhenItIsThere) {
   s.at(0ms);
   const auto read = to_memory(s, packet(Opcode::kRcReadRequest, psn(0)), 1500);
   s.memory_is_late().wire_delivers(read).expect_silence();
-  s.wire_delivers(read).expect_silence();  // the peer's timer: it is still the same one
+  // the peer's timer expired: this is a repeated request, not a second one
+  s.wire_delivers(read).expect_silence();
   s.memory_is_there().expect({answer(Opcode::kRcReadResponseFirst, 0, 1024).with_msn(1),
                               answer(Opcode::kRcReadResponseLast, 1, 476).with_msn(1)});
 }
 
-// IBTA vol 1, 9.7.5.2.3: the responder found the error after it had accepted the request. The READ
-// counts in the MSN since then.
+// IBTA vol 1, 9.7.5.2.3: the responder finds the error after it has accepted the READ, so the MSN
+// already counts the READ.
 TEST(LateMemory, AReadOfMemoryThatWasUnmappedMeanwhileIsRefused) {
   LateScript s;
   s.at(0ms);
@@ -174,9 +176,9 @@ TEST(LateMemory, AReadOfAProcessThatDiedMeanwhileIsNotAnswered) {
   s.memory_is_there().expect_silence().expect_state(QpState::kRts);
 }
 
-// The responder has resources for four READs at once only (IBTA vol 1, 9.7.4.1.5). A repeated READ
-// may still wait for its turn when the requester, which has received the first answer by now,
-// continues.
+// The responder has resources for only four READs (IBTA vol 1, 9.7.4.1.5). While repeated READs
+// wait, the requester, which has received the first answer, may send a new READ: it takes the
+// resources of the oldest.
 TEST(LateMemory, ANewReadTakesTheResourcesOfTheOldestThatIsRepeated) {
   LateScript s;
   s.at(0ms);
@@ -192,7 +194,8 @@ TEST(LateMemory, ANewReadTakesTheResourcesOfTheOldestThatIsRepeated) {
   s.memory_is_there().expect({answered(1, 4), answered(2, 4), answered(3, 4), answered(4, 5)});
 }
 
-// READs whose data is late still count: one more READ exceeds the number that the peer may request.
+// READs that wait for their data count as outstanding: one more exceeds the number that the peer
+// may have outstanding.
 TEST(LateMemory, ANewReadBesideAsManyThatWaitIsRefused) {
   LateScript s;
   s.memory_is_late().at(0ms);
@@ -203,8 +206,9 @@ TEST(LateMemory, ANewReadBesideAsManyThatWaitIsRefused) {
     return answer(Opcode::kRcReadResponseOnly, number, 64).with_msn(msn);
   };
   for (uint32_t n = 0; n < 4; ++n) s.wire_delivers(read(n)).expect_silence();
-  s.wire_delivers(read(1)).expect_silence();  // a repeat stands for what it repeats
-  s.wire_delivers(read(4)).expect_silence();  // its NAK comes behind the answers
+  s.wire_delivers(read(1)).expect_silence();  // a repeated READ takes the place of the original
+  // its NAK is sent after the answers to the READs before it
+  s.wire_delivers(read(4)).expect_silence();
   s.memory_is_there()
       .expect({answered(0, 1), answered(1, 4), answered(2, 3), answered(3, 4),
                nak(psn(4), wire::NakCode::kInvalidRequest).with_msn(4),
@@ -231,7 +235,7 @@ TEST(LateMemory, AnAtomicIsExecutedOnce) {
   EXPECT_EQ(pair.right.recv_bytes(8), (std::vector<uint8_t>{1, 0, 0, 0, 0, 0, 0, 0}));
 }
 
-// A UC message is not repeated, and none of its data may be kept.
+// A UC message is not repeated. It must not be received in part.
 TEST(LateMemory, AUcMessageIsDroppedAndTakesNoReceive) {
   LateScript s(open_to_all(abi::QpType::kUc));
   const auto message = send_only(psn(0)).over(wire::Transport::kUc).ack_req(false).with({1});
@@ -243,15 +247,15 @@ TEST(LateMemory, AUcMessageIsDroppedAndTakesNoReceive) {
   s.wire_delivers(next).expect({received(5)});
 }
 
-// ---- Both, over a link ------------------------------------------------------------------------
+// ---- Both sides, over a link -------------------------------------------------------------------
 
-// Either side's memory is late, for any time within its peer's retries: everything arrives.
+// If either side's memory is late, but not longer than its peer retries, everything arrives.
 TEST(LateMemory, PipelinedWorkOfEveryKindArrivesWhicheverSideIsLate) {
   for (const bool right : {false, true}) {
     for (const WrOpcode opcode : {WrOpcode::kSend, WrOpcode::kRdmaWrite, WrOpcode::kRdmaRead}) {
       SCOPED_TRACE(testing::Message() << (right ? "right " : "left ") << static_cast<int>(opcode));
       EndpointOptions options = open_to_all();
-      options.connection.rnr_retry = 7;  // for ever
+      options.connection.rnr_retry = 7;  // no limit
       options.connection.mtu = abi::Mtu::k256;
       Pair pair({.left = options, .right = options});
       const bool reads = opcode == WrOpcode::kRdmaRead;
@@ -276,7 +280,7 @@ TEST(LateMemory, PipelinedWorkOfEveryKindArrivesWhicheverSideIsLate) {
                              .remote_address = Endpoint::kRecvBuffer + offset,
                              .rkey = pair.right.recv_mr.rkey});
       }
-      // The memory disappears and returns.
+      // The memory becomes late and available again, twenty times.
       for (int i = 1; i <= 40; ++i) {
         pair.bench.advance_to(i * 3ms);
         if (i % 2 == 0) {

@@ -1,5 +1,5 @@
-// Tests an engine that was not stepped for longer than an ACK timeout. It must handle the frames
-// that were sent earlier, and their answers, before the timers that expired in the meantime.
+// Tests an engine that was not stepped for longer than an ACK timeout. Before it lets timers
+// expire, it must handle the frames that were sent earlier, and their answers.
 #include <gtest/gtest.h>
 
 #include "tests/support/pair.h"
@@ -11,7 +11,7 @@ using abi::WrOpcode;
 
 constexpr uint32_t kMessage = 16 * 1024;  // 16 packets
 constexpr uint32_t kMessages = 48;        // more packets than one step moves
-constexpr engine::Instant kLate{10s};     // beyond all attempts, if each were made
+constexpr engine::Instant kLate{10s};     // later than all retries together
 
 PairOptions options() {
   PairOptions options;
@@ -25,7 +25,7 @@ PairOptions options() {
 
 class LateStep : public testing::Test {
  protected:
-  /// Makes one step with one input, without the work that follows it.
+  /// Makes one step with one input, and not the further steps that the engine requests.
   void step(engine::Instant now, const engine::Input& input) {
     outputs_.clear();
     pair_.bench.engine().step(now, input, outputs_);
@@ -70,7 +70,7 @@ class LateStep : public testing::Test {
   std::vector<uint32_t> statuses_;
 };
 
-// IBTA vol 1, 9.7.6.1.3: an ACK timeout is for a response that does not come.
+// IBTA vol 1, 9.7.6.1.3: an ACK timer may expire only if a response does not arrive.
 TEST_F(LateStep, TimesOutNoWriteThatIsUnderWay) {
   post(WrOpcode::kRdmaWrite);
   ASSERT_LT(statuses_.size(), kMessages);
@@ -87,7 +87,7 @@ TEST_F(LateStep, TimesOutNoReadThatTheResponderIsAnswering) {
   EXPECT_EQ(ack_timeouts(), 0u);
 }
 
-TEST_F(LateStep, TimesOutNothingHoweverOftenTheEngineStandsStill) {
+TEST_F(LateStep, TimesOutNothingAfterRepeatedStalls) {
   post(WrOpcode::kRdmaRead);
   engine::Instant now = kLate;
   for (auto next = pair_.bench.engine().next_deadline(); next && *next <= now;
@@ -99,8 +99,8 @@ TEST_F(LateStep, TimesOutNothingHoweverOftenTheEngineStandsStill) {
   EXPECT_EQ(ack_timeouts(), 0u);
 }
 
-// A lost frame is detected, even if others send all the time.
-TEST_F(LateStep, StillTimesOutWhatIsLost) {
+// A lost frame is still detected, although other frames are always on their way.
+TEST_F(LateStep, StillTimesOutLostPackets) {
   pair_.bench.step(engine::SetPort{engine::DeviceIndex{1}, false});
   post(WrOpcode::kRdmaWrite);
   run_at(kLate);
@@ -108,7 +108,7 @@ TEST_F(LateStep, StillTimesOutWhatIsLost) {
   EXPECT_EQ(statuses_[0], static_cast<uint32_t>(abi::WcStatus::kRetryExcErr));
 }
 
-// The engine gets a frame that arrived in the meantime with a later time than the timer's.
+// The frame arrived before the timer expired, but the engine gets it with a later time.
 TEST(LateFrame, ComesBeforeTheTimerThatWaitsForIt) {
   EndpointOptions options;
   options.connection.retry_cnt = 0;

@@ -64,8 +64,8 @@ TEST(Pair, RetriesWhenTheReceiverIsNotReady) {
   EXPECT_EQ(pair.take_right().size(), 1u);
 }
 
-// A message that needs many engine steps: each step moves a part, and next_deadline() reports that
-// there is more.
+// A message that needs many engine steps: each step moves a part of it, and next_deadline() shows
+// that work remains.
 TEST(Pair, MovesAMessageOfManySteps) {
   PairOptions options;
   options.left.buffer_size = options.right.buffer_size = 4 << 20;
@@ -95,7 +95,7 @@ TEST(Pair, AStepMovesABoundedNumberOfFrames) {
   EXPECT_LE(pair.bench.engine().next_deadline().value(), pair.bench.now());
 }
 
-// IBTA vol 1, 10.3.1.5 and the retry limit: for its peer, a client that is gone is a dead NIC.
+// IBTA vol 1, 10.3.1.5 and the retry limit: for its peer, a client that detached is a dead NIC.
 TEST(Pair, ThePeerOfADetachedClientRetriesAndGivesUp) {
   PairOptions options;
   options.left.connection.retry_cnt = 2;
@@ -109,8 +109,8 @@ TEST(Pair, ThePeerOfADetachedClientRetriesAndGivesUp) {
   EXPECT_TRUE(pair.bench.log.empty());
 }
 
-// A client may detach at any point: the others' traffic continues, and nothing arrives for the
-// client any more.
+// A client may detach after any step: the traffic of the others continues, and nothing is written
+// to its memory any more.
 TEST(Pair, AClientCanDetachAtAnyPoint) {
   for (int point = 0; point < 14; ++point) {
     SCOPED_TRACE(point);
@@ -179,7 +179,7 @@ class Joined : public testing::Test {
   }
   JoinedPair pair{options(), options()};
 
-  /// Sends messages of those sizes and checks that each arrives once and in order.
+  /// Sends messages of these sizes, and checks that each arrives once and in order.
   void exchange(const std::vector<uint32_t>& sizes, engine::Duration within) {
     uint64_t offset = 0;
     for (size_t i = 0; i < sizes.size(); ++i) {
@@ -234,13 +234,13 @@ TEST_F(Joined, ALostAckLeadsToADuplicateThatIsNotExecuted) {
   EXPECT_EQ(right_counter(Counter::kDuplicateRequests), 3u);
 }
 
-TEST_F(Joined, ALostAckIsMadeGoodByTheNext) {
+TEST_F(Joined, ALostAckIsRepairedByTheNext) {
   pair.drop_next(FrameKind::kAck);
   exchange({10, 10}, 1ms);
   EXPECT_EQ(left_counter(Counter::kRetransmittedFrames), 0u);
 }
 
-TEST_F(Joined, ALostNakIsMadeGoodByTheTimeout) {
+TEST_F(Joined, ALostNakIsRepairedByTheTimeout) {
   pair.drop_next(FrameKind::kRequest);
   pair.drop_next(FrameKind::kNak);
   exchange({10, 10, 10}, 100ms);
@@ -278,7 +278,8 @@ TEST_F(Joined, ACorruptFrameIsALostFrame) {
   EXPECT_EQ(right_counter(Counter::kDroppedBadIcrc), 1u);
 }
 
-// For every loss pattern, each message must arrive once, in order and undamaged.
+// Whichever frames the link loses or duplicates, each message must arrive once, in order and
+// undamaged.
 TEST(JoinedPair, SurvivesRandomFaults) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -286,10 +287,11 @@ TEST(JoinedPair, SurvivesRandomFaults) {
     options.connection.mtu = abi::Mtu::k256;
     options.connection.timeout = 8;  // 1 ms
     options.connection.min_rnr_timer = 1;
-    options.connection.sq_psn = options.connection.rq_psn = 0xffffe0;  // wraps on the way
+    // the PSN wraps during the test
+    options.connection.sq_psn = options.connection.rq_psn = 0xffffe0;
     JoinedPair pair(options, options);
     engine::Random random(seed);
-    const uint64_t loss = 2 + seed % 30;  // one frame in so many
+    const uint64_t loss = 2 + seed % 30;  // one of `loss` frames is lost
     pair.copies = [&](std::span<const uint8_t>) {
       if (random.next() % loss == 0) return 0;
       return random.next() % loss == 0 ? 2 : 1;
@@ -324,7 +326,8 @@ TEST(JoinedPair, SurvivesRandomFaults) {
       }
       for (const abi::Cqe& cqe : pair.take_left()) {
         if (cqe.status != 0) {
-          ASSERT_EQ(cqe.status, status(WcStatus::kRetryExcErr));  // allowed when much is lost
+          // allowed if the link loses many frames
+          ASSERT_EQ(cqe.status, status(WcStatus::kRetryExcErr));
           failed = true;
           break;
         }

@@ -56,7 +56,7 @@ SendWr flush(const Endpoint& at, FlushWr what, uint64_t offset = 0) {
           .flush = what};
 }
 
-/// The response to both.
+/// Returns the response to an ATOMIC WRITE or a FLUSH.
 PacketSpec empty_response(wire::Psn n) {
   PacketSpec spec = packet(Opcode::kRcReadResponseOnly, n).of_length(0);
   spec.packet.aeth.syndrome = wire::ack_syndrome();
@@ -103,7 +103,7 @@ TEST(AtomicWrite, FromMemoryThatIsNotThereFailsAtTheWriter) {
   EXPECT_EQ(done[0].status, static_cast<uint32_t>(WcStatus::kLocProtErr));
 }
 
-// As with a READ, it waits for its response, is sent again, and counts for max_rd_atomic.
+// Like a READ, an ATOMIC WRITE waits for its response, is sent again, and counts for max_rd_atomic.
 TEST(AtomicWrite, IsSentAgainUntilItIsAnswered) {
   ScriptOptions options = script_options();
   options.connection.max_rd_atomic = 1;
@@ -136,7 +136,7 @@ PacketSpec write_request(const Script& s, wire::Psn n, uint64_t offset, std::vec
   return spec;
 }
 
-// A duplicate must not overwrite later data.
+// A duplicate ATOMIC WRITE must not overwrite later data.
 TEST(AtomicWrite, ThatComesTwiceIsExecutedOnce) {
   Script s(script_options());
   const PacketSpec first = write_request(s, psn(0), 0, pattern(8, 1));
@@ -201,7 +201,7 @@ TEST(Flush, CompletesBehindTheWritesBeforeIt) {
   }
 }
 
-TEST(Flush, SaysWhatAndWhereInItsHeaders) {
+TEST(Flush, HasItsTypeAndRangeInItsHeaders) {
   Script s(script_options());
   s.at(0ms).app_posts(flush(s.app(), {.length = 77, .type = kPersistent, .level = kRegion}, 5));
   ASSERT_EQ(s.bench().log.size(), 1u);
@@ -216,7 +216,7 @@ TEST(Flush, SaysWhatAndWhereInItsHeaders) {
   s.wire_delivers(empty_response(psn(0))).expect({CompletionSpec(2).opcode(WcOpcode::kFlush)});
 }
 
-TEST(Flush, OfTheRegionDoesNotLookAtTheRange) {
+TEST(Flush, OfTheRegionIgnoresTheRange) {
   Pair pair(both());
   pair.left.post_send(flush(pair.right, {.length = 0, .type = kGlobal, .level = kRegion}, 1 << 20));
   ASSERT_EQ(pair.take_left().size(), 1u);

@@ -1,5 +1,5 @@
-// Tests which work requests the engine executes for a QP of each type. They must be those that the
-// provider accepts (tests/provider/post_test.cc): the table of ibv_post_send(3).
+// Tests which work requests the engine executes for a QP of each type: the same requests as the
+// provider accepts (tests/provider/post_test.cc), by the table of ibv_post_send(3).
 #include "tests/support/post_send_table.h"
 
 #include <gtest/gtest.h>
@@ -13,8 +13,8 @@ namespace {
 using abi::QpType;
 using engine::VendorError;
 
-/// Posts one work request with that opcode. Returns false only if the device reports that the QP
-/// type has no such operation; the request itself may fail.
+/// Posts one work request with that opcode. Returns false only if the completion reports that this
+/// QP type does not have the operation; the request may fail for other reasons.
 bool carries_out(QpType type, uint32_t opcode) {
   Bench bench(engine::default_fabric(1));
   EndpointOptions options;
@@ -35,7 +35,7 @@ bool carries_out(QpType type, uint32_t opcode) {
   return true;
 }
 
-TEST(PostSendTable, IsWhatTheEngineCarriesOut) {
+TEST(PostSendTable, IsThatOfTheEngine) {
   for (const QpType type : {QpType::kUd, QpType::kUc, QpType::kRc, QpType::kXrcSend}) {
     for (uint32_t opcode = 0; opcode < kOpcodesTried; ++opcode) {
       EXPECT_EQ(carries_out(type, opcode), device_supports(type, opcode))

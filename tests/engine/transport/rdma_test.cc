@@ -1,4 +1,4 @@
-// Tests RDMA WRITE, RDMA READ and atomics on both sides, over a link without and with faults.
+// Tests RDMA WRITE, RDMA READ and atomics on both sides, over a link with faults and without.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -28,7 +28,7 @@ EndpointOptions open_to_all() {
   return options;
 }
 
-/// Accesses the peer's receive buffer, at `offset` bytes.
+/// Returns a request for the peer's receive buffer, `offset` bytes from its start.
 SendWr rdma(const Endpoint& peer, WrOpcode opcode, uint64_t offset, abi::Sge local,
             uint64_t wr_id = 1) {
   return {.wr_id = wr_id,
@@ -64,7 +64,8 @@ TEST(RdmaWrite, WithImmediateTakesAReceive) {
   pair.left.fill_send_buffer(pattern(600));
   SendWr wr = rdma(pair.right, WrOpcode::kRdmaWriteWithImm, 0, pair.left.send_sge(600));
   wr.imm = 0x01020304;
-  pair.right.post_recv({.wr_id = 9});  // no room is needed: the data goes elsewhere
+  // needs no buffer, since the data goes to the address in the request
+  pair.right.post_recv({.wr_id = 9});
   pair.left.post_send(wr);
   const auto done = pair.take_right();
   ASSERT_EQ(done.size(), 1u);
@@ -91,8 +92,8 @@ std::vector<WcStatus> statuses_of(const std::vector<abi::Cqe>& done) {
   return out;
 }
 
-// A WRITE with immediate uses a receive of its target, and the target learns of the wrong R_Key
-// from that receive's completion (IBTA vol 1, 9.9.3, class C, and 11.6.2, "local access error").
+// A WRITE with immediate takes a receive of its target, and by that receive's completion the target
+// learns of the wrong R_Key (IBTA vol 1, 9.9.3, class C, and 11.6.2, "local access error").
 TEST(RdmaWrite, WithImmediateAndABadKeyFailsTheReceiveThatItTakes) {
   for (const bool shared : {false, true}) {
     SCOPED_TRACE(shared ? "SRQ" : "its own queue");
@@ -122,8 +123,8 @@ TEST(RdmaWrite, WithImmediateAndABadKeyFailsTheReceiveThatItTakes) {
   }
 }
 
-// If there are several packets, only the last one has the immediate data. Before it, the responder
-// cannot know that the message uses a receive.
+// In a message of several packets, only the last one has the immediate data. Before that packet,
+// the responder cannot know that the message takes a receive.
 TEST(RdmaWrite, WithImmediateTakesItsReceiveWithTheLastPacket) {
   Pair pair(both(open_to_all()));
   pair.right.post_recv({.wr_id = 9});
@@ -197,7 +198,7 @@ TEST(RdmaRead, FetchesEverySize) {
   }
 }
 
-TEST(Atomics, AddAndSwapAndReturnWhatWasThere) {
+TEST(Atomics, AddOrSwapAndReturnTheOldValue) {
   Pair pair(both(open_to_all()));
   const auto word = [&](Endpoint& side, uint64_t offset) {
     std::array<uint8_t, 8> bytes{};
@@ -349,7 +350,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const testing::TestParamInfo<Refused>& one) { return one.param.name; });
 
 // A READ is executed again for a repeated request, and only the missing part is requested again.
-TEST(RdmaRead, AsksAgainForWhatWasLost) {
+TEST(RdmaRead, RequestsLostResponsesAgain) {
   ScriptOptions options;
   options.connection = open_to_all().connection;
   Script s(options);
@@ -368,8 +369,9 @@ TEST(RdmaRead, AsksAgainForWhatWasLost) {
   s.wire_delivers(last).expect({completion(1).opcode(WcOpcode::kRdmaRead)});
 }
 
-// 9.7.5.1.2: all packets in flight after a lost response imply the same loss, and the response is
-// requested again once. If that is also lost, the timer notices it.
+// 9.7.5.1.2: all packets that were in flight after a lost response show the same loss, so the
+// response is requested again only once. If the repeated response is also lost, the timer notices
+// it.
 TEST(RdmaRead, OneLostAnswerIsOneRetryHoweverMuchComesBehindIt) {
   ScriptOptions options;
   options.connection = open_to_all().connection;
@@ -395,9 +397,9 @@ TEST(RdmaRead, OneLostAnswerIsOneRetryHoweverMuchComesBehindIt) {
   s.at(ack_timeout(14)).expect({packet(Opcode::kRcReadRequest, psn(2))});
 }
 
-// 9.7.7.1: the MSN of a response, also of a repeated one, is the current number of completed
-// messages.
-TEST(Atomics, AnsweredAgainSayHowMuchIsCompleteByNow) {
+// 9.7.7.1: the MSN of a response is the current number of completed messages, even if the response
+// is repeated.
+TEST(Atomics, RepeatedResponsesHaveTheCurrentMsn) {
   ScriptOptions options = {open_to_all()};
   Script s(options);
   const auto add = [&s](uint32_t number) {
@@ -445,7 +447,7 @@ TEST(Fence, HoldsASendBackUntilTheAnswersAreThere) {
   s.wire_delivers(answer).expect({completion(1).opcode(WcOpcode::kRdmaRead), send_only(psn(1))});
 }
 
-// A response with a wrong type or length: IBV_WC_BAD_RESP_ERR.
+// A response of a wrong type or length fails its request with IBV_WC_BAD_RESP_ERR.
 TEST(Answers, OfTheWrongKindOrLengthFailTheRequest) {
   for (const auto& [opcode, length] : {std::pair{Opcode::kRcReadResponseOnly, 7u},
                                        {Opcode::kRcReadResponseFirst, 256u},
@@ -462,8 +464,8 @@ TEST(Answers, OfTheWrongKindOrLengthFailTheRequest) {
   }
 }
 
-// For all frames that the link loses, duplicates or corrupts, every operation takes effect exactly
-// once, in order.
+// Whichever frames the link loses or duplicates, every operation takes effect exactly once, in
+// order.
 TEST(Rdma, OverALinkThatLosesAndDoublesFramesEqualsAModel) {
   constexpr uint32_t kSpace = 16384;
   for (uint64_t seed = 1; seed <= 60; ++seed) {
@@ -515,7 +517,7 @@ TEST(Rdma, OverALinkThatLosesAndDoublesFramesEqualsAModel) {
           pair.right.post_recv({.wr_id = i, .sges = {pair.right.recv_sge(length, there)}});
           pair.left.post_send({.wr_id = i, .sges = {pair.left.send_sge(length)}});
       }
-      // One at a time, so that the order of effects is that of the model.
+      // Operations run one at a time, so that they take effect in the order of the model.
       pair.run_until(engine::Duration(10s) * static_cast<int64_t>(i + 1));
       for (const abi::Cqe& cqe : pair.take_left()) {
         ASSERT_EQ(cqe.status, static_cast<uint32_t>(WcStatus::kSuccess)) << "operation " << i;

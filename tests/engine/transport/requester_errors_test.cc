@@ -1,4 +1,4 @@
-// Tests of errors on the sender's side, and of their completions (IBTA vol 1, 9.9.2, 10.7.2, 10.8).
+// Tests errors on the sender's side, and their completions (IBTA vol 1, 9.9.2, 10.7.2, 10.8).
 #include <gtest/gtest.h>
 
 #include "tests/support/script.h"
@@ -15,7 +15,8 @@ constexpr engine::Duration kTimeout = ack_timeout(14);
 
 // ---- Signalling -------------------------------------------------------------------------------
 
-// ibv_post_send(3), IBV_SEND_SIGNALED: only those complete visibly; wqe_count frees the others.
+// ibv_post_send(3), IBV_SEND_SIGNALED: only requests with this flag have a completion; its
+// wqe_count also releases the WQEs of the others.
 TEST(Requester, CompletesOnlySignalledSends) {
   Script s;
   s.at(0ms)
@@ -42,8 +43,8 @@ TEST(Requester, CompletesEverySendOfASqSigAllQp) {
       .expect({completion(1).wqe_count(1), completion(2).wqe_count(2)});
 }
 
-// IBTA vol 1, 10.7.3.1: a failed work request has a completion, signaled or not; so have flushed
-// ones.
+// IBTA vol 1, 10.7.3.1: a failed work request has a completion, signaled or not, and so does a
+// flushed one.
 TEST(Requester, CompletesAFailedSendThatWasNotSignalled) {
   ScriptOptions options;
   options.connection.retry_cnt = 0;
@@ -75,8 +76,8 @@ struct BadSend {
 
 class LocalError : public testing::TestWithParam<BadSend> {};
 
-// IBTA vol 1, 10.8.1 ("WRs complete in order") and 9.9.2.3: the requests before the bad one
-// complete as if it did not exist, the bad one completes with its status, and those after it are
+// IBTA vol 1, 10.8.1 ("WRs complete in order") and 9.9.2.3: the requests before the bad request
+// complete normally, the bad request completes with its status, and the requests after it are
 // flushed.
 TEST_P(LocalError, CompletesInOrderBehindTheSendsBeforeIt) {
   Script s;
@@ -102,7 +103,8 @@ TEST_P(LocalError, CompletesAtOnceWhenNothingIsBeforeIt) {
   s.expect_state(QpState::kErr);
 }
 
-// The send before it is lost and repeated: the error is kept until that is completed.
+// The request before the bad one is lost and repeated: the error is reported after that request is
+// complete.
 TEST_P(LocalError, WaitsForTheRetransmissionOfTheSendsBeforeIt) {
   Script s;
   s.at(0ms).app_posts_send(1).expect({send_only(psn(0))});
@@ -173,7 +175,7 @@ INSTANTIATE_TEST_SUITE_P(
                 [](Script& s) {
                   return SendWr{.sges = {s.app().send_sge(8), {Endpoint::kSendBuffer, 8, 77}}};
                 }},
-        // IBTA vol 1, 9.7.1: a message may have 2^31 bytes, so the error is that of the key.
+        // IBTA vol 1, 9.7.1: a message may have 2^31 bytes, so only the wrong key is an error.
         BadSend{"TwoToThe31BytesWithAKeyOfNothing", WcStatus::kLocProtErr,
                 VendorError::kBadSendLKey,
                 [](Script& s) {
@@ -222,7 +224,7 @@ TEST(Requester, SendsInlineDataAndEntriesUpToTheQpsLimits) {
   s.at(1ms).wire_delivers(ack(psn(1))).expect({completion(1), completion(2)});
 }
 
-// The region ends within the message: its first packets may have been sent before that is found.
+// The region ends within the message: the first packets may be sent before the error is found.
 TEST(Requester, FailsAMessageWhoseMemoryEndsOnTheWay) {
   ScriptOptions options;
   options.connection.mtu = abi::Mtu::k256;
@@ -254,7 +256,7 @@ TEST(Requester, CompletesASendThatIsAcknowledgedAfterItsMemoryWentAway) {
 // ---- The error state --------------------------------------------------------------------------
 
 // IBTA vol 1, 10.3.1.5: requests that are posted in the error state are flushed.
-TEST(Requester, FlushesWhatIsPostedInTheErrorState) {
+TEST(Requester, FlushesRequestsPostedInTheErrorState) {
   ScriptOptions options;
   options.state = QpState::kErr;
   Script s(options);
@@ -275,7 +277,8 @@ TEST(Requester, FlushesInOrderWhenTheApplicationSetsTheErrorState) {
 
 // ---- Posts in states that do not send ---------------------------------------------------------
 
-// ibv_post_send(3) refuses these; if a doorbell arrives nevertheless, it is only counted.
+// ibv_post_send(3) refuses requests in these states. If a doorbell arrives nevertheless, its
+// requests only take up slots of the queue.
 TEST(Requester, IgnoresPostsBeforeRts) {
   for (const QpState state : {QpState::kReset, QpState::kInit, QpState::kRtr}) {
     ScriptOptions options;
@@ -293,7 +296,7 @@ TEST(Requester, SendsNormallyAfterAPostThatCameTooEarly) {
   s.at(0ms).app_posts_send(1).app_posts_recv(2).expect_silence();
   s.app_connects(QpState::kRts);
   s.app_posts_send(3).expect({send_only(psn(0))});
-  // The ignored WQE used up a slot of the ring: its successor is number 2.
+  // The ignored WQE took up a slot of the ring: the next WQE is the second.
   s.wire_delivers(ack(psn(0))).expect({completion(3).wqe_count(2)});
 }
 

@@ -1,5 +1,4 @@
-// Tests acknowledgements, loss, and the number of the requester's attempts (IBTA vol 1, 9.7.5,
-// 9.7.6).
+// Tests acknowledgements, loss, and how often the requester tries (IBTA vol 1, 9.7.5, 9.7.6).
 #include <gtest/gtest.h>
 
 #include "tests/support/script.h"
@@ -34,7 +33,7 @@ TEST(Requester, DoesNotCompleteAMessageThatIsAcknowledgedInPart) {
       {send_first(psn(0)), send_middle(psn(1)), send_last(psn(2))});
   s.at(10ms).wire_delivers(ack(psn(0))).expect_silence();
   s.at(20ms).wire_delivers(ack(psn(1))).expect_silence();
-  // Acknowledged packets are not sent again, and the progress restarted the timer.
+  // Acknowledged packets are not sent again, and each acknowledgement restarted the timer.
   s.at(20ms + kTimeout).expect({send_last(psn(2))});
   s.at(100ms).wire_delivers(ack(psn(2))).expect({completion(1)});
 }
@@ -118,7 +117,7 @@ TEST(Requester, RetransmitsWhenNoAckArrivesBeforeTheTimeout) {
   }
 }
 
-// The values themselves, independent of our own formula: 14 is 67.1 ms, 18 1.07 s, 1 8.192 us.
+// Timeouts that were not calculated by our formula: 14 is 67.1 ms, 18 is 1.07 s, 1 is 8.192 us.
 TEST(Requester, HasTheTimeoutsOfTheManual) {
   EXPECT_EQ(ack_timeout(1), 8192ns);
   EXPECT_EQ(ack_timeout(14), 67108864ns);
@@ -182,8 +181,8 @@ TEST(Requester, CountsRetriesOnWhenAStaleAckComes) {
   s.at(10ms + 2 * kTimeout).expect({failed(2, WcStatus::kRetryExcErr)});
 }
 
-// The timer is for the oldest request that waits for an answer. New posts must not delay the
-// detection of a dead peer.
+// The timer belongs to the oldest request that waits for an answer. New posts must not restart it,
+// or a dead peer would be detected late.
 TEST(Requester, TimesOutAlthoughTheApplicationKeepsPosting) {
   ScriptOptions options;
   options.connection.retry_cnt = 0;
@@ -275,7 +274,7 @@ TEST(Requester, RestartsTheTimerWhenItGoesBack) {
   s.at(50ms + kTimeout + 1ms).wire_delivers(ack(psn(1))).expect({completion(1), completion(2)});
 }
 
-TEST(Requester, SendsWhatWasPostedSinceBehindWhatItRepeats) {
+TEST(Requester, SendsNewRequestsAfterTheRepeatedOnes) {
   ScriptOptions options;
   options.connection.mtu = Mtu::k256;
   Script s(options);
@@ -287,8 +286,8 @@ TEST(Requester, SendsWhatWasPostedSinceBehindWhatItRepeats) {
   s.at(2ms).wire_delivers(ack(psn(2))).expect({completion(1), completion(2)});
 }
 
-// A message of 300 packets is sent again in two engine steps; an ACK of the first copies arrives in
-// between.
+// A message of 300 packets is sent again in two engine steps. Between them, an ACK of packets of
+// the first transmission arrives.
 class RequesterInterrupted : public testing::Test {
  protected:
   static ScriptOptions options() {
@@ -302,7 +301,7 @@ class RequesterInterrupted : public testing::Test {
   void SetUp() override {
     s.at(0ms).app_posts_send(1, 300 * 256).app_posts_send(2);
     s.bench().log.clear();
-    // The first step of the retransmission: 256 of its frames.
+    // The first step of the retransmission sends 256 frames.
     const auto bytes = s.frame(sequence_nak(psn(0)));
     engine::Outputs outputs;
     const engine::ReceivedFrame nak{engine::DeviceIndex{0}, bytes};
@@ -319,29 +318,30 @@ class RequesterInterrupted : public testing::Test {
   }
 };
 
-TEST_F(RequesterInterrupted, GoesOnBehindWhatWasAcknowledgedMeanwhile) {
+TEST_F(RequesterInterrupted, ContinuesAfterTheAcknowledgedPart) {
   s.wire_delivers(ack(psn(279))).expect_list(rest_from(280));
   s.wire_delivers(ack(psn(300))).expect({completion(1), completion(2)});
 }
 
-TEST_F(RequesterInterrupted, GoesOnWhereItWasWhenLessWasAcknowledged) {
+TEST_F(RequesterInterrupted, ContinuesWhereItWasIfLessWasAcknowledged) {
   s.wire_delivers(ack(psn(100))).expect_list(rest_from(256));
   s.wire_delivers(ack(psn(300))).expect({completion(1), completion(2)});
 }
 
-TEST_F(RequesterInterrupted, GoesOnWithTheNextMessageWhenThisOneWasAcknowledgedMeanwhile) {
+TEST_F(RequesterInterrupted, ContinuesWithTheNextMessageIfThisOneWasAcknowledged) {
   s.wire_delivers(ack(psn(299))).expect({completion(1), send_only(psn(300))});
   s.wire_delivers(ack(psn(300))).expect({completion(2)});
 }
 
-TEST_F(RequesterInterrupted, GoesOnWithWhatIsPostedWhenAllWasAcknowledgedMeanwhile) {
+TEST_F(RequesterInterrupted, ContinuesWithNewRequestsIfAllWasAcknowledged) {
   s.wire_delivers(ack(psn(300))).expect({completion(1), completion(2)});
   s.app_posts_send(3).expect({send_only(psn(301))});
   s.wire_delivers(ack(psn(301))).expect({completion(3)});
 }
 
 // IBTA vol 1, 9.7.6.1.3: the timeout is for a request that requested an acknowledgement. Here a
-// slow machine sends the packet with that request long after the first one.
+// slow machine sends the message's last packet, which requests the acknowledgement, long after its
+// first one.
 TEST(Requester, DoesNotTimeOutWhileItIsStillSendingAMessage) {
   ScriptOptions options;
   options.connection.mtu = Mtu::k256;
@@ -430,7 +430,7 @@ TEST(Requester, CountsRnrRetriesAnewAfterProgress) {
 // error for them). These must not make the requester send before the RNR timer has expired.
 TEST(Requester, KeepsWaitingWhenASequenceNakFollowsAnRnrNak) {
   ScriptOptions options;
-  options.connection.retry_cnt = 0;  // nor do they count as retries
+  options.connection.retry_cnt = 0;  // the NAKs do not count as retries, either
   Script s(options);
   s.at(0ms).app_posts_send(1, 2048).expect({send_first(psn(0)), send_last(psn(1))});
   s.at(1ms).wire_delivers(rnr_nak(psn(0), 14)).expect_silence();
@@ -452,7 +452,7 @@ TEST(Requester, CountsSeveralRnrNaksOfOneDelayOnce) {
   s.at(3ms).wire_delivers(ack(psn(0))).expect({completion(1)});
 }
 
-TEST(Requester, HoldsBackWhatIsPostedWhileItWaitsForTheReceiver) {
+TEST(Requester, HoldsBackRequestsPostedDuringAnRnrWait) {
   Script s;
   s.at(0ms).app_posts_send(1).expect({send_only(psn(0))});
   s.at(1ms).wire_delivers(rnr_nak(psn(0), 14)).app_posts_send(2).expect_silence();
@@ -460,9 +460,9 @@ TEST(Requester, HoldsBackWhatIsPostedWhileItWaitsForTheReceiver) {
   s.at(3ms).wire_delivers(ack(psn(1))).expect({completion(1), completion(2)});
 }
 
-// After an RNR NAK, the network can still deliver an ACK for the same message: a copy of it found a
-// receive WQE.
-TEST(Requester, GoesOnAfterAnAckThatCameWhileItWaitedForTheReceiver) {
+// After an RNR NAK, the network can still deliver an ACK for the same message: another copy of the
+// message found a receive WQE.
+TEST(Requester, ContinuesAfterAnAckDuringAnRnrWait) {
   Script s;
   s.at(0ms).app_posts_send(1).expect({send_only(psn(0))});
   s.at(1ms).wire_delivers(rnr_nak(psn(0), 14)).expect_silence();
@@ -483,9 +483,9 @@ TEST(Requester, DoesNotTimeOutWhileItWaitsForTheReceiver) {
   s.at(491520us + 6us).wire_delivers(ack(psn(0))).expect({completion(1)});
 }
 
-// ---- NAKs for good ----------------------------------------------------------------------------
+// ---- NAKs after which the QP fails -------------------------------------------------------------
 
-// IBTA vol 1, 9.7.5.2.4 to 9.7.5.2.6 and 11.6.2 (completion return status).
+// IBTA vol 1, 9.7.5.2.4 to 9.7.5.2.6: NAK codes; 11.6.2: the completion's status for each.
 TEST(Requester, CompletesWithTheStatusThatAnErrorNakMeans) {
   struct Case {
     NakCode code;
@@ -523,8 +523,9 @@ TEST(Requester, FailsTheMessageThatTheNakPointsInto) {
 
 // ---- Windows ----------------------------------------------------------------------------------
 
-// IBTA vol 1, 9.7.2: less than 2^23 PSNs may be outstanding. A requester that waits for a free PSN
-// must have requested an acknowledgement before, or it waits for ever (timeout is 0 here).
+// IBTA vol 1, 9.7.2: fewer than 2^23 PSNs may be outstanding. A requester that waits for a free PSN
+// must have requested an acknowledgement before, or it waits for ever (here timeout is 0, so no
+// timer runs).
 TEST(Requester, AsksForAnAckWhenItHasToWaitForRoom) {
   ScriptOptions options;
   options.connection.mtu = Mtu::k256;

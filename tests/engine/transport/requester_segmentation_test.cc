@@ -124,7 +124,7 @@ TEST(Requester, GivesEachMessageThePsnsBehindTheOneBefore) {
       .expect({completion(1), completion(2), completion(3)});
 }
 
-// One SEND that is longer than a burst and than the packets of one engine step.
+// A SEND with more packets than a burst and than one engine step can send.
 TEST(Requester, SendsALongMessageInOrder) {
   ScriptOptions options;
   options.connection.mtu = Mtu::k256;
@@ -169,8 +169,8 @@ TEST(Requester, CutsAGatheredMessageAtThePathMtuNotAtTheListsEntries) {
   s.at(1ms).wire_delivers(ack(psn(2))).expect({completion(1)});
 }
 
-// IBTA vol 1, 10.7.2.2: a data segment of length 0 names no bytes, so its key is not checked.
-TEST(Requester, DoesNotLookAtTheKeysOfEmptyEntries) {
+// IBTA vol 1, 10.7.2.2: a data segment of length 0 contains no bytes, so its key is not checked.
+TEST(Requester, IgnoresTheKeysOfEmptyEntries) {
   Script s;
   s.app().fill_send_buffer({1, 2, 3});
   const abi::Sge nowhere = {.address = 0xdead, .length = 0, .lkey = 0xffffffff};
@@ -212,7 +212,8 @@ TEST(Requester, SendsInlineDataOfSeveralPackets) {
   s.at(1ms).wire_delivers(ack(psn(2))).expect({completion(1)});
 }
 
-// A retransmission contains the bytes that the buffer has then: real NICs read it again.
+// A retransmission contains what is in the buffer at that time, since real NICs read the buffer
+// again.
 TEST(Requester, ReadsOrdinaryBuffersAnewForARetransmission) {
   Script s;
   s.app().fill_send_buffer({1, 1, 1, 1, 1, 1, 1, 1});
@@ -222,7 +223,8 @@ TEST(Requester, ReadsOrdinaryBuffersAnewForARetransmission) {
   s.at(70ms).wire_delivers(ack(psn(0))).expect({completion(1)});
 }
 
-// ibv_reg_mr_iova(3): work requests contain the iova; the memory has another address.
+// ibv_reg_mr_iova(3): work requests contain addresses from the iova on, which differ from the
+// memory's addresses.
 TEST(Requester, TranslatesTheAddressesOfARegionWithAnIova) {
   Script s;
   s.app().fill_send_buffer({1, 2, 3, 4}, 100);
@@ -238,7 +240,7 @@ TEST(Requester, UsesTheAddressVectorsTrafficClassAndHopLimit) {
   struct Case {
     uint8_t given, sent;
   };
-  // 0 and 1 mean "same subnet" in InfiniBand and are replaced by the default.
+  // In InfiniBand, the hop limits 0 and 1 mean "same subnet"; on RoCE, the default replaces them.
   for (const auto& [given, sent_limit] : {Case{9, 9}, Case{255, 255}, Case{0, 64}, Case{1, 64}}) {
     ScriptOptions options;
     options.state = QpState::kInit;
@@ -256,7 +258,7 @@ TEST(Requester, UsesTheAddressVectorsTrafficClassAndHopLimit) {
     ASSERT_TRUE(parsed);
     EXPECT_EQ(parsed->traffic_class, 0x68);
     EXPECT_EQ(parsed->hop_limit, sent_limit);
-    // IBTA annex A17: the source port is in the dynamic range, for ECMP.
+    // IBTA annex A17: the UDP source port is in the dynamic range, so that ECMP can use it.
     EXPECT_GE(parsed->udp_src_port, 0xc000);
     s.expect({send_only(psn(0))});
   }

@@ -1,5 +1,5 @@
-// Tests of the requests that the responder refuses permanently (IBTA vol 1, 9.7.4.1 the checks in
-// order, 9.9.3 table "Responder error behavior").
+// Tests requests that the responder refuses permanently (IBTA vol 1, 9.7.4.1: the checks in order;
+// 9.9.3: table "Responder error behavior").
 #include <gtest/gtest.h>
 
 #include "tests/support/script.h"
@@ -28,13 +28,14 @@ const Expected kReqErr = event(EventType::kQpReqErr, Endpoint::kQpHandle);
 
 // ---- Opcode sequence --------------------------------------------------------------------------
 
-// IBTA vol 1, 9.7.4.1.2, table "Summary: responder opcode sequence": outside a message only First
-// and Only are allowed, inside one only Middle and Last.
+// IBTA vol 1, 9.7.4.1.2, table "Summary: responder opcode sequence": between messages only First
+// and Only are allowed, and within a message only Middle and Last.
 TEST(ResponderErrors, RefusesMiddleAndLastWithoutAMessage) {
   for (const Opcode opcode : {Opcode::kRcSendMiddle, Opcode::kRcSendLast, Opcode::kRcSendLastImm}) {
     Script s(small_mtu());
     s.at(0ms).app_posts_recv(1).app_posts_send(2).expect({send_only(psn(0))});
-    // No receive WQE is in use, so the application gets an event, and all requests are flushed.
+    // No receive WQE was taken that could complete with the error, so the application gets an
+    // event, and all requests are flushed.
     s.wire_delivers(packet(opcode, psn(0)).of_length(256))
         .expect({nak(psn(0), kInvalidRequest).with_msn(0), kReqErr, flushed(2), flushed(1)})
         .expect_state(QpState::kErr)
@@ -79,8 +80,8 @@ struct BadLength {
 
 class ResponderLength : public testing::TestWithParam<BadLength> {};
 
-// IBTA vol 1, 9.7.4.1.6: First and Middle have exactly the path MTU, Last has 1 to the path MTU,
-// Only 0 to the path MTU.
+// IBTA vol 1, 9.7.4.1.6: First and Middle have exactly the path MTU, Last has from 1 byte to the
+// path MTU, Only from 0 bytes to the path MTU.
 TEST_P(ResponderLength, IsAnInvalidRequest) {
   const BadLength& bad = GetParam();
   Script s(small_mtu());
@@ -113,8 +114,9 @@ INSTANTIATE_TEST_SUITE_P(
 
 // ---- Receive WQEs -----------------------------------------------------------------------------
 
-// IBTA vol 1, 9.7.5.2.4: a message longer than the receive buffer is an invalid request;
-// ibv_poll_cq(3): IBV_WC_LOC_LEN_ERR for the receiver. (Linux rxe answers 0x63.)
+// IBTA vol 1, 9.7.5.2.4: a message that is longer than the receive buffer is an invalid request.
+// ibv_poll_cq(3): the receive completes with IBV_WC_LOC_LEN_ERR. (Linux rxe answers with the
+// syndrome 0x63.)
 TEST(ResponderErrors, RefusesAMessageLongerThanTheReceive) {
   Script s;
   s.at(0ms).app_posts_recv(1, 7).app_posts_recv(2);
@@ -171,7 +173,7 @@ INSTANTIATE_TEST_SUITE_P(
                    }},
         BadReceive{"ARangeBehindTheRegion", WcStatus::kLocProtErr, VendorError::kBadReceiveLKey,
                    [](Script& s) { return RecvWr{.sges = {s.app().recv_sge(8, (1 << 16) - 7)}}; }},
-        // ibv_reg_mr(3): without IBV_ACCESS_LOCAL_WRITE the NIC may not write.
+        // ibv_reg_mr(3): without IBV_ACCESS_LOCAL_WRITE, the NIC may not write to the region.
         BadReceive{"NoLocalWrite", WcStatus::kLocProtErr, VendorError::kBadReceiveLKey,
                    [](Script& s) { return RecvWr{.sges = {s.app().send_sge(8)}}; }},
         BadReceive{"ARegionOfAnotherPd", WcStatus::kLocProtErr, VendorError::kBadReceiveLKey,
@@ -214,7 +216,8 @@ TEST(ResponderErrors, IsSilentWhenTheProcessIsGone) {
 
 // ---- The order of the checks ------------------------------------------------------------------
 
-// The PSN is checked first: for a bad packet with a wrong PSN, only the PSN is reported.
+// The PSN is checked first: if a packet has a wrong PSN and another error, only the PSN is
+// reported.
 TEST(ResponderErrors, ChecksThePsnFirst) {
   Script s;
   s.at(0ms);
@@ -240,7 +243,7 @@ TEST(ResponderErrors, ChecksTheRequestBeforeItLooksForAReceive) {
   }
 }
 
-// The receive is too small for the message and has a bad key: the size is checked first.
+// The receive is too small for the message and also has a bad key: the size is checked first.
 TEST(ResponderErrors, ChecksTheReceivesLengthBeforeItsKeys) {
   Script s;
   s.at(0ms).app_posts_recv_list({.wr_id = 1, .sges = {{Endpoint::kRecvBuffer, 7, 999}}});
@@ -248,8 +251,8 @@ TEST(ResponderErrors, ChecksTheReceivesLengthBeforeItsKeys) {
       .expect({nak(psn(0), kInvalidRequest), failed(1, WcStatus::kLocLenErr)});
 }
 
-// IBTA vol 1, 10.7.2.2: the keys of bytes that are not written are not checked.
-TEST(ResponderErrors, DoesNotLookAtEntriesThatTheMessageDoesNotReach) {
+// IBTA vol 1, 10.7.2.2: the keys of SGEs to which nothing is written are not checked.
+TEST(ResponderErrors, IgnoresEntriesThatTheMessageDoesNotReach) {
   Script s;
   s.at(0ms).app_posts_recv_list(
       {.wr_id = 1, .sges = {s.app().recv_sge(8), {Endpoint::kRecvBuffer, 8, 999}}});

@@ -1,4 +1,4 @@
-// Tests of the packets that the responder accepts, the place of their data, and the answers (IBTA
+// Tests which packets the responder accepts, where it puts their data, and what it answers (IBTA
 // vol 1, 9.7.4, 9.7.5.1).
 #include <gtest/gtest.h>
 
@@ -70,7 +70,7 @@ TEST(Responder, AcknowledgesWhenAckReqSaysSo) {
   s.wire_delivers(send_only(psn(2)).of_length(1)).expect({received(2), ack(psn(2)).with_msn(2)});
 }
 
-// IBTA vol 1, 9.7.7.1: the MSN counts completed messages, 24 bits.
+// IBTA vol 1, 9.7.7.1: the MSN counts completed messages, in 24 bits.
 TEST(Responder, CountsMessagesInTheMsn) {
   ScriptOptions options;
   options.connection.rq_psn = 0xfffffe;
@@ -120,7 +120,7 @@ TEST(Responder, FillsABufferToItsLastByteAndNotBeyond) {
       .expect_received({0}, 108);
 }
 
-// ibv_poll_cq(3): imm_data in network byte order, IBV_WC_WITH_IMM.
+// ibv_poll_cq(3): imm_data is in network byte order, and valid with IBV_WC_WITH_IMM.
 TEST(Responder, HandsImmediateDataOn) {
   Script s(mtu(Mtu::k256));
   s.at(0ms).app_posts_recv(1).app_posts_recv(2).app_posts_recv(3);
@@ -139,7 +139,7 @@ TEST(Responder, NamesTheSenderInTheCompletion) {
   EXPECT_EQ(done.cqe.src_qp, Script::kPeerQpn);
   EXPECT_EQ(done.cqe.qp_num, s.qpn());
   EXPECT_EQ(done.cq.value, s.app().recv_cq);
-  EXPECT_EQ(done.cqe.wc_flags & abi::kWcGrh, 0u);  // of connected QPs no GRH is reported
+  EXPECT_EQ(done.cqe.wc_flags & abi::kWcGrh, 0u);  // connected QPs report no GRH
   s.expect({received(1), ack(psn(0))});
 }
 
@@ -157,7 +157,7 @@ TEST(Responder, ReceivesInEveryStateThatReceives) {
   }
 }
 
-// ibv_post_recv(3): receives may be posted from INIT on.
+// ibv_post_recv(3): receives may already be posted in INIT.
 TEST(Responder, UsesReceivesThatWerePostedInInit) {
   ScriptOptions options;
   options.state = QpState::kInit;
@@ -193,8 +193,8 @@ TEST(Responder, RaisesNoCommEstInRts) {
 
 // ---- Duplicates -------------------------------------------------------------------------------
 
-// IBTA vol 1, C9-105: a duplicate SEND is acknowledged again and not executed. The answer contains
-// the newest PSN.
+// IBTA vol 1, C9-105: a duplicate SEND is acknowledged again and not executed. The acknowledgement
+// names the newest PSN.
 TEST(Responder, AcknowledgesADuplicateAgainWithoutExecutingIt) {
   Script s;
   s.at(0ms).app_posts_recv(1).app_posts_recv(2);
@@ -231,8 +231,9 @@ TEST(Responder, TakesDuplicatesOverThePsnWrap) {
   s.wire_delivers(send_only(psn(0xffffff))).expect({ack(psn(0)).with_msn(2)});
 }
 
-// IBTA vol 1, 9.7.2: the 2^23 PSNs before the expected one are duplicates, the others are ahead.
-TEST(Responder, TellsDuplicatesFromWhatIsAheadByTheHalfCircle) {
+// IBTA vol 1, 9.7.2: of the 2^24 PSNs, the 2^23 before the expected one are duplicates; the others
+// are ahead of it.
+TEST(Responder, TakesTheHalfCircleBeforeTheExpectedPsnAsDuplicates) {
   Script s;
   s.at(0ms);
   s.wire_delivers(send_only(psn(0x800000))).expect({ack(psn(0xffffff))});
@@ -311,7 +312,7 @@ TEST(Responder, ForgetsAHalfReceivedMessageInReset) {
   Script s(mtu(Mtu::k256));
   s.at(0ms).app_posts_recv(1).app_posts_recv(2);
   s.wire_delivers(send_first(psn(0)).of_length(256)).expect_silence();
-  // ibv_modify_qp(3), to RESET: posted requests disappear without completions.
+  // ibv_modify_qp(3): a change to RESET removes posted requests without completions.
   s.app_sets_state(QpState::kReset).expect_silence();
   s.app_connects(QpState::kRts);
   s.wire_delivers(send_only(psn(0)).of_length(1)).expect({rnr_nak(psn(0), 12).with_msn(0)});

@@ -51,8 +51,8 @@ TEST(SendQueueDrain, IsSilentWhenTheEventWasNotAskedFor) {
   s.at(1ms).wire_delivers(ack(psn(0))).expect({completion(1)});
 }
 
-// "Enable SQD.drained async notification" is an attribute of this transition. Without it there is
-// no event.
+// "Enable SQD.drained async notification" is an attribute of each change to SQD. A change without
+// the attribute causes no event.
 TEST(SendQueueDrain, DoesNotRememberTheWishForTheEventFromTheTimeBefore) {
   Script s;
   s.at(0ms);
@@ -71,7 +71,7 @@ TEST(SendQueueDrain, RaisesTheEventEachTimeItIsAskedFor) {
   }
 }
 
-TEST(SendQueueDrain, HoldsBackWhatIsPostedUntilRts) {
+TEST(SendQueueDrain, HoldsBackNewRequestsUntilRts) {
   Script s;
   s.at(0ms).app_sets_state(QpState::kSqd).app_posts_send(1).app_posts_send(2).expect_silence();
   s.at(1s).expect_silence();
@@ -79,7 +79,7 @@ TEST(SendQueueDrain, HoldsBackWhatIsPostedUntilRts) {
   s.wire_delivers(ack(psn(1))).expect({completion(1), completion(2)});
 }
 
-TEST(SendQueueDrain, RepeatsWhatWasInProgressAndNothingElse) {
+TEST(SendQueueDrain, RepeatsOnlyRequestsInProgress) {
   Script s;
   s.at(0ms).app_posts_send(1, 2048).expect({send_first(psn(0)), send_last(psn(1))});
   drain(s, true);
@@ -118,7 +118,7 @@ TEST(SendQueueDrain, FlushesWhatItHeldBackOnTheWayToTheErrorState) {
   s.app_sets_state(QpState::kErr).expect({flushed(1), flushed(2)});
 }
 
-TEST(SendQueueDrain, GoesOnReceiving) {
+TEST(SendQueueDrain, ContinuesToReceive) {
   Script s;
   s.at(0ms).app_posts_recv(1).app_sets_state(QpState::kSqd);
   s.wire_delivers(send_only(psn(0)).with({1, 2, 3}))
@@ -152,7 +152,7 @@ TEST(SendQueueDrain, FinishesALongMessageThatItInterrupted) {
   options.connection.mtu = abi::Mtu::k256;
   Script s(options);
   s.at(0ms);
-  // The step of the post moves 256 frames; the state changes before the rest is sent.
+  // The step that posts the request sends 256 frames. The state changes before the rest is sent.
   const auto wqe = send_wqe({.wr_id = 1, .sges = {s.app().send_sge(256 * 256, 0)}}, options.cap);
   const auto more = send_wqe({.wr_id = 2, .sges = {s.app().send_sge(256 * 256, 0)}}, options.cap);
   engine::Outputs outputs;

@@ -1,4 +1,4 @@
-// Tests unreliable connections (IBTA vol 1, 9.8.2): there are no acknowledgements, and each message
+// Tests unreliable connections (IBTA vol 1, 9.8.2): nothing is acknowledged, and each message
 // arrives completely or not at all.
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ ScriptOptions uc(uint32_t access = 0, uint32_t srq_wr = 0) {
   return options;
 }
 
-/// Returns the packet as a UC requester sends it, without a request for an acknowledgement.
+/// Returns the packet as a UC requester sends it: it requests no acknowledgement.
 PacketSpec sent(const PacketSpec& spec) {
   return spec.over(kUc).ack_req(false);
 }
@@ -121,8 +121,8 @@ TEST(UcResponder, ExecutesSendsInSequenceAndAnswersNothing) {
       .expect({received(2).bytes(1030).imm(9)});
 }
 
-// 9.8.2.2.1: a gap loses the message that contains it; the next First or Only is accepted with any
-// PSN.
+// 9.8.2.2.1: if a packet is missing, its message is dropped. The next First or Only is accepted
+// with any PSN.
 TEST(UcResponder, AGapDropsTheMessageAndTheNextFirstResynchronises) {
   Script s(uc());
   s.at(0ms).app_posts_recv(1);
@@ -176,7 +176,7 @@ TEST(UcResponder, WritesWhereItMayAndDropsTheRest) {
           write_packet(wire::Opcode::kRcWriteOnly, psn(1), base, rkey + 1, 3).with({9, 9, 9}))
       .expect_silence();
   s.expect_received({0, 0, 0}).expect_state(abi::QpState::kRts);
-  // So does a length that differs from the RETH's.
+  // A length that differs from the RETH's drops the message, too.
   s.at(2ms)
       .wire_delivers(
           write_packet(wire::Opcode::kRcWriteOnly, psn(2), base, rkey, 4).with({9, 9, 9}))
@@ -200,8 +200,8 @@ TEST(UcResponder, WithoutRemoteWriteAccessAWriteIsDropped) {
   s.expect_counter(Counter::kDroppedInvalidRequest, 1).expect_state(abi::QpState::kRts);
 }
 
-// IBTA vol 1, 9.9.3, class D: the message is dropped, and the next one uses its WQE. So does Linux
-// rxe.
+// IBTA vol 1, 9.9.3, class D: the message is dropped, and the next one uses its WQE. Linux rxe does
+// the same.
 TEST(UcResponder, AMessageTooLongForTheReceiveIsDroppedAndTheReceiveStays) {
   for (const uint32_t srq_wr : {0u, 4u}) {
     Script s(uc(0, srq_wr));
@@ -229,7 +229,7 @@ TEST(UcResponder, FindsAReceiveTooSmallOnTheWayAndDropsTheRest) {
   s.at(4ms).wire_delivers(send_only(psn(3)).over(kUc).of_length(8)).expect({received(1).bytes(8)});
 }
 
-// An error in this side's own WQE still makes the QP fail (class A).
+// An error in the responder's own WQE still makes the QP fail (class A).
 TEST(UcResponder, ABadLKeyFailsTheQp) {
   Script s(uc());
   s.at(0ms).app_posts_recv_list({.wr_id = 1, .sges = {{Endpoint::kRecvBuffer, 8, 12345}}});
@@ -265,7 +265,7 @@ TEST(UcPair, CarriesMessagesBothWays) {
   EXPECT_EQ(pair.right.recv_bytes(4), (std::vector<uint8_t>{1, 2, 3, 4}));
 }
 
-// Consecutive packets are written together; a message that does not fit is still dropped.
+// Consecutive packets are written together. A message that does not fit is still dropped.
 TEST(UcPair, AMessageTooLongForTheReceiveDoesNotStopThoseBehindIt) {
   PairOptions options;
   options.left = options.right = uc();

@@ -50,7 +50,7 @@ SendWr to_peer(Endpoint& from, uint32_t ah, uint32_t qpn, uint32_t length = 8,
           .remote_qkey = qkey};
 }
 
-/// A UD script and an address handle to its peer.
+/// A script with a UD QP and an address handle for its peer.
 struct DatagramScript : Script {
   explicit DatagramScript(const ScriptOptions& options = ud()) : Script(options) {
     ah = client().create_ah(app().pd, address_vector(peer_ip(), options.ipv6 ? 1 : 0));
@@ -80,7 +80,7 @@ TEST(Datagram, CarriesImmediateData) {
   s.at(0ms).app_posts(wr).expect({expected, completion(1)});
 }
 
-// As with Linux rxe: one source port for all datagrams of a QP.
+// As with Linux rxe, all datagrams of a QP have the same UDP source port.
 TEST(Datagram, HasASourcePortOfItsQp) {
   DatagramScript s;
   s.at(0ms).app_posts(s.wr());
@@ -134,7 +134,8 @@ TEST(Datagram, CannotBeAWriteOrARead) {
   }
 }
 
-// Annex A17.4.5.2: 20 undefined bytes, then the IPv4 header as it arrived.
+// Annex A17.4.5.2: the 40 bytes before the data are 20 undefined bytes, then the IPv4 header as it
+// arrived.
 TEST(DatagramReceiver, FindsTheIpv4HeaderInTheLast20BytesOfTheRouteHeader) {
   DatagramScript s;
   s.at(0ms).app_posts_recv(5);
@@ -158,7 +159,7 @@ TEST(DatagramReceiver, FindsTheWholeIpv6Header) {
   s.expect_received(expected);
 }
 
-TEST(DatagramReceiver, TakesDatagramsOfAnybodyInAnyOrder) {
+TEST(DatagramReceiver, AcceptsDatagramsOfAnySenderInAnyOrder) {
   DatagramScript s;
   s.at(0ms).app_posts_recv(1).app_posts_recv(2);
   s.at(1ms)
@@ -186,15 +187,16 @@ TEST(DatagramReceiver, WithoutAReceiveWqeItIsDropped) {
   s.at(2ms).wire_delivers(datagram(psn(1))).expect({received_datagram(1)});
 }
 
-// IBTA vol 1, 9.9.3, class D: the datagram is dropped, and the next one uses the WQE. Otherwise
-// every peer that knows the Q_Key could make the QP fail. The 40 bytes of the route header count.
+// IBTA vol 1, 9.9.3, class D: the datagram is dropped, and the next one uses its WQE. Otherwise
+// every peer that knows the Q_Key could make the QP fail. The 40 bytes of the route header count
+// for the length.
 TEST(DatagramReceiver, OneTooLongForTheReceiveIsDroppedAndTheReceiveStays) {
   DatagramScript s;
   s.at(0ms).app_posts_recv(1, 47).app_posts_recv(2, 48);
   s.at(1ms).wire_delivers(datagram(psn(0)).of_length(8)).expect_silence();
   s.at(2ms).wire_delivers(datagram(psn(1)).of_length(4096)).expect_silence();
   s.expect_state(abi::QpState::kRts).expect_counter(Counter::kDroppedReceiveTooSmall, 2);
-  s.expect_received(std::vector<uint8_t>(47));  // nothing of it was placed
+  s.expect_received(std::vector<uint8_t>(47));  // no byte of the dropped datagrams was written
   s.at(3ms).wire_delivers(datagram(psn(2)).of_length(7)).expect({received_datagram(1).bytes(47)});
   s.at(4ms).wire_delivers(datagram(psn(3)).of_length(8)).expect({received_datagram(2).bytes(48)});
 }
@@ -214,7 +216,7 @@ TEST(DatagramReceiver, OneTooLongForTheReceiveLeavesTheSrqAsItIs) {
                CompletionSpec(1).on(abi::WorkQueue::kSrq).grh().bytes(47)});
 }
 
-// An error in this side's own WQE still makes the QP fail (class A).
+// An error in the receiver's own WQE still makes the QP fail (class A).
 TEST(DatagramReceiver, ABadLKeyFailsTheQp) {
   DatagramScript s;
   s.at(0ms).app_posts_recv_list({.wr_id = 1, .sges = {{Endpoint::kRecvBuffer, 64, 12345}}});
@@ -269,7 +271,8 @@ TEST(DatagramPair, WithoutARouteHeaderInTheAddressVectorTheQpNumberDecides) {
   EXPECT_EQ(done[0].wc_flags, static_cast<uint32_t>(abi::kWcGrh));
 }
 
-// As with mlx5: UCX before 1.19 reads the type there.
+// As with mlx5, the completion's sl field shows whether the packet is IPv4: UCX before 1.19 reads
+// the type there.
 TEST(DatagramPair, TheServiceLevelOfAReceiveTellsTheTypeOfThePacket) {
   for (const bool is_v4 : {true, false}) {
     PairOptions options = ud_pair(true);
@@ -357,7 +360,7 @@ TEST(Multicast, GoesOutToTheGroupsLinkAddress) {
     ASSERT_EQ(s.bench().log.size(), 2u);
     const auto frame = std::get<engine::TransmitFrame>(s.bench().log[0].output).frame;
     const auto packet = wire::parse_frame(frame.bytes());
-    // RFC 1112, 6.4 (23 bits of the group); RFC 2464, 7.
+    // The MAC addresses of groups: RFC 1112, 6.4 (23 bits of the group address); RFC 2464, 7.
     const wire::MacAddress v4 = {{0x01, 0x00, 0x5e, 0x01, 2, 3}};
     const wire::MacAddress v6 = {{0x33, 0x33, 0x11, 0x22, 0x33, 0x44}};
     EXPECT_EQ(packet->dst_mac, ipv6 ? v6 : v4);
@@ -402,7 +405,7 @@ TEST(Multicast, KeepsItsQpBusyAndGoesWithTheClient) {
   EXPECT_EQ(pair.take_left().size(), 1u);
 }
 
-TEST(Multicast, HasTheLimitsThatTheDeviceTells) {
+TEST(Multicast, HasTheLimitsThatTheDeviceReports) {
   DatagramScript s;
   const abi::DeviceAttr device = s.client().command(abi::Op::kQueryDevice, {}).body.device;
   ASSERT_GE(device.max_mcast_qp_attach, 56u);
@@ -427,7 +430,7 @@ TEST(Multicast, HasTheLimitsThatTheDeviceTells) {
   EXPECT_EQ(attach(s.client(), s.qpn(), one_more), ENOMEM);
 }
 
-// ---- The port ----
+// ---- Ports that are down ----
 
 TEST(Port, DownNeitherSendsNorReceivesAndTellsEachClientOfTheDevice) {
   Script s;
@@ -448,7 +451,7 @@ TEST(Port, DownNeitherSendsNorReceivesAndTellsEachClientOfTheDevice) {
   s.bench().step(engine::SetPort{engine::DeviceIndex{0}, true});
   s.expect({event(abi::EventType::kPortActive, 1), event(abi::EventType::kPortActive, 1)});
   s.at(3ms).wire_delivers(send_only(psn(0))).expect({received(1), ack(psn(0))});
-  // The link was down for a while; the retry arrives.
+  // The SEND was lost while the link was down; its retry arrives.
   s.at(2ms + ack_timeout(14)).expect({send_only(psn(0))});
   s.wire_delivers(ack(psn(0))).expect({completion(7)});
 }

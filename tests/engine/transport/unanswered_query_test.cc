@@ -1,6 +1,6 @@
-// Tests the ACK of a duplicate if READs and atomics follow it, whose responses may also be lost.
-// The tests are scripts for the clause, and a model of a requester that loses data if a responder
-// breaks the clause.
+// Tests which PSN the ACK of a duplicate may name if READs and atomics followed it whose responses
+// may also be lost. Some tests are scripts for the clauses. Others have a model of a requester that
+// loses data if the responder breaks a clause.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,11 +22,11 @@ constexpr uint32_t kAll = abi::kAccessLocalWrite | abi::kAccessRemoteWrite |
 constexpr uint32_t kMtu = 256;
 constexpr uint32_t kMaxQueries = 4;  // max_dest_rd_atomic
 
-// Parts of the responder's buffer.
+// Offsets in the responder's buffer.
 constexpr uint64_t kReadable = 0;      // 4 KiB of pattern()
-constexpr uint64_t kWritten = 8192;    // by WRITEs
-constexpr uint64_t kReceived = 16384;  // by SENDs
-constexpr uint64_t kWord = 32768;      // of the atomics
+constexpr uint64_t kWritten = 8192;    // WRITEs write here
+constexpr uint64_t kReceived = 16384;  // SENDs are received here
+constexpr uint64_t kWord = 32768;      // the operand of the atomics
 
 ScriptOptions open_to_all(uint32_t ack_coalescing = 1) {
   ScriptOptions options;
@@ -69,8 +69,8 @@ PacketSpec atomic_response(uint32_t number) {
   return data(Opcode::kRcAtomicAck, number);
 }
 
-// IBTA vol 1, 9.7.5.1.3 and 9.7.7.2: the requester repeats a SEND whose ACK was lost; the response
-// to the READ after it may be lost as well, and no ACK can replace it.
+// IBTA vol 1, 9.7.5.1.3 and 9.7.7.2: the requester repeats a SEND whose ACK was lost. The response
+// to the READ after the SEND may be lost as well, and an ACK cannot replace it.
 TEST(DuplicateAck, EndsBeforeAReadThatFollowsTheDuplicate) {
   for (const bool is_write : {false, true}) {
     Script s(open_to_all());
@@ -94,7 +94,7 @@ TEST(DuplicateAck, EndsBeforeAnAtomicThatFollowsTheDuplicate) {
   s.wire_delivers(fetch_add(s, 1)).expect({atomic_response(1)});
 }
 
-// 9.7.5.1.2: an ACK covers all SENDs and WRITEs before it, here up to the first of two READs.
+// 9.7.5.1.2: the ACK covers all SENDs and WRITEs up to the next READ.
 TEST(DuplicateAck, CoversTheMessagesBeforeTheNextRead) {
   Script s(open_to_all());
   s.at(0ms);
@@ -113,8 +113,9 @@ TEST(DuplicateAck, CoversTheMessagesBeforeTheNextRead) {
   s.wire_delivers(write_only(s, 8)).expect({ack(psn(8))});
 }
 
-// 9.7.4.1.5: at most max_dest_rd_atomic READs are outstanding, so the PSNs of older ones are
-// forgotten. An ACK that could name one of these names the duplicate instead.
+// 9.7.4.1.5: at most max_dest_rd_atomic READs are outstanding, so the responder forgets the PSNs of
+// older ones. If a forgotten READ may be between the duplicate and the newest PSN, the ACK names
+// only the duplicate.
 TEST(DuplicateAck, NamesTheDuplicateBeforeReadsThatAreForgotten) {
   Script s(open_to_all());
   s.at(0ms).wire_delivers(write_only(s, 0)).expect({ack(psn(0))});
@@ -135,9 +136,9 @@ TEST(DuplicateAck, EndsBeforeAReadBeyondThePsnWrap) {
   s.wire_delivers(write_only(s, 0xfffffe)).expect({ack(psn(0xffffff))});
 }
 
-// 2 GiB of WRITEs at an MTU of 256 are 2^23 packets, after which the PSN of an older READ seems to
-// lie ahead (9.7.2).
-TEST(DuplicateAck, PassesAReadOfHalfTheCircleAgo) {
+// 2 GiB of WRITEs at an MTU of 256 bytes are 2^23 packets. After them, the PSN of an older READ
+// seems to be ahead of the expected one (9.7.2).
+TEST(DuplicateAck, IgnoresAReadOfHalfTheCircleAgo) {
   engine::RecvHalf recv;
   recv.query_psns = {psn(291)};
   for (const uint32_t passed : {1u, 1u << 22, (1u << 23) - 2, 1u << 23, (1u << 23) + 5000}) {
@@ -147,13 +148,13 @@ TEST(DuplicateAck, PassesAReadOfHalfTheCircleAgo) {
   }
 }
 
-// An acknowledgement that waits for the data of a long READ to be sent is sent once, as the newest
-// acknowledgement: an older one replaces neither a newer one nor a NAK.
+// An acknowledgement can wait because the data of a READ must be sent first. The ACK of a duplicate
+// must then replace neither a newer ACK that waits nor a NAK.
 TEST(DuplicateAck, DoesNotReplaceANewerAnswerThatWaits) {
   for (const bool naks : {false, true}) {
     Script s(open_to_all());
     s.at(0ms).wire_delivers(write_only(s, 0)).expect({ack(psn(0))});
-    // One burst, so that the READ's data has not been sent when the others arrive.
+    // The frames are one burst, so that the READ's data has not been sent when the WRITEs arrive.
     s.wire_delivers_burst({read_request(s, 1, 8), write_only(s, naks ? 3 : 2), write_only(s, 0)});
     if (naks) {
       s.expect({read_response(1), sequence_nak(psn(2))});
@@ -165,17 +166,18 @@ TEST(DuplicateAck, DoesNotReplaceANewerAnswerThatWaits) {
 
 // ---- A requester with the rules of Linux rxe ----
 
-/// drivers/infiniband/sw/rxe/rxe_comp.c: check_psn() completes a SEND or WRITE if a response names
-/// a newer PSN, and retries a READ or atomic; check_ack() takes an ACK that names the last PSN of
-/// whatever is oldest, a READ as well, for its completion.
+/// A requester like that of Linux, drivers/infiniband/sw/rxe/rxe_comp.c. If a response names a
+/// newer PSN than that of the oldest request, check_psn() completes a SEND or WRITE, and retries a
+/// READ or atomic. If an ACK names the last PSN of the oldest request, check_ack() completes the
+/// request, even if it is a READ.
 class RxeRequester {
  public:
   struct Wqe {
     enum class Kind { kSend, kWrite, kRead, kAtomic } kind;
     Psn first, last;
     uint32_t length = 0;
-    std::vector<uint8_t> data = {};         // of a READ, as far as it has come
-    std::optional<uint64_t> original = {};  // of an atomic
+    std::vector<uint8_t> data = {};         // the data of a READ that has arrived so far
+    std::optional<uint64_t> original = {};  // the original value that an atomic returned
 
     bool is_query() const { return kind == Kind::kRead || kind == Kind::kAtomic; }
   };
@@ -188,7 +190,7 @@ class RxeRequester {
   const std::vector<Wqe>& wqes() const { return wqes_; }
   size_t done() const { return done_; }
 
-  /// Returns the next WQE to send; nothing if all are sent, or a READ has to wait for another.
+  /// Returns the next WQE to send, or nullptr if all were sent or a READ must wait for another one.
   const Wqe* next() {
     if (sent_ == wqes_.size()) return nullptr;
     const auto outstanding =
@@ -198,7 +200,7 @@ class RxeRequester {
     return &wqes_[sent_++];
   }
 
-  /// The retransmission timer, or a NAK.
+  /// Starts again from the oldest request, after a NAK or when the retransmission timer expires.
   void go_back() {
     sent_ = done_;
     if (is_done()) return;
@@ -285,8 +287,9 @@ PacketSpec request(Script& s, const RxeRequester::Wqe& wqe) {
   return {};
 }
 
-/// Returns whether the ACK names a PSN of a READ or atomic, or, as the answer to a duplicate, one
-/// beyond a READ or atomic that the requester has not completed.
+/// Returns whether the ACK names a PSN of a READ or atomic. For the ACK of a duplicate, also
+/// returns true if the requester has not completed a READ or atomic that is between the duplicate
+/// and the PSN of the ACK.
 bool acknowledges_a_query(const RxeRequester& requester, const wire::Packet& response,
                           std::optional<Psn> duplicate) {
   const Psn number = response.bth.psn;
@@ -304,8 +307,8 @@ bool acknowledges_a_query(const RxeRequester& requester, const wire::Packet& res
 
 class RxeUnderLoss : public testing::TestWithParam<uint32_t> {};
 
-// With responses and requests lost at random, every READ completes with its bytes, every atomic
-// with its own result, and no ACK stands for a READ or atomic.
+// If requests and responses are lost at random, every READ completes with its bytes, every atomic
+// with its own result, and no ACK replaces their responses.
 TEST_P(RxeUnderLoss, CompletesNoReadOrAtomicWithoutItsResponse) {
   uint32_t duplicates = 0;
   for (uint64_t seed = 1; seed <= 300; ++seed) {
@@ -323,7 +326,8 @@ TEST_P(RxeUnderLoss, CompletesNoReadOrAtomicWithoutItsResponse) {
         s.bench().memory.at(s.client().id(), Endpoint::kRecvBuffer, readable.size()).begin());
     RxeRequester requester(random_wqes(random, psn(options.connection.rq_psn)));
     std::deque<std::vector<uint8_t>> on_the_way;
-    Psn unseen = psn(options.connection.rq_psn);  // by the responder
+    // the first PSN that the responder has not received
+    Psn unseen = psn(options.connection.rq_psn);
 
     const auto collect = [&](std::optional<Psn> duplicate) {
       for (Timed& entry : std::exchange(s.bench().log, {})) {
@@ -372,7 +376,7 @@ TEST_P(RxeUnderLoss, CompletesNoReadOrAtomicWithoutItsResponse) {
       }
     }
     s.bench().log.clear();
-    if (HasFailure()) return;  // the first seed is enough to read
+    if (HasFailure()) return;  // one failed seed is enough to read
   }
   EXPECT_GT(duplicates, 1000u) << "the loss led to too few duplicates to show anything";
 }

@@ -1,6 +1,6 @@
-// Tests the use of memory windows: bind and local invalidate among other requests, SEND with
-// invalidate, and which accesses a peer may make through a window (IBTA vol 1, 10.6.7, 10.8.3;
-// ibv_bind_mw(3), ibv_post_send(3)).
+// Tests memory windows: bind and local invalidate among other requests, SEND with invalidate, and
+// which accesses a window allows a peer (IBTA vol 1, 10.6.7, 10.8.3; ibv_bind_mw(3),
+// ibv_post_send(3)).
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -36,7 +36,8 @@ uint32_t next_rkey(uint32_t rkey) {  // ibv_inc_rkey(3)
   return (rkey & ~0xffu) | ((rkey + 1) & 0xff);
 }
 
-/// Binds the window to the first `length` bytes of the endpoint's receive buffer.
+/// Returns a request that binds the window to the first `length` bytes of the endpoint's receive
+/// buffer.
 SendWr bind(const Endpoint& on, const Mw& mw, uint64_t length, uint64_t wr_id = 50) {
   return {.wr_id = wr_id,
           .opcode = WrOpcode::kBindMw,
@@ -84,7 +85,7 @@ class WindowRequests : public testing::Test {
     EXPECT_EQ(done.size(), 1u);
     return done.empty() ? WcStatus::kGeneralErr : static_cast<WcStatus>(done.back().status);
   }
-  /// The right side binds a window on its QP.
+  /// Binds a window on the right side's QP. Returns its R_Key.
   uint32_t bind_right(MwType type, uint64_t length) {
     mw = pair.right.client.alloc_mw(pair.right.pd, type);
     pair.right.post_send(bind(pair.right, mw, length));
@@ -129,7 +130,7 @@ TEST_F(WindowRequests, DoNotOpenTheirRegionToItsOwnRKey) {
   EXPECT_EQ(status_of_left(), WcStatus::kRemAccessErr);
 }
 
-// ibv_dereg_mr(3): "fails if any memory window is still bound"; ibv_rereg_mr(3) begins with that.
+// ibv_dereg_mr(3): "fails if any memory window is still bound". ibv_rereg_mr(3) fails as well.
 TEST_F(WindowRequests, KeepTheirRegion) {
   for (const MwType type : {MwType::k1, MwType::k2}) {
     bind_right(type, 100);
@@ -158,7 +159,7 @@ TEST_F(WindowRequests, AreClosedByALocalInvalidate) {
   EXPECT_EQ(status_of_left(), WcStatus::kRemAccessErr);
 }
 
-// ibv_poll_cq(3): IBV_WC_WITH_INV, and the R_Key instead of immediate data.
+// ibv_poll_cq(3): the completion has IBV_WC_WITH_INV, and the R_Key instead of immediate data.
 TEST_F(WindowRequests, AreClosedByAPeersSendWithInvalidate) {
   for (const uint32_t size : {0u, 8u, 700u}) {
     const uint32_t rkey = bind_right(MwType::k2, 100);
@@ -201,7 +202,7 @@ TEST_F(WindowRequests, CannotBeInvalidatedByThePeerIfTheyAreOfType1) {
 }
 
 // ibv_bind_mw(3): "a send after a bind request on the same QP are always ordered". Completions also
-// keep the order of the requests: local requests wait for the others.
+// keep the order of the requests: a local request completes after the sends before it.
 TEST(LocalOperations, TakeEffectInOrderAndCompleteInOrder) {
   Script s(script_options());
   const Mw mw = s.client().alloc_mw(s.app().pd, MwType::k2);
@@ -224,7 +225,7 @@ TEST(LocalOperations, CompleteAtOnceWhenNothingIsBeforeThem) {
   s.app_posts(quiet).expect_silence();
 }
 
-TEST(LocalOperations, AreNotRepeatedWithWhatIsSentAgain) {
+TEST(LocalOperations, AreNotRepeatedByRetransmissions) {
   Script s(script_options());
   const Mw mw = s.client().alloc_mw(s.app().pd, MwType::k2);
   s.at(0ms)
@@ -232,11 +233,12 @@ TEST(LocalOperations, AreNotRepeatedWithWhatIsSentAgain) {
       .app_posts(bind(s.app(), mw, 64))
       .app_posts_send(2)
       .expect({send_only(psn(0)), send_only(psn(1))});
-  s.at(ack_timeout(14)).expect({send_only(psn(0)), send_only(psn(1))});  // a second bind would fail
+  // the bind is not executed again, since a second bind would fail
+  s.at(ack_timeout(14)).expect({send_only(psn(0)), send_only(psn(1))});
   s.at(80ms).wire_delivers(ack(psn(1))).expect({completion(1), bound(), completion(2)});
 }
 
-// IBTA vol 1, 10.8.3.3: with the fence it waits for earlier READs and atomics.
+// IBTA vol 1, 10.8.3.3: with a fence, a local invalidate waits for earlier READs and atomics.
 TEST(LocalOperations, WaitBehindAFence) {
   Script s(script_options());
   const Mw mw = s.client().alloc_mw(s.app().pd, MwType::k2);
@@ -261,7 +263,8 @@ TEST(LocalOperations, WaitBehindAFence) {
       .expect_state(QpState::kErr);
 }
 
-// IBTA vol 1, 11.6.2: a memory management operation error; earlier requests complete first.
+// IBTA vol 1, 11.6.2: the request completes with a memory management operation error, after the
+// requests before it.
 TEST(LocalOperations, ThatFailEndTheQp) {
   Script s(script_options());
   const Mw mw = s.client().alloc_mw(s.app().pd, MwType::k2);
@@ -298,7 +301,8 @@ TEST(SendWithInvalidate, CarriesTheRKeyInItsLastPacket) {
   s.expect({packet(Opcode::kRcSendOnlyInv, psn(2)).of_length(8)});
 }
 
-// C9-105: it is not executed twice; by then the window may be bound to other memory.
+// C9-105: a duplicate is not executed again, since the window may have been bound to other memory
+// in the meantime.
 TEST(SendWithInvalidate, ThatComesTwiceInvalidatesOnce) {
   Script s(script_options());
   const Mw mw = s.client().alloc_mw(s.app().pd, MwType::k2);
@@ -309,16 +313,16 @@ TEST(SendWithInvalidate, ThatComesTwiceInvalidatesOnce) {
   ASSERT_EQ(s.bench().log.size(), 2u);
   EXPECT_EQ(std::get<engine::Completion>(s.bench().log[0].output).cqe.wc_flags, abi::kWcWithInv);
   s.bench().log.clear();
-  s.app_posts(bind(s.app(), mw, 64)).expect({bound()});  // the same key again
+  s.app_posts(bind(s.app(), mw, 64)).expect({bound()});  // bound again, with the same key
   s.wire_delivers(send).expect({ack(psn(0))});
   PacketSpec write = packet(Opcode::kRcWriteOnly, psn(1)).of_length(8);
   write.packet.reth = {.va = Endpoint::kRecvBuffer, .rkey = next_rkey(mw.rkey), .dma_length = 8};
   s.wire_delivers(write).expect({ack(psn(1))});
 }
 
-// ---- Regions that go in the middle of a message -----------------------------------------------
+// ---- Regions that are deregistered in the middle of a message ----------------------------------
 
-TEST(RegionsThatGo, AreNotWrittenToByTheRestOfAMessage) {
+TEST(RegionsThatGo, AreNotWrittenByTheRestOfAMessage) {
   ScriptOptions options = script_options();
   options.recv_access |= abi::kAccessRemoteWrite;
   Script s(options);

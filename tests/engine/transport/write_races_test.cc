@@ -1,5 +1,4 @@
-// Tests WRITEs of two QPs to the same bytes. By IBTA vol 1, 9.5, only the requests of one QP are
-// ordered.
+// Tests WRITEs of two QPs to the same bytes. IBTA vol 1, 9.5, orders only the requests of one QP.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +22,7 @@ class WriteRacesTest : public ::testing::Test {
     pair.bench.engine().watch_write_races();
   }
 
-  /// Posts a request for `length` bytes of the right side's buffer.
+  /// Posts a request for `length` bytes of the right side's buffer, from `offset` on.
   void post(uint32_t qp, uint64_t offset, uint32_t length, WrOpcode opcode = WrOpcode::kRdmaWrite) {
     pair.left.client.post_send(qp, {.opcode = opcode,
                                     .sges = {pair.left.send_sge(length)},
@@ -83,12 +82,14 @@ TEST_F(WriteRacesTest, AreWritesThatAreUnderWayTogether) {
 
 TEST_F(WriteRacesTest, AreNoneOnceTheFirstIsExecuted) {
   post(first, 0, 16);
-  pair.bench.advance_to(10us);  // and its acknowledgement is under way: a peer may have seen it
+  // the WRITE is executed and its acknowledgement is on the way, so the right side may have seen
+  // the data
+  pair.bench.advance_to(10us);
   post(second, 0, 16);
   EXPECT_THAT(races(), IsEmpty());
 }
 
-TEST_F(WriteRacesTest, AreSomeWhileTheFirstIsExecutedInPart) {
+TEST_F(WriteRacesTest, AreFoundWhileTheFirstIsExecutedInPart) {
   constexpr uint32_t kThreePackets = 3 * 1024;
   post(first, 0, kThreePackets);
   post(second, kThreePackets - 1, 1);

@@ -1,5 +1,5 @@
-// Tests extended reliable connections (IBTA vol 1, annex A14; ibv_open_xrcd(3), ibv_open_qp(3)): a
-// sender names an SRQ, and thereby the one of several processes that gets its message.
+// Tests extended reliable connections (IBTA vol 1, annex A14; ibv_open_xrcd(3), ibv_open_qp(3)):
+// several processes can receive on one QP, and the sender selects one by naming its SRQ.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -20,7 +20,8 @@ using abi::WrOpcode;
 constexpr wire::IpAddress kSender = wire::IpAddress::from_v4(10, 0, 0, 1);
 constexpr wire::IpAddress kReceivers = wire::IpAddress::from_v4(10, 0, 0, 2);
 constexpr uint64_t kBuffer = 0x10000000;
-constexpr uint64_t kTargetHandle = 800;  // and one more for each further reference
+// the first handle; each further reference to the target has the next number
+constexpr uint64_t kTargetHandle = 800;
 constexpr abi::QpCap kCap = {.max_send_wr = 16,
                              .max_recv_wr = 16,
                              .max_send_sge = 4,
@@ -67,7 +68,7 @@ int open_qp(Client& client, uint32_t xrcd, uint32_t qpn, uint64_t user_handle) {
   return client.command(abi::Op::kOpenQp, body).error;
 }
 
-/// A process of the receiving side, with its SRQ and its own memory
+/// A process of the receiving side, with its own SRQ and memory.
 struct Receiver {
   Receiver(Bench& bench, uint32_t id)
       : client(bench, engine::ClientId{id}, engine::DeviceIndex{1}),
@@ -140,7 +141,7 @@ struct Xrc {
     });
     return out;
   }
-  /// Returns (client, event) of all async events since the last call.
+  /// Returns (client, event) for all async events since the last call.
   std::vector<std::pair<uint32_t, abi::EventType>> take_events() {
     std::vector<std::pair<uint32_t, abi::EventType>> out;
     for (const Timed& entry : bench.log) {
@@ -158,7 +159,8 @@ struct Xrc {
   Mr mr;
 };
 
-// A14.3.1: receive WQE, PD, CQ and therefore the process are those of the SRQ in the XRCETH.
+// A14.3.1: receive WQE, PD and CQ, and therefore the process, are those of the SRQ that the XRCETH
+// names.
 TEST(Xrc, AMessageGoesToTheProcessWhoseSrqItNames) {
   Xrc x;
   x.first.post(10);
@@ -179,7 +181,8 @@ TEST(Xrc, AMessageGoesToTheProcessWhoseSrqItNames) {
   ASSERT_EQ(x.take(x.sender.id()).size(), 1u);
 
   x.sender.post_send(x.initiator, x.wr(2, x.first, 3000));
-  // The message is too long for first's buffer of 1024 bytes, which only that process's WQE shows.
+  // The message is too long for the buffer of x.first, which has 1024 bytes. The error shows that
+  // x.first's WQE was used.
   const auto failed = x.take(x.first.client.id());
   ASSERT_EQ(failed.size(), 1u);
   EXPECT_EQ(failed[0].status, static_cast<uint32_t>(WcStatus::kLocLenErr));
@@ -225,8 +228,8 @@ TEST(Xrc, WritesReadsAndAtomicsAccessTheMemoryOfTheSrqsProcess) {
   ASSERT_EQ(x.take(x.second.client.id()).size(), 1u);
 }
 
-// The R_Key is checked against the PD of the SRQ, so that naming another process's SRQ gives no
-// access to a process's memory.
+// The R_Key is checked against the PD of the SRQ, so a sender cannot name one process's SRQ and
+// another's memory.
 TEST(Xrc, AnRkeyOfAnotherProcessIsRefused) {
   Xrc x;
   SendWr write = x.wr(1, x.first);
@@ -236,7 +239,7 @@ TEST(Xrc, AnRkeyOfAnotherProcessIsRefused) {
   const auto done = x.take(x.sender.id());
   ASSERT_EQ(done.size(), 1u);
   EXPECT_EQ(done[0].status, static_cast<uint32_t>(WcStatus::kRemAccessErr));
-  // ibv_open_qp(3): the events of the QP go to all that opened it.
+  // ibv_open_qp(3): events of the QP go to all processes that opened it.
   EXPECT_EQ(x.take_events(), (std::vector<std::pair<uint32_t, abi::EventType>>{
                                  {2, abi::EventType::kQpAccessErr},
                                  {3, abi::EventType::kQpAccessErr},
@@ -299,7 +302,7 @@ TEST(Xrc, TheTargetOutlivesTheProcessThatMadeIt) {
   EXPECT_TRUE(x.bench.engine().snapshot().devices[1].xrcds.empty());
 }
 
-// Frames of an XRC peer with any SRQ, opcode and length: the SRQs lose no WQE.
+// Frames of an XRC peer with any SRQ, opcode and length: no SRQ loses a WQE.
 TEST(Xrc, HostileFramesDoNoHarm) {
   constexpr std::array kOpcodes = {
       wire::Opcode::kXrcSendFirst,   wire::Opcode::kXrcSendMiddle,  wire::Opcode::kXrcSendLast,
@@ -366,7 +369,8 @@ TEST(Xrc, AnOverrunOfItsCqFailsTheSrq) {
     x.first.client.post_srq_recv(srq, {.wr_id = i, .sges = {{kBuffer, 64, x.first.mr.lkey}}});
     x.sender.post_send(x.initiator, send);
   }
-  // The message that overran the CQ is refused: its sender must not believe that it arrived.
+  // The message that overran the CQ is refused, so that its sender does not believe that it
+  // arrived.
   const auto done = x.take(x.sender.id());
   ASSERT_EQ(done.size(), 2u);
   EXPECT_EQ(done[0].status, 0u);
@@ -379,7 +383,7 @@ TEST(Xrc, AnOverrunOfItsCqFailsTheSrq) {
   EXPECT_EQ(x.take_events(), expected);
 }
 
-// The same in a row of messages: the received ones are acknowledged before the NAK.
+// The messages are posted together: those that were received are acknowledged before the NAK.
 TEST(Xrc, AnOverrunInARowOfMessagesRefusesTheOneThatFoundNoRoom) {
   for (const bool joins : {false, true}) {
     Xrc x(joins ? 16 : 1);
@@ -405,7 +409,7 @@ TEST(Xrc, AnOverrunInARowOfMessagesRefusesTheOneThatFoundNoRoom) {
   }
 }
 
-/// Makes the XRC SRQ of `cq` fail without a message: a QP of the same CQ is flushed into it.
+/// Overruns `cq` so that its XRC SRQ fails: another QP with the same CQ is flushed.
 void overrun(Receiver& receiver, uint32_t cq) {
   const uint32_t qp = receiver.client.create_qp(
       {.pd = receiver.pd, .send_cq = cq, .recv_cq = cq, .cap = EndpointOptions{}.cap});
@@ -414,7 +418,7 @@ void overrun(Receiver& receiver, uint32_t cq) {
   receiver.client.set_state(qp, abi::QpState::kErr);
 }
 
-// A receive is left, but its completion could not be reported.
+// The SRQ still has a receive, but its completion could not be reported.
 TEST(Xrc, AnSrqThatFailedRefusesMessages) {
   Xrc x;
   const uint32_t cq = x.first.client.create_cq(1);
@@ -430,7 +434,7 @@ TEST(Xrc, AnSrqThatFailedRefusesMessages) {
   EXPECT_EQ(done[0].status, static_cast<uint32_t>(WcStatus::kRemOpErr));
 }
 
-// A WRITE needs no receive and continues.
+// A WRITE needs no receive, so it succeeds.
 TEST(Xrc, AnSrqThatFailedStillNamesMemory) {
   Xrc x;
   const uint32_t cq = x.first.client.create_cq(1);
@@ -446,8 +450,8 @@ TEST(Xrc, AnSrqThatFailedStillNamesMemory) {
   EXPECT_EQ(done[0].status, 0u);
 }
 
-// ibv_get_async_event(3), IBV_EVENT_QP_LAST_WQE_REACHED: each process that holds the target learns
-// that it takes no more receives from any SRQ.
+// ibv_get_async_event(3), IBV_EVENT_QP_LAST_WQE_REACHED: each process that has opened the target QP
+// learns that the QP takes no more receives from any SRQ.
 TEST(Xrc, ATargetThatFailsTellsAllItsHoldersOfTheLastWqe) {
   Xrc x;
   x.first.client.set_state(x.target, abi::QpState::kErr);
@@ -495,7 +499,7 @@ TEST(Xrc, CreatingInADomainNeedsTheClientToHaveOpenedIt) {
   x.first.client.create_srq(
       {.pd = x.first.pd, .type = abi::SrqType::kXrc, .xrcd = x.first.xrcd, .cq = x.cq});
   EXPECT_EQ(x.first.client.error, ENOENT);
-  // A QP that is bound to an SRQ cannot use an XRC SRQ.
+  // A QP with an SRQ of its own cannot use an XRC SRQ.
   x.first.client.create_qp({.pd = x.first.pd,
                             .send_cq = x.first.cq,
                             .recv_cq = x.first.cq,
@@ -504,7 +508,8 @@ TEST(Xrc, CreatingInADomainNeedsTheClientToHaveOpenedIt) {
   EXPECT_EQ(x.first.client.error, EINVAL);
 }
 
-// As in Linux: perftest and other programs set the attributes of both halves of any connected QP.
+// As in Linux, since perftest and other programs set the attributes of senders and receivers on any
+// connected QP.
 TEST(Xrc, AttributesOfTheHalfThatItDoesNotHaveAreIgnored) {
   Xrc x;
   const uint32_t target =
@@ -549,7 +554,7 @@ TEST(XrcDomain, IsTheSameForAllThatOpenTheSameFile) {
   EXPECT_EQ(b.error, ENOENT);
 }
 
-TEST(XrcDomain, WithoutAFileBelongsToNobodyElse) {
+TEST(XrcDomain, WithoutAFileIsNotShared) {
   Bench bench(two_devices(1));
   Client a(bench, engine::ClientId{1}, engine::DeviceIndex{0});
   const uint32_t one = open_xrcd(a, {.inode = 0});

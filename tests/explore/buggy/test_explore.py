@@ -1,5 +1,5 @@
-"""`rocemu explore` finds the bug of each program and reports what causes it, and reports nothing for the corrected twin
-at the same points."""
+"""Tests that `rocemu explore` finds the bug of each program and reports its cause, and that it reports nothing for
+the corrected twin at the same points."""
 import json
 import os
 import pathlib
@@ -13,8 +13,8 @@ sys.path.insert(0, str(HERE.parents[1] / "system"))
 from rocemu import BIN, ROCEMU, run, side_by_side  # noqa: E402
 from test_programs import PROGRAMS  # noqa: E402
 
-# The points to explore (all points would take minutes), the verdict, how the program ends, and a fault with that
-# result. The comment at the top of each program says the same in words.
+# For each program: the points to explore (all points would take minutes), the verdict, how the program ends, and a
+# fault that has this result. The comment at the top of each program describes the same.
 MISTAKES = {
     "cleanup_twice": ("verbs:create_qp", "CRASH", "#2 received SIGABRT",
                       "#2's 1st create_qp fails with ENOMEM"),

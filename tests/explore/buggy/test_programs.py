@@ -1,5 +1,5 @@
-"""Programs with a bug, and corrected ones: both succeed without faults, and under its scenario each does what the
-comment at its top says."""
+"""Runs programs with a bug and their corrected twins: both succeed without faults, and with its scenario each does
+what the comment at its top says."""
 import os
 import pathlib
 import sys
@@ -11,10 +11,10 @@ from rocemu import BIN, rocemu_run, side_by_side  # noqa: E402
 
 DEADLOCK, TIMEOUT, ABORTED, SEGMENTATION_FAULT, REPORTED = 123, 124, 128 + 6, 128 + 11, 1
 SEGV = (SEGMENTATION_FAULT, "is gone: Segmentation fault")
-GIVE_UP = "5s"  # real time, for what goes on for ever: the others take a tenth of a second
+GIVE_UP = "5s"  # real time limit for programs that run for ever; the others take a tenth of a second
 
-# The program's output without faults, and the results of it and its corrected twin under its scenario: the exit status
-# and a part of the output.
+# For each program: its output without faults, and the results of the program and of its corrected twin with the
+# scenario. A result is an exit status and a part of the output.
 PROGRAMS = {
     "cleanup_twice": ("received: good morning",
                       (ABORTED, "free(): double free"),
@@ -55,9 +55,9 @@ PROGRAMS = {
     "unreachable_later": ("4 messages, sum 10", SEGV,
                           (REPORTED, "the server is lost: RDMA_CM_EVENT_UNREACHABLE")),
 }
-# Programs in which the scenario's rule never acts after the bug was corrected.
+# Programs for which the scenario's rule never acts, since the bug was corrected.
 NEVER_ACTS = {"late_srq_refill_corrected"}
-# AddressSanitizer detects these first, and reports them with its own words.
+# AddressSanitizer detects the bugs of these programs first, and reports them in its own words.
 MEMORY_ERRORS = {name for name, (_, mistake, _) in PROGRAMS.items()
                  if mistake[0] in (ABORTED, SEGMENTATION_FAULT)}
 
@@ -83,8 +83,8 @@ class Programs(unittest.TestCase):
             name, options = case
             result = rocemu_run(program(name), options=options)
             self.assert_ends(result, 0, PROGRAMS[name.removesuffix("_corrected")][0])
-        # Several bugs only appear if one side is slow, as it may be on a busy machine. So the programs with bugs run in
-        # lockstep; the corrected ones in real time, too.
+        # Several bugs appear only if one side is slow, which can happen on a busy machine. So programs with bugs run in
+        # lockstep only; corrected ones also run in real time.
         cases = [(name, ("--lockstep",)) for pair in map(both, PROGRAMS) for name in pair]
         cases += [(name + "_corrected", ()) for name in PROGRAMS]
         side_by_side(self, check, cases, at_once=3)

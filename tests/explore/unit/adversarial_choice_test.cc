@@ -16,7 +16,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-TEST(AdversarialChoices, AreTheLinesOfTheClass) {
+TEST(AdversarialChoices, AreReadFromTheLinesOfTheirClass) {
   const std::string lines =
       "placement 1 a WRITE is late\norder 1 an event is late\nplacement 12 a SEND\n"
       "placement\nplacement x y\n\nplacement 7";
@@ -25,12 +25,13 @@ TEST(AdversarialChoices, AreTheLinesOfTheClass) {
   EXPECT_THAT(choices_of(lines, "atomicity"), ElementsAre());
 }
 
-TEST(AdversarialChoices, AreAnArgument) {
+TEST(AdversarialChoices, AreNumbersInTheOptionsArgument) {
   EXPECT_EQ(adversarial_with("placement", {{3, ""}, {17, ""}}), "placement:3:17");
   EXPECT_EQ(adversarial_with("undefined", {}), "undefined");
 }
 
-/// A program that fails if all of the `needed` choices are made, of `count` choices.
+/// A program in which `count` choices can be made, and which fails if all of the `needed` choices
+/// are made.
 class FailingProgram {
  public:
   FailingProgram(uint64_t count, std::set<uint64_t> needed)
@@ -73,7 +74,7 @@ TEST(ShrinkChoices, LeavesThoseThatAreNeededTogether) {
   EXPECT_EQ(FailingProgram(3, {1, 2, 3}).shrunk().argument, "placement:1:2:3");
 }
 
-TEST(ShrinkChoices, OfNoneIsTheClass) {
+TEST(ShrinkChoices, WithoutChoicesReturnsTheClass) {
   const ShrunkChoices shrunk = FailingProgram(0, {}).shrunk();
   EXPECT_EQ(shrunk.argument, "placement");
   EXPECT_THAT(shrunk.text, HasSubstr("class placement"));
@@ -86,7 +87,7 @@ TEST(ShrinkChoices, FindsNothingIfTheRunDoesNotFailAgain) {
 TEST(ShrinkChoices, IsBounded) {
   FailingProgram program(1000, {1, 250, 500, 750, 1000});
   EXPECT_THAT(program.shrunk(20).argument, HasSubstr("placement:1"));
-  EXPECT_LE(program.runs, 22u);  // and the two that show that it fails
+  EXPECT_LE(program.runs, 22u);  // 20, and the two runs that show that the program fails
 }
 
 TEST(Variation, ReplacesTheSeedOfTheOtherRuns) {

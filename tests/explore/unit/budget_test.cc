@@ -23,8 +23,9 @@ TEST(Budget, IsForTrialsAsLongAsNothingWasFound) {
   EXPECT_TRUE(budget.is_over(kBegin + 90s));
 }
 
-// Two places of 2 runs of 5 s each are 20 s, and half as much again for their files.
-TEST(Budget, KeepsTimeToConfirmWhatWasFound) {
+// To confirm two findings with 2 runs of 5 s each takes 20 s, and half as much again for their
+// files.
+TEST(Budget, KeepsTimeToConfirmFindings) {
   Budget budget(90s, kBegin, 1);
   budget.reserve("HANG a", 5s, 2);
   budget.reserve("HANG b", 5s, 2);

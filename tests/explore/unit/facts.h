@@ -8,7 +8,7 @@
 
 namespace rocemu::explore {
 
-/// Returns the facts about a run whose fault acted, and which printed `output` and succeeded.
+/// Returns the facts about a run that printed `output` and succeeded, although its fault acted.
 inline RunFacts run_that_prints(const std::string& output) {
   RunFacts facts;
   facts.fired = true;
@@ -16,7 +16,7 @@ inline RunFacts run_that_prints(const std::string& output) {
   return facts;
 }
 
-/// Returns the baseline of a command that prints `output`; `facts` says what else it does.
+/// Returns the baseline of a command that prints `output`. `facts` are further facts about it.
 inline Baseline baseline_that_prints(const std::string& output, RunFacts facts = {}) {
   facts.output = output;
   return {.facts = facts, .output = OutputMask({output}), .errors = OutputMask({""}), .files = {}};

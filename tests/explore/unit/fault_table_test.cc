@@ -1,4 +1,4 @@
-// Compares the faults that are tried at each point with the lists of the man pages.
+// Compares the faults that are tried at each point with the lists in the man pages.
 #include "emulator/explore/points/fault_table.h"
 
 #include <gmock/gmock.h>
@@ -36,8 +36,8 @@ const std::set<std::string> kAsyncEvents = {"QP_FATAL",
                                             "CLIENT_REREGISTER",
                                             "DEVICE_FATAL",
                                             "DEVICE_SPEED_CHANGE"};
-/// rdma_get_cm_event(3), without RDMA_CM_EVENT_, and the events of rdma_cma.h that are missing in
-/// the page.
+/// The events of rdma_get_cm_event(3) without RDMA_CM_EVENT_, and those of rdma_cma.h that the page
+/// does not have.
 const std::set<std::string> kCmEvents = {
     "ADDR_RESOLVED",     "ADDR_ERROR",       "ROUTE_RESOLVED", "ROUTE_ERROR",
     "CONNECT_REQUEST",   "CONNECT_RESPONSE", "CONNECT_ERROR",  "UNREACHABLE",
@@ -45,7 +45,7 @@ const std::set<std::string> kCmEvents = {
     "MULTICAST_JOIN",    "MULTICAST_ERROR",  "ADDR_CHANGE",    "TIMEWAIT_EXIT",
     "ADDRINFO_RESOLVED", "ADDRINFO_ERROR",   "USER",           "INTERNAL"};
 
-/// Returns the words of rules and notes, without their punctuation.
+/// Returns the words of a text of rules and notes, without punctuation.
 std::set<std::string> words_of(std::string text) {
   for (char& c : text)
     if (c == '{' || c == '}' || c == ',' || c == ':') c = ' ';
@@ -131,12 +131,12 @@ TEST(FaultTable, LetsAnEstablishedConnectionOfEitherSideFail) {
                               "{raise_cm: DEVICE_REMOVAL}", "{raise_cm: ADDR_CHANGE}"}));
 }
 
-TEST(FaultTable, PicksVerbsByTheBeginningOfTheirName) {
+TEST(FaultTable, SelectsErrorsByTheBeginningOfAVerbsName) {
   EXPECT_THAT(effects_at(point_of(PointKind::kVerb, "destroy_qp")), Contains("{errno: EBUSY}"));
   EXPECT_THAT(effects_at(point_of(PointKind::kVerb, "reg_mr")), Not(Contains("{errno: EBUSY}")));
 }
 
-TEST(FaultTable, NamesThePointInItsWords) {
+TEST(FaultTable, DescribesAFaultWithItsPoint) {
   FaultPoint point = point_of(PointKind::kVerb, "reg_mr");
   point.process = "server#1";
   point.position = 2;

@@ -1,4 +1,4 @@
-// Tests which files of a findings folder are kept, and which are removed.
+// Tests which files of a folder of findings are kept, and which are removed.
 #include "emulator/explore/findings/findings_folder.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ TEST_F(FindingsFolder, KeepsTheRecordingOfAFindingThatIsStillOne) {
 TEST_F(FindingsFolder, LosesNothingThatIsNoFinding) {
   make_finding(1, "rules: [a]");
   fs::create_directory(folder_.path() / "baseline");
-  fs::create_directory(at(7));  // not of an exploration
+  fs::create_directory(at(7));  // a folder that no exploration made
   remove_findings_but({}, folder_.path());
   EXPECT_FALSE(fs::exists(at(1)));
   EXPECT_TRUE(fs::exists(folder_.path() / "baseline"));

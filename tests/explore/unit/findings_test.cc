@@ -36,7 +36,7 @@ TEST(Findings, AreNoneWhereAProgramReportsOrSurvives) {
                   .empty());
 }
 
-TEST(Findings, BeginWithWhatIsWorst) {
+TEST(Findings, BeginWithTheMostSevere) {
   const std::vector<Finding> findings = group({{1, result_of(1, Verdict::kLeak, "a")},
                                                {2, result_of(2, Verdict::kWrong, "b")},
                                                {3, result_of(3, Verdict::kHang, "c")},
@@ -127,7 +127,7 @@ TEST(Misuses, AreNotWhatTheFaultItselfDoes) {
 
 TEST(Finding, IsRepeatableUnlessNoRepetitionEndsLikeIt) {
   Finding finding;
-  EXPECT_TRUE(finding.is_repeatable());  // no repetition was run
+  EXPECT_TRUE(finding.is_repeatable());  // no run was repeated
   finding.repetitions = 2;
   EXPECT_FALSE(finding.is_repeatable());
   finding.confirmed = 1;

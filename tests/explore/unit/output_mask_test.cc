@@ -1,4 +1,4 @@
-// Tests which part of a program's output is compared with the baseline's.
+// Tests which part of a program's output is compared with that of the baseline.
 #include "emulator/explore/trials/output_mask.h"
 
 #include <gmock/gmock.h>
@@ -11,7 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// The last lines of test runners, as their sources print them, with different times.
+/// The last lines of test runners, as their sources print them, with different durations.
 TEST(Durations, OfTestRunnersAreNotCompared) {
   const struct {
     const char *one, *other;

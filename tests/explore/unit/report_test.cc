@@ -1,4 +1,4 @@
-// Tests the reports and the exit status that follows.
+// Tests the reports, and the exit status that follows from them.
 #include "emulator/explore/findings/exploration_report.h"
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 using testing::HasSubstr;
 using testing::Not;
 
-/// Two faults that were tried, of which one hangs, and one that was not.
+/// Has two faults that were tried, one of which makes the program hang, and one that was not tried.
 class Reports : public testing::Test {
  protected:
   Reports() {
@@ -88,7 +88,7 @@ TEST_F(Reports, CountAFindingThatCameAgainOnce) {
   EXPECT_EQ(concluded(), 1);
 }
 
-TEST_F(Reports, SayWhatWasNotTriedAndNotRepeated) {
+TEST_F(Reports, ListFaultsThatWereNotTriedOrNotRepeated) {
   summary_.stopped = "the time of --budget is over";
   summary_.not_tried = {trial(3)};
   EXPECT_THAT(text(), HasSubstr("           was not repeated\n"));

@@ -17,7 +17,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::Pair;
 
-/// Returns the facts about a run with one process that uses RDMA, server#1 with the pid 12.
+/// Returns the facts about a run whose only process that uses RDMA is server#1, with the PID 12.
 RunFacts facts_of(const std::string& errors) {
   const TemporaryDirectory dir;
   std::ofstream(dir.path() / "events.jsonl")

@@ -25,7 +25,7 @@ std::vector<ScheduleStop> stops(const std::vector<std::string>& places) {
   return all;
 }
 
-/// A program whose race happens in one order of the threads, with certain stops.
+/// A program whose race happens in one order of the threads, with certain stops of threads.
 class Program {
  public:
   Program(std::string number, std::vector<std::string> needed)

@@ -84,7 +84,7 @@ TEST(TrialSelection, TakesAProcessByItsNameOrWithItsNumber) {
   EXPECT_FALSE(is_wanted(processes({"serve"}), one));
 }
 
-// proc(5): comm has at most 15 characters (TASK_COMM_LEN of 16 with its zero).
+// proc(5): comm has at most 15 characters (TASK_COMM_LEN is 16 with the zero at the end).
 TEST(TrialSelection, ComparesLongProcessNamesAsTheKernelKeepsThem) {
   EXPECT_TRUE(
       is_wanted(processes({"a_very_long_program"}), trial("verb", "x", "a_very_long_pro#1")));

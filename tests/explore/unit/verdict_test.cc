@@ -35,7 +35,7 @@ TEST(Verdict, IsReportedWhenTheCommandExitsWithAnotherStatus) {
   EXPECT_EQ(judgement.detail, "exits with 1: client: transport retry counter exceeded");
 }
 
-TEST(Verdict, IsWrongWhenAProgramFailsThoughNothingWentWrong) {
+TEST(Verdict, IsWrongWhenAProgramFailsWithoutAFault) {
   RunFacts facts = run_that_prints("");
   facts.without_fault = true;
   facts.status = 3;
@@ -51,13 +51,13 @@ TEST(Verdict, IsWrongWhenAProgramFailsThoughNothingWentWrong) {
   EXPECT_NE(judged(same).place, judged(facts).place);
 }
 
-TEST(Verdict, SurvivesWithoutAFaultAsWithOne) {
+TEST(Verdict, IsSurvivedWithoutAFaultToo) {
   RunFacts facts = run_that_prints("sum 15\n");
   facts.without_fault = true;
   EXPECT_EQ(judged(facts).verdict, Verdict::kSurvived);
 }
 
-// POSIX, wait: without operands it waits for all children and exits with 0.
+// POSIX: without operands, wait waits for all children and exits with 0.
 TEST(Verdict, IsReportedWhenAProgramBehindAShellExitsWithAnotherStatus) {
   RunFacts facts = run_that_prints("");
   facts.statuses = {{"server#1", {1}}};
@@ -110,10 +110,11 @@ TEST(Verdict, IsWrongWhenAProgramThatFailsInTheBaselineSucceedsWithAnotherOutput
             Verdict::kWrong);
 }
 
-// A parent that kills its server at the end does so with and without a fault.
+// A parent that kills its server at the end does so even without a fault, so the signal does not
+// report the fault.
 TEST(Verdict, DoesNotTakeASignalForAReport) {
   RunFacts facts = run_that_prints("sum 10\n");
-  facts.failed = {"server#1"};  // by SIGTERM: it has no status
+  facts.failed = {"server#1"};  // ended by SIGTERM, so it has no exit status
   EXPECT_EQ(judged(facts).verdict, Verdict::kWrong);
 }
 

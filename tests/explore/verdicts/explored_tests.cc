@@ -1,4 +1,4 @@
-// GoogleTest tests to explore: one that handles a fault, and one that does not.
+// Tests of GoogleTest to explore: one that handles a fault, and one that does not.
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
 

@@ -1,8 +1,8 @@
-// Sends three messages to itself, and uses verbs wrongly in the manner of its argument:
-//   stops        never: it ends at the first error
+// Sends three messages to itself, and uses verbs wrongly in the way that its argument names:
+//   stops        no wrong use: it ends at the first error
 //   posts on     after an error completion it posts to the same QP
-//   always       also without an error: it deregisters memory that a receive names
-//   asks         after an error it asks for a larger CQ than there can be, which is a warning
+//   always       even without an error, it deregisters memory that a receive names
+//   asks         after an error, it requests a larger CQ than is possible, which is a warning
 #include <stdio.h>
 
 #include "pair.h"

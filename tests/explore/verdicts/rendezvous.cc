@@ -1,6 +1,6 @@
 // Two programs that meet in the way that the first argument names, at the path or the port that the
-// second one says. With a third argument this is the program that connects; if it cannot allocate a
-// PD it reports that and ends, and the other program waits in vain.
+// second one names. With a third argument, this is the program that connects. If this program
+// cannot allocate a PD, it reports that and ends, and the other program waits in vain.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <infiniband/verbs.h>
@@ -25,7 +25,7 @@ struct Address {
   sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
 };
 
-/// A path, or a port of the loopback interface.
+/// Returns the address of a path, or of a port of the loopback interface.
 Address address_of(const std::string& place) {
   Address address;
   if (place[0] == '/') {
@@ -80,7 +80,7 @@ void wait_for_other(const std::string& way, const std::string& place) {
     if (read(open(place.c_str(), O_RDONLY), &byte, 1) != 1) fail("read");
     return;
   }
-  if (way == "fifo") {  // open for writing, too, so that its reader never sees the end
+  if (way == "fifo") {  // also open for writing, so that its reader never sees the end
     if (read(open(place.c_str(), O_RDWR), &byte, 1) != 1) fail("read");
     return;
   }
@@ -95,7 +95,7 @@ void wait_for_other(const std::string& way, const std::string& place) {
   }
 }
 
-/// The other program may not have started yet.
+/// Connects to the other program, which may not have started yet.
 void come(const std::string& way, const std::string& place) {
   const char byte = 'x';
   if (way == "open" || way == "fifo") {
@@ -107,7 +107,7 @@ void come(const std::string& way, const std::string& place) {
     const int fd = socket(address.storage.ss_family, way == "recv" ? SOCK_DGRAM : SOCK_STREAM, 0);
     const bool connected = connect(fd, address.get(), address.size) == 0;
     if (way != "recv" && connected) return;
-    // If nothing is bound to the port, the second write(2) fails.
+    // The second write(2) fails if nothing is bound to the port.
     if (way == "recv" && write(fd, &byte, 1) == 1 && usleep(1000) == 0 && write(fd, &byte, 1) == 1)
       return;
     close(fd);

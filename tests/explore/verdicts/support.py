@@ -1,4 +1,4 @@
-"""The common parts of the tests of `rocemu explore`."""
+"""Common parts of the tests of `rocemu explore`."""
 import json
 import os
 import pathlib
@@ -9,14 +9,15 @@ import unittest
 
 ROCEMU = str(pathlib.Path(os.environ["ROCEMU_BIN"]) / "rocemu")
 VICTIM = os.environ["ROCEMU_VICTIM"]
-TIMEOUT = 240  # seconds that nothing here comes near
+TIMEOUT = 240  # seconds, far longer than any command of the tests takes
 
 
 class ExploreTest(unittest.TestCase):
     def setUp(self):
         self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="rocemu-test-"))
         self.addCleanup(shutil.rmtree, self.scratch, ignore_errors=True)
-        self.runtime = tempfile.mkdtemp(prefix="rx-")  # short: it is part of names of sockets
+        # a short name, since it is part of the names of sockets
+        self.runtime = tempfile.mkdtemp(prefix="rx-")
         self.addCleanup(shutil.rmtree, self.runtime, ignore_errors=True)
         self.environment = {**os.environ, "XDG_RUNTIME_DIR": self.runtime,
                             "TMPDIR": str(self.scratch)}
@@ -27,7 +28,7 @@ class ExploreTest(unittest.TestCase):
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def explore(self, *arguments, command):
-        """Returns exit status, standard output and standard error."""
+        """Runs `rocemu explore`. Returns exit status, standard output and standard error."""
         process = self.start(*arguments, command=command)
         out, err = process.communicate(timeout=TIMEOUT)
         return process.returncode, out, err
@@ -38,7 +39,8 @@ class ExploreTest(unittest.TestCase):
         return json.loads(out)
 
     def nothing_is_left(self, word):
-        """No process contains `word` in its command line, and no file of a run is left."""
+        """Checks that no process has `word` in its command line, and that no file of a run
+        remains."""
         for entry in pathlib.Path("/proc").iterdir():
             if entry.name.isdigit():
                 try:

@@ -1,4 +1,4 @@
-"""Commands that cannot be explored, and folders that cannot be written."""
+"""Tests commands that cannot be explored, and folders that cannot be written."""
 import os
 import pathlib
 import shutil

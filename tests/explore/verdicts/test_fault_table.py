@@ -1,4 +1,5 @@
-"""docs/faults.md shows the table from which the scenarios are made, and each row of it is a valid rule."""
+"""Tests docs/faults.md: it shows the table from which the scenarios are made, and each row of the table
+is a valid rule."""
 import pathlib
 import re
 import subprocess

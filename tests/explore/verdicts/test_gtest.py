@@ -1,4 +1,4 @@
-"""Tests of GoogleTest with ROCEMU_EXPLORE."""
+"""Tests the exploration of GoogleTest tests, with ROCEMU_EXPLORE."""
 import json
 import os
 import subprocess

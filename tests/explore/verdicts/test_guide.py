@@ -1,4 +1,4 @@
-"""Executes the commands of docs/explore.md, and compares their output with the page."""
+"""Runs the commands of docs/explore.md, and compares their output with that on the page."""
 import pathlib
 import re
 import subprocess
@@ -39,7 +39,7 @@ class Guide(ExploreTest):
             commands = re.findall(r"^\$ (.*)$", block, re.M)
             output = re.sub(r"^\$ .*\n", "", block, flags=re.M)
             found = "".join(self.shell(one) for one in commands if not one.startswith("cc "))
-            # Removes the progress, which is printed every 10 s.
+            # Removes the lines of progress, which are printed every 10 s.
             found = re.sub(r"^\d+ of \d+ faults, \d+/s, .*\n", "", found, flags=re.M)
             self.assertEqual(found, output)
 

@@ -1,5 +1,5 @@
-"""A program that waits for a dead peer is detected as hanging at once, because each run has a separate network: no
-other program can connect."""
+"""Tests that a program that waits for a dead peer is reported as hanging at once. This is possible because each run
+has a separate network, so that no other program can connect."""
 import os
 import subprocess
 import unittest
@@ -18,8 +18,8 @@ def has_own_networks():
 @unittest.skipUnless(has_own_networks(), "this machine gives no network namespaces")
 class LostPeers(ExploreTest):
     def hangs(self, way, place, words):
-        # If the deadlock were not detected, each run would take 100 s, and those with long waits more. Runs at the same
-        # time would meet at the same path: the kernel pairs the reader of one run with the writer of another.
+        # If the deadlock was not detected, each run would take 100 s. Runs use one path, so they must not run at the
+        # same time: the kernel would connect the reader of one run with the writer of another.
         report = self.report("--force", "--run-timeout", "100s", "--only", "verbs:alloc_pd",
                              "--process", "rendezvous#2", "--repeat", "1", "--jobs", "1", status=1,
                              command=["sh", "-c", f"{PROGRAM} {way} {place} & "
@@ -47,7 +47,7 @@ class LostPeers(ExploreTest):
         self.hangs("open", fifo, "rendezvous#1 waits for another program to open a FIFO")
 
     def test_without_explore_a_server_waits(self):
-        """Without explore another program may connect, so `rocemu run` ends nothing."""
+        """Without explore, another program might still connect, so `rocemu run` does not end the server."""
         done = subprocess.run([ROCEMU, "run", "--lockstep", "--timeout", "1s", "--", PROGRAM, "accept",
                                self.scratch / "socket"], env=self.environment, check=False,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=240)

@@ -1,4 +1,4 @@
-"""Wrong uses of verbs that the runs of `rocemu explore --sanitize` show."""
+"""Tests wrong uses of verbs that the runs of `rocemu explore --sanitize` show."""
 import json
 import os
 import pathlib
@@ -12,7 +12,7 @@ from support import ROCEMU, TIMEOUT, ExploreTest
 
 MISUSER = os.environ["ROCEMU_MISUSER"]
 SOURCE = pathlib.Path(__file__).with_name("misuser.c")
-# The line of its post.
+# The line in which the program posts.
 POST = next(number for number, line in enumerate(SOURCE.read_text(encoding="utf-8").splitlines(), 1)
             if line.endswith("// wrong"))
 

@@ -1,4 +1,4 @@
-"""report.html on a narrow screen, in dark mode, and its links, in a browser."""
+"""Tests report.html in a browser: on a narrow screen, in dark mode, and its links."""
 import re
 import shutil
 import subprocess
@@ -7,7 +7,7 @@ import unittest
 from support import TIMEOUT, VICTIM, ExploreTest
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-# The page in a frame of that width, which then reports its width and its color.
+# Shows the page in a frame of this width. The frame reports the page's width and color.
 FRAME = """<!DOCTYPE html><meta name="color-scheme" content="{scheme}"><body>
 <iframe src="report.html" style="border:0;width:{width}px;height:800px;color-scheme:{scheme}"
 onload="const page = contentDocument; for (const one of page.querySelectorAll('details')) one.open = true;
@@ -18,7 +18,7 @@ contentWindow.getComputedStyle(page.body).backgroundColor"></iframe>"""
 class Page(ExploreTest):
     def setUp(self):
         super().setUp()
-        # A command that is one long word.
+        # The command is one long word.
         long = self.scratch / ("victim-" + "x" * 200)
         shutil.copy(VICTIM, long)
         self.explore("--only", "verbs:reg_mr", command=[str(long), "hangs"])

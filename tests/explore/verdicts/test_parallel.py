@@ -1,5 +1,5 @@
-"""Shards that GNU parallel runs on several hosts, as docs/explore-shards.md has it, merge to the report of
-one machine."""
+"""Tests that shards that GNU parallel runs on several hosts, as docs/explore-shards.md describes, are merged
+to the report of one machine."""
 import json
 import os
 import pathlib
@@ -11,8 +11,8 @@ import unittest
 from support import ROCEMU, TIMEOUT, VICTIM, ExploreTest
 
 PAGE = pathlib.Path(__file__).resolve().parents[3] / "docs" / "explore-shards.md"
-# An ssh for hosts that are this one, which records the names of the hosts. sshd sets SHELL; if it is missing, GNU
-# parallel runs nothing on the other host and calls that a success.
+# Stands in for ssh: runs the command on this machine, and records the host's name. Like sshd, it sets SHELL:
+# without SHELL, GNU parallel runs nothing on the other host and reports success.
 SSH = """#!/bin/sh
 export SHELL=/bin/sh
 while [ "${1#-}" != "$1" ]; do shift; done
@@ -49,7 +49,7 @@ class TheSameReport(ExploreTest):
 
     @unittest.skipUnless(shutil.which("parallel"), "GNU parallel is not installed")
     def test_of_shards_on_hosts(self):
-        """Runs the commands of the page, with hosts that are this machine."""
+        """Runs the commands of the page. All hosts are this machine."""
         blocks = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
         [block] = [text for _, text in blocks if text.startswith("parallel ")]
         shards, merge = block.splitlines()

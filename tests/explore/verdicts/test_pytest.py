@@ -1,4 +1,4 @@
-"""A pytest test with the marker rocemu_explore."""
+"""Tests the exploration of a pytest test with the marker rocemu_explore."""
 import importlib.util
 import os
 import pathlib

@@ -1,4 +1,4 @@
-"""Explorations that are interrupted or divided have the same report in the end."""
+"""Tests that explorations that are interrupted or divided finally have the same report."""
 import json
 import signal
 import subprocess

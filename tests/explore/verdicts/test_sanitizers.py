@@ -1,4 +1,4 @@
-"""Reports of sanitizers are crashes, whatever exit status the program has."""
+"""Tests that reports of sanitizers count as crashes, whatever the exit status of the program."""
 import os
 import subprocess
 import unittest

@@ -1,4 +1,4 @@
-"""More than one fault at a time, and other orders of threads."""
+"""Tests several faults in one run, and other orders of threads."""
 import subprocess
 import unittest
 
@@ -30,7 +30,8 @@ class SeveralFaults(ExploreTest):
         mixtures = [one for one in report["results"] if one["at"] == "mixture"]
         self.assertEqual(len(mixtures), 30)
         self.assertIn("CRASH", {one["verdict"] for one in mixtures})
-        # A pair of faults that ends like a single fault is reported with that single fault.
+        # If a pair of faults ends like one of its faults alone, it is reported together with that
+        # fault.
         for finding in report["findings"]:
             self.assertEqual(finding["scenario"].count("on:"), 1, finding)
 

@@ -1,5 +1,5 @@
-"""An error that a program reports by its exit status counts, even if the shell or another parent
-hides it."""
+"""Tests that an error that a program reports by its exit status counts, even if the shell or
+another parent hides it."""
 import json
 import pathlib
 import sys
@@ -29,7 +29,8 @@ class Statuses(ExploreTest):
     def test_of_two_programs_each_counts(self):
         detail = self.shell("V reports & V survives; wait", "REPORTED")
         self.assertIn("explore_victim#1 exits with 1: cannot register memory", detail)
-        self.shell("V survives & V reports; wait", "SURVIVED")  # the fault is the first one's
+        # the fault occurs in the first program
+        self.shell("V survives & V reports; wait", "SURVIVED")
         self.shell("V reports & p=$!; V survives; c=$?; wait $p && exit $c", "REPORTED")
 
     def test_of_a_pipeline_each_counts(self):

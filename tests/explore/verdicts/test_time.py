@@ -1,4 +1,4 @@
-"""An exploration that ends early, and findings that do not repeat."""
+"""Tests explorations that end early, and findings that do not repeat."""
 import json
 import re
 import signal
@@ -10,7 +10,8 @@ from support import TIMEOUT, VICTIM, ExploreTest
 
 class EndsEarly(ExploreTest):
     def test_the_budget_bounds_the_whole_command(self):
-        """This holds even if a run hangs, which alone could take four minutes, and be repeated."""
+        """The budget also holds if a run hangs, which could take four minutes by itself and be
+        repeated."""
         begin = time.monotonic()
         report = self.report("--only", "verbs:reg_mr", "--jobs", "1", "--run-timeout", "240s",
                              "--budget", "20s", command=[VICTIM, "never ends"], status=0)
@@ -42,7 +43,8 @@ class EndsEarly(ExploreTest):
 
 class ComesOnce(ExploreTest):
     def test_what_no_repetition_confirms_is_no_finding(self):
-        """Six runs have no fault; the next one prints a line that no other run prints."""
+        """The first six runs are without faults; the seventh prints a line that no other run
+        prints."""
         script = (f"n=$(($(cat count 2>&- || echo 0) + 1)); echo $n > count; {VICTIM} survives; "
                   "[ $n -ne 7 ] || echo odd")
         report = self.report("--only", "verbs:reg_mr", "--jobs", "1", command=["sh", "-c", script],
@@ -55,7 +57,8 @@ class ComesOnce(ExploreTest):
         self.assertIn("confirmed by 0 of 2 repetitions", text)
 
     def test_a_different_duration_is_not_a_wrong_result(self):
-        """A test runner prints the duration of its test, which waits for a retry."""
+        """A test runner prints the duration of its test, which is longer if the test waits for a
+        retry."""
         report = self.report("--only", "verbs:reg_mr", command=[VICTIM, "survives and says when"],
                              status=0)
         self.assertEqual(report["verdicts"]["WRONG"], 0, report["results"])

@@ -1,4 +1,4 @@
-"""A program for each verdict."""
+"""Tests each verdict with a program."""
 import json
 import os
 import pathlib
@@ -28,7 +28,8 @@ class Verdicts(ExploreTest):
         return finding
 
     def test_calls_of_other_places_are_not_alike(self):
-        """Whatever the number of a call: every place of the program is tried, and a loop counts as one place."""
+        """Every place in the program from which a call is made is tried. A loop counts as one place, however
+        many calls it makes."""
         report = self.report("--only", "verbs:reg_mr", status=1,
                              command=[VICTIM, "registers in many places"])
         tried = [int(re.search(r"(\d+)(st|nd|rd|th) reg_mr", one["fault"])[1])
@@ -58,7 +59,7 @@ class Verdicts(ExploreTest):
         self.assertEqual(report["verdicts"]["NOT REACHED"], 0)
 
     def test_ibv_bind_mw_is_a_verb_of_its_own(self):
-        """Although its request is recorded like one of ibv_post_send(3)."""
+        """The request of ibv_bind_mw(3) is recorded like one of ibv_post_send(3), but it is a separate verb."""
         report = self.report("--only", "verbs:post_send,verbs:bind_mw", status=1,
                              command=[VICTIM, "binds a window"])
         self.assertEqual({one["fault"].split("'s ")[1].split(" fails")[0]
@@ -92,14 +93,14 @@ class Verdicts(ExploreTest):
         self.assertIn("explore_victim#1 blocks in ibv_get_cq_event (CQ 1)", result["detail"])
         finding = self.finding(report)
         self.assertIn("ibv_get_cq_event", finding["sentence"])
-        # The command for reproduction has the same result.
+        # The command that the report gives for reproduction has the same result.
         again = subprocess.run(finding["reproduce"].replace("rocemu", ROCEMU, 1), shell=True,
                                cwd=self.scratch, env=self.environment, timeout=TIMEOUT,
                                capture_output=True, text=True, check=False)
         self.assertEqual(again.returncode, 123, again.stderr)
 
     def test_one_that_has_not_ended_its_line_is_seen(self):
-        """For example programs that print dots for progress."""
+        """Such a program prints dots for its progress, for example."""
         for manner, verdict in (("hangs", "HANG"), ("crashes", "CRASH")):
             report = self.report("--only", "verbs", "--force", status=1,
                                  command=["sh", "-c", 'printf ... >&2; exec "$0" "$1"', VICTIM, manner])

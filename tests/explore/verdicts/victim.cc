@@ -1,5 +1,5 @@
-// A program that does with a failed ibv_reg_mr(3) what its argument says: one way to end for each
-// verdict of `rocemu explore`.
+// A program whose ibv_reg_mr(3) fails. Its argument says what it does then: there is one way to end
+// for each verdict of `rocemu explore`.
 #include <infiniband/verbs.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -48,7 +48,8 @@ ibv_mr* registered(ibv_context* context, ibv_pd* pd, const std::string& manner) 
   std::exit(1);
 }
 
-/// Registers memory once from each of 11 lines, one without a check, and 40 times from another.
+/// Registers memory once from each of 11 lines, of which one has no check, and 40 times from
+/// another line.
 void register_in_many_places(ibv_pd* pd) {
   const auto one = [&] { return ibv_reg_mr(pd, buffer, sizeof buffer, 0); };
   const auto check = [](ibv_mr* mr) {
@@ -123,7 +124,8 @@ void destroy(ibv_qp* qp) {
   ibv_destroy_cq(cq);
 }
 
-/// Posts five receives by one call, and then one by another, whose result is not checked.
+/// Posts five receives by one call, and then one receive by another call, whose result is not
+/// checked.
 void post_a_list(ibv_context* context, ibv_pd* pd) {
   ibv_qp* qp = made_qp(context, pd);
   ibv_recv_wr list[5]{}, *bad = nullptr;
@@ -169,7 +171,7 @@ int main(int argc, char** argv) {
   }
   if (manner == "uses no RDMA") return 0;
   const auto begin = std::chrono::steady_clock::now();
-  // The child reports, and its parent does not ask.
+  // The child reports the error by its status, and the parent ignores that.
   if (manner == "forks" && fork() != 0) return wait(nullptr) > 0 ? 0 : 1;
   ibv_device** devices = ibv_get_device_list(nullptr);
   ibv_context* context = ibv_open_device(devices[0]);

@@ -3,9 +3,9 @@
 //
 //   ring_all_reduce RANKS COUNT
 //
-// Prints the time from the first post to the last completion of any rank, in nanoseconds, if every
-// number of every rank is right. In RANKS - 1 steps each rank gets one chunk that is complete, and
-// in RANKS - 1 further steps all the others (Patarasuk and Yuan, 2009).
+// Prints the nanoseconds from the first post to the last completion of any rank, if every number of
+// every rank is right. After RANKS - 1 steps each rank has the sum of one chunk, and after another
+// RANKS - 1 steps the sums of all chunks (Patarasuk and Yuan, 2009).
 #include <arpa/inet.h>
 #include <infiniband/verbs.h>
 #include <stdint.h>
@@ -19,7 +19,7 @@
 
 enum { kMostRanks = 64 };
 
-// What a rank tells its neighbors.
+// What a rank sends to its neighbors before they connect.
 struct Address {
   uint32_t qp_num;
   uint32_t rkey;
@@ -29,7 +29,7 @@ struct Address {
 
 struct Rank {
   int number, ranks;
-  size_t chunk;       // numbers in a chunk
+  size_t chunk;       // the count of numbers in a chunk
   uint32_t *vector;   // RANKS chunks
   uint32_t *arrived;  // RANKS - 1 chunks, one for each step of the first phase
   struct ibv_mr *mr;
@@ -106,7 +106,7 @@ static void connect_qp(struct ibv_qp *qp, const struct Address *peer) {
     fail("ibv_modify_qp");
 }
 
-// Writes a chunk into the right neighbor's memory, at this place behind its vector's begin.
+// Writes a chunk into the right neighbor's memory, at `place` numbers from the begin of its vector.
 static void write_chunk(struct Rank *rank, const uint32_t *chunk, size_t place, uint32_t step) {
   struct ibv_sge sge = {(uintptr_t)chunk, (uint32_t)(rank->chunk * sizeof *chunk), rank->mr->lkey};
   struct ibv_send_wr wr = {.wr_id = step,
@@ -153,7 +153,8 @@ static void all_reduce(struct Rank *rank) {
   for (int step = 0; step < 2 * last; ++step) await(rank->send_cq);
 }
 
-// Number i of rank r is i * (r + 1), so that all of them add up to i * RANKS * (RANKS + 1) / 2.
+// Checks the sums. Number i of rank r is i * (r + 1), so the sum of all ranks is i * RANKS * (RANKS
+// + 1) / 2.
 static int is_right(const struct Rank *rank) {
   const size_t count = rank->chunk * (size_t)rank->ranks;
   const uint32_t ranks = (uint32_t)rank->ranks;
@@ -163,7 +164,8 @@ static int is_right(const struct Rank *rank) {
   return 1;
 }
 
-// The processes exchange what they have to know through the parent, at `fd`.
+// Runs a rank. The processes exchange their addresses and times through the parent, with which `fd`
+// is connected.
 static int run_rank(struct Rank *rank, int fd) {
   struct ibv_context *context = open_device(rank->number);
   if (context == NULL) fail("ibv_open_device");
@@ -207,7 +209,7 @@ static int run_rank(struct Rank *rank, int fd) {
     return 1;
   }
   transfer(fd, times, sizeof times, 1);
-  transfer(fd, &ready, 1, 0);  // the others may still write to this rank
+  transfer(fd, &ready, 1, 0);  // waits, because other ranks may still write to this rank
   return 0;
 }
 

@@ -1,5 +1,5 @@
-// openucx/ucx#5148: the program finds its peers by UD, which qedr lacks.
-// PORTABLE: it exchanges addresses by TCP where there is no UD.
+// openucx/ucx#5148: the program finds its peers by UD, which qedr lacks. PORTABLE: without UD, the
+// program exchanges addresses by TCP.
 #include "device.h"
 
 int main(void) {

@@ -1,5 +1,5 @@
-// hellas-ai/thunderbolt-ibverbs#41: 128 receives were granted, and the 64th is refused.
-// PORTABLE: it posts as many as the device takes.
+// hellas-ai/thunderbolt-ibverbs#41: 128 receives were granted, but the device refuses the 64th.
+// PORTABLE: the program posts as many receives as the device accepts.
 #include "device.h"
 
 int main(void) {
@@ -7,7 +7,7 @@ int main(void) {
   struct ibv_qp_init_attr attr = plain_qp(&nic, IBV_QPT_UC);
   attr.cap.max_recv_wr = 128;
   struct ibv_qp* qp = ibv_create_qp(nic.pd, &attr);
-  if (qp == NULL) {  // no UC: it has another path
+  if (qp == NULL) {  // without UC, the program uses RC
     attr.qp_type = IBV_QPT_RC;
     qp = ibv_create_qp(nic.pd, &attr);
   }

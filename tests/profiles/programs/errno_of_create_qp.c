@@ -1,5 +1,6 @@
-// bnxt_re's provider refuses too many SGEs and does not touch errno: a program that clears it first
-// and reads it afterwards takes the NULL for a success. PORTABLE: it looks at the result.
+// bnxt_re's provider refuses too many SGEs without setting errno. A program that clears errno
+// before the call and reads it afterwards takes the NULL for a success. PORTABLE: the program
+// checks the result.
 #include "device.h"
 
 int main(void) {
@@ -10,9 +11,9 @@ int main(void) {
   errno = 0;
   struct ibv_qp* qp = ibv_create_qp(nic.pd, &attr);
 #ifdef PORTABLE
-  (void)qp;  // NULL is an answer, whatever errno is
+  (void)qp;  // NULL is a failure, whatever errno is
 #else
-  if (errno != 0) return 0;  // an error that it is ready for
+  if (errno != 0) return 0;  // the program handles this error
   expect(qp != NULL, "ibv_create_qp returned NULL and left errno 0");
 #endif
   return 0;

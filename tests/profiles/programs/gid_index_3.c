@@ -1,5 +1,5 @@
-// The program takes GID 3, which on mlx5 is the IPv4 address with RoCE v2. NICs without RoCE v1
-// have it at index 1. PORTABLE: it looks for the entry.
+// The program uses GID 3, which on mlx5 is the IPv4 address with RoCE v2. NICs without RoCE v1 have
+// this GID at index 1. PORTABLE: the program searches for the entry.
 #include "device.h"
 
 static int is_ipv4_v2(const struct ibv_gid_entry* entry) {

@@ -1,5 +1,6 @@
-// ggml-org/llama.cpp#22111: the program takes 256 bytes of inline data for granted.
-// PORTABLE: it asks for less until it gets a QP, and sends inline what fits the grant.
+// ggml-org/llama.cpp#22111: the program needs 256 bytes of inline data, which some devices do not
+// have. PORTABLE: the program requests less until it gets a QP, and sends inline only what fits the
+// grant.
 #include "device.h"
 
 int main(void) {

@@ -1,5 +1,5 @@
-// hns grants less inline data than was asked for, and says so only in the granted value
-// (linux-rdma/perftest#178). PORTABLE: it sends inline only what fits the grant.
+// hns grants less inline data than was requested, and reports that only in the granted value
+// (linux-rdma/perftest#178). PORTABLE: the program sends inline only what fits the grant.
 #include "device.h"
 
 int main(void) {
@@ -15,7 +15,7 @@ int main(void) {
   }
   if (size > attr.cap.max_inline_data) size = attr.cap.max_inline_data;
 #else
-  if (qp == NULL) return 0;  // an error that it is ready for
+  if (qp == NULL) return 0;  // the program handles this error
 #endif
   expect(qp != NULL, "ibv_create_qp");
   struct ibv_qp_init_attr other = plain_qp(&nic, IBV_QPT_RC);

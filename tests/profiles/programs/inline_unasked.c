@@ -1,5 +1,5 @@
-// ROCm/mori#424: the program asks for no inline data and sends 16 bytes inline, which mlx5 has room
-// for. PORTABLE: it looks at what it was granted.
+// ROCm/mori#424: the program requests no inline data and sends 16 bytes inline, for which mlx5 has
+// room. PORTABLE: the program checks the granted value.
 #include "device.h"
 
 int main(void) {

@@ -1,5 +1,5 @@
-// ofiwg/libfabric#10692: a CQ for 65536 completions; rxe has CQs of 32767.
-// PORTABLE: it takes max_cqe into account.
+// ofiwg/libfabric#10692: the program creates a CQ for 65536 completions; rxe has CQs for at most
+// 32767. PORTABLE: the program takes max_cqe into account.
 #include "device.h"
 
 int main(void) {

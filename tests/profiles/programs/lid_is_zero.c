@@ -1,5 +1,5 @@
-// NVIDIA/nccl#622: the program takes a port with a LID for InfiniBand; irdma's RoCE port has LID 1.
-// PORTABLE: it looks at the link layer.
+// NVIDIA/nccl#622: the program takes a port with a LID for an InfiniBand port; irdma's RoCE port
+// has LID 1. PORTABLE: the program checks the link layer.
 #include "device.h"
 
 int main(void) {

@@ -1,5 +1,5 @@
-// The key that the peer gets is the L_Key, as gloo's transport gives it away: most NICs have equal
-// L_Keys and R_Keys. PORTABLE: it is the R_Key (IBTA vol 1, 10.6.3.1).
+// The program sends its L_Key to the peer, as gloo's transport does. On most NICs, L_Keys and
+// R_Keys are equal. PORTABLE: the program sends the R_Key (IBTA vol 1, 10.6.3.1).
 #include "device.h"
 
 #ifdef PORTABLE

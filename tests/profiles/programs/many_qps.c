@@ -1,5 +1,5 @@
-// ml-explore/mlx#3162, #4209: one QP for each peer, 16 of them; Apple's device has 10, and says
-// EBUSY. PORTABLE: it makes no more than max_qp, and shares them.
+// ml-explore/mlx#3162, #4209: the program creates a QP for each of 16 peers; Apple's device has 10
+// QPs, and returns EBUSY. PORTABLE: the program creates at most max_qp QPs, and shares them.
 #include "device.h"
 
 int main(void) {

@@ -1,5 +1,5 @@
-// bnxt_re advertises memory windows and lacks the verb.
-// PORTABLE: it registers regions for each peer instead.
+// bnxt_re advertises memory windows, but lacks the verb. PORTABLE: the program registers regions
+// for each peer instead.
 #include "device.h"
 
 int main(void) {

@@ -1,5 +1,5 @@
-// mlx4 refuses a QP that receives nothing: EINVAL for 0 receive WRs without an SRQ.
-// PORTABLE: it has a receive queue of one, and never posts to it.
+// mlx4 refuses a QP that receives nothing: 0 receive WRs without an SRQ cause EINVAL. PORTABLE: the
+// program requests a receive queue for one WR, and never posts to it.
 #include "device.h"
 
 int main(void) {

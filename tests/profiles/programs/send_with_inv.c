@@ -1,5 +1,6 @@
-// spdk/spdk#3926: MEM_MGT_EXTENSIONS is advertised, so the program answers with SEND_WITH_INV.
-// PORTABLE: it falls back to SEND, and lets the peer invalidate, when the first one fails.
+// spdk/spdk#3926: the device advertises MEM_MGT_EXTENSIONS, so the program answers with
+// SEND_WITH_INV. PORTABLE: if the first SEND_WITH_INV fails, the program uses SEND, and lets the
+// peer invalidate.
 #include "device.h"
 
 static struct ibv_qp* make(const struct nic* nic) {
@@ -9,7 +10,7 @@ static struct ibv_qp* make(const struct nic* nic) {
   return qp;
 }
 
-// Returns the status with which the send completes, or -1 if it cannot be posted.
+// Returns the status of the send's completion, or -1 if the send cannot be posted.
 static int send_once(const struct nic* nic, enum ibv_wr_opcode opcode) {
   struct ibv_qp *qp = make(nic), *peer = make(nic);
   connect_to(nic, qp, peer->qp_num);
@@ -28,7 +29,7 @@ static int send_once(const struct nic* nic, enum ibv_wr_opcode opcode) {
 int main(void) {
   struct nic nic = open_nic();
   if ((nic.attr.device_cap_flags & IBV_DEVICE_MEM_MGT_EXTENSIONS) == 0) return 0;
-  // There is no window to invalidate, which on a NIC that has the opcode the responder finds.
+  // There is no window to invalidate. On a NIC that has the opcode, the responder detects that.
   const int status = send_once(&nic, IBV_WR_SEND_WITH_INV);
   const int is_local_fault = status == -1 || status == IBV_WC_LOC_QP_OP_ERR;
 #ifdef PORTABLE

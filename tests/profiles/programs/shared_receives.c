@@ -1,5 +1,5 @@
-// openucx/ucx#9736: the program needs an SRQ, which irdma, erdma and mana lack.
-// PORTABLE: it gives each QP receives of its own where max_srq is 0.
+// openucx/ucx#9736: the program needs an SRQ, which irdma, erdma and mana lack. PORTABLE: if
+// max_srq is 0, the program posts separate receives to each QP.
 #include "device.h"
 
 int main(void) {

@@ -1,5 +1,5 @@
-// ggml-org/llama.cpp#22111, after the fix: where the QP cannot be had, the program silently uses
-// TCP. PORTABLE: it asks for no inline data.
+// ggml-org/llama.cpp#22111, after the fix: if the QP cannot be created, the program silently uses
+// TCP. PORTABLE: the program requests no inline data.
 #include "device.h"
 
 int main(void) {

@@ -1,5 +1,5 @@
-// erdma receives into one SGE; the program has a header and a body.
-// PORTABLE: it asks the device, and receives both into one buffer.
+// erdma receives into one SGE; the program has one for a header and one for a body. PORTABLE: the
+// program queries the device, and receives both into one buffer.
 #include "device.h"
 
 int main(void) {

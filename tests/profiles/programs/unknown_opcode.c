@@ -1,6 +1,6 @@
-// spdk/spdk#2434: bnxt_re's provider answers -EINVAL for an opcode that it does not know, and a
-// program that compares with positive errno values takes that for nothing. PORTABLE: any result but
-// 0 is an error.
+// spdk/spdk#2434: bnxt_re's provider returns -EINVAL for an unknown opcode, and a program that
+// compares with positive errno values ignores that. PORTABLE: the program takes any result but 0
+// for an error.
 #include "device.h"
 
 int main(void) {

@@ -1,4 +1,4 @@
-// Tests the checksum of a buffer's bytes. The buffer may no longer exist.
+// Tests the checksum of the bytes in a buffer, which may not exist any more.
 #include "verbs_provider/sanitizer/checksum.h"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ TEST_F(ChecksumTest, ChangesWithEachByteOfEachLengthAndAlignment) {
   }
 }
 
-TEST_F(ChecksumTest, IsAnotherWhenPartsChangePlaces) {
+TEST_F(ChecksumTest, ChangesWhenPartsAreSwapped) {
   for (size_t i = 0; i < 64; ++i) memory_[i] = static_cast<unsigned char>(i);
   const auto before = checksum(memory_, 64);
   for (size_t i = 0; i < 8; ++i) std::swap(memory_[i], memory_[8 + i]);
@@ -61,7 +61,7 @@ TEST_F(ChecksumTest, DoesNotDependOnBytesBesideTheBuffer) {
   EXPECT_EQ(checksum(memory_ + 8, 13), before);
 }
 
-TEST_F(ChecksumTest, IsNoneOfMemoryThatCannotBeRead) {
+TEST_F(ChecksumTest, DoesNotExistForUnreadableMemory) {
   mprotect(memory_ + page_, page_, PROT_NONE);
   EXPECT_TRUE(checksum(memory_, page_));
   EXPECT_FALSE(checksum(memory_ + page_ - 1, 2));
@@ -70,7 +70,7 @@ TEST_F(ChecksumTest, IsNoneOfMemoryThatCannotBeRead) {
   EXPECT_FALSE(checksum(memory_ + page_ - 8, 16));
 }
 
-TEST_F(ChecksumTest, AsksAgainAboutAPageBehindThoseThatAreReadable) {
+TEST_F(ChecksumTest, ChecksThePageAfterTheKnownReadableOnesAgain) {
   const auto begin = reinterpret_cast<uint64_t>(memory_);
   Checksum sum;
   ReadableBytes readable;
@@ -85,8 +85,8 @@ TEST_F(ChecksumTest, AsksAgainAboutAPageBehindThoseThatAreReadable) {
   EXPECT_TRUE(sum.add(begin + page_ - 8, 9, readable));
 }
 
-/// mmap(2), "SIGBUS": beyond the end of the file.
-TEST_F(ChecksumTest, IsNoneOfAFileThatIsTooShort) {
+/// mmap(2), "SIGBUS": an access beyond the end of the file.
+TEST_F(ChecksumTest, DoesNotExistIfTheMappedFileIsTooShort) {
   const int file = memfd_create("short", 0);
   ASSERT_EQ(ftruncate(file, static_cast<off_t>(page_)), 0);
   mmap(memory_, 2 * page_, PROT_READ, MAP_SHARED | MAP_FIXED, file, 0);
@@ -96,7 +96,7 @@ TEST_F(ChecksumTest, IsNoneOfAFileThatIsTooShort) {
   EXPECT_FALSE(checksum(memory_ + page_, 1));
 }
 
-TEST_F(ChecksumTest, IsThatOfTheFirstMegabyte) {
+TEST_F(ChecksumTest, CoversTheFirstMegabyte) {
   std::vector<unsigned char> bytes((1u << 20) + 1);
   const auto before = checksum(bytes.data(), bytes.size());
   bytes[1u << 20] = 1;

@@ -1,4 +1,4 @@
-// Tests the text that people read, made from the log of a run.
+// Tests the text for users that is made from the log of a run.
 #include "emulator/command/sanitizer/finding_reader.h"
 
 #include <gmock/gmock.h>
@@ -105,7 +105,7 @@ TEST_F(Findings, OfWaitsComeInTheOrderInWhichTheyBegan) {
   };
   write_wait("wait.7.0.1", wait("later", 20));
   write_wait("wait.7.0.2", wait("earlier", 10));
-  // Places without a stack count as the same place.
+  // Reports without a stack count as reports of the same place.
   const auto found = read(kServer);
   ASSERT_THAT(found, SizeIs(1));
   EXPECT_EQ(found[0].message, "server#2 earlier");
@@ -125,7 +125,7 @@ TEST_F(Findings, OfTheNicShowWhereTheProgramMadeTheObject) {
   EXPECT_EQ(found[0].places[0].call, "ibv_create_cq");
 }
 
-// A program that is killed may leave an incomplete line, and a child writes after it.
+// If a program is killed, the log may contain an incomplete line, and a child may write after it.
 TEST_F(Findings, AreReadInSpiteOfALineThatIsBroken) {
   EXPECT_THAT(read(kServer + std::string(kStack) + "{\"report\":\"cq-ov\n" + report("")),
               SizeIs(1));
@@ -160,7 +160,7 @@ TEST_F(Findings, OfAWaitThatMayStillEndDoNotCountYet) {
   EXPECT_THAT(read("", Waits::kOfEnded), IsEmpty());
   EXPECT_THAT(read("", Waits::kAll), SizeIs(1));
   std::filesystem::remove(directory_.path() / name);
-  // No process has that number (proc(5), pid_max).
+  // No process can have this PID, which is larger than the maximum (proc(5), pid_max).
   write_wait("wait.4194305.0.1", R"({"report":"lost-wakeup","pid":4194305,"message":"waits"})"
                                  "\n");
   EXPECT_THAT(read("", Waits::kOfEnded), SizeIs(1));

@@ -1,4 +1,5 @@
-// Tests that the log of a process in the run's directory stays small, however many errors it makes.
+// Tests that the log of a process in the run's directory stays small, even if the process makes
+// very many errors.
 #include "verbs_provider/sanitizer/log.h"
 
 #include <gmock/gmock.h>
@@ -63,7 +64,8 @@ TEST_F(LogTest, WaitsThatEndLeaveNothing) {
   EXPECT_THAT(findings(), IsEmpty());
 }
 
-// More waits than abi::kMaxSanitizerReports, which limits reports but not waits that have ended.
+// There are more waits than abi::kMaxSanitizerReports, which limits reports, but not waits that
+// have ended.
 TEST_F(LogTest, AWaitIsReportedAfterManyThatHaveEnded) {
   for (size_t i = 0; i <= abi::kMaxSanitizerReports; ++i)
     log_.withdraw(log_.write_wait(report("waits")));
@@ -88,7 +90,7 @@ TEST_F(LogTest, NotesOfObjectsHaveALimit) {
   cq.kind = ObjectKind::kCq;
   const auto write = [&](uint32_t count) {
     for (uint32_t i = 0; i < count; ++i) {
-      cq.number = i % 10;  // lines of one length
+      cq.number = i % 10;  // so that all lines have the same length
       log_.write_object(cq, "rocemu0");
     }
   };

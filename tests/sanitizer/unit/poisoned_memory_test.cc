@@ -1,6 +1,7 @@
-// Tests with an array in the place of AddressSanitizer's shadow memory. Its values: 0, all 8 bytes
-// of a granule may be accessed; 1 to 7, only that number of bytes from the start; 0xfa, the redzone
-// of a heap block; 0xf7, poisoned by the program (compiler-rt, asan_internal.h).
+// Tests with an array in the place of AddressSanitizer's shadow memory, in which each byte
+// describes a granule of 8 bytes (compiler-rt, asan_internal.h): 0, all 8 bytes may be accessed; 1
+// to 7, only this number of bytes from the start may be accessed; 0xfa, the redzone of a heap
+// block; 0xf7, poisoned by the program.
 #include "verbs_provider/sanitizer/compilers/poisoned_memory.h"
 
 #include <gmock/gmock.h>
@@ -17,7 +18,7 @@ using ::testing::ElementsAre;
 
 class PoisonedMemoryTest : public ::testing::Test {
  protected:
-  std::vector<uint8_t> shadow = std::vector<uint8_t>(6, 0);  // of the addresses 0 to 47
+  std::vector<uint8_t> shadow = std::vector<uint8_t>(6, 0);  // the shadow of the addresses 0 to 47
   PoisonedMemory memory{reinterpret_cast<uint64_t>(shadow.data())};
 };
 
@@ -29,7 +30,7 @@ TEST_F(PoisonedMemoryTest, AReceiveIsPoisonedUntilItIsReleased) {
 }
 
 TEST_F(PoisonedMemoryTest, AGranuleThatHasBytesOfOthersIsLeftAlone) {
-  memory.hold({4, 24});  // to 28
+  memory.hold({4, 24});  // the bytes from 4 to 28
   EXPECT_THAT(shadow, ElementsAre(0, 0xf7, 0xf7, 0, 0, 0));
   memory.release({4, 24});
   EXPECT_THAT(shadow, Each(0));
@@ -39,7 +40,7 @@ TEST_F(PoisonedMemoryTest, AGranuleThatHasBytesOfOthersIsLeftAlone) {
 }
 
 TEST_F(PoisonedMemoryTest, TheLastGranuleIsPoisonedIfNothingElseOfItMayBeTouched) {
-  shadow[2] = 4;  // a block of 12 bytes at 8
+  shadow[2] = 4;  // a block of 12 bytes at address 8
   shadow[3] = 0xfa;
   memory.hold({8, 12});
   EXPECT_THAT(shadow, ElementsAre(0, 0xf7, 0xf7, 0xfa, 0, 0));
@@ -49,13 +50,13 @@ TEST_F(PoisonedMemoryTest, TheLastGranuleIsPoisonedIfNothingElseOfItMayBeTouched
 
 TEST_F(PoisonedMemoryTest, TheEndOfABlockIsLeftAloneByAReceiveBeforeIt) {
   shadow[2] = 4;
-  memory.hold({8, 10});  // two of the four bytes
+  memory.hold({8, 10});  // includes two of the granule's four bytes
   EXPECT_THAT(shadow, ElementsAre(0, 0xf7, 4, 0, 0, 0));
   memory.release({8, 10});
   EXPECT_THAT(shadow, ElementsAre(0, 0, 4, 0, 0, 0));
 }
 
-TEST_F(PoisonedMemoryTest, WhatWasPoisonedBeforeStaysSo) {
+TEST_F(PoisonedMemoryTest, EarlierPoisonRemains) {
   shadow[1] = 0xf7;
   shadow[3] = 0xfa;
   memory.hold({0, 40});
@@ -79,7 +80,7 @@ TEST_F(PoisonedMemoryTest, BytesOfTwoReceivesArePoisonedUntilBothAreReleased) {
 TEST_F(PoisonedMemoryTest, MemoryThatWasFreedOrAllocatedAnewIsNotRestored) {
   memory.hold({0, 48});
   shadow[1] = 0xfd;  // freed
-  shadow[2] = 0;     // a block of somebody else
+  shadow[2] = 0;     // the memory was allocated for another block
   shadow[3] = 5;
   memory.release({0, 48});
   EXPECT_THAT(shadow, ElementsAre(0, 0xfd, 0, 5, 0, 0));

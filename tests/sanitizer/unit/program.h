@@ -1,4 +1,5 @@
-// A program from the view of the checks, line by line.
+// A program's verbs calls in the form in which the sanitizer's checks get them. A test makes one
+// call in a line.
 #pragma once
 
 #include <map>
@@ -11,7 +12,8 @@
 
 namespace rocemu::sanitizer {
 
-/// Two objects of each kind: QP 1 sends to CQ 1 and QP 2 to CQ 2, with room for four requests.
+/// Two objects of each kind: QP 1 completes in CQ 1 and QP 2 in CQ 2. Each QP has room for four
+/// requests.
 class ScriptedProgram final : public Host {
  public:
   ScriptedProgram() {
@@ -30,7 +32,7 @@ class ScriptedProgram final : public Host {
     uint64_t wr_id;
     bool is_signaled = true;
     uint32_t lkey = 7;
-    uint64_t address = 0x1000;  // of 8 bytes
+    uint64_t address = 0x1000;  // the address of a buffer of 8 bytes
   };
 
   /// Posts as many requests of the list as fit. Returns whether it posted all.
@@ -48,12 +50,12 @@ class ScriptedProgram final : public Host {
     one.polled_by = thread;
     sanitizer_.tell(Poll{one, thread});
   }
-  /// Polls the completion of the send with that number.
+  /// Polls the completion of the send `request`.
   void complete(uint32_t qp_number, uint64_t request, uint32_t status = 0, Thread thread = 1) {
     poll(qp_number, thread);
     complete_queue(qp(qp_number).sends, request, status, thread);
   }
-  /// The same, in the same poll as the completion before.
+  /// Adds the completion of `request` to the latest poll.
   void complete_queue(Queue& queue, uint64_t request, uint32_t status, Thread thread = 1) {
     sanitizer_.tell(Completion{sanitizer_.objects(),
                                cq(queue.number),
@@ -70,8 +72,8 @@ class ScriptedProgram final : public Host {
     queue.requests.finish_up_to(request);
     if (status != 0) queue.qp->had_error = true;
   }
-  /// Polls the completion of a receive: number `index` of its CQ, at a time when the CQ had
-  /// `produced` completions.
+  /// Polls the completion of a receive. It is the completion with this index in its CQ, which has
+  /// had `produced` completions at that time.
   void receive(uint32_t qp_number, uint64_t request, uint32_t index, uint32_t produced,
                uint32_t length = 8) {
     Queue& queue = qp(qp_number).receives;
@@ -125,7 +127,7 @@ class ScriptedProgram final : public Host {
   Cq& cq(uint32_t number) { return *sanitizer_.objects().cqs.find(&cqs_[number]); }
   Sanitizer& sanitizer() { return sanitizer_; }
 
-  /// Returns the reports since the last call, in the form "rule: message".
+  /// Returns the reports since the last call, as "rule: message".
   std::vector<std::string> reports() { return std::exchange(reports_, {}); }
 
   bool has_other_threads = false;
@@ -144,7 +146,7 @@ class ScriptedProgram final : public Host {
   }
   Place here(std::string_view call) override { return {call}; }
 
-  /// The contents of all sends' buffers.
+  /// The contents that the buffers of all sends have.
   uint64_t bytes = 0;
 
  private:
@@ -195,7 +197,8 @@ class ScriptedProgram final : public Host {
 
   static Selection all_rules() { return select_rules("all").rules; }
 
-  std::map<uint32_t, int> qps_, cqs_;  // their addresses are handles
+  // the map's values only provide addresses, which serve as handles
+  std::map<uint32_t, int> qps_, cqs_;
   Srq srq_;
   Sanitizer sanitizer_{all_rules(), *this};
   std::vector<std::string> reports_;

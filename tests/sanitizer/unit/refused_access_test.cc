@@ -1,5 +1,6 @@
-// Tests the report of protection-explained about a peer's access. A key belongs to a region or to a
-// memory window (IBTA vol 1, 10.6.6 and 10.6.7), and each gives access in a different way.
+// Tests the report of the rule protection-explained about an access of a peer that was refused. A
+// key belongs to a region or to a memory window (IBTA vol 1, 10.6.6 and 10.6.7), which allow access
+// in different ways.
 #include <gtest/gtest.h>
 
 #include "emulator/abi/verbs_values.h"
@@ -33,7 +34,7 @@ TEST(RefusedAccess, IsOfTheRegionThatHasTheKey) {
   EXPECT_EQ(words(RefusalReason::kNoAccess),
             std::string(kBeginning) +
                 "the region of R_Key 0x1203 was registered without IBV_ACCESS_REMOTE_WRITE");
-  // 0x10ffd + 8 is 5 bytes after the end, 0x10000 + 4096.
+  // The access ends at 0x10ffd + 8, which is 5 bytes after the region's end, 0x10000 + 4096.
   EXPECT_EQ(words(RefusalReason::kBeyond),
             std::string(kBeginning) + "they end 5 bytes behind the region of 4096 bytes");
 }

@@ -1,5 +1,5 @@
-// Tests the checks of the rules with one program's calls, line by line. Also tests when they must
-// report nothing.
+// Tests the checks of the rules with the calls of a program, one in a line, and also that they
+// report nothing for correct calls.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -96,7 +96,7 @@ TEST_F(RulesTest, OnlyBytesThatWereReceivedCount) {
   EXPECT_THAT(program.reports(), IsEmpty());
 }
 
-TEST_F(RulesTest, OneBufferOfAllReceivesIsForMessagesThatNobodyWants) {
+TEST_F(RulesTest, OneBufferOfAllReceivesIsForUnwantedMessages) {
   program.post_receive(1, {.wr_id = 1});
   program.post_receive(1, {.wr_id = 2});
   program.receive(1, 1, 0, 2);
@@ -125,7 +125,7 @@ TEST_F(RulesTest, RegionsOfTheSameAddressesAreOthers) {
 
 TEST_F(RulesTest, AFullQueueWithoutASignaledRequestNeverEmpties) {
   for (uint64_t i = 1; i <= 4; ++i) program.post(1, {{.wr_id = i, .is_signaled = false}});
-  EXPECT_THAT(program.reports(), IsEmpty());  // there was room for all of them
+  EXPECT_THAT(program.reports(), IsEmpty());  // the queue has room for all of them
   program.post(1, {{.wr_id = 5, .is_signaled = false}});
   EXPECT_THAT(program.reports(),
               ElementsAre(HasSubstr("send-queue-never-signaled: posted to the send queue of "
@@ -216,7 +216,7 @@ TEST_F(RulesTest, TheSameListMayBePostedAnewOnceItsRequestsAreOver) {
   EXPECT_THAT(program.reports(), IsEmpty());
 }
 
-// while (ibv_post_send(qp, list, &bad) != 0) ibv_poll_cq(cq, 1, &wc);
+// Tests the loop: while (ibv_post_send(qp, list, &bad) != 0) ibv_poll_cq(cq, 1, &wc);
 TEST_F(RulesTest, AListPostedAgainOnceTheQueueHasRoomIsPostedTwice) {
   const int list = 0;
   const std::vector<ScriptedProgram::Wr> wrs = {{.wr_id = 5}, {.wr_id = 6}, {.wr_id = 7}};
@@ -252,7 +252,8 @@ TEST_F(RulesTest, APostAfterAPolledErrorIsFlushed) {
               ElementsAre(HasSubstr("posted-after-error: posted send 2 on QP 1")));
 }
 
-// A program may post for the first of several completions before it has read the last one.
+// A program that polled several completions at once may post after it has handled the first one,
+// and before it has read the error in the last one.
 TEST_F(RulesTest, APostBeforeTheNextPollMayNotKnowOfTheError) {
   program.post(1, {{.wr_id = 1}, {.wr_id = 2}});
   program.complete(1, 1);
@@ -308,7 +309,8 @@ TEST_F(RulesTest, AnErrorIsOfOneQp) {
   EXPECT_THAT(program.reports(), IsEmpty());
 }
 
-// IBTA vol 1, 10.3.1.6: the send queue of an unreliable QP stops, and the program may restart it.
+// IBTA vol 1, 10.3.1.6: an error stops the send queue of an unreliable QP, and the program may
+// restart it.
 TEST_F(RulesTest, AUdQpIsNotLostByAnError) {
   program.qp(1).type = abi::QpType::kUd;
   program.post(1, {{.wr_id = 1}});
@@ -342,7 +344,8 @@ TEST_F(RulesTest, AReceiveOfAnSrqThatFailedIsAnErrorOfItsQp) {
 
 // ---- destroy-failed ----
 
-// A removed device's objects are gone too, whatever their destruction returns then.
+// The objects of a removed device do not exist any more, whatever the calls that destroy them
+// return.
 TEST_F(RulesTest, ADestructionFailsForAUserOfTheObjectAndNotForADeviceThatIsGone) {
   Sanitizer& sanitizer = program.sanitizer();
   sanitizer.tell(FailedDestruction{sanitizer.objects(), program.cq(1), {}, EIO});
@@ -397,7 +400,7 @@ TEST_F(RulesTest, MoreOutstandingWorkThanTheCqHasPlacesIsReportedOnce) {
   program.cq(1).capacity = 3;
   program.post(1, {{.wr_id = 1}, {.wr_id = 2, .is_signaled = false}, {.wr_id = 3}});
   program.post_receive(1, {.wr_id = 4});
-  EXPECT_THAT(program.reports(), IsEmpty());  // an unsignaled send has no completion
+  EXPECT_THAT(program.reports(), IsEmpty());  // the unsignaled send has no completion
   program.post_receive(1, {.wr_id = 5});
   program.post_receive(1, {.wr_id = 6});
   EXPECT_THAT(program.reports(),
@@ -456,8 +459,7 @@ TEST_F(RulesTest, ABufferOfAnUnsignaledSendIsTheNicsUntilALaterCompletion) {
 
 class EventRules : public RulesTest {
  protected:
-  /// Calls ibv_req_notify_cq() when the CQ's ring has had `produced` completions since its
-  /// creation.
+  /// Calls ibv_req_notify_cq() when the CQ has had `produced` completions since its creation.
   void arm(uint32_t produced) {
     Cq& cq = program.cq(1);
     cq.is_armed = true;
@@ -531,7 +533,8 @@ TEST_F(EventRules, AWaitWithoutAPollSinceTheRequestMayBeTooLate) {
   EXPECT_THAT(program.reports(), ElementsAre(HasSubstr("not-polled-after-arm: ")));
 }
 
-// ibv_get_cq_event(3), its example: the first request comes before anything is posted.
+// In the example of ibv_get_cq_event(3), the first request comes before anything is posted, so it
+// needs no poll.
 TEST_F(EventRules, TheFirstRequestNeedsNoPoll) {
   arm(0);
   program.cq(1).could_complete_at_arm = false;
@@ -541,15 +544,16 @@ TEST_F(EventRules, TheFirstRequestNeedsNoPoll) {
 
 // ---- Requests ----
 
-// Events whose function a class does not override cost nothing.
-TEST(Checks, AreShownTheEventsThatTheyOverride) {
+// A check does not get events for which it does not override on(), so that they cost nothing.
+TEST(Checks, GetOnlyTheEventsThatTheyOverride) {
   struct OfPolls : Check {
     void on(const Poll&) override { ++polls; }
     int polls = 0;
   };
   struct OfAll : Check {};
   EXPECT_EQ(wanted_events<OfPolls>(), uint64_t{1} << number_of<Poll>());
-  EXPECT_EQ(wanted_events<OfAll>(), (uint64_t{1} << kEvents) - 1);  // those of Check itself
+  // without an override, all events are wanted
+  EXPECT_EQ(wanted_events<OfAll>(), (uint64_t{1} << kEvents) - 1);
 
   ScriptedProgram program;
   auto check = std::make_unique<OfPolls>();

@@ -40,7 +40,7 @@ TEST(SelectRules, NamesTheFirstWordThatIsNoRule) {
   EXPECT_EQ(select_rules("cq-overrun,").unknown, "(empty)");
 }
 
-TEST(Rules, EachHasANameOfItsOwnAndSentences) {
+TEST(Rules, EachHasAUniqueNameAndSentences) {
   std::set<std::string_view> names;
   for (const Rule* rule : rules()) {
     EXPECT_TRUE(names.insert(rule->id).second) << rule->id;

@@ -1,4 +1,4 @@
-// Tests with the output of eu-addr2line and addr2line.
+// Tests the parsing of the output of eu-addr2line and addr2line.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// The outputs are of elfutils 0.188 and binutils 2.40, for a program of three functions.
+// The outputs are those of elfutils 0.188 and binutils 2.40 for a program with three functions.
 TEST(SourceLines, AreReadFromElfutilsWithTheInlinedFunctionFirst) {
   const SourceLines lines = parse_source_lines(
       "0x00000000000010a9\n"
@@ -42,7 +42,7 @@ TEST(SourceLines, LeaveOutAddressesOfWhichNothingIsKnown) {
   EXPECT_THAT(parse_source_lines("0x0000000000000010\n??\n??:0\n"), IsEmpty());
 }
 
-TEST(SourceLines, LeaveOutWhatTheToolComplainsOf) {
+TEST(SourceLines, LeaveOutTheToolsWarnings) {
   const SourceLines lines = parse_source_lines(
       "addr2line: DWARF error: something\n"
       "0x10\nf\n/src/f.c:7\n");

@@ -26,20 +26,20 @@ Misuse found_in(const std::string& function, const std::string& file, const std:
   return finding;
 }
 
-TEST(Matches, APatternAnywhereInTheText) {
+TEST(Matches, APatternMatchesAnywhereInTheText) {
   EXPECT_TRUE(matches("fill", "Pool::refill"));
   EXPECT_FALSE(matches("full", "Pool::refill"));
   EXPECT_TRUE(matches("", "Pool::refill"));
 }
 
-TEST(Matches, AStarWithAnything) {
+TEST(Matches, AStarMatchesAnything) {
   EXPECT_TRUE(matches("Pool::*fill", "Pool::refill"));
   EXPECT_TRUE(matches("P*l*l", "Pool::refill"));
   EXPECT_TRUE(matches("re*fill", "refill"));
   EXPECT_FALSE(matches("Pool::*fill", "Tool::refill"));
 }
 
-TEST(Matches, TheBeginAndTheEnd) {
+TEST(Matches, AnchorsMatchTheBeginAndTheEnd) {
   EXPECT_TRUE(matches("^refill$", "refill"));
   EXPECT_FALSE(matches("^refill", "Pool::refill"));
   EXPECT_FALSE(matches("Pool$", "Pool::refill"));
@@ -60,7 +60,7 @@ TEST(Suppressions, AreOfOneRule) {
   EXPECT_FALSE(suppressions_of("refused-limit:f").suppress(found_in("f", "", "")));
 }
 
-TEST(Suppressions, NameTheLineThatIsNone) {
+TEST(Suppressions, NameTheInvalidLine) {
   for (const auto& [text, words] : std::initializer_list<std::pair<const char*, const char*>>{
            {"cq-overrun:f\nnonsense\n", ":2: 'nonsense' is not a suppression"},
            {"cq-overrun:\n", ":1: 'cq-overrun:' is not a suppression"},

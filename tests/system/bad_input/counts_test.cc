@@ -1,4 +1,5 @@
-// Tests counts and lengths that are zero, negative or huge, in every verb that has one.
+// Tests counts and lengths that are zero, negative or huge, in every verb that has a count or
+// length.
 #include <climits>
 
 #include "tests/system/transport_fixture.h"
@@ -44,7 +45,7 @@ TEST_F(Counts, OfNoSgesAndNoBytesAreMessagesWithoutData) {
   for (const int count : {0, 1}) {
     wr.num_sge = count;
     wr.sg_list = count == 0 ? nullptr : &entry;
-    entry.addr = 0;  // no bytes need no memory and no key
+    entry.addr = 0;  // a list of no bytes needs neither memory nor a key
     entry.lkey = 0;
     ibv_recv_wr recv{};
     ibv_recv_wr* bad = nullptr;
@@ -68,9 +69,9 @@ TEST_F(Counts, OfCompletionsToPollMayBeZeroOrLess) {
   EXPECT_EQ(poll_for(cq.get(), 2).size(), 2u) << "none of them is lost";
 }
 
-// "length" has 32 bits in an SGE, and the sum may be more than the maximum of a message (2^31
+// An SGE's length has 32 bits, and the sum of the lengths may exceed the maximum of a message (2^31
 // bytes).
-TEST_F(Counts, OfBytesBeyondWhatAMessageCanHaveAreALocalLengthError) {
+TEST_F(Counts, OfBytesBeyondTheLargestMessageAreALocalLengthError) {
   for (const uint32_t length : {0x8000'0001u, ~0u, 0x7fff'ffffu}) {
     const QpPtr qp = loop();
     ibv_sge parts[2] = {sge(0, length), sge(0, 2)};
@@ -106,7 +107,7 @@ TEST_F(Counts, OfBytesToRegisterEndWithTheAddressSpace) {
   }
 }
 
-TEST_F(Counts, IndicesOfTablesHaveAnEnd) {
+TEST_F(Counts, IndicesBehindTheEndOfATableAreRefused) {
   ibv_gid gid;
   ibv_port_attr port{};
   ASSERT_EQ(ibv_query_port(context.get(), 1, &port), 0);
@@ -122,7 +123,7 @@ TEST_F(Counts, IndicesOfTablesHaveAnEnd) {
   }
 }
 
-// The fields of ibv_modify_qp(3), each just above its maximum.
+// Tests the fields of ibv_modify_qp(3), each just above its maximum.
 TEST_F(Counts, OfAttributesAreRefusedJustAboveTheirLimits) {
   const QpPtr qp = make_qp({});
   ASSERT_NO_FATAL_FAILURE(bring_to_rtr(qp.get(), qp->qp_num));

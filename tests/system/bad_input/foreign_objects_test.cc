@@ -51,7 +51,7 @@ class ForeignObjects : public TransportTest {
   MrPtr other_mr;
 };
 
-TEST_F(ForeignObjects, MakeNoQp) {
+TEST_F(ForeignObjects, CannotBeUsedForAQp) {
   ibv_qp_init_attr_ex init = wish();
   init.pd = other_pd.get();
   expect_no_qp(init);
@@ -70,7 +70,7 @@ TEST_F(ForeignObjects, MakeNoQp) {
   expect_no_qp(init);
 }
 
-TEST_F(ForeignObjects, KeysAreNoKeys) {
+TEST_F(ForeignObjects, KeysOfOtherContextsAreInvalid) {
   for (const ibv_wr_opcode opcode : {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ}) {
     EXPECT_EQ(status_of(opcode, mr->lkey, remote_mr->rkey), IBV_WC_SUCCESS);
     EXPECT_EQ(status_of(opcode, other_mr->lkey, remote_mr->rkey), IBV_WC_LOC_PROT_ERR);
@@ -78,8 +78,8 @@ TEST_F(ForeignObjects, KeysAreNoKeys) {
   }
 }
 
-// Another PD of the same context is as foreign.
-TEST_F(ForeignObjects, KeysOfAnotherPdAreNoKeys) {
+// Another PD of the same context is as foreign as one of another context.
+TEST_F(ForeignObjects, KeysOfAnotherPdAreInvalid) {
   const PdPtr second(ibv_alloc_pd(context.get()));
   const MrPtr mr_of_second(ibv_reg_mr(second.get(), memory.data(), memory.size(),
                                       IBV_ACCESS_LOCAL_WRITE | kRemoteAccess));
@@ -88,7 +88,7 @@ TEST_F(ForeignObjects, KeysOfAnotherPdAreNoKeys) {
   EXPECT_EQ(status_of(IBV_WR_RDMA_WRITE, mr->lkey, mr_of_second->rkey), IBV_WC_REM_ACCESS_ERR);
 }
 
-TEST_F(ForeignObjects, AnAddressHandleOfAnotherPdIsNone) {
+TEST_F(ForeignObjects, AnAddressHandleOfAnotherPdIsInvalid) {
   ibv_ah_attr attr = address_of_own();
   const PdPtr second(ibv_alloc_pd(context.get()));
   for (ibv_pd* foreign : {other_pd.get(), second.get()}) {
@@ -103,8 +103,8 @@ TEST_F(ForeignObjects, AnAddressHandleOfAnotherPdIsNone) {
   }
 }
 
-// The number of an object, as another context or a wrong program may use it.
-TEST_F(ForeignObjects, HandlesOfOthersAndOfNobodyAreInvalid) {
+// Tests handles of another context, and handles that a wrong program may invent.
+TEST_F(ForeignObjects, HandlesOfOtherClientsAndUnknownHandlesAreInvalid) {
   for (const uint32_t handle : {other_pd->handle, 0u, 4711u, ~0u}) {
     const uint32_t right = std::exchange(pd->handle, handle);
     errno = 0;

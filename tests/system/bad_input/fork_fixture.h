@@ -1,4 +1,4 @@
-// A parent with objects of every kind, and the calls that a child of fork() may make with them.
+// A parent with objects of every kind, and the calls that its children may make on these objects.
 #pragma once
 
 #include <fcntl.h>
@@ -66,7 +66,7 @@ class ForkVerbs : public TransportTest {
     EXPECT_EQ(ibv_destroy_cq(ibv_cq_ex_to_cq(cq_ex)), 0);
   }
 
-  /// Sends a message from a QP to itself, and leaves its completions in the CQ.
+  /// Sends a message from the QP to itself, and leaves its completions in the CQ.
   void leave_completions(ibv_qp* of, uint64_t wr_id) {
     ASSERT_EQ(post_recv(of, wr_id), 0);
     ASSERT_EQ(post_send(of, wr_id), 0);
@@ -97,7 +97,7 @@ class ForkVerbs : public TransportTest {
     EXPECT_NE(region, nullptr);
   }
 
-  // ---- In the child ----
+  // ---- Called in the child ----
 
   static void works(const Report& report, const char* name, const std::function<int()>& verb) {
     report.begins(name);
@@ -310,7 +310,7 @@ class ForkVerbs : public TransportTest {
     works(report, "ibv_close_device", [&] { return ibv_close_device(context.get()); });
   }
 
-  // Destroyed in the reverse order.
+  // The members are destroyed in the reverse order.
   ChannelPtr channel;
   CqPtr event_cq;
   ibv_cq_ex* cq_ex = nullptr;

@@ -1,4 +1,4 @@
-// A child of fork() opens or imports the device to make its own requests.
+// Tests a child of fork() that opens or imports the device to make its own requests.
 #include <atomic>
 #include <cstring>
 #include <thread>
@@ -8,7 +8,7 @@
 namespace rocemu::system_test {
 namespace {
 
-/// Exchanges a message of a separate QP with itself, in a process that was made by fork().
+/// In a child of fork(), creates a QP and exchanges a message of this QP with itself.
 void exchange_of_its_own(const Report& report, ibv_context* own, ibv_pd* own_pd) {
   struct Fixture : TransportTest {
     void TestBody() override {}
@@ -98,8 +98,7 @@ TEST_F(ForkVerbs, OfAContextThatTheChildImportedWork) {
   ASSERT_NO_FATAL_FAILURE(expect_unharmed(8));
 }
 
-// Other threads register memory during fork(), which must not leave the child with their lock
-// taken.
+// Other threads register memory during fork(). The child must not hang on a lock that they held.
 TEST_F(ForkVerbs, OfAChildsOwnContextDoNotHangWhateverOtherThreadsDid) {
   std::atomic<bool> done{false};
   std::vector<std::thread> threads;

@@ -50,10 +50,10 @@ TEST_F(ForkRdmaCm, CallsOfAParentsIdsWorkOrFailButForTheVerbsOfItsDevice) {
   ibv_mr* mr = rdma_reg_msgs(client, bytes, sizeof bytes);
   ASSERT_NE(mr, nullptr);
   EXPECT_EQ(in_child([&](const Report& report) {
-              // Queries of the id
+              // These calls only query the id.
               report.expect(rdma_get_local_addr(client) != nullptr, "rdma_get_local_addr");
               report.expect(rdma_get_src_port(listener) != 0, "rdma_get_src_port");
-              // Calls that need the parent's verbs
+              // These calls need verbs on the parent's objects.
               fails(report, "rdma_post_send", EPERM,
                     [&] { return rdma_post_send(client, nullptr, bytes, 8, mr, 0); });
               fails(report, "rdma_post_recv", EPERM,
@@ -76,7 +76,7 @@ TEST_F(ForkRdmaCm, CallsOfAParentsIdsWorkOrFailButForTheVerbsOfItsDevice) {
               fails(report, "rdma_get_cm_event", EAGAIN,
                     [&] { return rdma_get_cm_event(active.get(), &event); });
               fcntl(active.get()->fd, F_SETFL, 0);
-              // The child opens its own event channel, with its own ids. The device is one that the
+              // The child opens a new event channel, with its own ids, on the device that the
               // parent has opened.
               rdma_event_channel* channel = rdma_create_event_channel();
               if (channel == nullptr) return report.wrong("rdma_create_event_channel");
@@ -110,7 +110,7 @@ TEST_F(ForkRdmaCm, CallsOfAParentsIdsWorkOrFailButForTheVerbsOfItsDevice) {
               rdma_destroy_event_channel(active.get());
               rdma_destroy_event_channel(passive.get());
               report.begins("exit");
-              exit(0);  // librdmacm closes its devices
+              exit(0);  // at exit, librdmacm closes its devices
             }),
             "");
   EXPECT_EQ(rdma_dereg_mr(mr), 0);
@@ -118,8 +118,8 @@ TEST_F(ForkRdmaCm, CallsOfAParentsIdsWorkOrFailButForTheVerbsOfItsDevice) {
   ASSERT_NO_FATAL_FAILURE(establish());
 }
 
-/// The work of a server's child. The device is opened only in the child, and the connection's
-/// events go to a new channel: on the parent's channel its siblings would get them.
+/// Serves one connection in a child of a server. Only the child opens the device. The connection's
+/// events go to a new channel, since on the parent's channel its siblings could read them.
 void accept_and_receive(const Report& report, rdma_event_channel* channel) {
   rdma_cm_event* event = nullptr;
   report.begins("rdma_get_cm_event");
@@ -144,7 +144,7 @@ void accept_and_receive(const Report& report, rdma_event_channel* channel) {
 }
 
 void connect_and_send(const Report& report, uint16_t port) {
-  rdma_cm_id* id = nullptr;  // without a channel: its calls wait
+  rdma_cm_id* id = nullptr;  // without an event channel, so its calls wait
   sockaddr_in to{};
   to.sin_family = AF_INET;
   to.sin_port = port;
@@ -164,8 +164,8 @@ void connect_and_send(const Report& report, uint16_t port) {
 }
 
 TEST(ForkAListener, MayBeAcceptedFromByAChild) {
-  // The process has no device yet. It keeps its listener until it ends, because destroying the
-  // listener would wait for the child's events to be acknowledged, as on Linux.
+  // The parent has not opened the device yet. It keeps its listener until it ends, because
+  // rdma_destroy_id() would wait until the child's events are acknowledged, as on Linux.
   EXPECT_EQ(
       in_child([](const Report& report) {
         rdma_event_channel* channel = rdma_create_event_channel();

@@ -1,5 +1,5 @@
-// Tests of fork() in all situations. A child that only ends again disturbs no process; the
-// inherited objects belong to its parent.
+// Tests fork() in programs that use verbs. A child that only exits disturbs no process; the objects
+// that it inherits belong to its parent.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,7 +18,7 @@ class Fork : public TransportTest {
     qp = make_qp({});
     ASSERT_NO_FATAL_FAILURE(bring_up(qp.get(), qp->qp_num));
   }
-  /// Sends a message from the QP to itself. Returns false if anything is wrong with it.
+  /// Sends a message from the QP to itself. Returns whether it arrived unchanged.
   bool exchange(uint64_t i) {
     const auto byte = static_cast<uint8_t>(i);
     std::memset(slot(0), byte, 3000);
@@ -62,8 +62,8 @@ TEST_F(Fork, WithRequestsInProgressLosesNone) {
   }
 }
 
-// Memory is not pinned, so pages that a child shares until one of them writes still belong to the
-// parent (the subject of ibv_fork_init(3)).
+// Memory is not pinned. If a child shares pages with its parent until one of them writes, the NIC
+// must still use the parent's (the subject of ibv_fork_init(3)).
 TEST_F(Fork, TheParentsMemoryIsReachedAlthoughTheChildHasACopy) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
@@ -71,7 +71,7 @@ TEST_F(Fork, TheParentsMemoryIsReachedAlthoughTheChildHasACopy) {
   if (child == 0) {
     char byte;
     close(ends[1]);
-    const bool ended = read(ends[0], &byte, 1) == 0;  // lives as long as its parent says
+    const bool ended = read(ends[0], &byte, 1) == 0;  // ends when the parent closes its end
     _exit(ended && slot(1)[0] == 0 ? 0 : 1);
   }
   close(ends[0]);
@@ -88,7 +88,7 @@ TEST_F(Fork, AChildMayOpenTheDeviceForItself) {
     if (own == nullptr) return false;
     const PdPtr domain(ibv_alloc_pd(own.get()));
     const CqPtr queue(ibv_create_cq(own.get(), 4, nullptr, nullptr, 0));
-    // The keys of the parent are not the child's.
+    // The child's handles differ from those of the parent.
     return domain != nullptr && queue != nullptr && domain->handle != pd->handle;
   });
   EXPECT_TRUE(exchange(1));
@@ -107,7 +107,7 @@ TEST_F(Fork, WhileOtherThreadsUseVerbs) {
     });
   }
   for (uint64_t i = 0; i < 30; ++i) {
-    // Another thread may be using the connection at this moment; a child can use verbs
+    // Another thread may be using the daemon's connection at this moment. The child can use verbs
     // nevertheless.
     expect_child([this] {
       ibv_port_attr port;

@@ -1,8 +1,8 @@
-// Verbs in a child of fork(). The parts of a context belong to the process that opened it: the
-// queues and doorbells are not mapped in a child, and registered memory is the parent's
-// (ibv_fork_init(3)). So queries of the device work there. Every other verb on an inherited object
+// Tests verbs in a child of fork(). A context belongs to the process that opened it: in a child,
+// the queues and doorbells are not mapped, and registered memory is the parent's
+// (ibv_fork_init(3)). So a child may query the device. Every other verb on an inherited object
 // fails with EPERM before it changes anything, and the parent continues as if there were no child.
-// For its own requests, a child opens or imports the device.
+// To make requests of its own, a child opens or imports the device.
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/mman.h>
@@ -24,7 +24,7 @@ TEST_F(ForkVerbs, OfAParentsObjectsFailAndDoTheParentNoHarm) {
   ASSERT_NO_FATAL_FAILURE(expect_unharmed(8));
 }
 
-// rdma-core's tests allocate device memory of one context in many processes.
+// rdma-core's tests use one context in many processes, and each allocates device memory.
 TEST_F(ForkVerbs, DeviceMemoryThatAChildAllocatesIsItsOwn) {
   EXPECT_EQ(in_child([this](const Report& report) {
               ibv_alloc_dm_attr attr{};
@@ -44,7 +44,7 @@ TEST_F(ForkVerbs, DeviceMemoryThatAChildAllocatesIsItsOwn) {
   ASSERT_NO_FATAL_FAILURE(expect_unharmed(8));
 }
 
-// This is a doorbell whose memory the child does not have.
+// Requesting notification is a doorbell, and the child does not have the doorbell's memory.
 TEST_F(ForkVerbs, IbvReqNotifyCqOfAParentsCqFails) {
   EXPECT_EQ(in_child([this](const Report& report) {
               fails(report, "ibv_req_notify_cq",
@@ -74,8 +74,9 @@ TEST_F(ForkVerbs, FailInAGrandchildToo) {
   ASSERT_NO_FATAL_FAILURE(expect_unharmed(8));
 }
 
-// clone(2) without the C library's fork(), as container runtimes and checkpointers do.
-TEST_F(ForkVerbs, FailInAChildThatNoLibraryWasToldOf) {
+// A child that clone(2) makes without the C library's fork(), as container runtimes and
+// checkpointers do.
+TEST_F(ForkVerbs, FailInAChildMadeBySystemCall) {
   ASSERT_NO_FATAL_FAILURE(leave_completions(qp.get(), 7));
   EXPECT_EQ(in_child([this](const Report& report) { every_verb(report); }, Forking::kBySystemCall),
             "");
@@ -83,7 +84,8 @@ TEST_F(ForkVerbs, FailInAChildThatNoLibraryWasToldOf) {
   ASSERT_NO_FATAL_FAILURE(expect_unharmed(8));
 }
 
-// Between ibv_wr_start and ibv_wr_complete, and between ibv_start_poll and ibv_end_poll.
+// The parent forks between ibv_wr_start and ibv_wr_complete, and between ibv_start_poll and
+// ibv_end_poll.
 TEST_F(ForkVerbs, FailInTheMiddleOfPostingAndPolling) {
   ASSERT_NO_FATAL_FAILURE(leave_completions(ex_qp.get(), 7));
   ibv_poll_cq_attr attr{};
@@ -112,7 +114,7 @@ TEST_F(ForkVerbs, FailInTheMiddleOfPostingAndPolling) {
   ASSERT_NO_FATAL_FAILURE(expect_unharmed(8));
 }
 
-// Locks that other threads hold during fork() are locked for ever in the child.
+// If another thread holds a lock during fork(), the lock stays locked in the child.
 TEST_F(ForkVerbs, FailAndDoNotHangWhateverOtherThreadsDid) {
   std::atomic<bool> done{false};
   std::vector<std::thread> threads;
@@ -159,8 +161,9 @@ std::vector<std::pair<uint64_t, uint64_t>> shared_with_daemon() {
   return found;
 }
 
-// Memory that the child maps at the addresses of its parent's queues belongs to the child.
-TEST_F(ForkVerbs, DoNotTouchWhatAChildHasInThePlaceOfItsParentsQueues) {
+// If the child maps memory at the addresses of its parent's queues, this memory belongs to the
+// child.
+TEST_F(ForkVerbs, DoNotAccessAChildsMappingsInPlaceOfItsParentsQueues) {
   const auto places = shared_with_daemon();
   ASSERT_FALSE(places.empty());
   EXPECT_EQ(in_child([&](const Report& report) {

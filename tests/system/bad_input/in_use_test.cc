@@ -1,4 +1,4 @@
-// Tests objects that are still in use, and destruction in every wrong order.
+// Tests objects that are destroyed while they are in use, and in every wrong order.
 #include <atomic>
 #include <thread>
 
@@ -33,7 +33,7 @@ TEST_F(InUse, IsBusyUntilItsLastUserIsGone) {
   EXPECT_EQ(ibv_destroy_srq(srq.get()), EBUSY);
   EXPECT_EQ(ibv_dealloc_pd(domain.get()), EBUSY);
 
-  // After all these refusals the objects still work.
+  // After all these refusals, the objects still work.
   ASSERT_NO_FATAL_FAILURE(bring_up(qp.get(), qp->qp_num));
   MrPtr region(ibv_reg_mr(domain.get(), memory.data(), memory.size(), IBV_ACCESS_LOCAL_WRITE));
   ASSERT_NE(region, nullptr);
@@ -50,11 +50,11 @@ TEST_F(InUse, IsBusyUntilItsLastUserIsGone) {
 
   qp.reset();
   EXPECT_EQ(ibv_dealloc_pd(domain.get()), EBUSY) << "the region's and the SRQ's";
-  // And the destructors check that destruction in the right order succeeds.
+  // When the function returns, the destructors check that destruction in the right order succeeds.
 }
 
-// A region may be deregistered while requests use it: they fail, as do a peer's.
-TEST_F(InUse, ARegionThatGoesFailsWhatComesLater) {
+// A region may be deregistered while requests use it. Then these requests fail, and so do a peer's.
+TEST_F(InUse, AfterARegionIsDestroyedItsRequestsFail) {
   const QpPtr qp = make_qp({}), peer = make_qp({});
   ASSERT_NO_FATAL_FAILURE(bring_up_pair(qp.get(), peer.get()));
   const uint32_t rkey = remote_mr->rkey;
@@ -74,7 +74,8 @@ TEST_F(InUse, AQpThatIsDestroyedUnderItsPeerIsSilent) {
     ASSERT_EQ(ibv_modify_qp(survivor.get(), &attr, IBV_QP_STATE), 0);
     ASSERT_NO_FATAL_FAILURE(bring_to_rtr(survivor.get(), victim->qp_num));
     ASSERT_NO_FATAL_FAILURE(bring_up(victim.get(), survivor->qp_num));
-    ASSERT_NO_FATAL_FAILURE(to_rts(survivor.get()));  // fewer and faster retries
+    // with fewer and faster retries than bring_up() sets
+    ASSERT_NO_FATAL_FAILURE(to_rts(survivor.get()));
     for (int i = 0; i < 16; ++i) ASSERT_EQ(post_send(survivor.get(), 1), 0);
     victim.reset();
     const auto found = poll_for(cq.get(), 16);
@@ -84,7 +85,7 @@ TEST_F(InUse, AQpThatIsDestroyedUnderItsPeerIsSilent) {
   }
 }
 
-// Other objects are created and destroyed all the time.
+// Other threads create and destroy objects while messages are sent.
 TEST_F(InUse, ThreadsMakeAndDestroyWhileOthersSend) {
   const QpPtr qp = make_qp({});
   ASSERT_NO_FATAL_FAILURE(bring_up(qp.get(), qp->qp_num));

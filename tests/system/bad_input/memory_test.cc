@@ -1,5 +1,5 @@
-// Addresses at which there is no memory, or not the memory that a request needs. They cause an
-// error of that request, and the program and the daemon continue.
+// Tests addresses at which there is no memory, or not the memory that a request needs. Only the
+// request fails: the program and the daemon continue.
 #include <sys/mman.h>
 
 #include <memory>
@@ -40,7 +40,7 @@ class BadMemory : public TransportTest {
     ASSERT_NO_FATAL_FAILURE(bring_up_pair(sender.get(), receiver.get()));
   }
   void TearDown() override {
-    // Afterwards the device must still serve others.
+    // After each test, the device must still serve other QPs.
     const QpPtr qp = make_qp({});
     ASSERT_NO_FATAL_FAILURE(bring_up(qp.get(), qp->qp_num));
     ASSERT_EQ(post_recv(qp.get(), 71), 0);
@@ -70,11 +70,11 @@ class BadMemory : public TransportTest {
   Pages pages;
   MrPtr region;
   QpPtr sender, receiver;
-  size_t flushed = 0;  // completions that nobody has polled
+  size_t flushed = 0;  // completions that the test has not polled
 };
 
-/// Pinned memory of a region remains accessible for the NIC; with IBV_ACCESS_ON_DEMAND the NIC uses
-/// what is mapped at the time of the access.
+/// A region without IBV_ACCESS_ON_DEMAND is pinned and remains accessible for the NIC. With this
+/// flag, the NIC uses what is mapped at the time of the access.
 class BadMemoryOnDemand : public BadMemory {
   unsigned further_access() const override { return IBV_ACCESS_ON_DEMAND; }
 };
@@ -83,17 +83,17 @@ TEST_F(BadMemory, NullIsNotInTheRegion) {
   EXPECT_EQ(status_of(IBV_WR_SEND, {0, 16, region->lkey}), IBV_WC_LOC_PROT_ERR);
 }
 
-TEST_F(BadMemory, TheRegionEndsBehindItsLastByte) {
+TEST_F(BadMemory, TheRegionEndsAfterItsLastByte) {
   EXPECT_EQ(status_of(IBV_WR_RDMA_WRITE, in_pages(0, 16), pages.at(3 * kPageSize - 16)),
             IBV_WC_SUCCESS);
   EXPECT_EQ(status_of(IBV_WR_SEND, in_pages(3 * kPageSize - 15, 16)), IBV_WC_LOC_PROT_ERR);
 }
 
-TEST_F(BadMemory, AndBeginsWithItsFirst) {
+TEST_F(BadMemory, TheRegionBeginsWithItsFirstByte) {
   EXPECT_EQ(status_of(IBV_WR_SEND, {pages.at(0) - 1, 16, region->lkey}), IBV_WC_LOC_PROT_ERR);
 }
 
-TEST_F(BadMemory, AReadOfOneByteTooManyIsTheResponders) {
+TEST_F(BadMemory, AReadOfOneByteTooManyIsARemoteAccessError) {
   EXPECT_EQ(status_of(IBV_WR_RDMA_READ, in_pages(0, 16), pages.at(3 * kPageSize - 15)),
             IBV_WC_REM_ACCESS_ERR);
 }

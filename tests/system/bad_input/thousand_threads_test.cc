@@ -1,5 +1,5 @@
-// Tests "a thousand threads on one QP and one CQ": each thread posts, and each polls any
-// completions.
+// Tests one QP and one CQ that a thousand threads use: each thread posts, and each polls the
+// completions of all.
 #include <atomic>
 #include <thread>
 
@@ -14,8 +14,8 @@ constexpr uint64_t kAll = kThreads * kEach;
 
 class ThousandThreads : public TransportTest {
  protected:
-  /// Creates a QP of the given type that is connected to itself, and whose queues are shorter than
-  /// the number of requests that all threads post at once.
+  /// Creates a QP that is connected to itself. Its queues are shorter than the number of requests
+  /// that all threads post at once.
   void SetUp() override {
     TransportTest::SetUp();
     queue = create_cq(2 * kDepth);
@@ -28,8 +28,8 @@ class ThousandThreads : public TransportTest {
     ASSERT_NO_FATAL_FAILURE(bring_up(qp.get(), qp->qp_num));
   }
 
-  /// Runs `post(number)` for every number once, in a thousand threads, each of which polls when its
-  /// queue is full and at the end until all is complete.
+  /// Runs `post(number)` once for every number, in a thousand threads. Each thread polls when its
+  /// queue is full, and at the end until everything is complete.
   template <class Post>
   void run(uint64_t completions, Post post) {
     std::vector<std::thread> threads;
@@ -95,7 +95,8 @@ TEST_F(ThousandThreads, WriteEachToItsOwnPlace) {
 }
 
 TEST_F(ThousandThreads, SendAndReceive) {
-  // A receive for each message is posted first, so that no thread waits for another waiting thread.
+  // Each thread posts the receive before the message, so that no waiting thread waits for another
+  // one.
   run(2 * kAll, [&](uint64_t number) {
     static thread_local bool received = false;
     ibv_recv_wr recv{};

@@ -1,4 +1,4 @@
-// The acts of random programs that involve more than completions.
+// The acts of random programs, except those that only need completions.
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
@@ -44,7 +44,8 @@ int armed_timer(uint32_t us) {
   return fd;
 }
 
-/// Returns which of them can be read, by one of three ways.
+/// Returns the indices of the descriptors that can be read. `how` selects one of three system
+/// calls.
 std::vector<size_t> wait_for_any(const std::vector<int>& descriptors, uint32_t how) {
   std::vector<size_t> ready;
   if (how % 3 == 0) {
@@ -87,7 +88,7 @@ int signal_of(uint32_t thread) {
 
 }  // namespace
 
-// ---- Of two threads ----
+// ---- Acts of two threads ----
 
 void Party::pass_byte(const Act& act) {
   const Plumbing& plumbing = world_.plumbing[act.number];
@@ -159,7 +160,8 @@ void Party::pass_flag(const Act& act) {
   }
 }
 
-/// The signal is blocked in all threads, and the thread that it is for waits for it.
+/// Sends a signal from one thread to another. All threads block the signal, and the other thread
+/// waits for it.
 void Party::pass_signal(const Act& act) {
   const int number = signal_of(act.to);
   if (act.from == number_) {
@@ -209,8 +211,8 @@ void Party::make_connection(const Act& act) {
   note("QP " + std::to_string(connection.id()->qp->qp_num));
 }
 
-/// Waits for messages of the first thread, a byte of the third, and a timer, in the order in which
-/// they arrive.
+/// Waits for messages of the first thread, a byte from the third, and a timer, in the order in
+/// which they arrive.
 void Party::gather(const Act& act) {
   const Plumbing& plumbing = world_.plumbing[act.number];
   char byte = 'g';
@@ -253,7 +255,7 @@ void Party::gather(const Act& act) {
   close(timer);
 }
 
-// ---- Of one thread ----
+// ---- Acts of one thread ----
 
 void Party::lock(const Act& act) {
   const std::lock_guard guard(process_.mutex);
@@ -336,7 +338,7 @@ void Party::fork_child(const Act& act) {
   const timespec time = as_timespec(act.time_us);
   const pid_t pid = fork();
   if (pid < 0) fail("fork");
-  if (pid == 0) {  // of a process with threads: nothing but system calls
+  if (pid == 0) {  // the parent has several threads, so the child may only make system calls
     if (act.variant == 1 && write(STDOUT_FILENO, line.data(), line.size()) < 0) _exit(1);
     if (act.variant == 2) execl("/bin/true", "true", nullptr);
     if (act.variant == 3) nanosleep(&time, nullptr);

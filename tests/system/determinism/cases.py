@@ -1,4 +1,5 @@
-"""The cases that are run repeatedly: a command, the options of its `rocemu run`, and other activity."""
+"""The cases that are run repeatedly. Each has a command, the options of its `rocemu run`, and what
+happens at the same time."""
 import dataclasses
 import pathlib
 import sys
@@ -18,8 +19,9 @@ class Case:
     options: tuple = ()
     scenario: str = ""      # text of a scenario file
     captured: bool = True
-    observed: bool = False  # by `rocemu show`, from outside, all the time
-    measures: bool = False  # by the cycle counter: without virtual time in it outputs are not compared
+    observed: bool = False  # `rocemu show` runs all the time, outside the run
+    # uses the cycle counter: outputs are compared only if the counter has virtual time
+    measures: bool = False
 
 
 def program(subject, name, count=None, suffix="", **keywords):
@@ -38,13 +40,13 @@ def perftest(tool, *arguments):
 
 
 def cm_tool(server, client):
-    """Server and client get the port in place of PORT."""
+    """Returns the command of a server and its client. Both get the port in the place of PORT."""
     port = str(free_port())
     fill = [argument.replace("PORT", port) for argument in (*server, "--", *client)]
     return [*CM_PAIR, port, *fill]
 
 
-UDADDY_PORT = "7174"  # it takes no other; the NIC is each run's own
+UDADDY_PORT = "7174"  # udaddy uses no other port; each run has a separate NIC
 FLAP = ("--scenario", "port-flap")
 NO_DREP = "rules:\n- {on: cm, mad: DREP, do: drop}\n"
 
@@ -105,12 +107,13 @@ PROGRAM_CASES = [
     program("Spinning", "execute_beside_a_spinner"),
 ]
 
-# The results are those of a machine without other work: docs/reference/lockstep.md.
+# Runs are the same only on a machine without other work: docs/reference/lockstep.md.
 STREAM_CASE = program("EventLoops", "stream_over_tcp")
 
 
 def stock_commands():
-    """Returns cases of programs of other projects, for the scenarios of the library."""
+    """Returns cases with programs of other projects, with which the scenarios of the library are
+    run."""
     rping = ["rping", "-a", "127.0.0.1", "-p", "PORT", "-C", "10"]
     ucmatose = ["ucmatose", "-p", "PORT"]
     rstream = ["rstream", "-p", "PORT", "-S", "64", "-C", "20"]

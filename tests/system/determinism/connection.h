@@ -8,7 +8,7 @@
 
 namespace rocemu::determinism {
 
-/// An event channel; each wait is for one event, which must be the expected one.
+/// An event channel. Each wait is for one event, which must be the expected one.
 class CmChannel {
  public:
   CmChannel();
@@ -17,7 +17,7 @@ class CmChannel {
   CmChannel& operator=(const CmChannel&) = delete;
 
   rdma_event_channel* get() const { return channel_; }
-  /// Returns the id of the event; for a connect request, the new one.
+  /// Returns the id that the event names. For a connect request, this is the new id.
   rdma_cm_id* expect(rdma_cm_event_type type);
 
  private:
@@ -56,13 +56,13 @@ class Listener {
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 
-  uint16_t port() const;  // in network order
+  uint16_t port() const;  // the port in network byte order
 
  private:
   rdma_cm_id* id_ = nullptr;
 };
 
-/// Accepts a connect request. The connection is accepted when this returns, but not yet
+/// Accepts a connect request. When this returns, the connection is accepted, but not yet
 /// established.
 void accept(Connection& connection);
 

@@ -50,7 +50,7 @@ void exit_with_a_receiver_not_ready(uint32_t) {
   connect(a, b);
   b.post_recv(0);
   a.post_send(0);
-  a.post_send(1);  // sent again and again
+  a.post_send(1);  // the peer has no receive for it, so it is sent again and again
   a.poll_for(1);
   b.poll_for(1);
   say("the first has come");
@@ -65,7 +65,7 @@ void exit_connected(uint32_t count) {
   const Listener listener(channel);
   const uint16_t port = listener.port();
   for (uint32_t i = 0; i < count; ++i) send_all(link.ours, &port, sizeof port);
-  // A client may end before the next one starts: any of these events may be next.
+  // One client may end before the next one starts, so the next event can be that of any client.
   for (uint32_t requests = 0, established = 0; requests < count || established < count;) {
     rdma_cm_event* event = nullptr;
     if (rdma_get_cm_event(channel.get(), &event) != 0) fail("rdma_get_cm_event");
@@ -76,7 +76,7 @@ void exit_connected(uint32_t count) {
     rdma_ack_cm_event(event);
     if (!is_request) continue;
     ++requests;
-    accept(*new Connection(id));  // never deleted: that is the point
+    accept(*new Connection(id));  // never deleted: the connection must remain when the process ends
   }
   wait_for_children(count);
   _exit(0);
@@ -105,8 +105,8 @@ void exit_after_disconnecting(uint32_t) {
   wait_for_children(1);
 }
 
-/// The first thread of each process waits when another thread ends the process: the last of them to
-/// exit closes its contexts.
+/// Another thread ends the process while the first thread waits. The last thread to exit closes the
+/// contexts.
 void exit_in_a_thread(uint32_t count) {
   for (uint32_t i = 0; i < count; ++i) {
     start_child([i] {
@@ -157,7 +157,7 @@ void leave_an_orphan(uint32_t count) {
     connect(a, b);
     for (const int output : {STDOUT_FILENO, STDERR_FILENO}) close(output);
     prctl(PR_SET_PDEATHSIG, 0);
-    alarm(5);  // should the NIC be gone
+    alarm(5);  // ends the process even if the NIC has ended
     for (uint32_t i = 0; i < count; ++i) {
       b.post_recv(i);
       a.post_send(i);

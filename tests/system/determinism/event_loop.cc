@@ -1,5 +1,5 @@
 // One thread that waits for several descriptors: completion channels, asynchronous events, rdma_cm
-// events, a pipe, a timer; with other processes that send, and a CQ that overruns.
+// events, a pipe, a timer. Meanwhile other processes send, and a CQ overruns.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
@@ -27,7 +27,8 @@ constexpr uint32_t kTicks = 10;
 constexpr uint32_t kPipeWrites = 5;
 constexpr long kMillisecond = 1'000'000;  // ns
 
-/// Returns which of these descriptors can be read, in the order of the call's result.
+/// Waits for these descriptors and returns those that can be read, in the order that the system
+/// call reports.
 using Wait = std::function<std::vector<int>(const std::vector<int>&)>;
 
 void sleep_for(long ns) {
@@ -71,14 +72,15 @@ void connect_and_leave(int socket) {
 
 class Loop {
  public:
-  /// `empties`: descriptors are read until they are empty, which edge-triggered ones require.
+  /// If `empties` is true, descriptors are read until they are empty, which edge-triggered epoll
+  /// needs.
   Loop(uint32_t messages, Wait wait, bool empties = false)
       : messages_(messages), wait_(std::move(wait)), empties_(empties) {}
 
   void run();
 
  private:
-  // Returns true if there was something to read.
+  // Return whether there was something to read.
   bool on_completions(uint32_t number);
   bool on_async_event();
   bool on_cm_event();
@@ -234,11 +236,11 @@ bool Loop::on_timer() {
   return true;
 }
 
-/// A CQ for two completions gets three, which causes an asynchronous event.
+/// Overruns a CQ, which causes an asynchronous event.
 void Loop::overrun(Device& device) {
   Side::Options options;
   options.cqe = 2;
-  auto* a = new Side(device);  // the CQ that overran is left to the end of the process
+  auto* a = new Side(device);  // the CQ that overran exists until the process ends
   auto* b = new Side(device, options);
   connect(*a, *b);
   const uint32_t too_many = static_cast<uint32_t>(b->cq()->cqe) + 1;

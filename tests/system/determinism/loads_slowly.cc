@@ -1,4 +1,5 @@
-// A library that takes a long time while a program is loaded, like files on a network.
+// A library whose constructor takes a long time, as if it were loaded from a slow network file
+// system.
 #include <sys/syscall.h>
 #include <unistd.h>
 

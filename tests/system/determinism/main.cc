@@ -1,4 +1,4 @@
-// Programs whose runs in lockstep are compared: determinism_programs NAME [COUNT]
+// determinism_programs NAME [COUNT]: runs one of the programs whose runs in lockstep are compared.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -13,7 +13,7 @@ using namespace rocemu::determinism;
 constexpr struct {
   std::string_view name;
   void (*run)(uint32_t);
-  uint32_t count;  // if none is given
+  uint32_t count;  // if COUNT is not given
 } kPrograms[] = {
     {"open_after_fork", open_after_fork, 8},
     {"open_after_exec", open_after_exec, 8},

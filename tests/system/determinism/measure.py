@@ -1,8 +1,10 @@
 #!/usr/bin/python3
-"""How many runs of each case differ from the first: measure.py [--runs N] [--at-once N] [NAME...]
+"""Counts for each case the runs that differ from the first one: measure.py [--runs N] [--at-once N]
+[NAME...]
 
-A NAME is a part of the names of cases (cases.py). Prints for each how many of its runs failed, how many
-were not as the first that did not fail, the median of their seconds, and where the first two part.
+A NAME selects the cases (cases.py) whose names contain it. Prints for each case how many runs failed,
+how many differed from the first successful run, the median duration in seconds, and the first
+difference.
 """
 import argparse
 import concurrent.futures

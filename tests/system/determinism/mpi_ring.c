@@ -1,4 +1,4 @@
-// Two ranks or more pass a token round, for stock_table.py; built with mpicc.
+// Passes a token round between two or more MPI ranks, for stock_table.py; built with mpicc.
 #include <mpi.h>
 #include <stdio.h>
 

@@ -95,8 +95,8 @@ void pairs_after_fork(uint32_t count) {
   wait_for_children(size_t{2} * count);
 }
 
-/// Several threads have opened a device. The last one executes a program, while the first one
-/// waits.
+/// Several threads have opened a device. The last thread executes another program while the first
+/// one waits.
 void execute_in_a_thread(uint32_t count) {
   for (uint32_t i = 0; i < count; ++i) {
     start_child([i] {

@@ -13,7 +13,7 @@
 namespace rocemu::determinism {
 namespace {
 
-constexpr uint32_t kReceives = 8;  // posted on each link
+constexpr uint32_t kReceives = 8;  // receives that are posted on each link
 constexpr int kCqe = 512;
 
 void compute(uint32_t turns) {
@@ -148,7 +148,7 @@ Party::End& Party::end_of(uint32_t from, uint32_t to) {
 
 // ---- Completions ----
 
-/// Reads all that has arrived, from any source.
+/// Reads everything that has arrived, from any source.
 void Party::drain() {
   ibv_wc wc{};
   for (;;) {

@@ -17,11 +17,12 @@ class Party {
  public:
   Party(World& world, ProcessState& process, uint32_t number);
 
-  /// Runs all acts of this thread, between two points that all threads reach.
+  /// Runs all acts of this thread. Before the first act and after the last one, all threads wait
+  /// for each other.
   void run();
 
  private:
-  /// The thread's end of a link.
+  /// This thread's end of a link.
   struct End {
     size_t link = 0;
     std::unique_ptr<Side> side;
@@ -34,7 +35,7 @@ class Party {
   void do_part(const Act& act);
   void do_part_of_two(const Act& act);
 
-  // Exchanges a message of two threads. The act determines which end each thread is.
+  // Exchanges a message between two threads. The act determines which of them is this thread.
   void message(const Act& act);
   void pass_byte(const Act& act);
   void pass_event(const Act& act);

@@ -8,8 +8,8 @@
 namespace rocemu::determinism {
 namespace {
 
-/// Polls all CQs in turn until they have had `left` completions, and prints for each turn with
-/// completions how many each CQ had.
+/// Polls both CQs in turn until they have had `left` completions. Prints the completions that each
+/// turn found.
 void poll_in_turn(const std::string& name, std::array<Side*, 2> sides, uint32_t left) {
   std::string history = name + ":";
   while (left > 0) {
@@ -64,7 +64,7 @@ void poll_two_cqs_of_processes(uint32_t messages) {
     }
     connect_over(a, first.theirs);
     connect_over(b, second.theirs);
-    // The sends' completions are between those of the receives, so they are polled one by one.
+    // Completions of sends and receives are mixed in the CQs, so they are polled one by one.
     uint32_t sent = 0;
     std::string history = "child:";
     for (uint32_t left = 4 * messages; left > 0;) {

@@ -1,15 +1,15 @@
-// The programs, by name. The behavior of each depends only on the decisions of the scheduler, the
-// clock and the NIC, and each succeeds for all such decisions.
+// The programs, by name. Each program's output depends only on the decisions of the scheduler, the
+// clock and the NIC, and each succeeds whatever they decide.
 #pragma once
 
 #include <cstdint>
 
 namespace rocemu::determinism {
 
-// Processes and threads that open devices at the same time (opening.cc); `count` of them.
+// `count` processes or threads that open devices at the same time (opening.cc).
 void open_after_fork(uint32_t count);
 void open_after_exec(uint32_t count);
-void open_one(uint32_t number);  // what the former executes
+void open_one(uint32_t number);  // the program that execute_in_a_thread() and others execute
 void open_in_threads(uint32_t count);
 void open_in_a_tree(uint32_t depth);
 void pairs_after_fork(uint32_t count);

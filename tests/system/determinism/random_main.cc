@@ -1,4 +1,5 @@
-// random_program SEED [--print] [--without ACT,ACT...]: runs or prints the program of that seed.
+// random_program SEED [--print] [--without ACT,ACT...]: runs or prints the program that SEED
+// determines.
 #include <signal.h>
 
 #include <cstdio>

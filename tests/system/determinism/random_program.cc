@@ -8,9 +8,9 @@ namespace rocemu::determinism {
 namespace {
 
 constexpr uint32_t kMostProcesses = 4;
-constexpr uint32_t kMostThreads = 3;  // of each
+constexpr uint32_t kMostThreads = 3;  // in each process
 constexpr uint32_t kFewestActs = 4, kMostActs = 24;
-constexpr uint32_t kMostMessages = 4;  // of an act
+constexpr uint32_t kMostMessages = 4;  // in an act
 constexpr uint32_t kLongestUs = 2000;
 
 constexpr std::array<std::string_view, kKinds> kNames = {
@@ -22,7 +22,7 @@ constexpr std::array<std::string_view, kCqWaits> kWaitNames = {
     "channel",        "channel, poll()",     "channel, select()",
     "channel, epoll", "channel with timeout"};
 
-/// SplitMix64, which gives the same numbers on all machines.
+/// The generator SplitMix64, which gives the same numbers on all machines.
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed) {}
@@ -47,7 +47,7 @@ bool is_of_two(Kind kind) {
 
 Act make_act(Random& random, uint32_t number, uint32_t threads) {
   Act act{.number = number, .kind = static_cast<Kind>(random.below(kKinds))};
-  // These acts are more frequent than others.
+  // Makes some acts more frequent than others.
   if (random.one_in(3)) act.kind = random.one_in(3) ? Kind::kGather : Kind::kMessage;
   act.from = random.below(threads);
   act.to = threads == 1 ? 0 : (act.from + 1 + random.below(threads - 1)) % threads;

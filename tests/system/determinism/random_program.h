@@ -1,8 +1,7 @@
-// A random program of several processes and threads, made from a seed.
-//
-// It is a list of acts. Each thread does its part of each act in the order of the list, and waits
-// only for the other parts of the same act. So every program ends for any order of its threads,
-// also if acts are left out of it.
+// A random program of several processes and threads, which a seed determines. It is a list of acts.
+// Each thread does its part of each act, in the order of the list, and waits only for the other
+// threads' parts of that act. So every program ends, for any order of its threads, and also if some
+// acts are left out.
 #pragma once
 
 #include <cstdint>
@@ -13,28 +12,28 @@
 namespace rocemu::determinism {
 
 enum class Kind : uint8_t {
-  // Acts of two threads
-  kMessage,     // over a QP
+  // Acts of two threads:
+  kMessage,     // a message over a QP
   kPipe,        // a byte
-  kEventFd,     //
-  kSemaphore,   // in memory that processes share
-  kCondition,   // the same
-  kSpin,        // on a flag there
-  kSignal,      // to a thread's own number
-  kConnection,  // of librdmacm: connect, message, disconnect
-  kGather,      // two others and a timer, which one loop waits for
-  // Acts of one thread
+  kEventFd,     // a number
+  kSemaphore,   // a semaphore in memory that processes share
+  kCondition,   // a condition variable in memory that processes share
+  kSpin,        // spins on a flag in shared memory
+  kSignal,      // sends the signal number of the receiving thread
+  kConnection,  // an rdma_cm connection: connect, message, disconnect
+  kGather,      // one loop waits for two other threads and a timer
+  // Acts of one thread:
   kOneSided,  // RDMA WRITE or READ
-  kMutex,     // of its process, held for a while
+  kMutex,     // locks its process's mutex for a while
   kSleep,
   kTimer,
   kYield,
-  kObjects,  // makes and destroys some
+  kObjects,  // creates and destroys some objects
   kEmptyPolls,
   kClock,
   kRandom,
   kCompute,
-  kFork,  // a child, which it waits for
+  kFork,  // forks a child, and waits for it
 };
 inline constexpr uint32_t kKinds = 20;
 
@@ -52,10 +51,10 @@ enum class CqWait : uint8_t {
 inline constexpr uint32_t kCqWaits = 8;
 
 struct Act {
-  uint32_t number = 0;  // in the whole list
+  uint32_t number = 0;  // index in the complete list
   Kind kind = Kind::kYield;
-  uint32_t from = 0, to = 0;  // threads; the same of an act of one
-  uint32_t third = 0;         // of kGather
+  uint32_t from = 0, to = 0;  // the threads; equal in an act of one thread
+  uint32_t third = 0;         // the third thread of kGather
   CqWait wait_of_from = CqWait::kPoll, wait_of_to = CqWait::kPoll;
   uint32_t count = 1;
   uint32_t time_us = 0;
@@ -68,7 +67,7 @@ struct Thread {
   std::string device;
 };
 
-/// Messages from one thread to another one, or one thread's RDMA accesses to the other's memory.
+/// Messages from one thread to another, or one thread's RDMA accesses to the other's memory.
 struct Link {
   uint32_t from = 0, to = 0;
 };
@@ -83,7 +82,7 @@ struct RandomProgram {
   std::string describe() const;
 };
 
-/// The program without these acts.
+/// Returns the program that `seed` determines, without these acts.
 RandomProgram make_program(uint64_t seed, const std::set<uint32_t>& without);
 
 }  // namespace rocemu::determinism

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""Runs random programs twice each in lockstep: random_programs.py FROM TO [--at-once N] [--only-once]
+"""Runs each of several random programs twice in lockstep: random_programs.py FROM TO [--at-once N] [--only-once]
 
-The program of a seed is always the same (random_program SEED --print). Of one whose runs differ, or that
-fails, the seed is printed, where the runs part, and the least part of the program that still does so.
+A seed always makes the same program (random_program SEED --print). If a program fails, or if its two runs differ,
+prints its seed, the first difference, and the smallest part of the program that still has the error.
 """
 import argparse
 import concurrent.futures
@@ -13,7 +13,7 @@ from runs import difference, run_once
 from rocemu import BIN, temporary_directory
 
 PROGRAM = BIN / "random_program"
-ATTEMPTS = 4  # pairs of runs that decide whether a smaller program still does it
+ATTEMPTS = 4  # pairs of runs that decide whether a smaller program still has the error
 
 
 def command(seed, without):
@@ -22,7 +22,7 @@ def command(seed, without):
 
 
 def check(seed, without=frozenset(), clock=("--lockstep",), runs=2):
-    """Returns the errors as text; empty if there are none."""
+    """Returns the errors as text, or "" if there are none."""
     case = Case(f"seed {seed}", "Random", command(seed, without), captured=False)
     with temporary_directory() as directory:
         first = None
@@ -44,8 +44,8 @@ def acts_of(seed):
 
 
 def shrink(seed):
-    """Removes acts, fewer and fewer at a time, while the error remains. Returns the removed acts, and the error of the
-    rest."""
+    """Removes as many acts as possible while the error remains. Returns the removed acts, and the error of the
+    remaining program."""
     without, why = set(), ""
     left = acts_of(seed)
     size = len(left) // 2

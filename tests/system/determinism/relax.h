@@ -1,4 +1,4 @@
-// The processor's instruction for a loop that only checks something
+// The processor's instruction for loops that only check a value.
 #pragma once
 
 namespace rocemu::determinism {

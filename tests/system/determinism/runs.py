@@ -1,5 +1,5 @@
-"""Runs a case in lockstep many times, half of the runs beside a load, and compares all their results: exit status,
-outputs, recording, capture."""
+"""Runs a case in lockstep many times, half of the runs beside a load, and compares exit status, outputs,
+recording and capture of all runs."""
 import contextlib
 import dataclasses
 import os
@@ -15,16 +15,17 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from rocemu import ROCEMU, TIMEOUT, descendants, has_virtual_cycles, kill, temporary_directory  # noqa: E402
 
-# The number of load processes. Unless many runs are requested, other tests run at the same time, some of them on the
-# real clock.
+# The number of load processes: 2 unless many runs are requested, since other tests then run at the same time, some
+# of them on the real clock.
 LOAD = "4" if "ROCEMU_DETERMINISM_RUNS" in os.environ else "2"
-# The time limit of a run in seconds: some make thousands of connections.
+# The time limit of a run in seconds. Some runs make thousands of connections.
 PATIENCE = "200" if "ROCEMU_DETERMINISM_RUNS" in os.environ else "60"
-PID = re.compile(rb'("pid":|\bpid |\bthread )\d+(, \d+)*')  # of recordings and reports; the system chooses
+# Recordings and reports contain these numbers, which the operating system chooses
+PID = re.compile(rb'("pid":|\bpid |\bthread )\d+(, \d+)*')
 
 
 class Load:
-    """Processes that use the processors, as long as any test needs this."""
+    """Processes that load the processors while any test needs a load."""
 
     def __init__(self):
         self._lock = threading.Lock()
@@ -52,7 +53,7 @@ load = Load()
 
 @dataclasses.dataclass
 class Run:
-    """Returns the files of a run, by name."""
+    """The files that one run wrote, by name."""
     parts: dict
     seconds: float
 
@@ -66,7 +67,7 @@ class Run:
 
 
 def observe(directory, environment, over):
-    """Sends requests to the NIC again and again, from outside, until the run has ended."""
+    """Sends requests to the NIC from outside, again and again, until the run has ended."""
     while not over.is_set():
         if not any((directory / "rocemu").glob("run-*")):
             over.wait(0.001)
@@ -76,10 +77,11 @@ def observe(directory, environment, over):
 
 
 def run_once(case, directory, clock=("--lockstep",)):
-    """Leaves no files in the directory."""
+    """Runs the case once and returns its Run. Leaves no files in the directory."""
     directory = pathlib.Path(directory)
     recording, capture = directory / "recording", directory / "capture.pcap"
-    # The place where an observer finds the NIC. It is not below the directory, whose name is too long for sockets.
+    # The directory in which an observer finds the NIC. It is not below `directory`, since socket names must be
+    # short.
     runtime = pathlib.Path(tempfile.mkdtemp(prefix="nic", dir="/dev/shm"))
     options = ["--private", "--timeout", PATIENCE, *clock, "--record", recording, *case.options]
     if case.captured:
@@ -122,7 +124,7 @@ def run_once(case, directory, clock=("--lockstep",)):
 
 
 def difference(first, other):
-    """Returns the first difference of two runs in words; empty if there is none."""
+    """Describes the first difference of two runs; returns "" if there is none."""
     differing = [name for name in sorted({*first.parts, *other.parts})
                  if first.parts.get(name) != other.parts.get(name)]
     if not differing:
@@ -141,7 +143,7 @@ def difference(first, other):
 
 
 def repeat(case, count, loaded=None):
-    """Yields `count` runs. Half of them, or with `loaded` all or none, run beside a load."""
+    """Yields `count` runs. Half of them run beside a load; if `loaded` is given, all or none do."""
     with temporary_directory() as directory:
         for number in range(count):
             beside = number >= (count + 1) // 2 if loaded is None else loaded

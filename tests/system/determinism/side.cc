@@ -129,7 +129,7 @@ void Side::post_send(uint64_t wr_id, ibv_wr_opcode opcode) {
   wr.sg_list = &from;
   wr.num_sge = 1;
   wr.opcode = opcode;
-  wr.wr.rdma.remote_addr = peer_.buffer;  // a SEND has none
+  wr.wr.rdma.remote_addr = peer_.buffer;  // a SEND does not use it
   wr.wr.rdma.rkey = peer_.rkey;
   ibv_send_wr* bad = nullptr;
   if (ibv_post_send(qp_, &wr, &bad) != 0) fail("ibv_post_send");
@@ -161,7 +161,7 @@ void connect_over(Side& side, int socket) {
   send_all(socket, &ours, sizeof ours);
   receive_all(socket, &theirs, sizeof theirs);
   side.connect(theirs);
-  char ready = 'r';  // a message to a queue pair that is not would be sent again
+  char ready = 'r';  // a message to a queue pair that is not connected yet would be sent again
   send_all(socket, &ready, 1);
   receive_all(socket, &ready, 1);
 }
@@ -191,7 +191,7 @@ pid_t start_child(const std::function<void()>& work) {
   const pid_t pid = fork();
   if (pid < 0) fail("fork");
   if (pid > 0) return pid;
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // should the parent fail
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // ends the child if the parent fails
   work();
   std::exit(0);
 }

@@ -1,5 +1,6 @@
-// The common parts of the programs of this folder: a device, queue pairs that are connected to each
-// other or to those of another process, and lines of output that name their writer.
+// Common parts of the programs in this folder: a device, queue pairs that are connected to each
+// other or to those of another process, and lines of output that name the thread or process that
+// wrote them.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -13,8 +14,8 @@ namespace rocemu::determinism {
 
 [[noreturn]] void fail(const std::string& what);
 
-/// Writes a line to standard output with one system call, so that the lines of threads and
-/// processes do not mix, and their order is part of the output.
+/// Writes a line to standard output with one system call, so that lines of different threads and
+/// processes do not mix. Their order is part of the output.
 void say(const std::string& line);
 
 struct Device {
@@ -27,7 +28,7 @@ struct Device {
   ibv_pd* pd = nullptr;
 };
 
-/// The address of a queue pair and its buffer, as it is sent to the other process
+/// The address of a queue pair and its buffer, in the form that is sent to the other process.
 struct Address {
   uint64_t buffer = 0;
   uint32_t rkey = 0;
@@ -35,14 +36,14 @@ struct Address {
   ibv_gid gid = {};
 };
 
-/// An RC queue pair in INIT, with its buffer
+/// An RC queue pair in INIT, with its buffer.
 class Side {
  public:
   struct Options {
-    ibv_cq* cq = nullptr;  // it makes one of its own otherwise, with the next two
+    ibv_cq* cq = nullptr;  // if null, the Side creates one with the next two options
     ibv_comp_channel* channel = nullptr;
     int cqe = 64;
-    uint32_t size = 64;         // bytes of a message
+    uint32_t size = 64;         // size of a message in bytes
     ibv_cq* recv_cq = nullptr;  // another for receives
   };
 
@@ -59,13 +60,14 @@ class Side {
 
   void post_recv(uint64_t wr_id);
   void post_send(uint64_t wr_id, ibv_wr_opcode opcode = IBV_WR_SEND);
-  /// The last byte of the data to send, and of the received data: where a WRITE of the peer becomes
-  /// visible last.
+  /// The last byte of the data to send, and the last byte of the received data, which a WRITE of
+  /// the peer changes last.
   uint8_t& last_byte_to_send() { return buffer_[size_ - 1]; }
   const volatile uint8_t& last_byte_that_comes() const { return buffer_.back(); }
-  /// Polls one completion, if there is one. Ends the program if it is not successful.
+  /// Polls one completion. Returns whether there was one. Ends the program if the completion is not
+  /// successful.
   bool poll(ibv_wc& wc);
-  /// Polls until there have been that number of completions.
+  /// Polls until this number of completions was found.
   void poll_for(int completions);
 
  private:
@@ -86,7 +88,8 @@ void connect_over(Side& side, int socket);
 void send_all(int fd, const void* data, size_t size);
 void receive_all(int fd, void* data, size_t size);
 
-/// Starts a child that does `work` and then exits with 0; it ends with its parent at the latest.
+/// Starts a child that calls `work` and then exits with 0. The child ends when its parent does, at
+/// the latest.
 pid_t start_child(const std::function<void()>& work);
 /// Ends the program if one of its children failed.
 void wait_for_children(size_t count);

@@ -62,8 +62,8 @@ void pass_turns(uint32_t count, Relax relax) {
 
 using Cq = std::unique_ptr<ibv_cq, decltype([](ibv_cq* cq) { ibv_destroy_cq(cq); })>;
 
-/// Two processes, each of which waits for the bytes that the other writes into its memory. The
-/// completions are polled at the end.
+/// Two processes, each of which waits until the other's bytes appear in its memory. They poll the
+/// completions at the end.
 void spin_on_memory(uint32_t messages, ibv_wr_opcode opcode) {
   SocketPair link;
   const auto work = [&](int socket, bool begins) {
@@ -166,7 +166,7 @@ void spin_on_sends(uint32_t messages) {
   spin_on_memory(messages, IBV_WR_SEND);
 }
 
-/// No thread sets the flag.
+/// Spins on a flag that no thread sets.
 void spin_for_ever(uint32_t count) {
   Device device;
   std::atomic<bool> flag = false;
@@ -179,7 +179,8 @@ void spin_for_ever(uint32_t count) {
   for (std::thread& thread : threads) thread.join();
 }
 
-/// Linux ends the other threads of a process that executes a program, including traced ones.
+/// When a thread of a process executes a program, Linux ends the other threads, even if the process
+/// is traced.
 void execute_beside_a_spinner(uint32_t count) {
   for (uint32_t i = 0; i < count; ++i) {
     start_child([i] {

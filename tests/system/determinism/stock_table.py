@@ -1,9 +1,10 @@
 #!/usr/bin/python3
-"""Which stock programs are deterministic in lockstep: stock_table.py [--runs N] [--update-docs] [NAME...]
+"""Tests which stock programs are deterministic in lockstep: stock_table.py [--runs N] [--update-docs]
+[NAME...]
 
-Runs each of 20 programs with `rocemu run --lockstep --check-determinism N`, and prints a table of what it
-says; with --update-docs docs/reference/determinism.md is written. A program that is not installed is
-left out, and named on standard error.
+Runs each of 20 programs with `rocemu run --lockstep --check-determinism N`, and prints a table of the
+results. --update-docs writes the table to docs/reference/determinism.md. A program that is not installed
+is left out of the table, and named on standard error.
 """
 import argparse
 import concurrent.futures
@@ -21,7 +22,7 @@ from rocemu import HERE, ROCEMU, free_port  # noqa: E402
 
 ROOT = HERE.parent.parent
 PAGE = ROOT / "docs" / "reference" / "determinism.md"
-PATIENCE = "60"  # seconds for each run
+PATIENCE = "60"  # time limit of each run in seconds
 IPV6 = ("--device", "rocemu0=fd00::1")
 
 
@@ -29,12 +30,12 @@ IPV6 = ("--device", "rocemu0=fd00::1")
 class Program:
     name: str
     package: str
-    script: str  # as a user would type it; PORT is one that is free
+    script: str  # as a user would type it; a free port replaces PORT
     options: tuple = ()
 
 
 def both(server, client=None):
-    """A server in the background and its client."""
+    """Returns a script that starts a server in the background and then its client."""
     client = client or f"{server} localhost"
     return f"{server} & sleep 1; {client} && wait $!"
 
@@ -90,7 +91,7 @@ def command_of(program):
 
 
 def reason_in(text):
-    """Returns the output of --check-determinism as a line."""
+    """Returns one line with the result that --check-determinism printed."""
     said = re.findall(r"^cause: (.*)$", text, re.M)
     differs = re.findall(r"^(standard output|standard error) differs in line \d+:"
                          r"\nrun \d+[^:]*: (.*)\nrun \d+[^:]*: (.*)$", text, re.M)

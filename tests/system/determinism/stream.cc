@@ -50,7 +50,8 @@ void write_all(int fd, size_t bytes) {
 
 }  // namespace
 
-/// The result of each read(2) depends on how much the buffers took before the writer had to wait.
+/// Reads a stream that is larger than the socket buffers. How much each read(2) returns depends on
+/// how much the buffers took before the writer had to wait.
 void stream_over_tcp(uint32_t kilobytes) {
   const Stream stream = connect_over_loopback();
   if (fork() == 0) {

@@ -1,7 +1,7 @@
-"""The scenarios of the library, with stock programs: in lockstep the same run each time.
+"""Runs the scenarios of the library with stock programs: in lockstep, each run must be the same.
 
-ROCEMU_DETERMINISM_RUNS=20 runs each scenario with each program that often; otherwise each scenario is
-run with one program, twice.
+ROCEMU_DETERMINISM_RUNS=20 runs each scenario with each program that often; otherwise each scenario is run with
+one program, twice.
 """
 import os
 import pathlib
@@ -17,8 +17,8 @@ RUNS = int(os.environ.get("ROCEMU_DETERMINISM_RUNS", "0"))
 SCENARIOS = sorted(path.stem for path in (HERE.parent.parent / "scenarios").glob("*.yaml"))
 
 
-# Sends repeatedly for the two minutes of perftest's own limit: with the messages of the others that would be nine
-# million frames.
+# With rnr-exceeded, the program sends again for two minutes, which is perftest's own limit. With as many messages
+# as in other scenarios, it would send nine million frames.
 FEW_MESSAGES = {("ib_send_bw_e", "rnr-exceeded"): perftest("ib_send_bw", "-e", "-n", "5", "-s", "64")}
 
 

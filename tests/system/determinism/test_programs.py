@@ -1,6 +1,6 @@
-"""Programs of all kinds have in lockstep the same run each time, byte for byte, however busy the machine is.
-
-ROCEMU_DETERMINISM_RUNS=50 runs each more often; half of the runs are beside a load."""
+"""Tests that each run of a program in lockstep is the same, byte for byte, for programs of all kinds and
+however busy the machine is. ROCEMU_DETERMINISM_RUNS=50 runs each program more often; half of the runs are
+beside a load."""
 import os
 import pathlib
 import sys

@@ -1,6 +1,6 @@
-"""Random programs of processes and threads, which wait in all ways, have in lockstep the same run twice.
-
-ROCEMU_RANDOM_PROGRAMS=5000 asks for more than a few, ROCEMU_RANDOM_SEED=N for others.
+"""Runs random programs twice in lockstep. The programs have several processes and threads, and wait in
+all ways; both runs must be the same. ROCEMU_RANDOM_PROGRAMS=5000 requests more than a few programs,
+ROCEMU_RANDOM_SEED=N other ones.
 """
 import os
 import pathlib

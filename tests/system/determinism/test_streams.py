@@ -1,5 +1,6 @@
-"""Reads of a full TCP stream have in lockstep the same results each time, if the machine has little other work:
-otherwise the kernel delivers the loopback interface's packets later (docs/reference/lockstep.md)."""
+"""Tests that reads of a full TCP stream have the same results in each run in lockstep, if the machine has
+little other work. With more work, the kernel delivers the loopback interface's packets later
+(docs/reference/lockstep.md)."""
 import os
 import pathlib
 import sys

@@ -159,8 +159,8 @@ void poll_under_a_lock(uint32_t count) {
   uint32_t posted = 0, sent = 0, received = 0;
   std::string order = "posted by:";
   std::thread poller([&] {
-    // It releases the mutex only for a moment, and polls empty CQs twice with it and never without
-    // it.
+    // This thread releases the mutex only for a moment. It polls empty CQs with the mutex, never
+    // without it.
     for (;;) {
       const std::lock_guard lock(mutex);
       ibv_wc wc{};
@@ -183,8 +183,8 @@ void poll_under_a_lock(uint32_t count) {
 }
 
 // Each thread takes the lock as soon as the other one releases it, polls one CQ and then the other,
-// and finds nothing until the sender has slept. Taking the lock in turn does not count as progress,
-// so time advances.
+// and finds nothing while the sender sleeps. Taking the lock in turn does not count as progress, so
+// time advances.
 void several_poll_under_a_lock(uint32_t count) {
   Device device;
   Side a(device), b(device);
@@ -225,7 +225,7 @@ void count_signal(int) {
 }  // namespace
 
 void signals(uint32_t messages) {
-  // A thread waits for one of the signals; the other one interrupts any call.
+  // A thread waits for SIGUSR1. SIGUSR2 interrupts any call.
   sigset_t waited;
   sigemptyset(&waited);
   sigaddset(&waited, SIGUSR1);

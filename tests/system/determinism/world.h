@@ -1,4 +1,5 @@
-// The shared state of a random program's threads, which is made before the first process is forked
+// The state that the threads of a random program share. It is made before the first process is
+// forked.
 #pragma once
 
 #include <pthread.h>
@@ -32,7 +33,7 @@ struct SharedMemory {
   pthread_barrier_t all_threads;
 };
 
-/// The descriptors of an act; -1 if it needs none.
+/// The descriptors that an act needs; -1 for those that it does not need.
 struct Plumbing {
   int read_end = -1, write_end = -1;
   int event_fd = -1;
@@ -44,18 +45,18 @@ struct World {
   const RandomProgram& program;
   const std::vector<Link> links;
   std::vector<SocketPair> link_sockets;
-  std::vector<Plumbing> plumbing;  // by the number of the act
+  std::vector<Plumbing> plumbing;  // the index is the number of the act
   SharedMemory* memory = nullptr;
 };
 
-/// The state of one process
+/// The state of one process.
 struct ProcessState {
-  Device* device = nullptr;  // of threads that have none of their own
+  Device* device = nullptr;  // the device for threads without a separate context
   std::mutex mutex;
   uint32_t times_locked = 0;
 };
 
-/// The threads that any act needs.
+/// Returns the threads that at least one act needs.
 std::vector<uint32_t> used_threads(const RandomProgram& program);
 
 }  // namespace rocemu::determinism

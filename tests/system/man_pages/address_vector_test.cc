@@ -1,5 +1,5 @@
-// The address vectors of ibv_modify_qp(3) and ibv_create_ah(3), and the addresses that they may
-// have. Linux resolves the neighbor, and returns ETIMEDOUT if it does not answer.
+// Tests the address vectors of ibv_modify_qp(3) and ibv_create_ah(3), and the addresses that they
+// may have. Linux resolves the neighbor, and returns ETIMEDOUT if the neighbor does not answer.
 #include "tests/system/transport_fixture.h"
 
 namespace rocemu::system_test {
@@ -58,7 +58,7 @@ TEST_F(AddressVector, ToAnAddressOnTheLinkThatNothingHasTimesOut) {
   EXPECT_EQ(to_rtr_with(nobody), ETIMEDOUT);
 }
 
-// This follows rxe: the group that perftest joins with -g is not an IPv4 group.
+// rxe accepts this, and so do we: the group that perftest joins with -g is not an IPv4 group.
 TEST_F(AddressVector, MayBeOfAnIpv6GroupFromAnIpv4Gid) {
   const ibv_gid group = {{0xff, 1, 0, 0, 0, 2, 201, 133}};
   ASSERT_EQ(own_gid.raw[10], 0xff) << "GID 0 is IPv4-mapped";
@@ -84,7 +84,8 @@ TEST_F(AddressVector, OfAnIpv6GroupReachesItsMembers) {
   const auto arrived = poll_for(member_cq.get(), 1);
   ASSERT_EQ(arrived.size(), 1u);
   EXPECT_EQ(arrived[0].wr_id, 5u);
-  // The global route header: from an IPv6 GID of the device, to the group.
+  // The global route header has an IPv6 GID of the device as its source, and the group as its
+  // destination.
   EXPECT_EQ(std::memcmp(slot(1) + 24, group.raw, sizeof group.raw), 0);
   ibv_gid source{};
   std::memcpy(source.raw, slot(1) + 8, sizeof source.raw);

@@ -1,5 +1,5 @@
-// ibv_get_async_event(3) and ibv_ack_async_event(3), sentence by sentence, for the events that
-// exist so far.
+// Tests ibv_get_async_event(3) and ibv_ack_async_event(3), sentence by sentence, for the events
+// that exist so far.
 #include <fcntl.h>
 
 #include <atomic>
@@ -45,7 +45,7 @@ TEST_F(AsyncEvents, GetBlocksUntilAnEventComes) {
   ibv_ack_async_event(&event);
 }
 
-// "... and -1 on error": with O_NONBLOCK there may be nothing to return.
+// "... and -1 on error": with O_NONBLOCK and no event, the call fails.
 TEST_F(AsyncEvents, GetReturnsMinusOneOnError) {
   const int flags = fcntl(context->async_fd, F_GETFL);
   ASSERT_EQ(fcntl(context->async_fd, F_SETFL, flags | O_NONBLOCK), 0);
@@ -114,7 +114,8 @@ TEST_F(AsyncEvents, OnlyOneOfSeveralThreadsReceivesAnEvent) {
   qps.clear();
 }
 
-// "IBV_EVENT_COMM_EST: communication was established on a QP": the first message on a QP in RTR.
+// "IBV_EVENT_COMM_EST: communication was established on a QP": the first message for a QP in RTR
+// causes it.
 TEST_F(AsyncEvents, AMessageOnAQpInRtrRaisesCommEst) {
   CqPtr both = create_cq();
   QpPtr active = create_qp(both.get(), both.get());
@@ -146,7 +147,7 @@ TEST_F(AsyncEvents, AQpThatCameToRestInSqdRaisesSqDrained) {
   EXPECT_EQ(event.element.qp, a.get());
 }
 
-// One context does not see the events of another.
+// A context gets the events of its own objects only.
 TEST_F(AsyncEvents, BelongToTheContextOfTheirObject) {
   ContextPtr stranger = open_device();
   ASSERT_NE(stranger, nullptr);

@@ -1,4 +1,4 @@
-// ibv_create_comp_channel(3), sentence by sentence.
+// Tests ibv_create_comp_channel(3), sentence by sentence.
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
@@ -20,8 +20,8 @@ class CompChannel : public ConnectedTest {
   }
 };
 
-// "returns a pointer to the created completion event channel, or NULL if the request fails": no
-// file descriptor is left.
+// "returns a pointer to the created completion event channel, or NULL if the request fails": after
+// a failure, no file descriptor is left open.
 TEST_F(CompChannel, CreationReturnsNullOnFailure) {
   rlimit limit{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -39,7 +39,7 @@ TEST_F(CompChannel, CreationReturnsNullOnFailure) {
 }
 
 // "A completion channel is essentially file descriptor that is used to deliver completion
-// notifications to a userspace process": poll() ...
+// notifications to a userspace process": this test is for poll(2).
 TEST_F(CompChannel, ItsFdWorksWithPoll) {
   EXPECT_FALSE(event_pending(channel.get()));
   cause_event();
@@ -48,7 +48,7 @@ TEST_F(CompChannel, ItsFdWorksWithPoll) {
   EXPECT_FALSE(readable(channel->fd));
 }
 
-// ... epoll, level and edge triggered ...
+// Like any file descriptor, it works with epoll(7), level-triggered and edge-triggered.
 TEST_F(CompChannel, ItsFdWorksWithEpoll) {
   for (const uint32_t mode : {uint32_t{0}, uint32_t{EPOLLET}}) {
     const int epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -80,8 +80,8 @@ TEST_F(CompChannel, ItsFdWorksWithONonblock) {
   EXPECT_EQ(take_event(channel.get()), cq.get());
 }
 
-// ... but nothing can be written to it: as on Linux, none of the files with events ever reports
-// POLLOUT, whatever arrives and is read.
+// As on Linux, nothing can be written to it: files with events never report POLLOUT, whatever
+// arrives and is read.
 TEST_F(CompChannel, ItsFdAndTheAsyncFdNeverReportPollout) {
   const auto writable = [](int fd) {
     pollfd entry{fd, POLLOUT, 0};
@@ -109,7 +109,7 @@ TEST_F(CompChannel, ItsFdAndTheAsyncFdNeverReportPollout) {
   close(epoll);
 }
 
-// ... and a plain read: 8 bytes, the CQ's address, one event each.
+// It works with read(2): each event is 8 bytes, the address of the CQ.
 TEST_F(CompChannel, ItsFdWorksWithRead) {
   cause_event();
   uint64_t record = 0;
@@ -146,7 +146,7 @@ TEST_F(CompChannel, SeveralChannelsSteerEventsToDifferentThreads) {
   for (const uint64_t done : rounds) EXPECT_EQ(done, kRounds);
 }
 
-// One channel can serve several CQs; the event says which.
+// One channel can serve several CQs; each event names its CQ.
 TEST_F(CompChannel, OneChannelServesSeveralCqs) {
   CqPtr second = create_cq(64, channel.get());
   QpPtr a = create_qp(other_cq.get(), other_cq.get());
@@ -169,7 +169,8 @@ TEST_F(CompChannel, DestructionFailsWhileACqIsAssociated) {
   EXPECT_EQ(take_event(channel.get()), cq.get());
 }
 
-// "returns 0 on success": the fixture's destructors check it; here, many times over.
+// "returns 0 on success": the fixture's destructors check it for each test; this test does so many
+// times.
 TEST_F(CompChannel, CanBeCreatedAndDestroyedManyTimes) {
   std::set<int> fds;
   for (int i = 0; i < 500; ++i) {

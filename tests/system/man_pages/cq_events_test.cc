@@ -1,4 +1,4 @@
-// ibv_get_cq_event(3) and ibv_ack_cq_events(3), sentence by sentence.
+// Tests ibv_get_cq_event(3) and ibv_ack_cq_events(3), sentence by sentence.
 #include <atomic>
 #include <thread>
 
@@ -14,7 +14,7 @@ class CqEvents : public ConnectedTest {
     deliver_message(wr_id);
   }
 
-  /// The CQ can be destroyed when nothing completes there any more.
+  /// Destroys the CQ in a thread, after the QP that uses it, and then sets `destroyed`.
   void destroy_cq_in(std::thread& thread, std::atomic<bool>& destroyed) {
     receiver.reset();
     thread = std::thread([this, &destroyed] {
@@ -63,7 +63,8 @@ TEST_F(CqEvents, DestroyWaitsForAcknowledgement) {
   std::atomic<bool> destroyed = false;
   std::thread thread;
   destroy_cq_in(thread, destroyed);
-  for (int i = 0; i < 100; ++i) settle();  // far longer than a destruction that does not wait
+  // waits far longer than a destruction that does not block
+  for (int i = 0; i < 100; ++i) settle();
   EXPECT_FALSE(destroyed);
   ibv_ack_cq_events(event_cq, 1);
   thread.join();
@@ -88,11 +89,11 @@ TEST_F(CqEvents, SeveralEventsAreAcknowledgedInOneCall) {
 TEST_F(CqEvents, AnUnreadEventGoesWithItsCq) {
   cause_event();
   receiver.reset();
-  cq.reset();  // does not wait for an acknowledgement that cannot come
+  cq.reset();  // does not block, although the unread event was never acknowledged
   EXPECT_FALSE(event_pending(channel.get()));
 }
 
-// The events of other CQs on the channel remain, in order.
+// After a CQ was destroyed, the channel still has the events of other CQs, in order.
 TEST_F(CqEvents, DestroyingACqLeavesTheEventsOfOthers) {
   constexpr int kOthers = 5;
   std::vector<CqPtr> cqs;
@@ -117,7 +118,7 @@ TEST_F(CqEvents, DestroyingACqLeavesTheEventsOfOthers) {
   qps.clear();
 }
 
-// More unread events than a socket holds: none is lost.
+// More events than a socket buffer holds are unread: none is lost.
 TEST_F(CqEvents, ThousandsOfUnreadEventsAreKept) {
   constexpr uint64_t kEvents = 3000;
   for (uint64_t i = 0; i < kEvents; ++i) {
@@ -131,7 +132,7 @@ TEST_F(CqEvents, ThousandsOfUnreadEventsAreKept) {
   EXPECT_FALSE(event_pending(channel.get()));
 }
 
-// The EXAMPLES section: two threads in the arm, poll, wait pattern lose no wake-up.
+// The EXAMPLES section: two threads that arm, poll and wait in this order miss no wake-up.
 TEST_F(CqEvents, TheManPagesExampleLosesNoWakeUp) {
   constexpr uint64_t kMessages = 5000;
   // "Request notification before any completion can be created": existing completions cause no

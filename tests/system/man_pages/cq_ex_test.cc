@@ -1,4 +1,4 @@
-// ibv_create_cq_ex(3) and ibv_query_rt_values_ex(3), sentence by sentence.
+// Tests ibv_create_cq_ex(3) and ibv_query_rt_values_ex(3), sentence by sentence.
 #include <arpa/inet.h>
 
 #include <ctime>
@@ -30,7 +30,7 @@ class CreateCqEx : public VerbsTest {
     return attr;
   }
 
-  /// Returns 0, or the error of the creation.
+  /// Returns the errno of the creation, or 0.
   int create_error(ibv_cq_init_attr_ex attr) {
     errno = 0;
     const CqExPtr cq(ibv_create_cq_ex(context.get(), &attr));
@@ -50,7 +50,7 @@ TEST_F(CreateCqEx, HasAtLeastTheEntriesRequired) {
   EXPECT_EQ(ibv_cq_ex_to_cq(cq.get())->cqe, cq->cqe);
 }
 
-// "or NULL if the request fails"
+// ibv_create_cq_ex(3): "or NULL if the request fails"
 TEST_F(CreateCqEx, FailsForSizesThatCannotBe) {
   ibv_device_attr device{};
   ASSERT_EQ(ibv_query_device(context.get(), &device), 0);
@@ -61,8 +61,8 @@ TEST_F(CreateCqEx, FailsForSizesThatCannotBe) {
   EXPECT_EQ(create_error(attr), EINVAL);
 }
 
-// "Must be >= 0 and < context->num_comp_vectors."
-TEST_F(CreateCqEx, FailsForACompletionVectorThatIsNone) {
+// comp_vector: "Must be >= 0 and < context->num_comp_vectors."
+TEST_F(CreateCqEx, FailsForACompletionVectorThatDoesNotExist) {
   ibv_cq_init_attr_ex attr = attributes();
   attr.comp_vector = static_cast<uint32_t>(context->num_comp_vectors) - 1;
   EXPECT_EQ(create_error(attr), 0);
@@ -70,8 +70,8 @@ TEST_F(CreateCqEx, FailsForACompletionVectorThatIsNone) {
   EXPECT_EQ(create_error(attr), EINVAL);
 }
 
-// "The wc_flags that should be returned": those that are possible for a RoCE device.
-TEST_F(CreateCqEx, OffersTheFieldsThatADeviceLikeThisHas) {
+// "The wc_flags that should be returned": a RoCE device can return those that exist for RoCE.
+TEST_F(CreateCqEx, OffersTheFieldsOfRoceDevices) {
   EXPECT_EQ(create_error(attributes(IBV_WC_STANDARD_FLAGS | kClocks)), 0);
   for (const uint64_t flag :
        {IBV_WC_EX_WITH_CVLAN, IBV_WC_EX_WITH_FLOW_TAG, IBV_WC_EX_WITH_TM_INFO}) {
@@ -80,24 +80,24 @@ TEST_F(CreateCqEx, OffersTheFieldsThatADeviceLikeThisHas) {
   EXPECT_EQ(create_error(attributes(uint64_t{1} << 40)), EOPNOTSUPP);
 }
 
-TEST_F(CreateCqEx, RefusesWhatItDoesNotKnow) {
+TEST_F(CreateCqEx, RefusesUnknownAttributes) {
   ibv_cq_init_attr_ex attr = attributes();
   attr.comp_mask = 1u << 2;
   EXPECT_EQ(create_error(attr), EOPNOTSUPP);
-  // Completions are never overwritten or lost: IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN is refused.
+  // IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN is refused, since completions are never overwritten.
   attr = attributes();
   attr.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS;
   attr.flags = IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
   EXPECT_EQ(create_error(attr), EOPNOTSUPP);
   attr.flags = 1u << 7;
   EXPECT_EQ(create_error(attr), EOPNOTSUPP);
-  // "compatibility mask": members that it does not name are ignored.
+  // comp_mask is a "compatibility mask": members whose bit is not set are ignored.
   attr.comp_mask = 0;
   EXPECT_EQ(create_error(attr), 0);
 }
 
-// "Parent domain to be used by this CQ": a plain protection domain is refused.
-TEST_F(CreateCqEx, TakesAParentDomainAndNothingElse) {
+// "Parent domain to be used by this CQ": a protection domain that is no parent domain is refused.
+TEST_F(CreateCqEx, AcceptsOnlyAParentDomain) {
   ibv_cq_init_attr_ex attr = attributes();
   attr.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD;
   EXPECT_EQ(create_error(attr), EINVAL);
@@ -180,8 +180,8 @@ TEST_F(PollCqEx, GoesThroughTheCompletionsInBatches) {
   EXPECT_EQ(start_poll(), ENOENT);
 }
 
-// Batches free entries: more completions than the CQ holds pass through it.
-TEST_F(PollCqEx, MakesRoomForMore) {
+// Polling a batch frees entries of the CQ, so more completions than it holds can pass through it.
+TEST_F(PollCqEx, FreesTheEntriesOfTheCq) {
   ibv_cq_init_attr_ex attr = attributes();
   attr.cqe = 2;
   ASSERT_NO_FATAL_FAILURE(connect_to(attr));
@@ -223,7 +223,7 @@ TEST_F(PollCqEx, HasTheFieldsOfAReceive) {
 
 TEST_F(PollCqEx, HasTheVendorErrorOfAFailure) {
   ASSERT_NO_FATAL_FAILURE(connect_to(attributes()));
-  ASSERT_EQ(post_recv(receiver.get(), 5, 1, 8), 0);  // too short for what comes
+  ASSERT_EQ(post_recv(receiver.get(), 5, 1, 8), 0);  // shorter than the message
   ASSERT_EQ(post_send(sender.get(), 1, 0, 100), 0);
   ASSERT_EQ(poll_for(send_cq.get(), 1).size(), 1u);
   settle();
@@ -233,9 +233,10 @@ TEST_F(PollCqEx, HasTheVendorErrorOfAFailure) {
   ibv_end_poll(cq.get());
 }
 
-// "Get the completion timestamp from the current completion in HCA clock units", "and convert it
-// from HCA clock units to wall clock nanoseconds", and the device's "HW raw clock" are one clock.
-TEST_F(PollCqEx, TellsWhenItWasOnTheDevicesClockAndOnTheWallClock) {
+// These are all one clock: "Get the completion timestamp from the current completion in HCA clock
+// units", "and convert it from HCA clock units to wall clock nanoseconds", and the device's "HW raw
+// clock".
+TEST_F(PollCqEx, ReadsTimestampsOfTheDevicesClockAndTheWallClock) {
   ASSERT_NO_FATAL_FAILURE(connect_to(attributes(kClocks)));
   const auto raw_clock = [&] {
     ibv_values_ex values{};
@@ -259,7 +260,8 @@ TEST_F(PollCqEx, TellsWhenItWasOnTheDevicesClockAndOnTheWallClock) {
   EXPECT_LE(raw_before, first);
   EXPECT_LT(first, second);
   EXPECT_LE(second, raw_after);
-  // The clocks cannot be read at exactly the same time.
+  // The two clocks cannot be read at exactly the same time, so their difference may be off by 50
+  // ms.
   constexpr uint64_t kSlack = 50'000'000;
   EXPECT_LE(wall_before, first_wall + kSlack);
   EXPECT_LE(first_wall, wall_after + kSlack);
@@ -295,7 +297,7 @@ TEST_F(PollCqEx, WorksWithoutLocks) {
   ibv_end_poll(cq.get());
 }
 
-// An extended CQ is a CQ: it works with ibv_poll_cq(3), ibv_req_notify_cq(3), and events.
+// ibv_poll_cq(3), ibv_req_notify_cq(3), and events also work with an extended CQ.
 TEST_F(PollCqEx, IsACqToAllOtherVerbs) {
   const ChannelPtr channel = create_channel();
   ibv_cq_init_attr_ex attr = attributes();
@@ -311,8 +313,8 @@ TEST_F(PollCqEx, IsACqToAllOtherVerbs) {
   cq.reset();
 }
 
-// As with ibv_poll_cq(3): completions from before a QP was destroyed or reset are not found
-// afterwards.
+// As with ibv_poll_cq(3), completions from the time before a QP was destroyed or reset are not
+// found.
 TEST_F(PollCqEx, DoesNotFindTheCompletionsOfAQpThatIsGone) {
   ASSERT_NO_FATAL_FAILURE(connect_to(attributes()));
   ASSERT_NO_FATAL_FAILURE(deliver(1));

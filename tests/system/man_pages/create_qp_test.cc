@@ -44,7 +44,7 @@ class CreateQp : public TransportTest {
 
 // "will update the qp_init_attr->cap struct with the actual QP values of the QP that was created;
 // the values will be greater than or equal to the values requested."
-TEST_F(CreateQp, TellsWhatItHas) {
+TEST_F(CreateQp, ReturnsTheActualCapabilities) {
   for (const ibv_qp_type type : {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD}) {
     ibv_qp_init_attr_ex init = wish(type);
     const QpPtr qp = create(&init);
@@ -69,7 +69,8 @@ TEST_F(CreateQp, TellsWhatItHas) {
   }
 }
 
-// "returns ... NULL if the request fails": just above the values of ibv_query_device(3).
+// "returns ... NULL if the request fails": a QP with one more than a limit of ibv_query_device(3)
+// is refused.
 TEST_F(CreateQp, TheLimitsAreTheDevices) {
   ibv_device_attr device{};
   ASSERT_EQ(ibv_query_device(context.get(), &device), 0);
@@ -81,8 +82,9 @@ TEST_F(CreateQp, TheLimitsAreTheDevices) {
   expect_limit(max_sge, [](ibv_qp_cap& cap) -> uint32_t& { return cap.max_recv_sge; });
 }
 
-// "IBV_QPT_RAW_PACKET or IBV_QPT_DRIVER" do not exist on an RDMA NIC without Ethernet queues.
-TEST_F(CreateQp, RefusesWhatTheDeviceHasNot) {
+// An RDMA NIC without Ethernet queues does not have the types "IBV_QPT_RAW_PACKET or
+// IBV_QPT_DRIVER".
+TEST_F(CreateQp, RefusesUnsupportedOptions) {
   expect_refused(wish(IBV_QPT_RAW_PACKET), EOPNOTSUPP);
   expect_refused(wish(IBV_QPT_DRIVER), EOPNOTSUPP);
   for (const uint32_t bit :
@@ -100,14 +102,14 @@ TEST_F(CreateQp, RefusesWhatTheDeviceHasNot) {
   }
 }
 
-// "create_flags" may be passed without any flag.
-TEST_F(CreateQp, TakesNoFlagsAtAll) {
+// The mask may name "create_flags" although no flag is set.
+TEST_F(CreateQp, AcceptsZeroAsFlags) {
   ibv_qp_init_attr_ex init = wish();
   init.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
   EXPECT_NE(create(&init), nullptr);
 }
 
-TEST_F(CreateQp, RefusesWhatIsMissing) {
+TEST_F(CreateQp, RefusesMissingObjects) {
   ibv_qp_init_attr_ex init = wish();
   init.comp_mask = IBV_QP_INIT_ATTR_CREATE_FLAGS;
   expect_refused(init, EINVAL);  // no PD

@@ -1,6 +1,6 @@
 // Tests the removal of a device while a program waits for its completions: ibv_get_cq_event(3) and
-// ibv_create_comp_channel(3), and the effect of Linux's uverbs on a completion channel whose device
-// was removed: from then on read(2) fails with EIO, and poll(2) returns POLLERR.
+// ibv_create_comp_channel(3). After Linux's uverbs removed a device, read(2) of its completion
+// channels fails with EIO, and poll(2) returns POLLERR.
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -41,7 +41,7 @@ void remove_device(const std::string& name) {
   close(control);
 }
 
-/// Returns the error of ibv_get_cq_event(), or 0.
+/// Returns the errno of ibv_get_cq_event(), or 0.
 int get_event(ibv_comp_channel* channel) {
   ibv_cq* cq = nullptr;
   void* cq_context = nullptr;
@@ -85,14 +85,14 @@ void await_sleep(pid_t thread) {
 class DeviceRemoval : public ConnectedTest {
  protected:
   static void SetUpTestSuite() {
-    // With this variable, destroying a removed device's objects succeeds (ibv_open_device(3)), so
+    // With this variable, the objects of a removed device can be destroyed (ibv_open_device(3)), so
     // that none are left.
     setenv("RDMAV_ALLOW_DISASSOC_DESTROY", "1", 1);
   }
 
   void remove() { remove_device(ibv_get_device_name(context->device)); }
 
-  /// A thread that waits for an event. It is asleep after the constructor.
+  /// A thread that waits for an event. When the constructor returns, the thread sleeps.
   struct Waiter {
     std::thread thread;
     int error = -1;
@@ -108,7 +108,7 @@ class DeviceRemoval : public ConnectedTest {
   }
 };
 
-// "returns 0 on success, and -1 if the request fails", with errno as a read of the channel has it.
+// "returns 0 on success, and -1 if the request fails": errno is that of a read(2) of the channel.
 TEST_F(DeviceRemoval, AGetThatWaitsForAnEventFailsWithEio) {
   Waiter waiter;
   start(waiter);
@@ -170,8 +170,8 @@ TEST_F(DeviceRemoval, ANonblockingChannelFailsWithEioToo) {
   EXPECT_EQ(get_event(channel.get()), EIO);
 }
 
-// As on Linux: unread completion events of the device are freed with its CQs.
-TEST_F(DeviceRemoval, EventsThatNobodyHadReadAreGone) {
+// As on Linux, the device's unread completion events disappear with its CQs.
+TEST_F(DeviceRemoval, UnreadCompletionEventsDisappear) {
   ASSERT_EQ(ibv_req_notify_cq(cq.get(), 0), 0);
   deliver_message(1);
   ASSERT_TRUE(readable(channel->fd, 30'000));
@@ -180,7 +180,8 @@ TEST_F(DeviceRemoval, EventsThatNobodyHadReadAreGone) {
   EXPECT_EQ(get_event(channel.get()), EIO);
 }
 
-// The asynchronous event that reports it can still be read, and after it the file does not fail.
+// The asynchronous event of the removal can still be read. The file of asynchronous events reports
+// no error, even after that.
 TEST_F(DeviceRemoval, TheAsyncEventIsReadWhenTheChannelFails) {
   remove();
   EXPECT_EQ(take_async_event().event_type, IBV_EVENT_DEVICE_FATAL);
@@ -206,7 +207,7 @@ TEST_F(DeviceRemoval, TheChannelsOfOtherDevicesGoOn) {
   EXPECT_NE(another, nullptr);
 }
 
-/// While this object exists, destruction fails as it does by default.
+/// While this object exists, destroying an object of a removed device fails, which is the default.
 class FailingDestruction {
  public:
   FailingDestruction() { unsetenv("RDMAV_ALLOW_DISASSOC_DESTROY"); }
@@ -215,7 +216,8 @@ class FailingDestruction {
   ~FailingDestruction() { setenv("RDMAV_ALLOW_DISASSOC_DESTROY", "1", 1); }
 };
 
-// As on Linux, where the command does not reach the object, whether or not the object is in use.
+// Linux does not pass the command to the object, so the result does not depend on whether the
+// object is in use.
 TEST_F(DeviceRemoval, DestroyingFailsWithEioWhetherOrNotTheObjectIsInUse) {
   ibv_pd* const used_pd = ibv_alloc_pd(context.get());
   ibv_pd* const unused_pd = ibv_alloc_pd(context.get());
@@ -261,7 +263,7 @@ TEST_F(DeviceRemoval, DestroyingFailsWithEioWhetherOrNotTheObjectIsInUse) {
   EXPECT_EQ(ibv_dealloc_pd(used_pd), 0);
 }
 
-// "relate an EIO from destroy commands as a success" (ibv_open_device(3)).
+// ibv_open_device(3): "relate an EIO from destroy commands as a success".
 TEST_F(DeviceRemoval, AProtectionDomainInUseIsDestroyedWhereAnEioCountsAsSuccess) {
   ibv_pd* const domain = ibv_alloc_pd(context.get());
   ibv_parent_domain_init_attr attr{};
@@ -277,8 +279,8 @@ TEST_F(DeviceRemoval, AProtectionDomainInUseIsDestroyedWhereAnEioCountsAsSuccess
   EXPECT_EQ(ibv_dealloc_pd(parent), 0);
 }
 
-// Linux's uverbs and rdma_ucm report an error only for completion channels. On other files the
-// present events can be read, and then no further ones arrive.
+// Linux's uverbs and rdma_ucm report an error only on completion channels. On other files, the
+// events that exist can be read, and then no further ones arrive.
 TEST_F(DeviceRemoval, PollReportsNoErrorOfAsynchronousEventsAndConnectionEvents) {
   rdma_event_channel* const events = rdma_create_event_channel();
   ASSERT_NE(events, nullptr);
@@ -302,7 +304,7 @@ TEST_F(DeviceRemoval, PollReportsNoErrorOfAsynchronousEventsAndConnectionEvents)
   rdma_destroy_event_channel(events);
 }
 
-// A child shares the channel's file.
+// The child has the same open file of the channel as its parent.
 TEST_F(DeviceRemoval, AChildThatWaitsFailsTogetherWithItsParent) {
   int ready[2];
   ASSERT_EQ(pipe(ready), 0);
@@ -329,10 +331,11 @@ TEST_F(DeviceRemoval, AChildThatWaitsFailsTogetherWithItsParent) {
   close(ready[1]);
 }
 
-// The library replaces a channel's read in a program, and this must behave like a read: a signal
-// does not end it if its handler was installed with SA_RESTART, and ends it with EINTR if not ...
+// The library replaces the read(2) of a channel in a program, so this must behave like read(2). A
+// signal does not end it if its handler was installed with SA_RESTART; otherwise the call fails
+// with EINTR.
 TEST_F(DeviceRemoval, SignalsInterruptAGetAsTheyInterruptARead) {
-  // A signal as a sanitizer raises it.
+  // The program has its own handler for SIGSEGV, as with a sanitizer.
   struct sigaction fault {
   }, fault_before{};
   fault.sa_handler = [](int) { _exit(1); };
@@ -361,7 +364,7 @@ TEST_F(DeviceRemoval, SignalsInterruptAGetAsTheyInterruptARead) {
   sigaction(SIGSEGV, &fault_before, nullptr);
 }
 
-// ... and it is a cancellation point.
+// Like read(2), ibv_get_cq_event(3) is a cancellation point.
 TEST_F(DeviceRemoval, AThreadThatWaitsForAnEventCanBeCancelled) {
   Waiter waiter;
   start(waiter);

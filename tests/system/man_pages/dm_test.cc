@@ -1,4 +1,4 @@
-// ibv_alloc_dm(3), sentence by sentence: device memory.
+// Tests device memory: ibv_alloc_dm(3), sentence by sentence.
 #include "tests/system/verbs_fixture.h"
 
 namespace rocemu::system_test {
@@ -30,7 +30,7 @@ class DeviceMemory : public ConnectedTest {
 };
 
 // "allocates a device memory buffer"; "The output dm contains the handle".
-TEST_F(DeviceMemory, IsAllocatedWithinWhatTheDeviceHas) {
+TEST_F(DeviceMemory, IsLimitedToTheSizeOfTheDevicesMemory) {
   ASSERT_GT(max_size(), 0u);
   const DmPtr dm = alloc(1000);
   ASSERT_NE(dm, nullptr) << std::strerror(errno);
@@ -58,7 +58,7 @@ TEST_F(DeviceMemory, BadAttributesAreRefused) {
 // "In order to perform a write/read memory access to an allocated device memory, a user could use
 // the ibv_memcpy_to_dm and ibv_memcpy_from_dm calls". "dm_offset is the byte offset from the
 // beginning of the allocated device memory buffer".
-TEST_F(DeviceMemory, KeepsWhatIsCopiedThere) {
+TEST_F(DeviceMemory, KeepsTheDataThatIsCopiedToIt) {
   const DmPtr dm = alloc(100);
   const char text[16] = "device memory";
   char back[sizeof(text)] = {};
@@ -67,7 +67,7 @@ TEST_F(DeviceMemory, KeepsWhatIsCopiedThere) {
   EXPECT_STREQ(back, text);
 }
 
-// "returns 0 on success or the failure reason value on failure"
+// ibv_memcpy_to_dm(3): "returns 0 on success or the failure reason value on failure"
 TEST_F(DeviceMemory, CopiesStayWithinItAndAreOfWords) {
   const DmPtr dm = alloc(100);
   char buffer[104] = {};
@@ -82,7 +82,7 @@ TEST_F(DeviceMemory, CopiesStayWithinItAndAreOfWords) {
   EXPECT_EQ(ibv_memcpy_from_dm(buffer, dm.get(), 4, 3), EINVAL);
 }
 
-// "user must set the IBV_ACCESS_ZERO_BASED flag": addresses are offsets.
+// "user must set the IBV_ACCESS_ZERO_BASED flag": then addresses are offsets in the device memory.
 TEST_F(DeviceMemory, IsRegisteredFromZero) {
   const DmPtr dm = alloc(200);
   const MrPtr dm_mr(ibv_reg_dm_mr(pd.get(), dm.get(), 100, 50, kAccess));
@@ -155,7 +155,7 @@ TEST_F(DeviceMemory, CannotBeFreedWhileItIsRegistered) {
   dm_mr.reset();
 }
 
-// Device memory does not move; its access rights may change.
+// ibv_rereg_mr(3) cannot move device memory, but it can change the access rights.
 TEST_F(DeviceMemory, CannotBeMovedByReregistration) {
   const DmPtr dm = alloc(100);
   const MrPtr dm_mr(ibv_reg_dm_mr(pd.get(), dm.get(), 0, 100, kAccess));
@@ -166,7 +166,7 @@ TEST_F(DeviceMemory, CannotBeMovedByReregistration) {
             0);
 }
 
-// ibv_import_dm(3): the memory exists only in this process.
+// ibv_import_dm(3) fails, since the memory exists only in this process.
 TEST_F(DeviceMemory, CannotBeImported) {
   const DmPtr dm = alloc(100);
   EXPECT_EQ(ibv_import_dm(context.get(), dm->handle), nullptr);

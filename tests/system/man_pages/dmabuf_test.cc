@@ -1,4 +1,5 @@
-// ibv_reg_dmabuf_mr(3), sentence by sentence, with memory that is mapped instead of a GPU's.
+// Tests ibv_reg_dmabuf_mr(3), sentence by sentence, with a file in memory in the place of a GPU's
+// memory.
 #include <fcntl.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -6,7 +7,7 @@
 #include "tests/support/page_size.h"
 #include "tests/system/verbs_fixture.h"
 
-// Behind what means GoogleTest's namespace by `testing`.
+// Included last, because the headers above mean GoogleTest's namespace when they say `testing`.
 #include "testing/cpp/rocemu/device_memory.h"
 
 namespace rocemu::system_test {
@@ -60,7 +61,7 @@ TEST_F(DmaBuf, IsWrittenAndReadByThePeer) {
   EXPECT_EQ(std::memcmp(slot(0), "device", 6), 0);
 }
 
-TEST_F(DmaBuf, EndsWhereItsLengthSays) {
+TEST_F(DmaBuf, AnAccessBeyondItsLengthFails) {
   const MrPtr region = reg(0, 100, 0);
   ASSERT_NE(region, nullptr) << std::strerror(errno);
   EXPECT_EQ(rdma(IBV_WR_RDMA_WRITE, 91, region->rkey, 10), IBV_WC_REM_ACCESS_ERR);
@@ -91,7 +92,7 @@ TEST_F(DmaBuf, OutlivesItsDescriptor) {
   EXPECT_EQ(bytes()[0], 77);
 }
 
-// "It must have the same page offset as offset."
+// The iova "must have the same page offset as offset."
 TEST_F(DmaBuf, OffsetAndIovaAgreeWithinTheirPages) {
   EXPECT_EQ(error_of(8, 100, 0, device.fd()), EINVAL);
   EXPECT_EQ(error_of(8, 100, kPageSize + 8, device.fd()), 0);

@@ -1,7 +1,8 @@
-// The man pages say that a verb "returns 0 on success, or the value of errno on failure (which
-// indicates the failure reason)". So errno also has that value, as after the system calls of a
-// kernel's providers, whatever part finds the error. A handle that names no object causes ENOENT,
-// as the kernel answers for a handle that it does not find among the file's objects.
+// Tests that a verb that fails also sets errno to the value that it returns, whichever part finds
+// the error: the man pages say that a verb "returns 0 on success, or the value of errno on failure
+// (which indicates the failure reason)", and the system calls of a kernel's provider set errno. A
+// handle that names no object causes ENOENT, which the kernel returns if it does not find the
+// handle among the file's objects.
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -32,11 +33,11 @@ class Errno : public TransportTest {
     group.raw[15] = 1;
   }
 
-  /// Prints a value that tests/system/test_refusals.py compares with a recording.
+  /// Prints a value, which tests/system/test_refusals.py compares with a recording.
   static void tell(const char* name, int error) {
     if (error != 0) std::cout << "refused: " << name << ' ' << error << '\n';
   }
-  /// For a verb whose result is an error number.
+  /// Checks a verb whose result is an error number.
   static void expect(const char* name, int error, const std::function<int()>& verb) {
     errno = kUntouched;
     const int result = verb();
@@ -45,7 +46,7 @@ class Errno : public TransportTest {
     EXPECT_EQ(result, error) << name;
     EXPECT_EQ(after, error == 0 ? kUntouched : error) << name;
   }
-  /// For a verb whose result is an object.
+  /// Checks a verb whose result is an object.
   template <class Verb>
   static void expect_null(const char* name, int error, const Verb& verb) {
     errno = kUntouched;
@@ -55,7 +56,7 @@ class Errno : public TransportTest {
     EXPECT_EQ(result, nullptr) << name;
     EXPECT_EQ(after, error) << name;
   }
-  /// ibv_rereg_mr(3) has separate results: "On error, returns one of ibv_rereg_mr_err_code".
+  /// ibv_rereg_mr(3) has its own results: "On error, returns one of ibv_rereg_mr_err_code".
   void expect_rereg_error(int error, int flags, ibv_pd* new_pd) {
     errno = kUntouched;
     const int result = ibv_rereg_mr(mr.get(), flags, new_pd, nullptr, 0, 0);
@@ -204,7 +205,7 @@ TEST_F(Errno, IsWhatTheVerbReturnsWhenTheDeviceFindsTheError) {
               [&] { return ibv_create_cq(context.get(), 1 << 30, nullptr, nullptr, 0); });
 }
 
-// A CQ that overran can neither be polled nor notify (ibv_create_cq(3) and the device's choice).
+// After an overrun, a CQ can neither be polled nor notify (ibv_create_cq(3)).
 TEST_F(Errno, IsSetByTheVerbsOfACqThatOverran) {
   ibv_cq_init_attr_ex init{};
   init.cqe = 1;
@@ -221,8 +222,8 @@ TEST_F(Errno, IsSetByTheVerbsOfACqThatOverran) {
   expect("ibv_start_poll", EIO, [&] { return ibv_start_poll(small, &attr); });
   ibv_wc wc;
   expect("ibv_poll_cq", EIO, [&] { return ibv_poll_cq(base, 1, &wc) < 0 ? errno : 0; });
-  // Two events report it, one of the CQ and one of the QP. The destruction of the CQ or the QP
-  // waits until both are acknowledged.
+  // The overrun causes two events, one about the CQ and one about the QP. Destroying the CQ or the
+  // QP waits until both events are acknowledged.
   while (readable(context->async_fd)) take_async_event();
   full.reset();
   expect("ibv_destroy_cq", 0, [&] { return ibv_destroy_cq(base); });
@@ -249,7 +250,7 @@ TEST_F(Errno, StaysAsItWasWhenAVerbSucceeds) {
   EXPECT_EQ(poll_for(cq.get(), 2).size(), 2u);
 }
 
-/// While this object exists, another object has a handle that nothing has.
+/// While this object exists, another object has a handle that names nothing.
 class WrongNumber {
  public:
   explicit WrongNumber(uint32_t& number) : number_(number), right_(number) { number = 0xfffff0; }
@@ -336,7 +337,8 @@ TEST_F(Errno, IsEnoentForAHandleThatNothingHas) {
     expect("ibv_detach_mcast", ENOENT, [&] { return ibv_detach_mcast(ud.get(), &group, 0); });
   }
   {
-    const WrongNumber wrong(ud->qp_num);  // which names the QP to its peers, but not to the device
+    // the QP number names the QP to peers; for the device, the QP has a handle
+    const WrongNumber wrong(ud->qp_num);
     ibv_qp_attr attr{};
     ibv_qp_init_attr init;
     expect("ibv_query_qp", 0, [&] { return ibv_query_qp(ud.get(), &attr, 0, &init); });
@@ -348,8 +350,8 @@ TEST_F(Errno, IsEnoentForAHandleThatNothingHas) {
   expect("ibv_free_dm", 0, [&] { return ibv_free_dm(dm); });
 }
 
-// The provider must keep errno in each way of waiting. Threads that spin make it sleep in the
-// kernel.
+// The provider has several ways of waiting, and each must keep errno. If other threads spin, the
+// provider sleeps in the kernel.
 TEST_F(Errno, StaysAsItWasWhileACqIsPolledThatIsEmpty) {
   std::atomic<bool> stopping{false};
   std::vector<std::thread> spinners;

@@ -1,4 +1,4 @@
-// ibv_import_device(3), ibv_import_pd(3) and ibv_import_mr(3), sentence by sentence.
+// Tests ibv_import_device(3), ibv_import_pd(3) and ibv_import_mr(3), sentence by sentence.
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -11,7 +11,7 @@ namespace {
 
 class Import : public VerbsTest {
  protected:
-  /// A context that shares the objects of `from`, by a duplicate of its cmd_fd.
+  /// Returns a context that shares the objects of `from`, made from a duplicate of its cmd_fd.
   static ContextPtr import_from(const ibv_context* from) {
     return ContextPtr(ibv_import_device(dup(from->cmd_fd)));
   }
@@ -37,7 +37,8 @@ TEST_F(Import, OfADeviceGivesAContextOfTheSameDevice) {
   EXPECT_EQ(ibv_query_port(imported.get(), 1, &port), 0);
 }
 
-// It has a separate async event file, which gets the events of its objects.
+// The imported context has a separate file of async events, which gets the events of the objects
+// that were created through it.
 TEST_F(Import, OfADeviceHasItsOwnAsyncEvents) {
   const ContextPtr imported = import_from(context.get());
   ASSERT_NE(imported, nullptr);
@@ -55,7 +56,7 @@ TEST_F(Import, OfADeviceHasItsOwnAsyncEvents) {
   ASSERT_NE(qp, nullptr);
   ASSERT_NO_FATAL_FAILURE(to_init(qp.get()));
   for (int i = 0; i <= cq->cqe; ++i) ASSERT_EQ(post_recv(qp.get(), 1), 0);
-  ASSERT_NO_FATAL_FAILURE(to_error(qp.get()));  // more completions than the CQ has room for
+  ASSERT_NO_FATAL_FAILURE(to_error(qp.get()));  // causes more completions than the CQ has room for
   ASSERT_TRUE(readable(imported->async_fd, 30'000));
   EXPECT_FALSE(readable(context->async_fd));
   ibv_async_event event{};
@@ -78,7 +79,7 @@ TEST_F(Import, ClosingTheImportLeavesTheOriginalOpen) {
   EXPECT_EQ(ibv_dealloc_pd(ibv_alloc_pd(context.get())), 0);
 }
 
-// "or NULL if the request fails"
+// ibv_import_device(3): "or NULL if the request fails"
 TEST_F(Import, OfSomethingElseThanADeviceFails) {
   EXPECT_EQ(ibv_import_device(-1), nullptr);
   const int file = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -107,7 +108,7 @@ TEST_F(Import, OfAPdThatIsNotThereFails) {
   const ContextPtr imported = import_from(context.get());
   EXPECT_EQ(ibv_import_pd(imported.get(), 12345), nullptr);
   EXPECT_EQ(errno, ENOENT);
-  // The object does not exist in a context that shares nothing with this one.
+  // The handle names nothing in a context that shares nothing with this one.
   const ContextPtr stranger = open_device();
   EXPECT_EQ(ibv_import_pd(stranger.get(), pd->handle), nullptr);
 }
@@ -129,9 +130,9 @@ TEST_F(Import, UnimportingAPdLeavesItAndDeallocatingEndsIt) {
   ibv_unimport_pd(other);
 }
 
-// Unimport cannot fail, and rdma-core's own tests call it before they destroy the objects that they
-// created with the PD.
-TEST_F(Import, WhatWasMadeWithAPdOutlivesItsImport) {
+// Unimporting a PD cannot fail. rdma-core's own tests do it before they destroy the objects that
+// they created with the PD.
+TEST_F(Import, ObjectsOfAPdOutliveItsImport) {
   const ContextPtr imported = import_from(context.get());
   ibv_pd* shared = ibv_import_pd(imported.get(), pd->handle);
   ASSERT_NE(shared, nullptr);
@@ -174,13 +175,14 @@ TEST_F(Import, DeregisteringAnImportedMrEndsIt) {
   ibv_unimport_mr(mr.release());
 }
 
-/// Sends `fd` and its object's handles to another process, or receives them.
+/// The object handles and the descriptor that one process sends to another.
 struct Shared {
   uint32_t pd_handle;
   uint32_t mr_handle;
   uint64_t address;
   uint64_t gid[2];
-  uint64_t qpn;  // no padding, which valgrind would see go to the other process
+  // 64 bits, so that there is no padding: valgrind would report that uninitialized bytes are sent
+  uint64_t qpn;
 };
 
 bool send_with_fd(int socket, const Shared& shared, int fd) {
@@ -215,8 +217,8 @@ int receive_with_fd(int socket, Shared* shared) {
   return fd;
 }
 
-/// The other process: it imports the PD and the MR, and its own QP of that PD receives into memory
-/// of the first process. Returns the number of the step that failed, or 0.
+/// Runs the other process: imports the PD and the MR, and creates a QP with that PD, which receives
+/// into memory of the first process. Returns the number of the step that failed, or 0.
 int run_importer(int socket) {
   Shared shared{};
   const int fd = receive_with_fd(socket, &shared);
@@ -281,12 +283,12 @@ int run_importer(int socket) {
   return ibv_close_device(context) == 0 ? 0 : 13;
 }
 
-// The purpose of importing: "dup'd (eg by dup(), SCM_RIGHTS, etc) before being passed to
-// ibv_import_device()". Another process receives a message into memory of this one.
+// "dup'd (eg by dup(), SCM_RIGHTS, etc) before being passed to ibv_import_device()": importing is
+// for this case, in which another process receives a message into memory of this one.
 TEST(ImportInAnotherProcess, ReceivesIntoTheMemoryOfTheFirst) {
   int sockets[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0);
-  const pid_t child = fork();  // before this process opens anything
+  const pid_t child = fork();  // before this process opens a device
   ASSERT_GE(child, 0);
   if (child == 0) {
     close(sockets[0]);
@@ -294,7 +296,7 @@ TEST(ImportInAnotherProcess, ReceivesIntoTheMemoryOfTheFirst) {
   }
   close(sockets[1]);
 
-  /// Gives access to the fixture's helpers without running a test of it.
+  /// Gives access to the fixture's helpers outside of a test of the fixture.
   struct Fixture : VerbsTest {
     void TestBody() override {}
     void run(int socket) {

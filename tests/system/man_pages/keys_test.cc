@@ -1,5 +1,5 @@
-// ibv_reg_mr(3): "The R_Key field rkey is used by the remote process to perform Atomic and RDMA
-// operations", and not the L_Key, though on many NICs both are equal.
+// Tests ibv_reg_mr(3): "The R_Key field rkey is used by the remote process to perform Atomic and
+// RDMA operations". The L_Key is refused, although on many NICs both keys are equal.
 #include "tests/system/verbs_fixture.h"
 
 namespace rocemu::system_test {
@@ -25,7 +25,7 @@ class Keys : public ConnectedTest {
   }
 };
 
-// docs/reference/vendor-errors.md, 22. tests/clients/test_two_runs.py reads the log of it.
+// docs/reference/vendor-errors.md, 22. tests/clients/test_two_runs.py reads the log of this test.
 TEST_F(Keys, AnLKeyWhereAnRKeyBelongsIsNamed) {
   ASSERT_NE(mr->lkey, mr->rkey);
   const ibv_wc wc = write_with(mr->lkey);
@@ -33,8 +33,8 @@ TEST_F(Keys, AnLKeyWhereAnRKeyBelongsIsNamed) {
   EXPECT_EQ(wc.vendor_err, 22u);
 }
 
-// ibv_alloc_null_mr(3): "the MR is not exposed as an rkey". So no other key of it would have been
-// valid.
+// ibv_alloc_null_mr(3): "the MR is not exposed as an rkey". So the region has no R_Key that the
+// program should have used instead.
 TEST_F(Keys, TheLKeyOfARegionWithoutAnRKeyDoesNotGiveVendorError22) {
   const MrPtr null(ibv_alloc_null_mr(pd.get()));
   ASSERT_NE(null, nullptr);
@@ -43,7 +43,7 @@ TEST_F(Keys, TheLKeyOfARegionWithoutAnRKeyDoesNotGiveVendorError22) {
   EXPECT_EQ(wc.vendor_err, 10u);
 }
 
-TEST_F(Keys, AnotherWrongKeyIsNot) {
+TEST_F(Keys, AnotherWrongKeyHasAnotherVendorError) {
   const ibv_wc wc = write_with(mr->lkey ^ 1);
   EXPECT_EQ(wc.status, IBV_WC_REM_ACCESS_ERR);
   EXPECT_EQ(wc.vendor_err, 10u);

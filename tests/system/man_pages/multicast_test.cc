@@ -1,10 +1,10 @@
-// ibv_attach_mcast(3) and ibv_detach_mcast(3), sentence by sentence.
+// Tests ibv_attach_mcast(3) and ibv_detach_mcast(3), sentence by sentence.
 #include "tests/system/transport_fixture.h"
 
 namespace rocemu::system_test {
 namespace {
 
-/// The GID of 239.1.2.N, as RoCE v2 over IPv4 writes it.
+/// Returns the GID of 239.1.2.N, as RoCE v2 over IPv4 writes it.
 ibv_gid group(uint8_t n) {
   ibv_gid gid{};
   const uint8_t mapped[] = {0xff, 0xff, 239, 1, 2, n};
@@ -49,8 +49,8 @@ class Multicast : public TransportTest {
   AhPtr ah;
 };
 
-// "attaches the QP qp to the multicast group having MGID gid": each gets a copy, and a
-// QP that is not attached gets none.
+// "attaches the QP qp to the multicast group having MGID gid": each attached QP gets a copy, and no
+// other QP does.
 TEST_F(Multicast, EveryAttachedQpGetsACopy) {
   for (size_t i = 0; i < 2; ++i) {
     for (uint64_t wr = 0; wr < 4; ++wr) ASSERT_EQ(post_recv(members[i].get(), wr, 1 + i), 0);
@@ -95,9 +95,9 @@ TEST_F(Multicast, IsForUdQpsOnly) {
   }
 }
 
-// "returns ... the value of errno on failure": an address of no group, or a group that the QP is
-// not attached to.
-TEST_F(Multicast, FailsForWhatIsNoGroup) {
+// "returns ... the value of errno on failure": for an address that is no group, and for a group to
+// which the QP is not attached.
+TEST_F(Multicast, FailsForAnAddressThatIsNoGroup) {
   EXPECT_EQ(ibv_attach_mcast(members[0].get(), &own_gid, 0), EINVAL);
   EXPECT_EQ(ibv_detach_mcast(members[0].get(), &gid, 0), EINVAL);
   const ibv_gid other = group(4);

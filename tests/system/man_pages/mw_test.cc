@@ -1,5 +1,5 @@
-// ibv_alloc_mw(3), ibv_bind_mw(3) and ibv_inc_rkey(3), sentence by sentence, and the opcodes of
-// ibv_post_send(3) that bind and invalidate.
+// Tests ibv_alloc_mw(3), ibv_bind_mw(3) and ibv_inc_rkey(3), sentence by sentence, and the opcodes
+// of ibv_post_send(3) that bind and invalidate windows.
 #include "tests/system/transport_fixture.h"
 
 namespace rocemu::system_test {
@@ -7,7 +7,8 @@ namespace {
 
 class MwTest : public TransportTest {
  protected:
-  /// The owner of the window binds and invalidates; the peer reads and writes through it.
+  /// Connects the window's owner, which binds and invalidates, to a peer, which reads and writes
+  /// through the window.
   void SetUp() override {
     TransportTest::SetUp();
     peer_cq = create_cq();
@@ -27,7 +28,7 @@ class MwTest : public TransportTest {
     return {remote_mr.get(), reinterpret_cast<uint64_t>(slot(index)), length, access};
   }
 
-  /// Binds a type 1 window, and waits until that is done.
+  /// Binds a type 1 window, and waits for the completion. Returns its status.
   ibv_wc_status bind1(ibv_mw* mw, const ibv_mw_bind_info& info) {
     ibv_mw_bind bind{.wr_id = 50, .send_flags = IBV_SEND_SIGNALED, .bind_info = info};
     EXPECT_EQ(ibv_bind_mw(owner.get(), mw, &bind), 0);
@@ -60,7 +61,8 @@ class MwTest : public TransportTest {
     return found.empty() ? IBV_WC_GENERAL_ERR : found[0].status;
   }
 
-  /// Accesses 16 bytes at `offset` in a slot, or at an address, from the peer.
+  /// Reads or writes 16 bytes from the peer, at `address` or at `offset` in a slot. Returns the
+  /// status.
   ibv_wc_status access(ibv_wr_opcode opcode, uint32_t rkey, uint64_t address) {
     ibv_send_wr wr = request(opcode, 60, 9);
     wr.wr.rdma = {.remote_addr = address, .rkey = rkey};
@@ -131,7 +133,8 @@ TEST_F(MwTest, AZeroBasedWindowBeginsAtZero) {
   EXPECT_STREQ(reinterpret_cast<char*>(slot(1) + 8), "offset");
 }
 
-// "This key will be changed during bind operations": the old one is not valid any more.
+// "This key will be changed during bind operations": after a bind, the old key is not valid any
+// more.
 TEST_F(MwTest, ARebindEndsTheOldKey) {
   const MwPtr mw = alloc(IBV_MW_TYPE_1);
   ASSERT_EQ(bind1(mw.get(), part(1, 64)), IBV_WC_SUCCESS);
@@ -186,7 +189,7 @@ TEST_F(MwTest, ARegionStaysWhileAWindowIsBoundToIt) {
   ASSERT_EQ(bind1(mw.get(), info), IBV_WC_SUCCESS);
   EXPECT_EQ(ibv_dereg_mr(region.get()), EBUSY);
   mw.reset();
-  region.reset();  // which expects success
+  region.reset();  // fails the test unless ibv_dereg_mr(3) succeeds
 }
 
 // "REMOTE_WRITE: Requires local write access to the MR", and the MR must allow windows.
@@ -240,12 +243,11 @@ TEST_F(MwTest, ASendBehindABindFindsItDone) {
   EXPECT_EQ(next_status(), IBV_WC_SUCCESS);
 }
 
-// ---- Whose the key of a type 2 window is
-// --------------------------------------------------------- ibv_inc_rkey(3): "Increases the 8 LSB
-// of rkey and returns the new value", "different ... on its tag part but has the same index (bits
-// 0xffffff00)": the tag is the program's to choose, and the index the device's. mlx5, irdma and rxe
-// take the low 8 bits of ibv_send_wr::bind_mw.rkey whatever the others are, and set ibv_mw::rkey
-// when the bind is posted.
+// ---- Who chooses the key of a type 2 window ----------------------------------------------------
+// ibv_inc_rkey(3): "Increases the 8 LSB of rkey and returns the new value", "different ... on its
+// tag part but has the same index (bits 0xffffff00)". So the program chooses the tag, and the
+// device the index. mlx5, irdma and rxe use only the low 8 bits of ibv_send_wr::bind_mw.rkey, and
+// set ibv_mw::rkey when the bind is posted.
 
 /// Returns the key that a window has after a bind with `rkey`.
 uint32_t key_after(uint32_t before, uint32_t rkey) {
@@ -303,7 +305,7 @@ TEST_F(MwTest, ABuilderGivesTheNewKeyWhenItsSessionCompletes) {
   EXPECT_EQ(next_status(peer_cq.get()), IBV_WC_SUCCESS);
 }
 
-// Binds a type 2 window after each invalidate, more times than there are tags.
+// Binds and invalidates a type 2 window in turn, more often than there are tags.
 TEST_F(MwTest, AWindowIsBoundAndInvalidatedAgainAndAgain) {
   const MwPtr mw = alloc(IBV_MW_TYPE_2);
   for (int i = 0; i < 300; ++i) {
@@ -354,7 +356,7 @@ TEST_F(MwTest, ABindThatWasNotPostedLeavesTheKey) {
   const MwPtr one = alloc(IBV_MW_TYPE_2), two = alloc(IBV_MW_TYPE_2);
   const uint32_t before_one = one->rkey, before_two = two->rkey;
   ibv_send_wr second = request(IBV_WR_BIND_MW, 2);
-  second.num_sge = 100;  // more than the QP has
+  second.num_sge = 100;  // more SGEs than the QP allows
   second.bind_mw = {two.get(), before_two + 1, part(2, 64)};
   ibv_send_wr first = request(IBV_WR_BIND_MW, 1);
   first.num_sge = 0;
@@ -368,15 +370,15 @@ TEST_F(MwTest, ABindThatWasNotPostedLeavesTheKey) {
   EXPECT_EQ(next_status(), IBV_WC_SUCCESS);
 }
 
-/// From any state back to RTS, with the same connection.
+/// Resets the QP and connects it again, from any state.
 void reset(ibv_qp* qp) {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RESET;
   ASSERT_EQ(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
 }
 
-// After a failed bind, the key in ibv_mw::rkey belongs to no bind; the next bind works with it as
-// with any other, since only its low 8 bits count.
+// After a failed bind, ibv_mw::rkey has a key that was never valid. The next bind can use it
+// nevertheless, since only its low 8 bits count.
 TEST_F(MwTest, AWindowCanBeBoundAfterABindThatFailedOrWasFlushed) {
   const MwPtr mw = alloc(IBV_MW_TYPE_2);
   EXPECT_EQ(bind2(mw.get(), ibv_inc_rkey(mw->rkey), part(1, sizeof(memory) + (1u << 30))),
@@ -389,8 +391,8 @@ TEST_F(MwTest, AWindowCanBeBoundAfterABindThatFailedOrWasFlushed) {
   EXPECT_EQ(local_inv(mw->rkey), IBV_WC_SUCCESS);
 }
 
-// A bound type 2 window must be invalidated first (IBTA vol 1, o10-37.2.30). Until then the key of
-// the successful bind is valid, whatever later binds return.
+// A bound type 2 window must be invalidated before it is bound again (IBTA vol 1, o10-37.2.30).
+// Until then the key of the successful bind is valid, even if later binds fail.
 TEST_F(MwTest, ABoundWindowKeepsItsKeyWhenAnotherBindFails) {
   QpPtr other = make_qp({}), other_peer = make_qp({.cq = peer_cq.get()});
   ASSERT_NO_FATAL_FAILURE(bring_up_pair(other.get(), other_peer.get()));

@@ -1,4 +1,4 @@
-// ibv_alloc_null_mr(3), sentence by sentence.
+// Tests ibv_alloc_null_mr(3), sentence by sentence.
 #include <algorithm>
 
 #include "tests/system/verbs_fixture.h"
@@ -49,7 +49,7 @@ TEST_F(NullMr, HasTheMaximumLengthAndOnlyAnLkey) {
   EXPECT_EQ(null->rkey, 0u);
 }
 
-// "always returns 0 on read": also between other memory.
+// "always returns 0 on read": also if the list has other regions before and after it.
 TEST_F(NullMr, ReadsAsZeros) {
   ASSERT_EQ(receive({sge(1, 100)}), 0);
   ASSERT_EQ(send({sge(0, 10), null_sge(20), sge(0, 10)}), 0);

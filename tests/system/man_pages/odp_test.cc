@@ -1,4 +1,4 @@
-// On-demand paging: ibv_reg_mr(3), ibv_advise_mr(3) and ibv_query_device_ex(3).
+// Tests on-demand paging: ibv_reg_mr(3), ibv_advise_mr(3) and ibv_query_device_ex(3).
 #include <sys/mman.h>
 
 #include "tests/support/page_size.h"
@@ -10,7 +10,7 @@ namespace {
 
 constexpr unsigned kOnDemand = IBV_ACCESS_ON_DEMAND | IBV_ACCESS_LOCAL_WRITE;
 
-/// Pages that were not accessed yet.
+/// Mapped pages that were not accessed yet.
 class Pages {
  public:
   explicit Pages(size_t size) : size_(size), data_(map_pages(size)) {}
@@ -18,7 +18,7 @@ class Pages {
   Pages(const Pages&) = delete;
   Pages& operator=(const Pages&) = delete;
 
-  /// Unmaps the pages from there on.
+  /// Unmaps the pages from `offset` on.
   void unmap_from(size_t offset) {
     if (offset < size_) munmap(data_ + offset, size_ - offset);
     size_ = offset;
@@ -79,13 +79,13 @@ TEST_F(OnDemand, TheDeviceOffersIt) {
   constexpr uint32_t kFlush = 1 << 6, kAtomicWrite = 1 << 7;  // IB_UVERBS_ODP_SUPPORT_...
   constexpr uint32_t kWithQueries = kRc | kFlush | kAtomicWrite;
   EXPECT_EQ(attr.odp_caps.per_transport_caps.rc_odp_caps & kWithQueries, kWithQueries);
-  // All others have neither operation.
+  // The other transports have neither FLUSH nor ATOMIC WRITE.
   EXPECT_EQ(attr.xrc_odp_caps & (kFlush | kAtomicWrite), 0u);
   EXPECT_EQ(attr.odp_caps.per_transport_caps.uc_odp_caps & (kFlush | kAtomicWrite), 0u);
   EXPECT_EQ(attr.odp_caps.per_transport_caps.ud_odp_caps & (kFlush | kAtomicWrite), 0u);
 }
 
-// "Create an on-demand paging MR": pages are provided when they are accessed.
+// "Create an on-demand paging MR": pages need not exist before they are accessed.
 TEST_F(OnDemand, PagesNeedNotBeThereWhenTheyAreRegistered) {
   const Pages from(4 * 4096), to(4 * 4096);
   const MrPtr from_mr = register_on_demand(from), to_mr = register_on_demand(to);
@@ -97,7 +97,7 @@ TEST_F(OnDemand, PagesNeedNotBeThereWhenTheyAreRegistered) {
   EXPECT_EQ(to.data()[5000], 42);
 }
 
-// Afterwards the pages may be replaced by others.
+// After the registration, other pages may be mapped in place of the old ones.
 TEST_F(OnDemand, FollowsTheMapping) {
   const Pages from(4096);
   const MrPtr from_mr = register_on_demand(from);
@@ -132,13 +132,13 @@ TEST_F(OnDemand, AllMemoryWithoutItIsRefused) {
   EXPECT_NE(errno, 0);
 }
 
-// "applicable with IBV_ACCESS_ON_DEMAND in explicit mode only"
+// IBV_ACCESS_HUGETLB is "applicable with IBV_ACCESS_ON_DEMAND in explicit mode only"
 TEST_F(OnDemand, ImplicitHugePagesAreRefused) {
   EXPECT_EQ(ibv_reg_mr(pd.get(), nullptr, SIZE_MAX, kOnDemand | IBV_ACCESS_HUGETLB), nullptr);
   EXPECT_EQ(errno, EINVAL);
 }
 
-// An access to memory that does not exist is a protection error.
+// An access to memory that is not mapped is a protection error.
 TEST_F(OnDemand, MemoryThatIsGoneIsAProtectionError) {
   Pages from(4096);
   const MrPtr from_mr = register_on_demand(from);
@@ -161,8 +161,8 @@ TEST_F(OnDemand, PrefetchingWorksWithAllAdvice) {
   }
 }
 
-// "num_sge: Number of elements in the s/g array": of any length.
-TEST_F(OnDemand, ListsMayBeLong) {
+// "num_sge: Number of elements in the s/g array": the page names no limit.
+TEST_F(OnDemand, AdviceCanHaveALongList) {
   const Pages pages(4096);
   const MrPtr region = register_on_demand(pages);
   std::vector<ibv_sge> list(100, within(pages, 0, 16, region));

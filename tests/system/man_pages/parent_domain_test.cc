@@ -1,4 +1,4 @@
-// ibv_alloc_parent_domain(3) and ibv_alloc_td(3), sentence by sentence.
+// Tests ibv_alloc_parent_domain(3) and ibv_alloc_td(3), sentence by sentence.
 #include <cstdlib>
 #include <set>
 
@@ -12,7 +12,7 @@ using CqExPtr = std::unique_ptr<ibv_cq_ex, decltype([](ibv_cq_ex* cq) {
                                   EXPECT_EQ(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
                                 })>;
 
-/// Custom memory, and the calls that requested it.
+/// A custom allocator, which records the calls that request memory.
 struct Allocator {
   static void* alloc(ibv_pd* pd, void* context, size_t size, size_t alignment, uint64_t type) {
     auto* self = static_cast<Allocator*>(context);
@@ -86,7 +86,7 @@ class ParentDomain : public VerbsTest {
     return CqExPtr(ibv_create_cq_ex(context.get(), &attr));
   }
 
-  /// create_qp() of the fixture, but of a parent domain.
+  /// Creates a QP like the fixture's create_qp(), but with a parent domain.
   QpPtr create_qp_of(const PdPtr& parent, ibv_cq* cq) {
     ibv_qp_init_attr init{};
     init.send_cq = init.recv_cq = cq;
@@ -102,8 +102,8 @@ class ParentDomain : public VerbsTest {
   Allocator allocator;
 };
 
-// "A parent domain is completely interchangeable with the struct ibv_pd used to create it": QPs of
-// one can use regions of the other.
+// "A parent domain is completely interchangeable with the struct ibv_pd used to create it": a QP of
+// the parent domain can use regions of the protection domain.
 TEST_F(ParentDomain, IsInterchangeableWithItsProtectionDomain) {
   const PdPtr parent = make(attributes());
   const CqPtr cq = create_cq(), other_cq = create_cq();
@@ -113,13 +113,13 @@ TEST_F(ParentDomain, IsInterchangeableWithItsProtectionDomain) {
   EXPECT_EQ(sender->pd, parent.get());
   ASSERT_NO_FATAL_FAILURE(connect(sender.get(), receiver.get()));
   ASSERT_EQ(post_recv(receiver.get(), 1), 0);
-  ASSERT_EQ(post_send(sender.get(), 2), 0);  // with the L_Key of the protection domain's region
+  ASSERT_EQ(post_send(sender.get(), 2), 0);  // the L_Key is that of the protection domain's region
   EXPECT_EQ(poll_for(cq.get(), 1).at(0).status, IBV_WC_SUCCESS);
   EXPECT_EQ(poll_for(other_cq.get(), 1).at(0).status, IBV_WC_SUCCESS);
 }
 
 // "and can be used as an input argument to any function accepting a struct ibv_pd"
-TEST_F(ParentDomain, IsGoodForEveryVerb) {
+TEST_F(ParentDomain, WorksWithEveryVerb) {
   const PdPtr parent = make(attributes());
   const MrPtr region(ibv_reg_mr(parent.get(), slot(0), kSlot, IBV_ACCESS_LOCAL_WRITE));
   ASSERT_NE(region, nullptr);
@@ -154,8 +154,8 @@ TEST_F(ParentDomain, CannotBeDeallocatedBeforeItsResources) {
   qp.reset();
 }
 
-// A region that moves to a parent domain becomes its resource; one that moves away is no longer its
-// resource.
+// A region that moves to a parent domain becomes its resource. After it moved away, it is its
+// resource no longer.
 TEST_F(ParentDomain, ReregistrationMovesAResource) {
   const PdPtr parent = make(attributes());
   const MrPtr region(ibv_reg_mr(pd.get(), slot(0), kSlot, IBV_ACCESS_LOCAL_WRITE));
@@ -241,7 +241,7 @@ TEST_F(ParentDomain, FailsIfTheAllocatorDoes) {
   EXPECT_NE(make_cq_of(parent), nullptr);
 }
 
-// If the creation of an object fails, its memory is freed.
+// If an object cannot be created, the memory that was allocated for it is freed.
 TEST_F(ParentDomain, FreesTheMemoryOfAFailure) {
   const PdPtr parent = make_with_allocator();
   ibv_cq_init_attr_ex attr{};

@@ -1,6 +1,6 @@
-// ibv_req_notify_cq(3), ibv_modify_cq(3) and ibv_create_cq_ex(3) with a peer that is another
-// process (and on another device). Requests for notification, moderation and clocks race with the
-// peer's posts.
+// Tests ibv_req_notify_cq(3), ibv_modify_cq(3) and ibv_create_cq_ex(3) with a peer that is another
+// process, on another device. Requests for notification, moderation and reads of the clocks race
+// with the peer's posts.
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,7 +15,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// The messages that the peer must send. It answers each order when all of them are completed.
+/// Orders the peer to send some messages. The peer answers each order when all of its messages are
+/// completed.
 struct Order {
   uint32_t messages;
   unsigned flags;
@@ -30,7 +31,7 @@ bool get(int socket, Value& value) {
   return recv(socket, &value, sizeof value, 0) == ssize_t{sizeof value};
 }
 
-/// An extended CQ that reports both times of each completion
+/// An extended CQ that reports the device time and the wall clock time of each completion.
 class TimedCq {
  public:
   struct Times {
@@ -93,7 +94,8 @@ class OneOfTwo : public VerbsTest {
   }
 };
 
-/// Sends the ordered messages. Its answer is how far its wall clock is ahead of device time.
+/// Sends the messages that were ordered. Its answer is the number of nanoseconds by which its wall
+/// clock is ahead of device time.
 class Peer : public OneOfTwo {
  public:
   void run(int socket) {
@@ -121,7 +123,7 @@ class PeerProcess : public OneOfTwo {
   void SetUp() override {
     int sockets[2];
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0);
-    peer_ = fork();  // before this process opens anything
+    peer_ = fork();  // before this process opens a device
     ASSERT_GE(peer_, 0);
     if (peer_ == 0) {
       close(sockets[0]);
@@ -159,7 +161,7 @@ class PeerProcess : public OneOfTwo {
     return lead;
   }
 
-  /// Takes and acknowledges all present events, and returns their number.
+  /// Acknowledges all events that are present, and returns their number.
   int count_events() {
     int count = 0;
     for (; event_pending(channel.get()); ++count) take_event(channel.get());
@@ -176,7 +178,7 @@ class PeerProcess : public OneOfTwo {
 };
 
 // IBTA vol 1, 11.4.2.2, and "Only one completion event will be generated for each call": all calls
-// before a completion are one request, of whatever kinds.
+// before a completion are one request, also if some of them are for solicited completions only.
 TEST_F(PeerProcess, TwoRequestsBeforeACompletionGiveOneEvent) {
   for (int round = 0; round < 400; ++round) {
     const bool first = (round & 1) != 0, second = (round & 2) != 0;
@@ -201,8 +203,8 @@ TEST_F(PeerProcess, RequestsOfSeveralThreadsBeforeACompletionGiveOneEvent) {
   }
 }
 
-// A wider request remains in force, and a later narrower one changes nothing; together they are
-// one.
+// A request for any completion remains in force if one for solicited completions follows. Both
+// together are one request.
 TEST_F(PeerProcess, AnUnsolicitedMessageAnswersTheWiderOfTwoRequests) {
   for (int round = 0; round < 100; ++round) {
     request(round % 2 == 0);
@@ -228,7 +230,8 @@ TEST_F(PeerProcess, ARequestAfterTheCompletionWaitsForTheNext) {
   }
 }
 
-// Requests while messages arrive: none is lost, and there are no more events than requests.
+// The program requests notification while messages arrive: no wake-up is lost, and there are no
+// more events than requests.
 TEST_F(PeerProcess, NoWakeupIsLostWhileMessagesStream) {
   constexpr uint32_t kAtOnce = 30;
   for (int round = 0; round < 60; ++round) {
@@ -252,7 +255,7 @@ TEST_F(PeerProcess, NoWakeupIsLostWhileMessagesStream) {
     }
     await_answer();
     ASSERT_LE(events + count_events(), requests);
-    // A pending request is answered, so that the next round begins without one.
+    // This message answers a pending request, so that none is left in the next round.
     ASSERT_NO_FATAL_FAILURE(order(1, IBV_SEND_SOLICITED));
     ASSERT_EQ(poll_for(cq.get(), 1).size(), 1u);
     await_answer();
@@ -261,8 +264,8 @@ TEST_F(PeerProcess, NoWakeupIsLostWhileMessagesStream) {
 }
 
 // ibv_modify_cq(3): "cq_count: number of completions per CQ event; cq_period: in micro seconds".
-// With fewer completions the event waits for that time, even if the message arrived before the
-// request.
+// With fewer completions than cq_count, the event waits for cq_period, even if the message arrived
+// before the request.
 TEST_F(PeerProcess, AModeratedEventDoesNotComeBeforeItsTime) {
   constexpr std::chrono::microseconds kPeriod{3000};
   ibv_modify_cq_attr attr{};
@@ -283,9 +286,9 @@ TEST_F(PeerProcess, AModeratedEventDoesNotComeBeforeItsTime) {
 }
 
 // "Get the completion timestamp from the current completion and convert it from HCA clock units to
-// wall clock nanoseconds": one conversion for all, so that times are in order, are the same when
-// they are read again, and differ between two completions as their raw timestamps do - whichever CQ
-// or process reads them.
+// wall clock nanoseconds". All CQs and processes use one conversion: times are in order, are the
+// same when they are read again, and differ between two completions by as much as their raw
+// timestamps.
 TEST_F(PeerProcess, WallClockTimesNeverGoBackAndAreTheSameEverywhere) {
   TimedCq first(context.get()), second(context.get());
   const QpPtr a = create_qp(first.plain(), first.plain());
@@ -318,7 +321,7 @@ TEST_F(PeerProcess, WallClockTimesNeverGoBackAndAreTheSameEverywhere) {
 }
 
 // ibv_query_rt_values_ex(3): the "HW raw clock" and completion timestamps are one clock, whichever
-// thread of the device completes, and however long it had slept.
+// of the device's threads makes the completion, and however long it had slept.
 TEST_F(PeerProcess, ACompletionsTimestampIsBetweenTheClockBeforeAndAfterIt) {
   const auto raw_clock = [&] {
     ibv_values_ex values{};

@@ -1,4 +1,4 @@
-// ibv_poll_cq(3), sentence by sentence.
+// Tests ibv_poll_cq(3), sentence by sentence.
 #include <arpa/inet.h>
 
 #include "tests/system/verbs_fixture.h"
@@ -36,7 +36,7 @@ TEST_F(PollCq, APolledCompletionIsRemoved) {
   EXPECT_EQ(ibv_poll_cq(cq.get(), 1, &wc), 0);
 }
 
-// The members of struct ibv_wc, for a receive ...
+// Checks the members of struct ibv_wc after a receive.
 TEST_F(PollCq, DescribesASuccessfulReceive) {
   ASSERT_EQ(post_recv(receiver.get(), 0x123456789abcdef0), 0);
   ASSERT_EQ(post_send(sender.get(), 1, IBV_SEND_SIGNALED, 777), 0);
@@ -46,11 +46,12 @@ TEST_F(PollCq, DescribesASuccessfulReceive) {
   EXPECT_EQ(wc.opcode, IBV_WC_RECV);
   EXPECT_EQ(wc.byte_len, 777u);
   EXPECT_EQ(wc.qp_num, receiver->qp_num);
-  // "IBV_WC_WITH_IMM: immediate data value is valid": not here. "IBV_WC_GRH: valid only for UD".
+  // "IBV_WC_WITH_IMM: immediate data value is valid": this message has none. "IBV_WC_GRH: valid
+  // only for UD".
   EXPECT_EQ(wc.wc_flags, 0u);
 }
 
-// ... and for a send.
+// Checks the members of struct ibv_wc after a send.
 TEST_F(PollCq, DescribesASuccessfulSend) {
   ASSERT_EQ(post_recv(receiver.get(), 1), 0);
   ASSERT_EQ(post_send(sender.get(), 42), 0);
@@ -81,7 +82,7 @@ TEST_F(PollCq, DeliversImmediateDataInNetworkByteOrder) {
 // "If the completion status is other than IBV_WC_SUCCESS, only the following attributes are valid:
 // wr_id, status, qp_num, and vendor_err."
 TEST_F(PollCq, AnUnsuccessfulCompletionTellsWrIdStatusQpNumAndVendorError) {
-  // A receive of 8 bytes for a message of 100: IBTA vol 1, 9.9.3 "local length error".
+  // A receive of 8 bytes for a message of 100 bytes: IBTA vol 1, 9.9.3 "local length error".
   ASSERT_EQ(post_recv(receiver.get(), 11, 1, 8), 0);
   ASSERT_EQ(post_send(sender.get(), 22, 0, 100), 0);
   const ibv_wc at_receiver = poll_for(cq.get(), 1).at(0);
@@ -89,7 +90,7 @@ TEST_F(PollCq, AnUnsuccessfulCompletionTellsWrIdStatusQpNumAndVendorError) {
   EXPECT_EQ(at_receiver.status, IBV_WC_LOC_LEN_ERR);
   EXPECT_EQ(at_receiver.qp_num, receiver->qp_num);
   EXPECT_NE(at_receiver.vendor_err, 0u);
-  // A failed WQE completes although it was not signalled.
+  // The send was not signaled, but it failed, so it has a completion.
   const ibv_wc at_sender = poll_for(other_cq.get(), 1).at(0);
   EXPECT_EQ(at_sender.wr_id, 22u);
   EXPECT_EQ(at_sender.status, IBV_WC_REM_INV_REQ_ERR);
@@ -99,8 +100,8 @@ TEST_F(PollCq, AnUnsuccessfulCompletionTellsWrIdStatusQpNumAndVendorError) {
 
 class OverrunCq : public VerbsTest {
  protected:
-  /// Overruns a CQ for `capacity` completions by one: with receives that are flushed in the error
-  /// state.
+  /// Overruns a CQ for `capacity` completions by one completion. The completions are those of
+  /// receives that are flushed in the error state.
   void overrun(int capacity) {
     cq = create_cq(capacity);
     qp = create_qp(cq.get(), cq.get());
@@ -113,7 +114,7 @@ class OverrunCq : public VerbsTest {
   QpPtr qp;
 };
 
-// "In case of a CQ overrun, the async event IBV_EVENT_CQ_ERR will be triggered ..."
+// "In case of a CQ overrun, the async event IBV_EVENT_CQ_ERR will be triggered".
 TEST_F(OverrunCq, RaisesCqErrOnce) {
   ASSERT_NO_FATAL_FAILURE(overrun(3));
   const ibv_async_event event = take_async_event();
@@ -123,7 +124,7 @@ TEST_F(OverrunCq, RaisesCqErrOnce) {
   EXPECT_FALSE(readable(context->async_fd));
 }
 
-// "... and the CQ cannot be used." "On failure, a negative value is returned."
+// After an overrun, "the CQ cannot be used". "On failure, a negative value is returned."
 TEST_F(OverrunCq, MakesPollCqFail) {
   ASSERT_NO_FATAL_FAILURE(overrun(3));
   EXPECT_EQ(take_async_event().event_type, IBV_EVENT_CQ_ERR);
@@ -131,7 +132,7 @@ TEST_F(OverrunCq, MakesPollCqFail) {
   EXPECT_LT(ibv_poll_cq(cq.get(), 1, &wc), 0);
 }
 
-// IBTA vol 1, 10.2.6 and 11.6.3.1: the QPs that complete there fail with it.
+// IBTA vol 1, 10.2.6 and 11.6.3.1: when a CQ overruns, the QPs that use it fail.
 TEST_F(OverrunCq, TakesTheQpsOfTheCqWithIt) {
   CqPtr small = create_cq(2);
   CqPtr large = create_cq();
@@ -154,9 +155,9 @@ TEST_F(OverrunCq, TakesTheQpsOfTheCqWithIt) {
   EXPECT_EQ(attr.qp_state, IBV_QPS_ERR);
 }
 
-// IBTA vol 1, 9.9.3, class G: among messages that are posted together, the received ones are
-// acknowledged. The message whose completion did not fit is not acknowledged, and nothing is
-// answered any more.
+// IBTA vol 1, 9.9.3, class G: of messages that are posted together, those that were received are
+// acknowledged. The message whose completion did not fit is not acknowledged, and the receiver
+// answers nothing any more.
 TEST_F(OverrunCq, LeavesTheMessageUnacknowledged) {
   CqPtr small = create_cq(2);
   CqPtr large = create_cq();
@@ -187,8 +188,8 @@ TEST_F(OverrunCq, LeavesTheMessageUnacknowledged) {
   }
 }
 
-// "The user should consume work completions at a rate that prevents CQ overrun": a CQ that is
-// emptied in time can take any number.
+// "The user should consume work completions at a rate that prevents CQ overrun": if a CQ is emptied
+// in time, it can take any number of completions.
 TEST_F(PollCq, ACqThatIsEmptiedDoesNotOverrun) {
   CqPtr small = create_cq(1);
   CqPtr large = create_cq();
@@ -204,8 +205,8 @@ TEST_F(PollCq, ACqThatIsEmptiedDoesNotOverrun) {
   EXPECT_FALSE(readable(context->async_fd));
 }
 
-// The same with more posted receives than the CQ has room for: polled completions free entries
-// immediately, even if the device has not noticed it yet.
+// More receives are posted than the CQ has room for. A polled completion frees its entry
+// immediately, even if the device has not noticed the poll yet.
 TEST_F(PollCq, ACqSmallerThanItsReceiveQueueDoesNotOverrunIfEmptied) {
   CqPtr small = create_cq(1);
   CqPtr large = create_cq();

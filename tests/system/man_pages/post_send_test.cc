@@ -1,4 +1,4 @@
-// ibv_post_send(3): the table of opcodes and QP Transport Service Types, and the flags.
+// Tests ibv_post_send(3): the table of opcodes and QP Transport Service Types, and the flags.
 #include <endian.h>
 #include <fcntl.h>
 
@@ -26,8 +26,8 @@ const std::set<ibv_wr_opcode> kAllOpcodes = {IBV_WR_RDMA_WRITE,
 
 const std::set<ibv_wr_opcode> kUdOpcodes = {IBV_WR_SEND, IBV_WR_SEND_WITH_IMM};
 
-/// Without SEND_WITH_INV, which is in the page but does not exist on the wire: IBTA vol 1, table
-/// "OpCode field".
+/// The page's table also has SEND_WITH_INV for UC, but the wire format has no opcode for it: IBTA
+/// vol 1, table "OpCode field".
 const std::set<ibv_wr_opcode> kUcOpcodes = {IBV_WR_SEND,       IBV_WR_SEND_WITH_IMM,
                                             IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM,
                                             IBV_WR_LOCAL_INV,  IBV_WR_BIND_MW};
@@ -43,7 +43,7 @@ const std::set<ibv_wr_opcode> kXrcSendOpcodes = {IBV_WR_SEND,
                                                  IBV_WR_ATOMIC_CMP_AND_SWP,
                                                  IBV_WR_ATOMIC_FETCH_AND_ADD};
 
-/// And ATOMIC WRITE, which is not in the page yet.
+/// Returns the table's opcodes for RC, and ATOMIC WRITE, which the page does not have yet.
 std::set<ibv_wr_opcode> rc_opcodes() {
   std::set<ibv_wr_opcode> opcodes = kXrcSendOpcodes;
   opcodes.insert(IBV_WR_ATOMIC_WRITE);
@@ -52,9 +52,8 @@ std::set<ibv_wr_opcode> rc_opcodes() {
 
 class PostSendTable : public TransportTest {
  protected:
-  /// Brings a QP that is its own peer to RTS and posts each opcode to it: "Each QP Transport
-  /// Service Type supports a specific set of opcodes". The QP is in the error state, so that
-  /// nothing is executed.
+  /// Posts each opcode: "Each QP Transport Service Type supports a specific set of opcodes". The QP
+  /// is its own peer and is brought to the error state after RTS, so that nothing is executed.
   void expect_opcodes(const QpWish& wish, const std::set<ibv_wr_opcode>& known) {
     QpPtr qp = make_qp(wish);
     ASSERT_NE(qp, nullptr);
@@ -134,7 +133,7 @@ class PostSendRc : public TransportTest {
   QpPtr qp, peer;
 };
 
-// Executes each opcode, and checks its effect and its completions.
+// The tests below execute each opcode, and check its effect and its completions.
 TEST_F(PostSendRc, SendWithImm) {
   ASSERT_EQ(post_recv(peer.get(), 7), 0);
   ibv_send_wr wr = request(IBV_WR_SEND_WITH_IMM, 1);
@@ -167,8 +166,7 @@ TEST_F(PostSendRc, RdmaWriteRdmaReadAndWriteWithImm) {
   EXPECT_EQ(be32toh(received.imm_data), 9u);
 }
 
-// The receive that the message would have used reports the error of its R_Key. Later receives are
-// flushed.
+// The message's receive completes with the error of the R_Key. Later receives are flushed.
 TEST_F(PostSendRc, RdmaWriteWithImmAndABadKeyFailsTheReceive) {
   ASSERT_EQ(post_recv(peer.get(), 7), 0);
   ASSERT_EQ(post_recv(peer.get(), 8), 0);
@@ -182,7 +180,7 @@ TEST_F(PostSendRc, RdmaWriteWithImmAndABadKeyFailsTheReceive) {
   EXPECT_EQ(received.at(1).status, IBV_WC_WR_FLUSH_ERR);
 }
 
-// As on NICs: the memory for the response is checked when it arrives.
+// As on NICs, the memory for the response is checked only when the response arrives.
 TEST_F(PostSendRc, AnAtomicWhoseAnswerHasNoPlaceIsCarriedOut) {
   word(3) = 40;
   ibv_send_wr wr = request(IBV_WR_ATOMIC_FETCH_AND_ADD, 1, 0, 8);
@@ -242,7 +240,7 @@ TEST_F(PostSendRc, InlineDataIsTakenAtOnceAndWithoutKey) {
   std::memset(data, 0, sizeof(data));
   EXPECT_EQ(next_status(), IBV_WC_SUCCESS);
   EXPECT_STREQ(reinterpret_cast<char*>(slot(3)), "inline");
-  // "Valid only for Send and RDMA Write."
+  // IBV_SEND_INLINE: "Valid only for Send and RDMA Write."
   wr = rdma(IBV_WR_RDMA_READ, 3);
   wr.send_flags = IBV_SEND_INLINE;
   EXPECT_EQ(post(qp.get(), wr), EINVAL);
@@ -258,7 +256,7 @@ TEST_F(PostSendRc, ChecksumOffloadIsRefused) {
   EXPECT_EQ(post(qp.get(), wr), EINVAL);
 }
 
-/// ibv_wr_post(3): the same through the other interface.
+/// Posts requests by the calls of ibv_wr_post(3).
 class WrPost : public TransportTest {
  protected:
   static constexpr uint64_t kOps =
@@ -335,15 +333,15 @@ TEST_F(WrPost, ScattersListsAndInlineData) {
   EXPECT_EQ(poll_for(cq.get(), 2).size(), 2u);
 }
 
-// "No work is executed to the queue until ibv_wr_complete() returns success", "the entire posting
-// will be aborted".
+// ibv_wr_post(3): "No work is executed to the queue until ibv_wr_complete() returns success", "the
+// entire posting will be aborted".
 TEST_F(WrPost, AFailedBatchLeavesTheQueueAsItWas) {
   word(0) = 5;
   word(3) = 0;
   ibv_wr_start(ex);
   ibv_wr_rdma_write(ex, remote_mr->rkey, remote(3));
   ibv_wr_set_sge(ex, mr->lkey, remote(0), 8);
-  ibv_wr_send_inv(ex, 1);  // was not asked for
+  ibv_wr_send_inv(ex, 1);  // the QP was created without this operation
   EXPECT_EQ(ibv_wr_complete(ex), EINVAL);
   ibv_wr_start(ex);
   ibv_wr_rdma_write(ex, remote_mr->rkey, remote(3));
@@ -362,7 +360,7 @@ TEST_F(WrPost, AFailedBatchLeavesTheQueueAsItWas) {
 }
 
 // "If the QP does not support all the requested work request types then QP creation will fail."
-TEST_F(WrPost, CreationFailsForOperationsThatTheTypeHasNot) {
+TEST_F(WrPost, CreationFailsForOperationsThatTheTypeDoesNotHave) {
   for (const auto& [type, operations] :
        std::map<ibv_qp_type, uint64_t>{{IBV_QPT_UD, IBV_QP_EX_WITH_RDMA_WRITE},
                                        {IBV_QPT_UC, IBV_QP_EX_WITH_RDMA_READ},

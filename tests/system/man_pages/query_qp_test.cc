@@ -1,5 +1,5 @@
-// ibv_query_qp(3): the attributes that change by themselves. About PSNs the man page says only "RQ
-// Packet Sequence Number"; rxe and mlx5 return those of the next packets.
+// Tests ibv_query_qp(3): the attributes that change without ibv_modify_qp(3). The man page says
+// only "RQ Packet Sequence Number"; rxe and mlx5 return the PSNs of the next packets.
 #include "tests/system/verbs_fixture.h"
 
 namespace rocemu::system_test {
@@ -7,7 +7,7 @@ namespace {
 
 class QueryQp : public VerbsTest {
  protected:
-  static constexpr uint32_t kFirstPsn = 100;  // of to_rtr() and to_rts()
+  static constexpr uint32_t kFirstPsn = 100;  // the value that to_rtr() and to_rts() set
 
   void SetUp() override {
     VerbsTest::SetUp();
@@ -28,7 +28,7 @@ class QueryQp : public VerbsTest {
     EXPECT_EQ(attr.sq_psn, kFirstPsn + sent);
     EXPECT_EQ(attr.rq_psn, kFirstPsn + expected);
   }
-  /// A message of that many packets of 1024 bytes.
+  /// Sends a message of `packets` packets of 1024 bytes.
   void send(uint32_t packets) {
     ASSERT_EQ(post_recv(receiver.get(), 1), 0);
     ASSERT_EQ(post_send(sender.get(), 2, IBV_SEND_SIGNALED, packets * 1024), 0);

@@ -1,4 +1,4 @@
-// ibv_req_notify_cq(3), sentence by sentence.
+// Tests ibv_req_notify_cq(3), sentence by sentence.
 #include "tests/system/verbs_fixture.h"
 
 namespace rocemu::system_test {
@@ -19,28 +19,28 @@ TEST_F(ReqNotifyCq, ANewCompletionAddsAnEventToTheCqsChannel) {
   EXPECT_EQ(poll_for(cq.get(), 1).at(0).wr_id, 1u);
 }
 
-// The reverse: without a request there is no event.
+// Conversely, a completion without a request causes no event.
 TEST_F(ReqNotifyCq, WithoutARequestACompletionCausesNoEvent) {
   deliver_message(1);
   EXPECT_FALSE(event_pending(channel.get()));
 }
 
-// "If solicited_only is zero, a completion event is generated for any new CQE": an unsolicited
-// receive ...
+// "If solicited_only is zero, a completion event is generated for any new CQE": here, the
+// completion of an unsolicited receive.
 TEST_F(ReqNotifyCq, ARequestForAnyFiresForAnUnsolicitedReceive) {
   ASSERT_EQ(request(false), 0);
   deliver_message(1, 0);
   EXPECT_EQ(take_event(channel.get()), cq.get());
 }
 
-// ... a solicited one ...
+// A request for any completion also fires for a solicited receive.
 TEST_F(ReqNotifyCq, ARequestForAnyFiresForASolicitedReceive) {
   ASSERT_EQ(request(false), 0);
   deliver_message(1, IBV_SEND_SOLICITED);
   EXPECT_EQ(take_event(channel.get()), cq.get());
 }
 
-// ... and a successful send.
+// A request for any completion also fires for a successful send.
 TEST_F(ReqNotifyCq, ARequestForAnyFiresForASuccessfulSend) {
   ASSERT_EQ(request(false), 0);
   ASSERT_EQ(post_recv(sender.get(), 1), 0);
@@ -56,7 +56,7 @@ TEST_F(ReqNotifyCq, ARequestForSolicitedFiresForAReceiveWithTheSolicitedBit) {
   EXPECT_EQ(take_event(channel.get()), cq.get());
 }
 
-// "... or if the status is not successful": a receive ...
+// "... or if the status is not successful": here, a receive that failed.
 TEST_F(ReqNotifyCq, ARequestForSolicitedFiresForAnUnsuccessfulReceive) {
   ASSERT_EQ(post_recv(receiver.get(), 1), 0);
   ASSERT_EQ(request(true), 0);
@@ -65,7 +65,7 @@ TEST_F(ReqNotifyCq, ARequestForSolicitedFiresForAnUnsuccessfulReceive) {
   EXPECT_EQ(poll_for(cq.get(), 1).at(0).status, IBV_WC_WR_FLUSH_ERR);
 }
 
-// ... and a send.
+// "... or if the status is not successful": here, a send that failed.
 TEST_F(ReqNotifyCq, ARequestForSolicitedFiresForAnUnsuccessfulSend) {
   ASSERT_EQ(request(true), 0);
   to_error(receiver.get());
@@ -79,11 +79,12 @@ TEST_F(ReqNotifyCq, ARequestForSolicitedSleepsThroughAReceiveWithoutTheBit) {
   ASSERT_EQ(request(true), 0);
   deliver_message(1, 0);
   EXPECT_FALSE(event_pending(channel.get()));
-  deliver_message(2, IBV_SEND_SOLICITED);  // and still stands
+  deliver_message(2, IBV_SEND_SOLICITED);  // the request is still in force
   EXPECT_EQ(take_event(channel.get()), cq.get());
 }
 
-// "... or any successful send completion is unsolicited", even of a message with the bit.
+// "... or any successful send completion is unsolicited", even if the message has the solicited
+// bit.
 TEST_F(ReqNotifyCq, ARequestForSolicitedSleepsThroughASuccessfulSend) {
   ASSERT_EQ(request(true), 0);
   ASSERT_EQ(post_recv(sender.get(), 1), 0);
@@ -113,7 +114,7 @@ TEST_F(ReqNotifyCq, EachCallGivesOneEvent) {
   }
 }
 
-// Two requests before any completion are one: there is no event for the second.
+// Two requests before any completion are one request, which causes one event.
 TEST_F(ReqNotifyCq, RepeatedRequestsDoNotAddUp) {
   ASSERT_EQ(request(false), 0);
   ASSERT_EQ(request(false), 0);
@@ -138,7 +139,8 @@ TEST_F(ReqNotifyCq, SolicitedCompletionsAlreadyThereCauseNoEvent) {
   EXPECT_FALSE(event_pending(channel.get()));
 }
 
-// IBTA vol 1, 11.4.2.2: a request for any completion widens an earlier one for solicited ...
+// IBTA vol 1, 11.4.2.2: a request for any completion widens an earlier request for solicited
+// completions.
 TEST_F(ReqNotifyCq, ARequestForAnyWidensAnEarlierOneForSolicited) {
   ASSERT_EQ(request(true), 0);
   ASSERT_EQ(request(false), 0);
@@ -146,7 +148,8 @@ TEST_F(ReqNotifyCq, ARequestForAnyWidensAnEarlierOneForSolicited) {
   EXPECT_EQ(take_event(channel.get()), cq.get());
 }
 
-// ... and one for solicited does not narrow an earlier one for any.
+// IBTA vol 1, 11.4.2.2: a request for solicited completions does not narrow an earlier request for
+// any completion.
 TEST_F(ReqNotifyCq, ARequestForSolicitedDoesNotNarrowAnEarlierOneForAny) {
   ASSERT_EQ(request(false), 0);
   ASSERT_EQ(request(true), 0);
@@ -155,14 +158,15 @@ TEST_F(ReqNotifyCq, ARequestForSolicitedDoesNotNarrowAnEarlierOneForAny) {
   EXPECT_FALSE(event_pending(channel.get()));
 }
 
-// "returns 0 on success, or the value of errno on failure": a CQ in error cannot notify any more.
+// "returns 0 on success, or the value of errno on failure": a CQ that overran cannot notify any
+// more.
 TEST_F(ReqNotifyCq, ReturnsAnErrnoValueOnFailure) {
   CqPtr small = create_cq(1, channel.get());
   QpPtr qp = create_qp(small.get(), small.get());
   ASSERT_NO_FATAL_FAILURE(to_init(qp.get()));
   ASSERT_EQ(post_recv(qp.get(), 1), 0);
   ASSERT_EQ(post_recv(qp.get(), 2), 0);
-  to_error(qp.get());  // two flushed receives in a CQ for one
+  to_error(qp.get());  // two receives are flushed into a CQ for one completion
   EXPECT_EQ(take_async_event().event_type, IBV_EVENT_CQ_ERR);
   EXPECT_EQ(ibv_req_notify_cq(small.get(), 0), EIO);
 }

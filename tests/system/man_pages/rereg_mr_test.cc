@@ -1,4 +1,4 @@
-// ibv_rereg_mr(3), sentence by sentence.
+// Tests ibv_rereg_mr(3), sentence by sentence.
 #include "tests/system/verbs_fixture.h"
 
 namespace rocemu::system_test {
@@ -23,7 +23,8 @@ class ReregMr : public ConnectedTest {
     return registered;
   }
 
-  /// Returns the result of an RDMA WRITE of the byte `value` to the first byte of slot `index`.
+  /// Writes the byte `value` to the first byte of slot `index` by RDMA WRITE, and returns the
+  /// status.
   ibv_wc_status write(uint32_t rkey, size_t index, uint8_t value = 1) {
     slot(0)[0] = value;
     ibv_sge entry = sge(0, 1);
@@ -108,10 +109,10 @@ TEST_F(ReregMr, InputErrorsLeaveTheOldRegionValid) {
   EXPECT_EQ(write(target->rkey, 2), IBV_WC_SUCCESS);
 }
 
-// "IBV_REREG_MR_ERR_CMD - MR shouldn't be used, command error." (Here it is unchanged.) "Even on a
-// failure, the user still needs to call ibv_dereg_mr on this MR": the destructor of `target` does
-// so.
-TEST_F(ReregMr, WhatTheDeviceRefusesIsACommandError) {
+// "IBV_REREG_MR_ERR_CMD - MR shouldn't be used, command error." (Here the region does not change.)
+// "Even on a failure, the user still needs to call ibv_dereg_mr on this MR": the destructor of
+// `target` does so.
+TEST_F(ReregMr, ARefusalOfTheDeviceIsACommandError) {
   const auto rereg = [&](int flags, ibv_pd* new_pd, void* address, size_t length, int access) {
     return ibv_rereg_mr(target.get(), flags, new_pd, address, length, access);
   };

@@ -1,4 +1,4 @@
-// ibv_resize_cq(3) and ibv_modify_cq(3), sentence by sentence.
+// Tests ibv_resize_cq(3) and ibv_modify_cq(3), sentence by sentence.
 #include <atomic>
 #include <thread>
 
@@ -9,7 +9,7 @@ namespace {
 
 class ResizeCq : public ConnectedTest {
  protected:
-  /// Polls and returns the completions of the CQ, in order.
+  /// Polls all completions of the CQ, and returns their wr_ids in order.
   std::vector<uint64_t> poll_all() {
     std::vector<uint64_t> found;
     ibv_wc wc{};
@@ -38,7 +38,7 @@ TEST_F(ResizeCq, KeepsTheCompletionsThatWereNotPolled) {
   EXPECT_EQ(poll_all(), (std::vector<uint64_t>{1, 2, 3, 4, 5, 6, 7}));
 }
 
-// The purpose of resizing: the CQ does not overrun, although it would without it.
+// The purpose of resizing: with its old size, the CQ would overrun.
 TEST_F(ResizeCq, MakesRoomForCompletions) {
   CqPtr small = create_cq(2);
   QpPtr qp = create_qp(small.get(), small.get());
@@ -60,7 +60,7 @@ TEST_F(ResizeCq, ToLessThanTheUnpolledEntriesFails) {
   EXPECT_EQ(poll_all().size(), 5u);
 }
 
-// "or the value of errno on failure"
+// ibv_resize_cq(3): "or the value of errno on failure"
 TEST_F(ResizeCq, ToASizeThatCannotBeFails) {
   ibv_device_attr device{};
   ASSERT_EQ(ibv_query_device(context.get(), &device), 0);
@@ -69,8 +69,8 @@ TEST_F(ResizeCq, ToASizeThatCannotBeFails) {
   EXPECT_EQ(ibv_resize_cq(cq.get(), device.max_cqe + 1), EINVAL);
 }
 
-// A requested event arrives, in either order of request and resize.
-TEST_F(ResizeCq, KeepsWhatTheCqWasArmedFor) {
+// A requested event arrives, whether it was requested before the resize or after it.
+TEST_F(ResizeCq, KeepsTheRequestForNotification) {
   ASSERT_EQ(ibv_req_notify_cq(cq.get(), 0), 0);
   ASSERT_EQ(ibv_resize_cq(cq.get(), 200), 0);
   ASSERT_NO_FATAL_FAILURE(deliver_message(1));
@@ -81,7 +81,7 @@ TEST_F(ResizeCq, KeepsWhatTheCqWasArmedFor) {
   EXPECT_EQ(take_event(channel.get()), cq.get());
 }
 
-// Another thread polls in the meantime: each completion is found once, in order.
+// Another thread polls during the resizes. It finds each completion once, in order.
 TEST_F(ResizeCq, LosesNothingWhileOthersPollAndMessagesCome) {
   constexpr uint64_t kMessages = 500;
   std::vector<ibv_wc> found;
@@ -94,7 +94,7 @@ TEST_F(ResizeCq, LosesNothingWhileOthersPollAndMessagesCome) {
     }
   });
   for (uint64_t i = 0; i < kMessages; ++i) {
-    // A slot of the receive queue is free when its completion was polled.
+    // A slot of the receive queue is free only after its completion was polled.
     while (i - polled >= kQueueDepth / 2) std::this_thread::yield();
     deliver_message(i);
     if (i % 10 == 0) {
@@ -121,7 +121,8 @@ TEST_F(ResizeCq, ModerationCollectsCompletionsForAnEvent) {
   EXPECT_EQ(take_event(channel.get()), cq.get());
 }
 
-// "cq_period: in micro seconds": after that time, fewer completions cause the event too.
+// "cq_period: in micro seconds": after this time, fewer completions than cq_count cause the event,
+// too.
 TEST_F(ResizeCq, ModerationEndsWithItsPeriod) {
   ibv_modify_cq_attr attr{};
   attr.attr_mask = IBV_CQ_ATTR_MODERATE;
@@ -132,7 +133,7 @@ TEST_F(ResizeCq, ModerationEndsWithItsPeriod) {
   EXPECT_EQ(take_event(channel.get()), cq.get());
 }
 
-TEST_F(ResizeCq, ModifyChangesOnlyWhatItKnows) {
+TEST_F(ResizeCq, ModifyAcceptsOnlyKnownAttributes) {
   ibv_modify_cq_attr attr{};
   EXPECT_EQ(ibv_modify_cq(cq.get(), &attr), 0) << "nothing";
   attr.attr_mask = IBV_CQ_ATTR_RESERVED;

@@ -1,4 +1,4 @@
-// ibv_create_srq(3), ibv_create_srq_ex(3), ibv_modify_srq(3), ibv_query_srq(3),
+// Tests ibv_create_srq(3), ibv_create_srq_ex(3), ibv_modify_srq(3), ibv_query_srq(3),
 // ibv_post_srq_recv(3) and ibv_get_srq_num(3), sentence by sentence.
 #include <atomic>
 #include <thread>
@@ -57,7 +57,7 @@ class SrqTest : public TransportTest {
 // "will update the srq_init_attr struct with the original values of the SRQ that was created; the
 // values of max_wr and max_sge will be greater than or equal to the values requested", and
 // "ibv_query_srq() gets the attributes".
-TEST_F(SrqTest, CreateTellsWhatWasCreatedAndQueryAgrees) {
+TEST_F(SrqTest, CreateAndQueryReturnTheActualAttributes) {
   ibv_srq_init_attr init{};
   init.srq_context = &init;
   init.attr = {.max_wr = 5, .max_sge = 3, .srq_limit = 4};
@@ -102,7 +102,7 @@ TEST_F(SrqTest, DestroyFailsWhileAQpUsesIt) {
   srq = make_srq();
   QpPtr qp = make_qp({.srq = srq.get()});
   EXPECT_EQ(ibv_destroy_srq(srq.get()), EBUSY);
-  qp.reset();  // and srq's destructor expects success
+  qp.reset();  // after this, the destructor of `srq` expects success
 }
 
 // ibv_dealloc_pd(3): "may fail if any other resource is still associated with the PD"
@@ -116,7 +116,8 @@ TEST_F(SrqTest, ItsProtectionDomainStays) {
   srq.reset();
 }
 
-// "posts the linked list of work requests": the messages of several QPs use them in their order.
+// "posts the linked list of work requests": messages for different QPs use the requests in the
+// order of the list.
 TEST_F(SrqTest, ReceivesGoToWhicheverQpGetsAMessage) {
   ASSERT_NO_FATAL_FAILURE(connect_two_receivers());
   ibv_sge places[3] = {sge(1, kSlot), sge(2, kSlot), sge(3, kSlot)};
@@ -174,7 +175,7 @@ TEST_F(SrqTest, IsFullUntilCompletionsAreRetrieved) {
 
 // The WRs of an SRQ do not belong to the QP, so they remain when the QP is destroyed. Completions
 // that can no longer be polled free their slots, too.
-TEST_F(SrqTest, GoesOnWhenAQpIsDestroyed) {
+TEST_F(SrqTest, ContinuesWhenAQpIsDestroyed) {
   ASSERT_NO_FATAL_FAILURE(connect_two_receivers());
   const uint32_t depth = query().max_wr;
   for (uint32_t i = 0; i < depth; ++i) ASSERT_EQ(post_srq(srq.get(), i), 0);
@@ -217,7 +218,8 @@ TEST_F(SrqTest, DestroyWaitsForAcknowledgement) {
   srq = make_srq();
   ASSERT_EQ(modify({.max_wr = 0, .max_sge = 0, .srq_limit = 1}, IBV_SRQ_LIMIT), 0);
   ibv_async_event event{};
-  ASSERT_EQ(ibv_get_async_event(context.get(), &event), 0);  // empty is below 1
+  // the SRQ has no requests, which is fewer than 1
+  ASSERT_EQ(ibv_get_async_event(context.get(), &event), 0);
   ASSERT_EQ(event.element.srq, srq.get());
   std::atomic<bool> destroyed = false;
   std::thread destroyer([&] {
@@ -315,8 +317,8 @@ TEST_F(SrqTest, OnlyXrcSrqsHaveANumber) {
   EXPECT_EQ(ibv_get_srq_num(srq.get(), &number), EINVAL);
 }
 
-// ibv_create_srq_ex(3): "supporting both basic and xrc modes". No tag matching, and nothing that
-// this version of the structure does not have.
+// ibv_create_srq_ex(3): "supporting both basic and xrc modes". It refuses tag matching, and bits
+// that its comp_mask does not have.
 TEST_F(SrqTest, CreateExMakesBasicSrqsAndRefusesTagMatching) {
   ibv_srq_init_attr_ex init{};
   init.attr = {.max_wr = 4, .max_sge = 1, .srq_limit = 0};
@@ -342,7 +344,7 @@ TEST_F(SrqTest, HasNoOperationsOfTagMatching) {
   EXPECT_EQ(ibv_post_srq_ops(srq.get(), &wr, &bad), EOPNOTSUPP);
 }
 
-// Several threads may call any function of libibverbs.
+// Several threads may call functions of libibverbs at the same time.
 TEST_F(SrqTest, ThreadsPostWhileAnotherPolls) {
   constexpr uint32_t kMessages = 400;
   ASSERT_NO_FATAL_FAILURE(connect_two_receivers());

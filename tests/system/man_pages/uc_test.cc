@@ -1,5 +1,5 @@
-// Tests of the unreliable connection: the operations that ibv_post_send(3)'s table lists for it,
-// and errors that are not reported.
+// Tests the unreliable connection: the operations that ibv_post_send(3)'s table lists for UC, and
+// errors that are not reported.
 #include "tests/system/transport_fixture.h"
 
 namespace rocemu::system_test {
@@ -47,8 +47,8 @@ TEST_F(UcTest, WritesArriveWithAndWithoutImmediate) {
   EXPECT_EQ(std::memcmp(slot(0), slot(3), 3000), 0);
 }
 
-// IBTA vol 1, 9.8.2: no acknowledgement. The sender's completion means that the message was sent,
-// even if it does not arrive.
+// IBTA vol 1, 9.8.2: UC has no acknowledgements. The sender's completion means that the message was
+// sent, even if it does not arrive.
 TEST_F(UcTest, WithoutAReceiveAMessageIsDropped) {
   ASSERT_EQ(post_send(qp.get(), 1), 0);
   EXPECT_EQ(next_status(), IBV_WC_SUCCESS);

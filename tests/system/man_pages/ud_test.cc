@@ -82,8 +82,8 @@ TEST_F(UdTest, ReceivesOfAnSrqBeginWithTheRouteToo) {
 }
 
 // ibv_create_ah_from_wc(3): "creates an AH associated with the protection domain pd using the port
-// number port_num, using attributes from the work completion wc and the ... GRH structure grh": it
-// leads back to the sender.
+// number port_num, using attributes from the work completion wc and the ... GRH structure grh":
+// messages to this AH go to the sender of the received message.
 TEST_F(UdTest, AnAddressHandleFromACompletionLeadsBack) {
   ASSERT_EQ(post_recv(peer.get(), 7), 0);
   ASSERT_EQ(post(qp.get(), datagram(IBV_WR_SEND)), 0);
@@ -106,8 +106,8 @@ TEST_F(UdTest, AnAddressHandleFromACompletionLeadsBack) {
   EXPECT_EQ(next_status(peer_cq.get()), IBV_WC_SUCCESS);
 }
 
-// "returns ... NULL if the request fails"; IBV_QPF_GRH_REQUIRED is set, but see the table of
-// policies: inside the fabric an AH without GRH is accepted.
+// "returns ... NULL if the request fails". The port has IBV_QPF_GRH_REQUIRED, but the default
+// policy of a device accepts an AH without GRH inside the fabric.
 TEST_F(UdTest, AnAddressHandleNeedsAPortAGidAndARoute) {
   ibv_ah_attr attr = address_of_own();
   attr.port_num = 2;
@@ -130,7 +130,7 @@ TEST_F(UdTest, AnotherQkeyIsDropped) {
   EXPECT_EQ(poll_for(peer_cq.get(), 1).at(0).byte_len, kGrhSize + 8);
 }
 
-// A datagram without a receive is dropped; the sender does not know.
+// A datagram for which no receive is posted is dropped; the sender does not learn of it.
 TEST_F(UdTest, WithoutAReceiveAMessageIsDropped) {
   ASSERT_EQ(post(qp.get(), datagram(IBV_WR_SEND, 16)), 0);
   EXPECT_EQ(next_status(), IBV_WC_SUCCESS);
@@ -142,8 +142,8 @@ TEST_F(UdTest, WithoutAReceiveAMessageIsDropped) {
   EXPECT_EQ(next_status(), IBV_WC_SUCCESS);
 }
 
-// IBTA vol 1, 9.9.3, class D: a packet is also dropped if it is too long for the receive with the
-// 40 bytes before it. The receive stays posted, and the QP continues.
+// IBTA vol 1, 9.9.3, class D: a datagram that, with the 40 bytes before it, is too long for the
+// receive is dropped, too. The receive stays posted, and the QP continues.
 TEST_F(UdTest, AMessageLongerThanTheReceiveIsDropped) {
   ASSERT_EQ(post_recv(peer.get(), 7, 1, kGrhSize + 8), 0);
   ASSERT_EQ(post(qp.get(), datagram(IBV_WR_SEND, 9)), 0);
@@ -155,7 +155,7 @@ TEST_F(UdTest, AMessageLongerThanTheReceiveIsDropped) {
   EXPECT_EQ(wc.byte_len, kGrhSize + 8);
 }
 
-// IBTA vol 1, 9.8.3: "a message is one packet": no longer than the path's MTU.
+// IBTA vol 1, 9.8.3: "a message is one packet": a message may not be longer than the path's MTU.
 TEST_F(UdTest, AMessageIsOnePacket) {
   ASSERT_EQ(post_recv(peer.get(), 7), 0);
   ASSERT_LE(mtu() + kGrhSize, kSlot);
@@ -195,8 +195,8 @@ TEST_F(UdTest, QueryTellsTheQkey) {
   EXPECT_EQ(init.qp_type, IBV_QPT_UD);
 }
 
-// ibv_modify_qp(3): "rate_limit: Rate limit in kbps for packet pacing", which the device does not
-// have.
+// ibv_modify_qp(3): "rate_limit: Rate limit in kbps for packet pacing": the device has no packet
+// pacing.
 TEST_F(UdTest, ThereIsNoPacketPacing) {
   ibv_qp_attr attr{};
   attr.rate_limit = 1000;

@@ -1,5 +1,5 @@
-// ibv_open_xrcd(3), ibv_create_srq_ex(3), ibv_create_qp_ex(3), ibv_open_qp(3) and
-// ibv_get_srq_num(3): the extended reliable connection, sentence by sentence.
+// Tests the extended reliable connection, sentence by sentence: ibv_open_xrcd(3),
+// ibv_create_srq_ex(3), ibv_create_qp_ex(3), ibv_open_qp(3) and ibv_get_srq_num(3).
 #include <fcntl.h>
 
 #include <cstdio>
@@ -74,7 +74,7 @@ TEST_F(XrcdTest, WantsAFileThatIsOpenAndAllItsArguments) {
   EXPECT_EQ(errno, EINVAL);
 }
 
-/// A domain with an SRQ and a target QP, and an initiator that is connected to it.
+/// An XRC domain with an SRQ and a target QP, and an initiator QP that is connected to the target.
 class XrcTest : public TransportTest {
  protected:
   void SetUp() override {
@@ -173,7 +173,7 @@ TEST_F(XrcTest, RdmaNeedsNoReceive) {
   }
 }
 
-// For the target, an SRQ of another domain does not exist.
+// For the target QP, an SRQ of another XRC domain does not exist.
 TEST_F(XrcTest, AMessageForAnUnknownSrqIsRefused) {
   ibv_send_wr wr = request(IBV_WR_SEND, 1);
   wr.qp_type.xrc.remote_srqn = 0xfffffe;
@@ -220,7 +220,7 @@ TEST_F(XrcTest, ATargetQpHasNoQueuesToPostTo) {
   EXPECT_EQ(errno, EINVAL);
 }
 
-// ibv_query_qp(3) "gets the attributes".
+// ibv_query_qp(3) also "gets the attributes" of an XRC QP.
 TEST_F(XrcTest, QueryTellsTypesAndCapabilities) {
   ibv_qp_attr attr{};
   ibv_qp_init_attr init{};
@@ -254,8 +254,8 @@ TEST_F(XrcTest, AnOpenedQpKeepsItAlive) {
   EXPECT_EQ(open_qp(number, xrcd.get()), nullptr);
 }
 
-// ibv_get_async_event(3): the element is "the QP"; for a shared QP, each reference to it gets the
-// event. A reference that was closed gets none.
+// ibv_get_async_event(3): the event's element is "the QP". If the QP is shared, each open reference
+// to it gets the event.
 TEST_F(XrcTest, EventsGoToEveryReferenceThatIsLeft) {
   QpPtr passive = make_qp({.type = IBV_QPT_XRC_RECV, .xrcd = xrcd.get()});
   QpPtr gone = open_qp(passive->qp_num, xrcd.get());
@@ -280,8 +280,8 @@ TEST_F(XrcTest, EventsGoToEveryReferenceThatIsLeft) {
   EXPECT_FALSE(readable(context->async_fd));
 }
 
-// "will fail if it is asked to open a QP that does not exist within the xrcd with the specified
-// qp_num and qp_type"
+// ibv_open_qp(3): "will fail if it is asked to open a QP that does not exist within the xrcd with
+// the specified qp_num and qp_type"
 TEST_F(XrcTest, OpenFailsForAnotherNumberDomainOrType) {
   const XrcdPtr other = open_xrcd(context.get(), -1, O_CREAT);
   EXPECT_EQ(open_qp(0xfffffe, xrcd.get()), nullptr);
@@ -293,7 +293,7 @@ TEST_F(XrcTest, OpenFailsForAnotherNumberDomainOrType) {
   EXPECT_EQ(errno, EINVAL);
 }
 
-// The second context stands for another process: it knows the domain only by its file.
+// The second context stands for another process, which finds the domain only by its file.
 TEST_F(XrcTest, AnotherContextReceivesThroughTheSameTarget) {
   const FilePtr file(std::tmpfile(), &std::fclose);
   const XrcdPtr mine = open_xrcd(context.get(), fileno(file.get()), O_CREAT);
@@ -318,8 +318,8 @@ TEST_F(XrcTest, AnotherContextReceivesThroughTheSameTarget) {
   ibv_recv_wr recv{.wr_id = 33, .next = nullptr, .sg_list = &place, .num_sge = 1};
   ibv_recv_wr* bad = nullptr;
   ASSERT_EQ(ibv_post_srq_recv(second_srq.get(), &recv, &bad), 0);
-  // The receive must be there before the message, because the message's doorbell belongs to another
-  // context.
+  // The query returns after the device has got the posted receive. Without it, the message could be
+  // faster, because its doorbell belongs to another context.
   ibv_srq_attr attr{};
   ASSERT_EQ(ibv_query_srq(second_srq.get(), &attr), 0);
 

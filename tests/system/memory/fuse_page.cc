@@ -1,5 +1,5 @@
-// A file system with one file. A child process serves it by /dev/fuse in separate namespaces, and
-// answers no read before the test requests it.
+// A file system with one file. A child process serves it through /dev/fuse in separate namespaces,
+// and answers a read of the file only when the test requests that.
 #include <fcntl.h>
 #include <linux/fuse.h>
 #include <poll.h>
@@ -25,10 +25,10 @@ namespace rocemu::system_test {
 namespace {
 
 constexpr uint64_t kFileNode = 2;
-constexpr char kPlace[] = "/tmp";  // of the child's mounts only
+constexpr char kPlace[] = "/tmp";  // a mount point in the child's namespace only
 constexpr char kFileName[] = "page";
 
-/// The messages between the child and the test
+/// The messages between the child and the test.
 enum class Word : char { kMade = 'm', kFailed = 'f', kProvide = 'p', kTakeAway = 't', kDone = 'd' };
 
 class FuseServer {
@@ -40,11 +40,12 @@ class FuseServer {
       say(Word::kFailed, -1);
       _exit(1);
     }
-    // Opening the file sends a request to this process, so another process must open it.
+    // Opening the file sends a request to the process that serves it, so another process must open
+    // it.
     if (const pid_t opener = fork(); opener == 0) {
-      // A connection whose server has ended ends with the last descriptor of the device. The
-      // opener's descriptor would remain while the opener, as it exits, waits for the answer to its
-      // last request.
+      // When the server has ended, the kernel aborts the connection after the last descriptor of
+      // the device is closed. The opener must not keep one: as it exits, it would wait for the
+      // answer to its last request.
       close(device_);
       const std::string path = std::string(kPlace) + "/" + kFileName;
       const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
@@ -61,7 +62,7 @@ class FuseServer {
     const gid_t group = getegid();
     if (unshare(CLONE_NEWNS) != 0) {
       if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
-      // The user is root in the namespace, so that the file system has an owner.
+      // In the user namespace, the user is root, so that the file system has an owner.
       write_file("/proc/self/setgroups", "deny");
       write_file("/proc/self/uid_map", "0 " + std::to_string(user) + " 1");
       write_file("/proc/self/gid_map", "0 " + std::to_string(group) + " 1");
@@ -189,8 +190,7 @@ class FuseServer {
   bool refuse(const fuse_in_header& request, int error) {
     return answer(request, nullptr, 0, error);
   }
-  /// If the answer is no longer needed, the kernel refuses it, which is not an error of this
-  /// process.
+  /// If no process needs the answer any more, the kernel refuses it, which is not an error here.
   bool answer(const fuse_in_header& request, const void* bytes, size_t size, int error = 0) {
     fuse_out_header header{};
     header.len = static_cast<uint32_t>(sizeof(header) + size);
@@ -210,7 +210,7 @@ class FusePage : public LatePage {
  public:
   ~FusePage() override {
     if (server_ > 0) {
-      kill(server_, SIGKILL);  // whoever still waits gets an error
+      kill(server_, SIGKILL);  // threads that still wait for the page get an error
       waitpid(server_, nullptr, 0);
     }
     if (page_ != MAP_FAILED) munmap(page_, kSize);

@@ -1,4 +1,4 @@
-// A page of this process that does not exist before another thread or process provides it.
+// A page of this process that does not exist until another thread or process provides it.
 #pragma once
 
 #include <cstddef>
@@ -17,16 +17,17 @@ class LatePage {
   virtual ~LatePage() = default;
 
   virtual uint8_t* data() = 0;
-  /// Provides the page; threads that wait for it continue.
+  /// Provides the page. Threads that wait for it then continue.
   virtual void provide() = 0;
   /// Removes the page.
   virtual void take_away() = 0;
 };
 
-/// Returns null if the kernel does not permit it, and sets `why` to the reason.
+/// A function that makes a page. If the kernel does not permit it, returns null and sets `why` to
+/// the reason.
 using MakeLatePage = std::unique_ptr<LatePage> (*)(std::string* why);
 
-/// Makes a page of a userfaultfd(2).
+/// Makes a page that userfaultfd(2) provides.
 std::unique_ptr<LatePage> make_userfaultfd_page(std::string* why);
 
 /// Makes a page of a mapped file in a file system that another process serves.

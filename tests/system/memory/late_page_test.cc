@@ -1,5 +1,6 @@
-// Memory with a page that is provided when it is accessed: by the program itself (userfaultfd(2)),
-// or by a file system in user space. Only its own program may have to wait for it.
+// Tests memory with a page that is only provided when it is accessed: by the program itself
+// (userfaultfd(2)), or by a file system in user space. Only the program with this page may have to
+// wait for it.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -26,7 +27,7 @@ struct Provider {
   friend void PrintTo(const Provider& provider, std::ostream* to) { *to << provider.name; }
 };
 
-/// One page for each use; its content does not exist before it is provided.
+/// A page for each test, whose content does not exist until it is provided.
 class LatePageTest : public TransportTest, public testing::WithParamInterface<Provider> {
  protected:
   void SetUp() override {
@@ -50,8 +51,8 @@ class LatePageTest : public TransportTest, public testing::WithParamInterface<Pr
 
   void provide() { late_->provide(); }
 
-  /// Checks for half a second that requests of another user of the NIC are answered quickly: most
-  /// of them, since on a busy machine some may be delayed.
+  /// Checks for half a second that requests of another user of the NIC are answered quickly. On a
+  /// busy machine, a few answers may be late.
   void expect_that_others_go_on() {
     ContextPtr other(ibv_open_device(context->device));
     ASSERT_NE(other, nullptr);
@@ -82,8 +83,8 @@ class LatePageTest : public TransportTest, public testing::WithParamInterface<Pr
   QpPtr a_, b_;
 };
 
-// Also short payloads, which are otherwise copied when they are posted.
-TEST_P(LatePageTest, APayloadThatIsNotThereBlocksNobodyElseAndIsSentWhenItIs) {
+// Also tests a short payload, which the provider copies when it is posted if it can.
+TEST_P(LatePageTest, AMissingPayloadBlocksNoOtherQpAndIsSentLater) {
   for (const uint32_t length : {1024u, 64u}) {
     late_->take_away();
     ASSERT_EQ(post_recv(b_.get(), 1), 0);
@@ -99,7 +100,7 @@ TEST_P(LatePageTest, APayloadThatIsNotThereBlocksNobodyElseAndIsSentWhenItIs) {
   }
 }
 
-TEST_P(LatePageTest, AReceiveBufferThatIsNotThereBlocksNobodyElseAndIsFilledWhenItIs) {
+TEST_P(LatePageTest, AMissingReceiveBufferBlocksNoOtherQpAndIsFilledLater) {
   ibv_sge to = page();
   ibv_recv_wr receive{};
   receive.sg_list = &to;
@@ -151,7 +152,7 @@ TEST_P(LatePageTest, TheTargetOfAWriteAndOfAnAtomicMayComeLate) {
   EXPECT_EQ(page_[0], kProvided + 1);
 }
 
-/// The work of another program, until it is killed.
+/// A program that works with the page until it is killed.
 class DyingProgram : public LatePageTest {
  public:
   [[noreturn]] void run(int tell_ready) {
@@ -179,7 +180,7 @@ TEST_P(LatePageTest, AProgramMayDieWhileItsPageIsWaitedFor) {
   EXPECT_EQ(read(ends[0], &ready, 1), 1);
   EXPECT_EQ(ready, 'y');
   close(ends[0]);
-  usleep(50'000);  // the daemon is in the middle of it
+  usleep(50'000);  // gives the daemon time to wait for the page
   kill(program, SIGKILL);
   waitpid(program, nullptr, 0);
   expect_that_others_go_on();

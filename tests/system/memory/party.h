@@ -1,5 +1,4 @@
-// One context with a QP that is connected to itself, for tests of the effects of requests on
-// memory.
+// A context with a QP that is connected to itself, for tests of the effects of requests on memory.
 #pragma once
 
 #include <array>
@@ -41,7 +40,8 @@ class Party {
     return region;
   }
 
-  /// Posts a request for `length` bytes between the buffer, from `local` on, and `address`.
+  /// Posts a request that transfers `length` bytes between offset `local` of the buffer and
+  /// `address`.
   void post(ibv_wr_opcode opcode, size_t local, const void* address, const MrPtr& region,
             uint32_t length, unsigned flags = IBV_SEND_SIGNALED) {
     ibv_sge sge{address_of(buffer.data() + local), length, buffer_mr_->lkey};
@@ -74,8 +74,8 @@ class Party {
     ibv_recv_wr* bad;
     ASSERT_EQ(ibv_post_recv(qp_.get(), &wr, &bad), 0);
   }
-  /// A SEND to itself that is complete at the sender; the receive's completion has not been polled
-  /// yet.
+  /// Sends a message to itself and waits for the sender's completion. The receive's completion
+  /// stays in its CQ.
   void send(size_t local, uint32_t length) {
     post(IBV_WR_SEND, local, nullptr, nullptr, length);
     finish();

@@ -23,8 +23,8 @@ constexpr size_t kPages = 8;
 const size_t kSize = kPages * kPageSize;
 constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 
-/// Returns smaps' information on all mappings of [begin, end), with addresses relative to `begin`:
-/// permissions, name and VmFlags, but not how much is in memory.
+/// Returns what smaps reports about all mappings of [begin, end), with addresses relative to
+/// `begin`: permissions, name and VmFlags, but not the amount of memory in use.
 std::string mappings(const uint8_t* begin, const uint8_t* end) {
   const auto first = reinterpret_cast<uint64_t>(begin), last = reinterpret_cast<uint64_t>(end);
   std::ostringstream seen;
@@ -45,7 +45,7 @@ std::string mappings(const uint8_t* begin, const uint8_t* end) {
   return seen.str();
 }
 
-/// Returns as text what a child of fork() sees and can do.
+/// Runs `act` in a child of fork(), and returns the text that it returned.
 std::string in_child(const std::function<std::string()>& act) {
   int ends[2];
   if (pipe(ends) != 0) return "no pipe";
@@ -67,7 +67,7 @@ std::string in_child(const std::function<std::string()>& act) {
   return said + " status " + std::to_string(status);
 }
 
-/// Returns a byte of each page, or that it cannot be read.
+/// Returns for each page one of its bytes, or that the page cannot be read.
 std::string contents(const uint8_t* pages, size_t count = kPages) {
   std::ostringstream seen;
   int ends[2];
@@ -85,12 +85,13 @@ std::string contents(const uint8_t* pages, size_t count = kPages) {
   return seen.str();
 }
 
-/// Returns the result of a call, with errno, as text.
+/// Returns the result of a system call, with errno, as text.
 std::string result(long value) {
   return value == -1 ? std::string("-1: ") + std::strerror(errno) : std::to_string(value);
 }
 
-/// A program's action on memory, and its results.
+/// An action on memory, which is performed on registered and on ordinary memory to compare the
+/// results.
 struct Action {
   const char* name;
   std::string (*act)(uint8_t* pages);
@@ -179,7 +180,7 @@ const Action kActions[] = {
      }},
 };
 
-/// Pages that may have been unmapped, or moved, by the end.
+/// Pages that the action of a test may unmap or move.
 class Pages {
  public:
   Pages() : data_(map_pages(kSize)) {
@@ -191,7 +192,7 @@ class Pages {
   Pages& operator=(const Pages&) = delete;
 
   uint8_t* data() const { return data_; }
-  /// Returns the state after the action.
+  /// Describes the pages after the action.
   std::string state() const {
     return contents(data_) + "child " + in_child([&] { return contents(data_); }) + "\n" +
            mappings(data_, data_ + kSize);
@@ -211,7 +212,7 @@ class PlainMemory : public ConnectedTest,
     EXPECT_NE(region, nullptr) << std::strerror(errno);
     return region;
   }
-  /// Fills the place with the bytes that the model has there.
+  /// Fills the page with the bytes that receive_into() receives, for the model without a NIC.
   static void fill(const Pages& pages) { std::memset(pages.data() + kPageSize, 0x5b, kPageSize); }
   void receive_into(const Pages& pages, const ibv_mr& region) {
     std::memset(slot(0), 0x5b, kPageSize);
@@ -272,7 +273,7 @@ INSTANTIATE_TEST_SUITE_P(
                                      When::kRegisteredTwice, When::kReceivedInto)),
     name_of);
 
-/// Returns the properties of a process other than its memory.
+/// Describes the process, except for its memory.
 std::string of_process() {
   std::ostringstream seen;
   for (const auto resource : {RLIMIT_NOFILE, RLIMIT_MEMLOCK, RLIMIT_AS, RLIMIT_STACK, RLIMIT_CORE,
@@ -290,14 +291,14 @@ std::string of_process() {
     }
   }
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-    std::error_code gone;  // of the directory itself
+    std::error_code gone;  // ignored: the directory's descriptor is closed already
     const std::string target = std::filesystem::read_symlink(entry, gone).string();
     if (target.find("/fd") == target.npos) seen << entry.path() << " -> " << target << '\n';
   }
   return seen.str();
 }
 
-TEST_F(ConnectedTest, RegistrationChangesNothingElseOfTheProcess) {
+TEST_F(ConnectedTest, RegistrationHasNoOtherEffectOnTheProcess) {
   const std::string before = of_process();
   for (int i = 0; i < 3; ++i) {
     const Pages pages;

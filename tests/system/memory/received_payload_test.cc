@@ -1,5 +1,6 @@
-// Tests short messages, whose payload a poll copies to the receive buffer. Whatever a program or
-// its peer does between the message and the poll, both see what a NIC would have written.
+// Tests short messages, whose payload is copied to the receive buffer by a poll. Whatever a program
+// or its peer does between the message and the poll, both see the memory as if a NIC had written
+// it.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -37,7 +38,7 @@ class ReceivedPayloadProgram : public TransportTest {
     munmap(buffer, kBytes);
   }
 
-  /// Delivers a message of that number of bytes, all of which are `value`; it is not polled yet.
+  /// Delivers a message of `length` bytes, all of which are `value`. Does not poll its completion.
   void deliver(size_t offset, uint32_t length, uint8_t value) {
     ibv_sge to{reinterpret_cast<uint64_t>(buffer + offset), length, region->lkey};
     ibv_recv_wr recv{};
@@ -73,7 +74,7 @@ class ReceivedPayloadProgram : public TransportTest {
   QpPtr sender, receiver;
 };
 
-// IBTA vol 1, 9.5: a READ that follows a SEND is executed after it.
+// IBTA vol 1, 9.5: a READ after a SEND on the same QP sees the SEND's data.
 TEST_F(ReceivedPayloadProgram, ThePeerMayReadItBeforeThePoll) {
   ASSERT_NO_FATAL_FAILURE(deliver(100, 64, 7));
   ASSERT_NO_FATAL_FAILURE(remote(IBV_WR_RDMA_READ, 100, 64));
@@ -93,7 +94,7 @@ TEST_F(ReceivedPayloadProgram, ThePeerMayWriteOverItBeforeThePoll) {
   EXPECT_TRUE(is(126, 38, 7));
 }
 
-// A program may read the memory instead of polling, as on hardware.
+// As on hardware, a program may read the memory instead of polling.
 TEST_F(ReceivedPayloadProgram, IsSeenWithoutAPoll) {
   const auto sees = [this](size_t offset, uint8_t value) {
     const volatile uint8_t* last = buffer + offset;
@@ -106,7 +107,7 @@ TEST_F(ReceivedPayloadProgram, IsSeenWithoutAPoll) {
     ASSERT_NO_FATAL_FAILURE(deliver(size_t{i} * 64, 64, i));
     ASSERT_TRUE(sees(size_t{i} * 64 + 63, i)) << int{i};
   }
-  std::memset(buffer, 9, kBytes);  // by now it is for something else
+  std::memset(buffer, 9, kBytes);  // the program now uses the buffer for something else
   ASSERT_EQ(poll_for(receive_cq.get(), 20).size(), 20u);
   EXPECT_TRUE(is(0, kBytes, 9));
 }
@@ -115,7 +116,7 @@ TEST_F(ReceivedPayloadProgram, IsThereWhenTheMemoryWasDeregistered) {
   ASSERT_NO_FATAL_FAILURE(deliver(100, 64, 7));
   region.reset();
   EXPECT_TRUE(is(100, 64, 7));
-  std::memset(buffer, 1, kBytes);  // by now it is for something else
+  std::memset(buffer, 1, kBytes);  // the program now uses the buffer for something else
   ASSERT_NO_FATAL_FAILURE(receive());
   EXPECT_TRUE(is(0, kBytes, 1));
 }
@@ -139,14 +140,14 @@ TEST_F(ReceivedPayloadProgram, ReachesABufferThatBecameReadOnly) {
   }
 }
 
-// One call of ibv_poll_cq takes all of them, and checks for each page whether it is present.
+// One call of ibv_poll_cq polls all messages, and checks for each page whether it still exists.
 TEST_F(ReceivedPayloadProgram, OfSeveralPagesInOnePoll) {
   const std::array<size_t, 6> offsets = {0,
-                                         kPageSize + 8,      // of a page that is no more
-                                         100,                // of the first page again
-                                         2 * kPageSize - 4,  // into the page behind it
-                                         2 * kPageSize + 64,
-                                         3 * kPageSize - 32};
+                                         // in a page that is unmapped before the poll
+                                         kPageSize + 8,
+                                         100,                // in the first page again
+                                         2 * kPageSize - 4,  // its end is in the third page
+                                         2 * kPageSize + 64, 3 * kPageSize - 32};
   for (size_t i = 0; i < offsets.size(); ++i) {
     ASSERT_NO_FATAL_FAILURE(deliver(offsets[i], 64, static_cast<uint8_t>(i + 1)));
   }
@@ -199,15 +200,15 @@ TEST_F(ReceivedPayloadProgram, IsTheParentsAfterAFork) {
   EXPECT_TRUE(is(0, 64, 7));
 }
 
-// Requests of destroyed QPs do not occupy slots for messages to send, of which a context has 256:
-// later messages are still copied when they are posted.
+// A context has 256 slots for copies of messages to send. If a QP is destroyed, its slots must
+// become free: only then are later messages still copied when they are posted.
 TEST_F(ReceivedPayloadProgram, OfMessagesAfterManyQpsThatWereDestroyed) {
   for (int i = 0; i < 30; ++i) {
     const QpPtr one = make_qp({}), peer = make_qp({});
     ASSERT_NO_FATAL_FAILURE(bring_up_pair(one.get(), peer.get()));
     for (int n = 0; n < 10; ++n) ASSERT_EQ(post_send(one.get(), 1, IBV_SEND_SIGNALED, 1000), 0);
   }
-  // The message is sent when there is a receive for it. By then the program has changed its buffer.
+  // This message waits for a receive, which is posted after the program changed the buffer.
   std::memset(slot(0), 7, 1000);
   ASSERT_EQ(post_send(sender.get(), 1, IBV_SEND_SIGNALED, 1000), 0);
   std::memset(slot(0), 9, 1000);
@@ -222,7 +223,7 @@ TEST_F(ReceivedPayloadProgram, OfMessagesAfterManyQpsThatWereDestroyed) {
   EXPECT_TRUE(is(0, 1000, 7));
 }
 
-// More messages than slots, and none is polled before the last has arrived.
+// More messages arrive than there are slots, and none is polled before the last one has arrived.
 TEST_F(ReceivedPayloadProgram, OfManyCqsThatAreNotPolled) {
   constexpr size_t kQueues = 12, kEach = 30;
   std::vector<CqPtr> cqs;

@@ -1,7 +1,7 @@
 // Tests bytes with several addresses: memory that is mapped twice, memory of several processes, and
-// memory that several contexts of a process have registered. Through any of its addresses, a
-// request sees the effects of earlier requests (IBTA vol 1, 9.5 and 10.8.3.3), and atomics of one
-// device are atomic (IBV_ATOMIC_HCA, ibv_query_device(3)).
+// memory that several contexts of a process have registered. A request through any address sees the
+// effects of earlier requests (IBTA vol 1, 9.5 and 10.8.3.3), and atomics of one device are atomic
+// (IBV_ATOMIC_HCA, ibv_query_device(3)).
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -44,14 +44,14 @@ class Page {
   std::vector<uint8_t*> mappings_;
 };
 
-/// The same bytes at two addresses, each with its region and party.
+/// The same bytes at two addresses, each with its own region and party.
 class SharedMemory : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     const std::string kind = GetParam();
     first_ = page_.map();
     const bool has_one_address = kind.find("OneAddress") != std::string::npos;
-    if (has_one_address) {  // private memory, registered by two contexts
+    if (has_one_address) {  // both contexts register the same private memory
       void* pages =
           mmap(nullptr, kPageSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
       ASSERT_NE(pages, MAP_FAILED);
@@ -91,7 +91,7 @@ TEST_P(SharedMemory, AReadSeesTheWriteByTheOtherName) {
     Party& writer = party(swapped);
     Party& reader = party(!swapped);
     writer.word(0) = round;
-    if (is_one_qp()) {  // pipelined: the order of one QP is enough
+    if (is_one_qp()) {  // no need to wait: the requests of one QP are in order
       writer.post(IBV_WR_RDMA_WRITE, 0, at(swapped, 64), region(swapped), 8, 0);
     } else {
       writer.request(IBV_WR_RDMA_WRITE, 0, at(swapped, 64), region(swapped), 8);
@@ -126,7 +126,7 @@ TEST_P(SharedMemory, AdditionsByBothNamesAddUp) {
   EXPECT_EQ(*reinterpret_cast<uint64_t*>(at(false, 256)), static_cast<uint64_t>(kAdditions));
 }
 
-// The SEND is complete at its sender, and its receive is not polled yet.
+// The SEND is complete at its sender, and its receive has not been polled yet.
 TEST_P(SharedMemory, AReadByTheOtherNameSeesAMessageThatIsNotPolled) {
   for (uint64_t round = 1; round <= 100; ++round) {
     party_.post_recv(at(false, 512), region(false), 16);
@@ -152,7 +152,7 @@ TEST_P(SharedMemory, AWriteByTheOtherNameStaysWhenAnOlderMessageIsPolled) {
 
 // Two messages to the same bytes, of which the older one is polled last.
 TEST_P(SharedMemory, TheLaterOfTwoMessagesStays) {
-  if (is_one_qp()) return;  // one CQ is polled in order
+  if (is_one_qp()) return;  // one CQ can only be polled in order
   for (uint64_t round = 1; round <= 100; ++round) {
     for (const bool second : {false, true}) {
       party(second).post_recv(at(second, 512), region(second), 16);
@@ -165,9 +165,10 @@ TEST_P(SharedMemory, TheLaterOfTwoMessagesStays) {
   }
 }
 
-// Random requests through either address, compared with an array that was changed in the same way.
+// Posts random requests through both addresses, and compares the memory with an array that was
+// changed in the same way.
 TEST_P(SharedMemory, MatchesAnArrayAfterRequestsByEitherAddress) {
-  constexpr size_t kArea = 256;  // at 1024, so that most requests overlap
+  constexpr size_t kArea = 256;  // a small area, so that most requests overlap
   for (uint32_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
@@ -192,7 +193,7 @@ TEST_P(SharedMemory, MatchesAnArrayAfterRequestsByEitherAddress) {
           std::copy_n(by.buffer.begin() + static_cast<ptrdiff_t>(local), length,
                       model.begin() + static_cast<ptrdiff_t>(offset));
           by.post(IBV_WR_RDMA_WRITE, local, at(second, 1024 + offset), region(second), length,
-                  IBV_SEND_SIGNALED | IBV_SEND_FENCE);  // behind the READs before it
+                  IBV_SEND_SIGNALED | IBV_SEND_FENCE);  // executed after the READs before it
         } else {
           const auto begin = model.begin() + static_cast<ptrdiff_t>(offset);
           reads.push_back({&by, local, {begin, begin + length}});
@@ -200,7 +201,7 @@ TEST_P(SharedMemory, MatchesAnArrayAfterRequestsByEitherAddress) {
         }
         ++posted[second];
         if (!is_one_qp()) {
-          by.finish();  // the order of two QPs is that of their completions
+          by.finish();  // the order of requests on two QPs is only known after their completions
           posted = {};
         }
       }
@@ -221,7 +222,7 @@ INSTANTIATE_TEST_SUITE_P(With, SharedMemory,
                                          "OneAddressOfTwoDevices"),
                          [](const auto& one) { return std::string(one.param); });
 
-/// Starts a process that runs `body` and ends with status 0 if none of its expectations failed.
+/// Starts a process that runs `body`. Its exit status is 0 if all expectations of `body` were met.
 pid_t start(const std::function<void()>& body) {
   const pid_t child = fork();
   if (child != 0) return child;
@@ -252,8 +253,8 @@ TEST(SharedMemoryOfProcesses, AdditionsOfAllAddUp) {
   EXPECT_EQ(*reinterpret_cast<uint64_t*>(shared + 64), uint64_t{kProcesses} * kAdditions);
 }
 
-// A process that only reads the memory sees a message that its program has not polled, and perhaps
-// never will.
+// A process that only reads the memory sees a message, even if the receiving program never polls
+// it.
 TEST(SharedMemoryOfProcesses, AnotherSeesAMessageWithoutAnyVerb) {
   Page page;
   uint8_t* shared = page.map();

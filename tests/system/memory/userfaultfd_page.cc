@@ -17,7 +17,7 @@ namespace {
 class UserfaultfdPage : public LatePage {
  public:
   ~UserfaultfdPage() override {
-    if (fd_ >= 0) close(fd_);  // whoever still waits goes on
+    if (fd_ >= 0) close(fd_);  // threads that still wait for the page continue
     if (page_ != MAP_FAILED) munmap(page_, kSize);
   }
 

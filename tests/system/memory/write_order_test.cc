@@ -1,5 +1,6 @@
-// Tests the NIC's writes to a program that has several threads, and therefore does not lend its
-// pages: they are done in the order in which they were sent, even if the NIC combines some of them.
+// Tests the order in which the NIC writes to a program that has several threads, and therefore does
+// not share its pages with the NIC: all data is written in the order in which it was sent, even if
+// the NIC combines some writes.
 #include <sys/mman.h>
 
 #include <array>
@@ -53,8 +54,8 @@ class WriteOrder : public TransportTest {
    public:
     explicit Burst(WriteOrder& test) : test_(test) {}
 
-    /// Adds a request for `count` words, from `from` of the source to `to` of the target, or in the
-    /// other direction.
+    /// Adds a request for `count` words: a WRITE from word `from` of the source to word `to` of the
+    /// target, or a READ in the other direction.
     ibv_send_wr& add(ibv_wr_opcode opcode, size_t from, size_t to, size_t count) {
       const bool writes = opcode == IBV_WR_RDMA_WRITE;
       ibv_sge& sge = sges_[count_];
@@ -98,10 +99,10 @@ class WriteOrder : public TransportTest {
   QpPtr qp;
 };
 
-// IBTA vol 1, 9.5 and o9-20: the bytes of a WRITE are visible before those of the next, for a
-// program that watches the last of them.
+// IBTA vol 1, 9.5 and o9-20: a program that watches the last bytes of a WRITE sees the bytes of all
+// WRITEs before it.
 TEST_F(WriteOrder, ShortWritesAreSeenBeforeALongOneBehindThem) {
-  const size_t kLong = 4 * kWordsInPage;  // and its first word
+  const size_t kLong = 4 * kWordsInPage;  // the length of the long WRITE, and its first word
   for (uint64_t round = 1; round <= 1000; ++round) {
     std::fill_n(source, kPages * kWordsInPage, round);
     Burst burst(*this);
@@ -160,8 +161,8 @@ TEST_F(WriteOrder, AnAtomicAddsToTheShortWriteBeforeIt) {
   }
 }
 
-// Without on-demand paging a NIC has pinned registered memory.
-TEST_F(WriteOrder, AWriteToAPageThatIsUnmappedHarmsNoOther) {
+// The region is without on-demand paging, so a NIC has pinned its memory.
+TEST_F(WriteOrder, AWriteToAnUnmappedPageDoesNotAffectOthers) {
   Burst first(*this);
   first.add(IBV_WR_RDMA_WRITE, 0, 0, 1);
   first.add(IBV_WR_RDMA_WRITE, 0, kWordsInPage, 1);

@@ -14,7 +14,7 @@ sem_t semaphore;
 int pipe_ends[2];
 
 void unlock(void*) {
-  pthread_mutex_unlock(&mutex);  // which the thread has again
+  pthread_mutex_unlock(&mutex);  // pthread_cond_wait() has locked the mutex again
 }
 
 void* wait_for_condition(void*) {

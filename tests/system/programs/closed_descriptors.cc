@@ -1,5 +1,5 @@
-// A program that closes every descriptor it does not know, as daemons do, and opens others with the
-// same numbers. The descriptors of the preload libraries are gone then.
+// A program that closes every descriptor that it does not know, as daemons do, and opens others
+// with the same numbers. So the descriptors of the preload libraries do not exist any more.
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>

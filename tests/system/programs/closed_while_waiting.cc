@@ -1,5 +1,5 @@
-// Closes descriptors in one thread while another waits for them. In Linux the waiting call keeps
-// its file, and returns when something arrives there later. The argument names the call.
+// Closes a descriptor in one thread while another thread waits for it. In Linux, the waiting call
+// still waits for its file, and returns when data arrives there later. The argument names the call.
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -58,7 +58,7 @@ void* waiter(void*) {
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
   way = argv[1];
-  int other = -1;  // by which the waiter is woken in the end
+  int other = -1;  // the descriptor by which the waiter is finally woken
   if (way == "epoll-of-it") {
     int pair[2];
     if (pipe(pair) != 0) return 2;
@@ -83,8 +83,7 @@ int main(int argc, char** argv) {
   close(fds[0]);
   const bool has_many = way.starts_with("poll") || way.starts_with("select");
   if (!has_many) {
-    // The number is reused immediately for another file, which has the data that the waiter waits
-    // for.
+    // Another file immediately gets the same number, and it has the data that the waiter waits for.
     int pair[2];
     if (pipe(pair) != 0 || write(pair[1], "x", 1) != 1) return 2;
     const bool is_same = pair[0] == fds[0] || pair[1] == fds[0];

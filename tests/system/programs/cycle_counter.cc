@@ -18,7 +18,7 @@ namespace {
 
 char** the_environment = nullptr;
 
-/// Handlers of signals report, too.
+/// Writes a line without the C library's buffers, since signal handlers call this, too.
 void report(const char* name, unsigned long long value) {
   char line[64];
   const int size = snprintf(line, sizeof line, "%s %llu\n", name, value);
@@ -36,14 +36,14 @@ void an_hour() {
   report("processor", processor);
 }
 
-/// A program that waits with the counter only.
+/// Waits for `cycles` cycles, with nothing but the counter.
 void spin(unsigned long long cycles) {
   const unsigned long long begin = __rdtsc();
   while (__rdtsc() - begin < cycles) {
   }
 }
 
-// ---- The program's own SIGSEGV ----
+// ---- Programs that handle SIGSEGV ----
 
 sigjmp_buf place;
 volatile int faults = 0;
@@ -156,7 +156,7 @@ void blocked_signals() {
   report("end", 1);
 }
 
-// ---- Other programs ----
+// ---- Executing other programs ----
 
 void await(pid_t child) {
   int status = 0;
@@ -176,7 +176,8 @@ void in_a_child(Execute execute) {
   await(child);
 }
 
-/// `other` is a program that reads the counter, and may be statically linked.
+/// Executes `other`, a program that reads the counter and may be statically linked, by each
+/// function that can do so.
 void executions(const char* other) {
   char name[] = "other", argument[] = "spin";
   char* arguments[] = {name, argument, nullptr};
@@ -198,7 +199,7 @@ void executions(const char* other) {
   spin(1000);
 }
 
-/// Not under rocemu: prints whether this machine supports virtual time for the counter.
+/// For a run without rocemu: prints whether this machine supports virtual time for the counter.
 void whether_reads_fault() {
   signal(SIGSEGV, [](int) {
     report("reads_fault", 1);
@@ -213,7 +214,7 @@ void whether_reads_fault() {
 }  // namespace
 
 #ifdef LIKE_GO
-// The bytes that Go's linker puts at the start of a program's data.
+// The bytes with which Go's linker marks the data of a program.
 __attribute__((used, section(".data"), aligned(16))) char build_information[] = "\xff Go buildinf:";
 #endif
 

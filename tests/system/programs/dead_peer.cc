@@ -1,6 +1,6 @@
 // Sends to a QP that does not exist, with the longest retries that ibv_modify_qp(3) allows:
-// retry_cnt 7 and timeout 31, which is hours on hardware. Prints the completion's status and the
-// time that it took, by the device's clock and by ours.
+// retry_cnt 7 and timeout 31, which take hours on hardware. Prints the completion's status and how
+// long it took, by the device's clock and by the program's clock.
 #include <infiniband/verbs.h>
 
 #include <chrono>

@@ -1,6 +1,6 @@
-// A QP that is connected to itself sends a message that the program changes before it polls for the
-// completion. Prints "old" if the receiver has the message as it was when it was posted, and "new"
-// if it has the change.
+// A QP that is connected to itself sends a message, and the program changes the message before it
+// polls for the completion. Prints "old" if the receiver gets the message as it was posted, and
+// "new" if it gets the changed message.
 //
 // usage: early_change SIZE [inline] [DAEMON]
 //   DAEMON   a process number: that process is stopped while the program posts and changes

@@ -1,5 +1,5 @@
-// A library that measures the cycle counter when it is loaded, before libraries that are preloaded
-// have run their constructors: UCX does so.
+// A library that measures the cycle counter when it is loaded, as UCX does. That happens before the
+// constructors of preloaded libraries have run.
 #include <sys/time.h>
 #include <x86intrin.h>
 

@@ -1,5 +1,5 @@
-// Four threads, each with a QP that is connected to itself and a separate CQ, send messages and
-// poll for them. The actions of each thread depend on nothing else.
+// Four threads send messages and poll for them. Each has a QP that is connected to itself, and a
+// separate CQ, so its actions do not depend on other threads.
 #include <infiniband/verbs.h>
 
 #include <array>

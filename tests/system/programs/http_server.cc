@@ -1,5 +1,5 @@
-// A web server for one file and one connection, by plain blocking sockets: http_server ADDRESS PORT
-// FILE. It answers each request with the file.
+// A web server for one file and one connection, with ordinary blocking sockets: http_server ADDRESS
+// PORT FILE. It answers each request with the file.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>

@@ -1,4 +1,5 @@
-// Prints the names of the devices. Linked with librocemu.so, so that it needs no LD_PRELOAD.
+// Prints the names of the devices. This program is linked with librocemu.so, so it needs no
+// LD_PRELOAD.
 #include <infiniband/verbs.h>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-// Two QPs of two devices exchange messages. One thread sends, and the other waits for each message
-// by an event, in one of two orders.
+// Two QPs of two devices exchange messages. One thread sends. The other one waits for an event
+// before each message, in one of two ways.
 //
 // usage: lost_wake_up WAY [processes]
 //   wrong   polls the empty CQ, arms it and waits: a completion between the poll and

@@ -1,5 +1,5 @@
-// A program that gives registered memory other pages, as the arguments say, and then has a peer use
-// it: mapped_anew CHANGE WHEN, with WHEN one of
+// Replaces pages of registered memory, as the arguments say, and then lets a peer access the
+// memory: mapped_anew CHANGE WHEN, where WHEN is one of
 //   registered    the region is still registered, and used
 //   unused        the region is still registered, and other memory is used
 //   deregistered  the region is deregistered before, and registered anew after the change
@@ -23,12 +23,12 @@ uint8_t* map(void* address = nullptr, int flags = 0) {
   return static_cast<uint8_t*>(pages);
 }
 
-/// Changes the first page.
+/// Replaces the first page in the way that `how` names. Returns whether that succeeded.
 bool change(const std::string& how, uint8_t* pages) {
   if (how == "munmap") {
     return munmap(pages, kPageSize) == 0 && map(pages, MAP_FIXED) == pages;
   }
-  if (how == "munmap-odd") {  // the kernel unmaps the whole page
+  if (how == "munmap-odd") {  // the kernel unmaps the whole page, although the length is smaller
     return munmap(pages, 100) == 0 && map(pages, MAP_FIXED) == pages;
   }
   if (how == "munmap-fails") return munmap(pages + 1, kPageSize) != 0;

@@ -1,13 +1,14 @@
-// Creates as many objects of each kind as ibv_query_device(3) allows, in one process and with the
+// Creates as many objects of each kind as ibv_query_device(3) allows, in one process and by the
 // public API, and prints the resources that they need:
 //   object_limits [PART]
-// creates one PART-th of each, so that a test need not wait long; without PART, all of them. It
-// fails if that number is not possible, if one more is possible, if each object needs a mapping, if
-// another process cannot work in the meantime, or if the daemon keeps the memory when the objects
-// are destroyed.
+// creates all objects or, so that a test is short, only one PART-th of each number. It fails if the
+// device allows fewer or more objects than it says, if each object needs a mapping, if another
+// process cannot work in the meantime, or if the daemon keeps the memory after the objects are
+// destroyed.
 //   object_limits exhaust
 // takes memory and file descriptors away from the daemon and then creates objects until the daemon
-// has none left. It fails if that is not an error of the single call, or affects another process.
+// has none left. It fails unless only the call that created the object fails, or if another process
+// is affected.
 //   object_limits hold PART
 // creates the objects, writes a byte, and keeps them until no process reads its output any more.
 //
@@ -68,7 +69,7 @@ ibv_context* open_device() {
   return context;
 }
 
-/// Returns the process that listens at the other end of the context's connection.
+/// Returns the process at the other end of the context's connection, which is the daemon.
 pid_t daemon_of(const ibv_context* context) {
   ucred peer{};
   socklen_t size = sizeof peer;
@@ -95,8 +96,8 @@ Memory memory_of(pid_t pid) {
   return memory;
 }
 
-/// Returns the bytes of address space and of memory, as the system counts them: they may be wrong
-/// by some pages.
+/// Returns the bytes of address space and of memory. The kernel's counts may be wrong by some
+/// pages.
 std::pair<uint64_t, uint64_t> sizes_of(pid_t pid) {
   uint64_t size = 0, resident = 0;
   std::ifstream("/proc/" + std::to_string(pid) + "/statm") >> size >> resident;
@@ -119,7 +120,7 @@ double mib_more(uint64_t bytes, uint64_t than) {
 
 // ---- The objects ----------------------------------------------------------------------------
 
-/// The sizes of the objects. They are small, like those of a program that has many.
+/// Objects that other objects need, with small sizes, as in a program that has many.
 struct Parts {
   explicit Parts(ibv_context* opened) : context(opened) {
     pd = need(ibv_alloc_pd(context), "ibv_alloc_pd");
@@ -143,7 +144,7 @@ struct Parts {
 struct Kind {
   const char* name;
   int ibv_device_attr::*limit;
-  uint32_t already;  // of which Parts has so many
+  uint32_t already;  // the number of such objects that Parts has already
   std::function<void*(Parts&)> make;
   std::function<int(void*)> destroy;
 };
@@ -218,7 +219,7 @@ void make_all(const Kind& kind, Parts& parts, uint32_t count, std::vector<void*>
 
 // ---- The neighbour --------------------------------------------------------------------------
 
-/// Another process on the device. It sends messages to itself and, unless told to do only that,
+/// Another process with the device. It sends messages to itself and, unless it must do only that,
 /// creates objects all the time.
 class Neighbour {
  public:
@@ -249,7 +250,8 @@ class Neighbour {
   Neighbour(const Neighbour&) = delete;
   Neighbour& operator=(const Neighbour&) = delete;
 
-  /// Returns the longest time in seconds that one message and one CQ took since the last call.
+  /// Returns the longest time, in seconds, that a message and a CQ together took since the last
+  /// call.
   double longest_pause() {
     double seconds = 0;
     if (write(in_, "?", 1) != 1 || read(out_, &seconds, sizeof seconds) != sizeof seconds) {
@@ -349,8 +351,8 @@ int be_neighbour(bool only_sends) {
 
 // ---- All kinds at once ----------------------------------------------------------------------
 
-/// Creates all objects of every kind, reports that, and waits until the process that gets the
-/// report has ended.
+/// Creates all objects of every kind, writes a byte, and waits until the process that reads the
+/// byte has ended.
 int hold_all(uint32_t part) {
   ibv_context* context = open_device();
   Parts parts(context);
@@ -362,7 +364,7 @@ int hold_all(uint32_t part) {
   }
   const char done = '.';
   if (write(STDOUT_FILENO, &done, 1) != 1) return 1;
-  pollfd reader{STDOUT_FILENO, 0, 0};  // POLLERR is always reported
+  pollfd reader{STDOUT_FILENO, 0, 0};  // poll(2) reports POLLERR even if no event is requested
   poll(&reader, 1, -1);
   return 0;
 }
@@ -385,16 +387,15 @@ pid_t start_holder(uint32_t part, int& told) {
   return pid;
 }
 
-// ---- What is printed ------------------------------------------------------------------------
+// ---- Output ------------------------------------------------------------------------------------
 
-/// Waits until the daemon has freed all but a few pages of its memory beyond `start`, and returns
-/// its memory then. There is no event to wait for: the daemon frees memory when it has no other
-/// work.
+/// Waits until the daemon's memory is at most a few pages more than `start`, and returns its size.
+/// There is no event to wait for: the daemon frees memory when it has no other work.
 Memory memory_given_back(pid_t daemon, uint64_t start, uint64_t most) {
   constexpr uint64_t kFewPages = 2 << 20;
   const auto began = Clock::now();
   for (;;) {
-    // Reading smaps_rollup makes the daemon wait.
+    // The cheap check comes first, because reading smaps_rollup delays the daemon.
     if (sizes_of(daemon).second <= start + kFewPages) {
       if (const Memory now = memory_of(daemon); now.rss <= start + kFewPages) return now;
     }
@@ -476,14 +477,14 @@ int run(uint32_t part) {
   return 0;
 }
 
-// ---- A daemon that has little -----------------------------------------------------------------
+// ---- A daemon with few resources ---------------------------------------------------------------
 
 uint64_t descriptors_of(pid_t pid) {
   const std::filesystem::directory_iterator files("/proc/" + std::to_string(pid) + "/fd");
   return static_cast<uint64_t>(std::distance(begin(files), end(files)));
 }
 
-/// Keeps resources short for as long as it exists.
+/// Limits a resource of the daemon while this object exists.
 class Shortage {
  public:
   Shortage(pid_t daemon, __rlimit_resource resource, uint64_t most)
@@ -521,7 +522,8 @@ int exhaust() {
   Parts parts(context);
   Neighbour sender(true);
   for (const Kind& kind : kinds()) {
-    if (kind.limit == &ibv_device_attr::max_pd) continue;  // they take next to nothing
+    // protection domains need almost no memory
+    if (kind.limit == &ibv_device_attr::max_pd) continue;
     const uint64_t some = 1 << 20;
     std::optional<Shortage> shortage(std::in_place, daemon, RLIMIT_AS,
                                      sizes_of(daemon).first + some);

@@ -1,4 +1,4 @@
-// Overruns a separate CQ on the device named by its argument, and prints the events.
+// Overruns a CQ on the device that the argument names, and prints the events.
 #include <infiniband/verbs.h>
 
 #include <cstdio>
@@ -54,7 +54,7 @@ int main(int argc, char** argv) {
   for (int i = 0; i < 2; ++i) {
     if (ibv_post_recv(qp, &wr, &bad) != 0) return fail("ibv_post_recv");
   }
-  attr.qp_state = IBV_QPS_ERR;  // flushes two receives into a CQ for one
+  attr.qp_state = IBV_QPS_ERR;  // two receives are flushed into a CQ for one completion
   if (ibv_modify_qp(qp, &attr, IBV_QP_STATE) != 0) return fail("ibv_modify_qp to ERR");
 
   ibv_async_event event{};

@@ -1,8 +1,8 @@
-// Polls completion queues in which nothing comes, on one processor beside two threads that compute.
+// Polls completion queues that stay empty, on one processor together with two threads that compute.
 //   polls_that_sleep one|several|extended POLLS MOST_SLEEPS
 // prints how many of the polls slept, and stops polling after more than MOST_SLEEPS.
 //   polls_that_sleep lock TIMES
-// polls under a spin lock until another thread has had the lock that number of times.
+// polls under a spin lock until another thread has taken the lock TIMES times.
 #include <infiniband/verbs.h>
 #include <pthread.h>
 #include <sched.h>
@@ -30,7 +30,7 @@ T* check(T* object, const char* what) {
   return object;
 }
 
-/// A poll that sleeps gives up the processor itself; one that yields is not counted.
+/// Returns how often this thread gave up the processor by sleeping. Yields are not counted.
 long sleeps() {
   rusage usage;
   if (getrusage(RUSAGE_THREAD, &usage) != 0) fail("getrusage");
@@ -44,7 +44,7 @@ void stay_on_this_processor() {
   if (sched_setaffinity(0, sizeof processor, &processor) != 0) fail("sched_setaffinity");
 }
 
-/// Ends with the process.
+/// Starts a thread that computes until the process ends.
 void compute() {
   std::thread([] {
     for (volatile unsigned number = 0;;) number = number + 1;
@@ -123,5 +123,5 @@ int main(int argc, char** argv) {
   if (arguments.size() != 3) return 2;
   const int status = count_sleeps(arguments[0], std::stol(arguments[1]), std::stol(arguments[2]));
   std::fflush(stdout);
-  std::_Exit(status);  // beside threads that compute
+  std::_Exit(status);  // runs no destructors, since other threads still compute
 }

@@ -1,6 +1,6 @@
-// Sends one message to itself, for test_sanitized_programs, which builds this with each sanitizer.
-// An argument names a mistake that is made afterwards and that the sanitizer must find: "leak",
-// "overflow".
+// Sends one message to itself. test_sanitized_programs.py builds this with each sanitizer. The
+// argument "leak" or "overflow" names a mistake that the program then makes, and that the sanitizer
+// must find.
 #include <infiniband/verbs.h>
 
 #include <cstdio>
@@ -105,7 +105,8 @@ void exchange() {
   std::free(out);
 }
 
-/// Called before exchange(), which uses the same stack and thereby overwrites the pointer.
+/// Called before exchange(), which uses the same part of the stack and thereby overwrites the
+/// pointer.
 __attribute__((noinline)) void lose() {
   auto* volatile lost = static_cast<char*>(std::malloc(77));
   lost[0] = 1;

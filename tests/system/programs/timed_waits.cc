@@ -1,5 +1,5 @@
-// Waits 1000 s in each way in which programs wait for a time, or only in the one that its argument
-// names, and prints how long each took by the program's clocks.
+// Waits for 1000 s in each way in which programs can wait for a time, or only in the way that the
+// argument names. Prints how long each wait took by the program's clocks.
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
@@ -218,7 +218,7 @@ void by_timer_thread() {
   expired.get_future().wait();
   require(timer_delete(timer) == 0, "timer_delete");
 }
-/// Expires twice in the time, and not again once it has been stopped.
+/// A periodic timer expires twice in the time, and does not expire after it was stopped.
 void by_periodic_timer_thread() {
   static std::atomic<int> expirations = 0;
   sigevent event{};
@@ -298,7 +298,7 @@ constexpr Way kWays[] = {
     {"timer_create with SIGEV_THREAD, periodic", by_periodic_timer_thread},
 };
 
-/// Waits in this way, and prints how long that took.
+/// Waits in this way, and prints how long the wait took.
 void take(const Way& way) {
   const double monotonic = seconds_of(CLOCK_MONOTONIC), real = seconds_of(CLOCK_REALTIME);
   const double of_day = time_of_day(), of_call = seconds_of_system_call();

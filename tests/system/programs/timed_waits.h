@@ -1,4 +1,4 @@
-// The common parts of the ways to wait (timed_waits.cc)
+// Common parts of the ways to wait (timed_waits.cc).
 #pragma once
 
 #include <sys/epoll.h>
@@ -18,7 +18,8 @@ struct Way {
   void (*wait)();
 };
 
-/// System calls without a C function, loops, queues, other threads and processes
+/// Returns the ways in timed_waits_others.cc: system calls without a C function, loops, queues,
+/// other threads and processes.
 std::span<const Way> other_ways();
 
 constexpr time_t kSeconds = 1000;
@@ -51,7 +52,7 @@ inline double seconds_of_system_call() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
 }
 
-/// The read end of a pipe into which nothing is written.
+/// Returns the read end of a pipe into which nothing is written.
 inline int silent_pipe() {
   static int ends[2] = {-1, -1};
   if (ends[0] < 0 && pipe(ends) != 0) fail("pipe");

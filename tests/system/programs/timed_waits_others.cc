@@ -1,5 +1,5 @@
-// Ways to wait by system calls without a C function, in loops, by queues and semaphores, and for
-// other threads and processes.
+// Ways to wait for a time by system calls without a C function, in loops, by queues and semaphores,
+// and for other threads and processes.
 #include <fcntl.h>
 #include <mqueue.h>
 #include <poll.h>
@@ -32,7 +32,7 @@ void by_clock_nanosleep_call() {
           "clock_nanosleep");
 }
 void by_ppoll_call() {
-  timespec time = kTime;  // ppoll(2): the system call may change it
+  timespec time = kTime;  // the system call ppoll(2) may change the time
   pollfd entry{silent_pipe(), POLLIN, 0};
   require(syscall(SYS_ppoll, &entry, 1, &time, nullptr, 8) == 0, "ppoll");
 }
@@ -65,7 +65,7 @@ void by_loop_of_system_call() {
 
 // ---- Queues and semaphores ----
 
-/// Creates an empty queue with room for one message, which no other process knows.
+/// Creates an empty queue with room for one message, which no other process uses.
 mqd_t own_queue() {
   const std::string name = "/rocemu-timed-waits-" + std::to_string(getpid());
   mq_attr attributes{};
@@ -101,7 +101,7 @@ void by_join() {
   std::thread([] { sleep(kSeconds); }).join();
 }
 
-/// Runs `act` in a child after the time.
+/// Runs `act` in a child, after the time has passed.
 template <class Act>
 pid_t later_in_child(Act act) {
   const pid_t child = fork();

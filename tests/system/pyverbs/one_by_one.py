@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""Runs a copy of rdma-core's tests, each in a process of its own with a time limit, under
-`rocemu run`: one_by_one.py DIRECTORY RESULTS LIMIT [TEXT...]
+"""Runs a copy of rdma-core's tests under `rocemu run`, each in a separate process with a time limit:
+one_by_one.py DIRECTORY RESULTS LIMIT [TEXT...]
 
-DIRECTORY holds the package `tests`. Appends a line to RESULTS for each test: result, id, reason; only
-tests whose id contains one of the TEXTs, if there are any. What a failed test said goes to standard
-error. Never fails because a test does.
+DIRECTORY holds the package `tests`. Appends a line to RESULTS for each test: result, ID, reason. If
+there are TEXTs, runs only tests whose ID contains one of them. The output of a failed test goes to
+standard error. This program does not fail if a test does.
 """
 import ctypes
 import importlib
@@ -31,7 +31,7 @@ def all_tests(suite):
 
 def load(directory):
     sys.path[:0] = [directory, os.path.join(directory, "tests")]
-    sys.argv[1:] = []  # the tests have options of their own
+    sys.argv[1:] = []  # the tests would read these arguments as their own options
     importlib.import_module("args_parser").parser.parse_args()
     loader = unittest.TestLoader()
     for module in importlib.import_module("tests").__test_modules__:
@@ -39,13 +39,15 @@ def load(directory):
 
 
 def outcome(test):
-    """Runs the test here. Returns its result, the reason in one line, and the complete text."""
+    """Runs the test in this process. Returns its result, the reason in one line, and the complete
+    text."""
     if ".test_rdmacm." in test.id() and not os.path.exists("/dev/infiniband/rdma_cm"):
-        return "SKIP", "no /dev/infiniband/rdma_cm", ""  # these would fail, they do not look
+        # these tests would fail, since they do not check this
+        return "SKIP", "no /dev/infiniband/rdma_cm", ""
     result = unittest.TestResult()
     try:
         test.run(result)
-    except BaseException:  # whatever it is, it must become a line
+    except BaseException:  # every exception, even an exit, must become a line of the results
         result.errors.append((test, traceback.format_exc()))
     for name, those in (("ERROR", result.errors), ("FAIL", result.failures),
                         ("SKIP", result.skipped)):
@@ -57,7 +59,7 @@ def outcome(test):
 
 
 def run_alone(test, limit):
-    """Runs the test in a separate process group, and removes all its processes afterwards."""
+    """Runs the test in a separate process group, and kills all processes of this group afterwards."""
     readable, writable = os.pipe()
     parent = os.getpid()
     child = os.fork()
@@ -70,7 +72,8 @@ def run_alone(test, limit):
         os.write(writable, json.dumps(outcome(test)).encode()[:60000])
         os._exit(0)
     os.close(writable)
-    # The child's end of the pipe closes when it has written or died; its children may hold it too.
+    # The child's end of the pipe closes when the child has written its result or died. But the
+    # child's own children may keep it open.
     ready, _, _ = select.select([readable], [], [], limit)
     said = os.read(readable, 65536) if ready else b""
     os.close(readable)
@@ -90,7 +93,7 @@ def run_alone(test, limit):
 
 def main():
     directory, results, limit, *texts = sys.argv[1:]
-    # These tests were written when it was what Python does by itself, as until 3.14.
+    # These tests were written for the start method "fork", which was Python's default until 3.13.
     multiprocessing.set_start_method("fork")
     with open(results, "w", buffering=1) as lines:
         for test in load(directory):

@@ -1,12 +1,11 @@
 #!/usr/bin/python3
-"""Runs rdma-core's own tests, as Debian packages them, on an emulated device, and compares what
-comes out with expected.tsv.
+"""Runs rdma-core's own tests, as Debian packages them, on an emulated device, and compares the results with
+expected.tsv.
 
-All generic tests: not those of mlx5, efa and cuda, which need that hardware. Each run has a private
-daemon. Exit status 0 if every result is the one of the table, which is of rdma-core 44 (Debian 12); with
-another rdma-core, if no test fails, and none is skipped that passes in the table.
-The table's columns: the test, its result here, its result on Linux 6.12's rxe, and a remark: why it is
-skipped or what it needs.
+Runs all generic tests, but not those of mlx5, efa and cuda, which need their hardware. Each run has a private daemon.
+The table is for rdma-core 44 (Debian 12): with it, the exit status is 0 if every result is that of the table. With
+another version, it is 0 if no test fails, and no test is skipped that passes in the table. The table's columns: the
+test, its result here, its result on Linux 6.12's rxe, and a remark: why it is skipped or what it needs.
 """
 import argparse
 import collections
@@ -24,7 +23,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 PACKAGED = pathlib.Path("/usr/share/doc/rdma-core/tests")
 OF_OTHER_DEVICES = ("test_mlx5_*", "test_efa*", "test_cuda*")
 EXPECTED = HERE / "expected.tsv"
-VERSION = 44  # of the table
+VERSION = 44  # the rdma-core version of the table
 NEEDS_HUGE_PAGES = "needs huge pages"
 HUGE_PAGES = pathlib.Path("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
 
@@ -33,7 +32,7 @@ Result = collections.namedtuple("Result", "result reason")
 
 
 def copy_tests(destination):
-    """Copies the package `tests` so that it can be imported; Debian compresses its larger files."""
+    """Copies the package `tests` so that it can be imported. Debian compresses its larger files."""
     destination.mkdir()
     for source in PACKAGED.iterdir():
         if any(fnmatch.fnmatch(source.name, pattern) for pattern in OF_OTHER_DEVICES):
@@ -51,9 +50,9 @@ def run_all(rocemu, limit, texts, record=None):
         directory = pathlib.Path(directory)
         copy_tests(directory / "tests")
         lines = directory / "results"
-        scratch = directory / "scratch"  # what a test that is killed leaves in TMPDIR goes too
+        scratch = directory / "scratch"  # so that files that a killed test leaves in TMPDIR are removed, too
         scratch.mkdir()
-        # A test of address handles expects the behavior of hardware without a GRH.
+        # This policy is for a test of address handles that expects hardware which refuses a vector without a GRH.
         subprocess.run(
             [rocemu, "run", "--private", "--require-grh", *options, "--", "/usr/bin/python3",
              HERE / "one_by_one.py", directory, lines, str(limit), *texts],
@@ -79,13 +78,13 @@ def has_huge_pages():
 
 
 def is_reason(remark, reason):
-    """Returns whether a remark matches the reason of a skip. A remark is the reason itself, a pattern, or several with
-    a bar between them."""
+    """Returns whether a remark matches the reason of a skip. A remark is the reason itself, a pattern, or several
+    of these with a bar between them."""
     return any(fnmatch.fnmatch(reason, pattern) for pattern in remark.split(" | "))
 
 
 def differences(expected, results):
-    """Returns one line for each test whose result differs from the table, in either direction."""
+    """Returns a line for each test whose result differs from the table, or that only one of both has."""
     for test in sorted(expected.keys() | results.keys()):
         if test not in results:
             yield f"{test}: in the table, but there is no such test"
@@ -98,7 +97,7 @@ def differences(expected, results):
         wanted = expected[test]
         if wanted.remark == NEEDS_HUGE_PAGES:
             same = got.result == (wanted.rocemu if has_huge_pages() else "SKIP")
-        else:  # A skip for another reason than yesterday's is a difference too.
+        else:  # A skip is also a difference if its reason is new.
             same = got.result == wanted.rocemu and is_reason(wanted.remark, got.reason)
         if not same:
             yield f"{test}: expected {wanted.rocemu} {wanted.remark}".rstrip() + f", got {told}"
@@ -109,7 +108,8 @@ def has_the_tables_version():
 
 
 def failures(expected, results):
-    """Like differences(), for an rdma-core that is not the table's version and has other tests."""
+    """Returns what differences() does, for another version of rdma-core than that of the table, which has other
+    tests."""
     for test, got in sorted(results.items()):
         told = f"{got.result} {got.reason}".strip()
         if got.result not in ("PASS", "SKIP"):
@@ -130,7 +130,7 @@ def summary(expected, results):
 
 
 def update(expected, results):
-    """Writes the results into the table. A failure is never an expected result."""
+    """Writes the results to the table. A failure never becomes an expected result."""
     bad = [test for test, got in results.items() if got.result not in ("PASS", "SKIP")]
     if bad:
         sys.exit("run_pyverbs.py: not written, for these fail: " + " ".join(bad))

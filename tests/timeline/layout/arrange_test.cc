@@ -1,4 +1,4 @@
-// Tests the rows of events, and where arrows end.
+// Tests in which rows events are, and where arrows end.
 #include "emulator/timeline/arrange.h"
 
 #include <gmock/gmock.h>
@@ -29,7 +29,8 @@ TEST(Arrange, GivesEachHappeningTheRowBelowTheLast) {
 }
 
 TEST(Arrange, LetsAnArrowEndInTheFirstRowOfTheTimeOfItsArrival) {
-  // The receives are posted after the SEND, at the same time: the SEND's arrow ends below them.
+  // The receives are posted at the time of the SEND, but after it, so the SEND's arrow ends below
+  // them.
   const Arrangement rows = arrange(Written()
                                        .frame("SEND", 0, 1)
                                        .post("post_recv wr 1", 1)
@@ -61,7 +62,7 @@ TEST(Arrange, LetsAFrameThatOvertakesAnotherEndAboveIt) {
   EXPECT_EQ(rows.places[1].end, 2u);
 }
 
-TEST(Arrange, KeepsInItsRowWhatIsLostWhatHasNoFlightAndWhatGoesToItself) {
+TEST(Arrange, KeepsLostInstantAndLocalFramesInTheirRows) {
   const Arrangement rows = arrange(Written()
                                        .lost_frame("lost", 0, 1)
                                        .frame("as a capture has it", 0, 1, 0)
@@ -187,7 +188,7 @@ TEST(TwoRuns, HaveTheSameInTheSameRowUpToTheFirstDifferenceAndBothGoOnBelowIt) {
   EXPECT_THAT(mark, ElementsAre(Pair{"first difference", 3}));
 }
 
-TEST(TwoRuns, KeepWhatIsTheSameTogetherWhereFramesOfOneArriveLater) {
+TEST(TwoRuns, KeepEqualRowsTogetherIfFramesOfOneArriveLater) {
   const Timeline first = Written().frame("SEND", 0, 1, 1).at(3).verb("a").verb("b").take();
   const Timeline second = Written().frame("SEND", 0, 1, 8).at(3).verb("a").verb("b").take();
   const Timeline both = beside(first, second);

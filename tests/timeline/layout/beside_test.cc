@@ -1,4 +1,4 @@
-// Tests the text of the first difference of two runs.
+// Tests the text about the first difference of two runs.
 #include "emulator/timeline/beside.h"
 
 #include <gmock/gmock.h>

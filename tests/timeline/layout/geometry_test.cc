@@ -1,4 +1,4 @@
-// Checks pictures by computation: each arrow ends in the row of its arrival, and no text is
+// Checks pictures by computation: each arrow ends in the row of the frame's arrival, and no text is
 // truncated.
 #include "emulator/timeline/drawing/geometry.h"
 
@@ -22,11 +22,12 @@ bool overlap(const Box& a, const Box& b) {
   return a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
 }
 
-/// Returns whether a segment has a point inside a box. It is clipped at each edge in turn (Liang
-/// and Barsky).
+/// Returns whether a segment has a point inside a box. Clips the segment at each edge of the box in
+/// turn (Liang and Barsky).
 bool crosses(const Point& from, const Point& to, const Box& box) {
   double enters = 0, leaves = 1;
-  const auto cut = [&](double way, double room) {  // points with way * t < room are inside
+  // keeps the points t of the segment with way * t < room
+  const auto cut = [&](double way, double room) {
     if (way == 0) return room > 0;
     const double t = room / way;
     (way < 0 ? enters : leaves) = way < 0 ? std::max(enters, t) : std::min(leaves, t);

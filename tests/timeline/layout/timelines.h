@@ -1,4 +1,4 @@
-// Timelines for tests: written step by step, or made at random from a seed.
+// Timelines for tests, which are written step by step or made at random from a seed.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace rocemu::timeline {
 
-/// A timeline whose events are added in order.
+/// A timeline to which a test adds events in order.
 class Written {
  public:
   explicit Written(uint32_t lanes = 2);
@@ -28,7 +28,8 @@ class Written {
   int64_t now_us_ = 0;
 };
 
-/// A hundred events: bursts, frames that overtake others, losses, long texts, reasons, equal rows.
+/// Returns a random timeline of a hundred events, with bursts, frames that overtake others, losses,
+/// long texts, reasons, and equal rows.
 Timeline by_chance(uint32_t seed);
 
 }  // namespace rocemu::timeline

@@ -1,5 +1,5 @@
-// Tests of the commands below librdmacm, which /dev/infiniband/rdma_cm receives by write(2), and of
-// the errors for wrong ones.
+// Tests the commands that librdmacm writes to /dev/infiniband/rdma_cm with write(2), and the errors
+// for wrong commands.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -23,7 +23,7 @@ class RdmaCmCommands : public testing::Test {
   }
   void TearDown() override { close(fd); }
 
-  /// Returns 0, or errno.
+  /// Writes the command. Returns 0 or errno.
   template <class In>
   int command(uint32_t number, const In& in, uint16_t out_size = 0, int cut = 0) {
     struct {

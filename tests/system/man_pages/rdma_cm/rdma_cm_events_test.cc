@@ -1,4 +1,4 @@
-// Tests rdma_get_cm_event(3): the events that librdmacm itself makes from others.
+// Tests rdma_get_cm_event(3): the events that librdmacm itself makes out of other events.
 #include <infiniband/verbs.h>
 
 #include <vector>
@@ -64,7 +64,7 @@ TEST_F(RdmaCmEvents, AQpThatCannotBeAttachedIsAMulticastError) {
   std::memcpy(&to.sin_addr, address, sizeof address);
   ASSERT_EQ(rdma_join_multicast(id, reinterpret_cast<sockaddr*>(&to), nullptr), 0);
   channel.expect(RDMA_CM_EVENT_MULTICAST_ERROR, -1);
-  // librdmacm still has its record of the group.
+  // librdmacm has not forgotten the group, so the program can leave it.
   EXPECT_EQ(rdma_leave_multicast(id, reinterpret_cast<sockaddr*>(&to)), 0);
 
   for (ibv_qp* member : members) {

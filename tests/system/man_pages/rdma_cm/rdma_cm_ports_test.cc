@@ -1,5 +1,5 @@
-// rdma_bind_addr(3), rdma_set_option(3) RDMA_OPTION_ID_REUSEADDR and rdma_listen(3): which id gets
-// a port, and which scopes link-local addresses have, as in Linux's rdma_cm.
+// Tests rdma_bind_addr(3), rdma_set_option(3) RDMA_OPTION_ID_REUSEADDR and rdma_listen(3): which id
+// gets a port, and which scopes are valid for link-local addresses, as in Linux's rdma_cm.
 #include <net/if.h>
 
 #include "tests/system/rdmacm_fixture.h"
@@ -23,7 +23,7 @@ class Ports : public testing::Test {
     }
     return id;
   }
-  /// Binds to 127.0.0.1, and returns 0 or errno.
+  /// Binds the id to 127.0.0.1, and returns 0 or errno.
   static int bind(rdma_cm_id* id, uint16_t big_endian_port) {
     sockaddr_in address{};
     address.sin_family = AF_INET;

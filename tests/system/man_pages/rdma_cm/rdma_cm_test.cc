@@ -1,5 +1,5 @@
-// rdma_notify(3), rdma_connect(3), rdma_accept(3), rdma_reject(3), rdma_disconnect(3),
-// rdma_establish(3), rdma_listen(3), rdma_destroy_id(3), rdma_migrate_id(3).
+// Tests rdma_notify(3), rdma_connect(3), rdma_accept(3), rdma_reject(3), rdma_disconnect(3),
+// rdma_establish(3), rdma_listen(3), rdma_destroy_id(3) and rdma_migrate_id(3).
 #include <vector>
 
 #include "tests/system/rdmacm_fixture.h"
@@ -19,7 +19,8 @@ TEST_F(RdmaNotify, ForcesTheConnectionIntoAnEstablishedState) {
   ASSERT_TRUE(passive.is_empty()) << "the client has not said that it is ready";
   ASSERT_EQ(rdma_notify(server, IBV_EVENT_COMM_EST), 0) << std::strerror(errno);
   passive.expect(RDMA_CM_EVENT_ESTABLISHED);
-  // "...in the rare situation where the connection never forms on its own": here it does, late.
+  // "...in the rare situation where the connection never forms on its own": here the client is only
+  // late.
   ASSERT_EQ(rdma_establish(client), 0);
   EXPECT_EQ(rdma_disconnect(client), 0);
   passive.expect(RDMA_CM_EVENT_DISCONNECTED);
@@ -61,8 +62,8 @@ TEST_F(RdmaConnect, PassesPrivateDataOfBothSides) {
   EXPECT_EQ(active.last_private_data.size(), 196u);
 }
 
-// "private_data_len: Specifies the size of the user-controlled data buffer... may be larger": more
-// than a request has room for cannot be sent.
+// "private_data_len: Specifies the size of the user-controlled data buffer... may be larger": data
+// that does not fit into a request cannot be sent.
 TEST_F(RdmaConnect, WithTooMuchPrivateDataIsRefused) {
   const std::string data(57, 'x');
   rdma_conn_param param = parameters(data);
@@ -95,12 +96,12 @@ TEST_F(RdmaConnect, IsRejectedWhenNobodyListensAnyMore) {
   listener = nullptr;
   rdma_conn_param param = parameters();
   ASSERT_EQ(rdma_connect(client, &param), 0);
-  active.expect(RDMA_CM_EVENT_REJECTED, 8);  // IBTA: invalid service ID
+  active.expect(RDMA_CM_EVENT_REJECTED, 8);  // IBTA vol 1, 12.6.7.2: invalid service ID
 }
 
 // rdma_disconnect(3): "Disconnects a connection and transitions any associated QP to the error
 // state... this call may be made from either the client or server side". rdma_get_cm_event(3): both
-// sides hear RDMA_CM_EVENT_DISCONNECTED.
+// sides get RDMA_CM_EVENT_DISCONNECTED.
 TEST_F(RdmaConnect, EndsWithADisconnectionOnBothSides) {
   establish();
   ASSERT_EQ(rdma_disconnect(client), 0);
@@ -157,7 +158,7 @@ TEST_F(RdmaDestroyId, TakesItsPendingEventsAlong) {
   EXPECT_TRUE(passive.is_empty());
 }
 
-TEST_F(RdmaDestroyId, OfAListenerRejectsTheRequestsThatNobodyRead) {
+TEST_F(RdmaDestroyId, OfAListenerRejectsUnreadRequests) {
   rdma_conn_param param = parameters();
   ASSERT_EQ(rdma_connect(client, &param), 0);
   ASSERT_EQ(rdma_destroy_id(listener), 0);
@@ -175,7 +176,7 @@ class RdmaListen : public RdmaCmTest {
     for (rdma_cm_id* id : others) EXPECT_EQ(rdma_destroy_id(id), 0) << std::strerror(errno);
     RdmaCmTest::TearDown();
   }
-  /// Returns a further id, which has requested a connection.
+  /// Returns another id, which has requested a connection.
   rdma_cm_id* ask() {
     rdma_cm_id* id = nullptr;
     EXPECT_EQ(rdma_create_id(active.get(), &id, nullptr, RDMA_PS_TCP), 0);
@@ -193,8 +194,8 @@ class RdmaListen : public RdmaCmTest {
   std::vector<rdma_cm_id*> others;
 };
 
-// "backlog: backlog of incoming connection requests": the requests that the program has not read
-// yet.
+// "backlog: backlog of incoming connection requests": the number of requests that the program has
+// not read yet.
 TEST_F(RdmaListen, RefusesMoreRequestsThanItsBacklogUntilOneIsRead) {
   for (int i = 0; i < kBacklog; ++i) ask();
   EXPECT_TRUE(active.is_empty());
