@@ -53,6 +53,13 @@ void release_turn(Slot& slot) {
   slot.turn.compare_exchange_strong(taken, ThreadSlot::kNone);
 }
 
+/// Returns whether the thread must notify the daemon that it has given its turn back. The daemon
+/// checks the turn once more after it has stored 0 in `is_daemon_awake`, and before it sleeps.
+template <class Table>
+bool must_notify(const Table& table) {
+  return table.is_daemon_awake.load() == 0;
+}
+
 /// Returns whether the daemon had given the thread a turn. If so, the thread has it now.
 template <class Slot>
 bool take_turn(Slot& slot) {

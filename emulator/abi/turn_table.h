@@ -14,7 +14,7 @@
 namespace rocemu::abi {
 
 inline constexpr uint32_t kTurnsMagic = 0x6e727574;  // "turn"
-inline constexpr uint32_t kTurnsVersion = 4;
+inline constexpr uint32_t kTurnsVersion = 5;
 
 /// CLOCK_MONOTONIC at the beginning of virtual time. It is not 0, because programs take 0 for
 /// "never".
@@ -38,7 +38,8 @@ struct ThreadSlot {
     kPolls = 2,         // it would continue, but its polls found nothing
     kReadsClock = 4,    // it also read a clock between the polls
     kWaitsForRoom = 8,  // it waits to write, perhaps for a reader outside of the run
-    kPreempted = 16     // it would continue, but its calls are used up
+    kPreempted = 16,    // it would continue, but its calls are used up
+    kAwaitsChild = 32   // its wait ends by the end or stop of a child process, or by a signal
   };
 
   enum Turn : uint32_t {
@@ -108,6 +109,8 @@ struct TurnTable {
   /// Not 0 after an action whose effects on other threads the daemon must await: the thread sent a
   /// signal, or started a process in a way that gives the process no slot.
   std::atomic<uint32_t> unsettled;
+  /// 1 while the daemon spins until a turn comes back. A thread then need not notify it.
+  std::atomic<uint32_t> is_daemon_awake;
   uint64_t seed;  // of random numbers
   alignas(64) ThreadSlot slots[kSlots];
 };

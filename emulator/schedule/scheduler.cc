@@ -114,6 +114,7 @@ bool Scheduler::stands_still(const Facts& facts) const {
 /// Returns when a thread may have its turn. Threads that neither poll nor are preempted may check
 /// their condition in each round.
 Instant Scheduler::ready_at(const Thread& thread, const Facts& facts) const {
+  if (thread.is_blocked) return kNever;
   if (stands_still(facts)) return Instant::min();
   Instant ready = thread.polling ? ready_after_polls(*thread.polling, idle_since_) : Instant::min();
   if (thread.polling && options_.polls_are_exact)

@@ -36,6 +36,7 @@ struct Thread {
   uint32_t slot;                     // the caller's name for it
   uint64_t serial;                   // the number of the thread in the run, from 1, in start order
   Instant deadline = kNever;         // of anything else for which it waits
+  bool is_blocked = false;           // true if its wait cannot have ended since its latest turn
   std::optional<Polling> polling{};  // if it would continue, but its polls found nothing
 };
 

@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
+#include <cstdint>
+#include <set>
 
 #include "tests/schedule/script.h"
 
@@ -189,6 +192,40 @@ TEST(Scheduler, ARequestFromOutsideOfTheRunChangesNothingOfWhatThreadsDo) {
   };
   EXPECT_GT(run(false).size(), 3U);
   EXPECT_EQ(run(true), run(false));
+}
+
+TEST(Scheduler, GivesNoTurnToAThreadWhoseWaitCannotHaveEnded) {
+  schedule::Scheduler scheduler({});
+  const std::array threads{schedule::Thread{.slot = 0, .serial = 1, .is_blocked = true},
+                           schedule::Thread{.slot = 1, .serial = 2}};
+  const Facts facts{.now = {}, .threads = threads};
+  std::set<uint32_t> given;
+  for (int i = 0; i < 100; ++i) {
+    const Step step = scheduler.next(facts);
+    switch (step.kind) {
+      case Step::Kind::kLookForNews:
+        scheduler.heard_news(false);
+        break;
+      case Step::Kind::kGiveTurn:
+        given.insert(step.slot);
+        scheduler.turn_ended({});
+        break;
+      case Step::Kind::kRunDevice:
+        scheduler.device_ran(false, false);
+        break;
+      case Step::Kind::kServeControl:
+        scheduler.control_served(false, false);
+        break;
+      case Step::Kind::kActIdle:
+        scheduler.acted_idle(false);
+        break;
+      case Step::Kind::kAdvance:
+        FAIL() << "time moves, and nothing is due";
+      default:
+        break;
+    }
+  }
+  EXPECT_EQ(given, std::set<uint32_t>{1});
 }
 
 TEST(TurnOrder, FindsTheFirstReadyThreadBehindAPlace) {

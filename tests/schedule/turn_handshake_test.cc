@@ -182,5 +182,48 @@ TEST(TurnHandshake, AThreadThatLostItsTurnGetsAnother) {
               HasSubstr("sleeps for ever"));
 }
 
+/// Word 2 is TurnTable::is_daemon_awake, and word 3 the eventfd.
+struct Table {
+  explicit Table(Memory& memory) : is_daemon_awake{memory, 2} {}
+  Slot::Word is_daemon_awake;
+};
+constexpr size_t kNotified = 3;
+
+/// Gives a turn, and sleeps if it is not back at once. With `rechecks`, it checks once more between
+/// the announcement that it sleeps and its sleep.
+Program daemon_that_may_sleep(bool rechecks) {
+  return [rechecks](Memory& memory) {
+    Slot slot(memory);
+    Table table(memory);
+    memory.await([&] { return slot.state.load() == ThreadSlot::kWaits; });
+    table.is_daemon_awake.store(1);
+    abi::give_turn(slot);
+    const bool is_back = abi::is_turn_back(slot);
+    table.is_daemon_awake.store(0);
+    if (is_back || (rechecks && abi::is_turn_back(slot))) return;
+    memory.await([&] { return memory.load(kNotified) != 0; });
+    memory.check(abi::is_turn_back(slot), "notified, and the turn is not back");
+  };
+}
+
+Program thread_that_notifies() {
+  return [](Memory& memory) {
+    Slot slot(memory);
+    wait_for_turn<AsBuilt>(memory, slot);
+    abi::release_turn(slot);
+    if (abi::must_notify(Table(memory))) memory.store(kNotified, 1);
+  };
+}
+
+TEST(TurnHandshake, ADaemonThatFallsAsleepMissesNoTurn) {
+  const auto failure = [](bool rechecks) {
+    return Interleavings({ThreadSlot::kStarting, ThreadSlot::kNone, 0, 0},
+                         {daemon_that_may_sleep(rechecks), thread_that_notifies()})
+        .first_failure();
+  };
+  EXPECT_EQ(failure(true), "");
+  EXPECT_THAT(failure(false), HasSubstr("sleeps for ever"));
+}
+
 }  // namespace
 }  // namespace rocemu::test

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "emulator/abi/runtime_dir.h"
+#include "emulator/abi/turn_handshake.h"
 #include "verbs_provider/shim/daemon_socket.h"
 #include "verbs_provider/shim/find_runtime_dir.h"
 #include "verbs_provider/shim/served_paths.h"
@@ -146,6 +147,7 @@ bool write_handback() {
   if (kernel(SYS_fstat, handback_fd, &now) != 0 || now.st_dev != handback_file.st_dev ||
       now.st_ino != handback_file.st_ino)
     return false;
+  if (!abi::must_notify(*table())) return true;
   const uint64_t one = 1;
   return kernel(SYS_write, handback_fd, &one, sizeof one) == sizeof one;
 }

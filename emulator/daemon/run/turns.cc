@@ -42,9 +42,6 @@ constexpr Nanoseconds kPatience = 2s, kOwnTime = 500ms, kMaxPatience = 60s;
 /// kAboutToJoin, even if is_about_to_join() returns true.
 constexpr Nanoseconds kUntilJoined = 20ms, kAboutToJoin = 2s;
 constexpr Nanoseconds kMinLook = 30us, kMaxLook = 1ms;
-/// The maximum number of turns with progress between two checks of a spinning thread. A
-/// check of a loop of 200 instructions takes 4 ms on a virtual machine, and a turn 0.1 ms.
-constexpr uint32_t kMaxTurnsBetweenChecks = 64;
 
 std::string status_of(const ThreadSlot& slot) {
   return proc::contents_of(task_file(slot, "status"));
@@ -75,6 +72,16 @@ bool is_alive(pid_t process) {
 bool is_readable(int fd) {
   pollfd entry{fd, POLLIN, 0};
   return poll(&entry, 1, 0) > 0;
+}
+
+/// Returns whether the thread only waits for a child process.
+bool awaits_child(const ThreadSlot& slot) {
+  return (slot.flags.load() & ThreadSlot::kAwaitsChild) != 0;
+}
+
+bool has_events(int epoll) {
+  epoll_event event;
+  return epoll_wait(epoll, &event, 1, 0) > 0;
 }
 
 }  // namespace
@@ -115,12 +122,6 @@ bool Turns::look_whether_command_ended() {
 
 // ---- Processes that take no turns -------------------------------------------------------------
 
-bool Turns::is_somebody_outside() const {
-  return std::ranges::any_of(outside_, [this](uint32_t number) {
-    return table().slots[number].state.load() == ThreadSlot::kRuns;
-  });
-}
-
 bool Turns::needs_settling(Checks checks) {
   std::erase_if(outside_, [this](uint32_t number) {
     ThreadSlot& slot = table().slots[number];
@@ -138,31 +139,22 @@ bool Turns::needs_settling(Checks checks) {
          !strangers_.empty() || must_check_outside(checks);
 }
 
-bool Turns::do_all_outside_spin() const {
-  return std::ranges::all_of(outside_, [this](uint32_t number) {
-    return spinning_.holds(table().slots[number].tid.load());
-  });
-}
-
 bool Turns::must_check_outside(Checks checks) const {
   if (!touched_ || outside_.empty()) return false;
-  return checks == Checks::kAll || turns_since_check_ >= turns_between_checks_ ||
-         !do_all_outside_spin();
-}
-
-bool Turns::has_events() const {
-  epoll_event event;
-  return epoll_wait(events_.get(), &event, 1, 0) > 0;
+  return checks == Checks::kAll || spin_checks_.is_due() ||
+         !std::ranges::all_of(outside_, [this](uint32_t number) {
+           return spinning_.holds(table().slots[number].tid.load());
+         });
 }
 
 bool Turns::has_news() {
-  bool has_any = has_events();
+  bool has_any = has_events(events_.get());
   if (has_any && outside_.empty()) {
     // This may be only a late notification: a thread that returned its turn earlier had to wait for
     // a processor before it could notify the daemon.
     uint64_t count;
     [[maybe_unused]] const ssize_t size = read(handback_.get(), &count, sizeof count);
-    has_any = has_events();
+    has_any = has_events(events_.get());
   }
   has_looked_ = !has_any;
   return has_any || needs_settling(Checks::kAll);
@@ -191,11 +183,7 @@ void Turns::wait_for_events(Nanoseconds time) {
   ppoll(entries, 2, &at_most, nullptr);
 }
 
-void Turns::settle(const MustStop& must_stop) {
-  settle(Checks::kDue, must_stop);
-}
-
-bool Turns::settle_postponed(const MustStop& must_stop) {
+bool Turns::settle_rest(const MustStop& must_stop) {
   if (has_round_progressed_ || !must_check_outside(Checks::kAll)) return false;
   const size_t before = outside_.size();
   settle(Checks::kAll, must_stop);
@@ -213,6 +201,7 @@ void Turns::settle(Checks checks, const MustStop& must_stop) {
     if (!std::exchange(has_looked_, false)) loop_.wait(engine::Duration(0));
     participants_->answer_waiting();
     if (!needs_settling(checks)) return;
+    child_waits_.happened();
     // Requests are served when all processes wait. By then, everything has arrived that arrives at
     // a random time, such as the closing of descriptors when a process ends.
     const bool quiet = everybody_.is_quiet(requests_.clients());
@@ -230,10 +219,7 @@ void Turns::settle(Checks checks, const MustStop& must_stop) {
       }
       unsettled_ = false;
       touched_ = false;
-      turns_since_check_ = 0;
-      const bool is_unchanged = !outside_.empty() && outside_.size() == outside;
-      turns_between_checks_ =
-          is_unchanged ? std::min(2 * turns_between_checks_, kMaxTurnsBetweenChecks) : 1;
+      spin_checks_.checked(!outside_.empty() && outside_.size() == outside);
       find_strangers();
       return;
     }
@@ -288,10 +274,6 @@ void Turns::find_strangers() {
   for (ThreadSlot& slot : used_slots(table())) {
     if (!joined.contains(slot.pid.load())) slot.state.store(ThreadSlot::kFree);
   }
-  tell_of_strangers();
-}
-
-void Turns::tell_of_strangers() {
   for (const pid_t pid : strangers_) {
     if (!told_of_.insert(pid).second) continue;
     const std::string name =
@@ -314,6 +296,7 @@ void Turns::tell_of_unseen() {
 /// another thread polls. Such writes are detected late, because a check after each poll would take
 /// too long.
 void Turns::begin_round(bool is_quiet) {
+  child_waits_.begin_round();
   has_round_progressed_ = false;
   quiet_rounds_ = is_quiet ? quiet_rounds_ + 1 : 0;
   touched_ |= (quiet_rounds_ & (quiet_rounds_ - 1)) == 0;  // 0, or a power of two
@@ -321,6 +304,8 @@ void Turns::begin_round(bool is_quiet) {
 
 std::span<const schedule::Thread> Turns::threads() {
   threads_.clear();
+  // Other processes and threads can end unnoticed.
+  const bool are_known = strangers_.empty() && outside_.empty();
   const std::span<ThreadSlot> slots = used_slots(table());
   for (uint32_t i = 0; i < slots.size(); ++i) {
     const ThreadSlot& slot = slots[i];
@@ -328,7 +313,8 @@ std::span<const schedule::Thread> Turns::threads() {
     schedule::Thread& thread = threads_.emplace_back();
     thread = {.slot = i,
               .serial = slot.serial.load(),
-              .deadline = schedule::instant_of(slot.deadline_ns.load())};
+              .deadline = schedule::instant_of(slot.deadline_ns.load()),
+              .is_blocked = awaits_child(slot) && are_known && !child_waits_.may_have_ended(i)};
     if (const int64_t ready = slot.ready_ns.load(); ready != 0)
       thread.polling = {.polled_at = schedule::instant_of(slot.looked_ns.load()),
                         .polls = slot.looks.load(),
@@ -364,11 +350,14 @@ schedule::Turn Turns::give_turn(const schedule::Step& step, const MustStop& must
   std::memcpy(stopped_after, slot.call_before, sizeof stopped_after);
   slot.call_after[0] = 0;
   participants_->set_holder(&slot);
+  child_waits_.has_turn(number);
+  table().is_daemon_awake.store(1);
   abi::give_turn(slot);
   syscall(SYS_futex, &slot.turn, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
   const RealClock::time_point since = RealClock::now();
   std::optional<Nanoseconds> own_time;
   bool says_something = wait_awake(slot);
+  table().is_daemon_awake.store(0);
   while (!abi::is_turn_back(slot) && is_taken(number) && !must_stop()) {
     if (!std::exchange(says_something, false)) loop_.wait(kLook);
     // Requests are served only while the thread waits for a reply. Otherwise the effects of actions
@@ -397,7 +386,7 @@ schedule::Turn Turns::give_turn(const schedule::Step& step, const MustStop& must
   }
   const RealClock::time_point end = RealClock::now();
   awake_.turn_ended(end - since, end);
-  has_looked_ = !has_events();
+  has_looked_ = !has_events(events_.get());
   if (!has_looked_) {
     serve();  // what the thread sent before
     loop_.wait(engine::Duration(0));
@@ -414,7 +403,7 @@ schedule::Turn Turns::give_turn(const schedule::Step& step, const MustStop& must
   if (slot.state.load() == ThreadSlot::kGone) abi::free_ended(slot);
   if (has(ThreadSlot::kProgressed)) {
     touched_ = has_round_progressed_ = true;
-    ++turns_since_check_;
+    spin_checks_.turn_progressed();
   }
   return {.progressed = has(ThreadSlot::kProgressed),
           .polls = has(ThreadSlot::kPolls),

@@ -21,9 +21,11 @@
 #include "emulator/daemon/base/shared_memory.h"
 #include "emulator/daemon/base/stop_log.h"
 #include "emulator/daemon/run/awake_wait.h"
+#include "emulator/daemon/run/child_waits.h"
 #include "emulator/daemon/run/participants.h"
 #include "emulator/daemon/run/program_timers.h"
 #include "emulator/daemon/run/quiescence.h"
+#include "emulator/daemon/run/spin_checks.h"
 #include "emulator/daemon/run/unseen_programs.h"
 #include "emulator/os/unique_fd.h"
 #include "emulator/schedule/scheduler.h"
@@ -57,12 +59,13 @@ class Turns {
   /// Begins a round of turns. `is_quiet` is true if nothing happened since the previous round
   /// except that the time of polls has passed.
   void begin_round(bool is_quiet);
-  /// Waits until all threads that take no turns are asleep. While other threads progress, checks a
-  /// spinning thread only after 1, 2, 4 and so on of their turns, because a check takes long.
-  void settle(const MustStop& must_stop);
-  /// Makes the checks that settle() postponed, if no thread progressed in this round. Returns
-  /// whether a thread has left its loop.
-  bool settle_postponed(const MustStop& must_stop);
+  /// The checks of settle(): all, or those of spinning threads only if SpinChecks says so.
+  enum class Checks { kAll, kDue };
+  /// Waits until all threads that take no turns are asleep.
+  void settle(Checks checks, const MustStop& must_stop);
+  /// Checks the spinning threads that settle() did not check, if no thread progressed in this
+  /// round. Returns whether a thread has left its loop.
+  bool settle_rest(const MustStop& must_stop);
   /// Returns the threads that wait for a turn.
   std::span<const schedule::Thread> threads();
   /// Gives a turn to the thread in `step`, and waits until the thread returns it or loses it.
@@ -75,6 +78,9 @@ class Turns {
   /// Returns whether any thread is held because it spins. Such a thread can react to writes to
   /// memory, of which the daemon is not notified.
   bool is_memory_watched() const { return spinning_.holds_any(); }
+
+  /// Lets every waiting thread check again whether its wait has ended.
+  void let_all_check() { child_waits_.happened(); }
 
   /// Waits for an event from outside of the turns, but at most for `time`.
   void wait_outside(engine::Duration time);
@@ -103,21 +109,15 @@ class Turns {
                          std::chrono::nanoseconds own);
   bool is_stopped_by_another(const std::string& status) const;
   void revoke(uint32_t number);
-  enum class Checks { kAll, kDue };
   bool needs_settling(Checks checks);
   /// Returns whether threads outside may have to continue because memory changed.
   bool must_check_outside(Checks checks) const;
-  bool do_all_outside_spin() const;
-  void settle(Checks checks, const MustStop& must_stop);
   bool is_one_starting() const;
-  bool is_somebody_outside() const;
   bool may_still_join(std::chrono::nanoseconds slept) const;
   void find_strangers();
-  void tell_of_strangers();
   void tell_of_unseen();
   void serve();
   void wait_for_events(std::chrono::nanoseconds time);
-  bool has_events() const;
 
   abi::TurnTable& table() const { return *reinterpret_cast<abi::TurnTable*>(memory_.data()); }
 
@@ -145,8 +145,8 @@ class Turns {
   bool touched_ = true;        // whether memory that a thread outside polls may have changed
   uint32_t quiet_rounds_ = 0;  // in a row
   bool has_round_progressed_ = false;
-  uint32_t turns_since_check_ = 0;     // of threads that spin, with progress
-  uint32_t turns_between_checks_ = 1;  // of threads that spin, while others progress
+  SpinChecks spin_checks_;
+  ChildWaits child_waits_;
 };
 
 }  // namespace rocemu::daemon

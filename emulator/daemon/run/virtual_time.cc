@@ -45,7 +45,7 @@ void VirtualTime::run(const bool& stopping) {
     const bool in_round = scheduler_.in_round();
     if (in_round) {
       if (!was_in_round) turns_.begin_round(scheduler_.is_quiet());
-      turns_.settle(must_stop);
+      turns_.settle(Turns::Checks::kDue, must_stop);
     }
     was_in_round = in_round;
     const Step step = scheduler_.next(in_round ? facts_of_round() : facts());
@@ -89,7 +89,7 @@ void VirtualTime::take(const Step& step, const Turns::MustStop& must_stop) {
     case Step::Kind::kGiveTurn:
       return scheduler_.turn_ended(turns_.give_turn(step, must_stop));
     case Step::Kind::kRunDevice: {
-      const bool has_left_loop = turns_.settle_postponed(must_stop);
+      const bool has_left_loop = turns_.settle_rest(must_stop);
       const bool has_worked = handle_after_turns();
       return scheduler_.device_ran(has_worked, turns_.take_changed() || has_left_loop);
     }
@@ -99,6 +99,7 @@ void VirtualTime::take(const Step& step, const Turns::MustStop& must_stop) {
     case Step::Kind::kServeControl:
       return serve_control();
     case Step::Kind::kActIdle:
+      turns_.let_all_check();
       return scheduler_.acted_idle(on_idle_());
     case Step::Kind::kLookAtQps:
       return scheduler_.saw_qps(

@@ -58,7 +58,7 @@ pid_t wait_for_child(pid_t child, int* status, int options, rusage* usage) {
     }
   } else {
     for (;;) {
-      const End end = wait(call, abi::kNever, look);
+      const End end = wait(call, abi::kNever, look, abi::ThreadSlot::kAwaitsChild);
       if (end == End::kLeft) return next_wait4(child, status, options, usage);
       if (end != End::kInterrupted) break;
       if (look()) break;
@@ -153,7 +153,7 @@ ROCEMU_REPLACE(int, waitid, (idtype_t type, id_t id, siginfo_t* info, int option
     if (!look()) found_nothing(call, id);
   } else {
     for (;;) {
-      const End end = wait(call, rocemu::abi::kNever, look);
+      const End end = wait(call, rocemu::abi::kNever, look, rocemu::abi::ThreadSlot::kAwaitsChild);
       if (end == End::kLeft) return next_waitid(type, id, info, options);
       if (end != End::kInterrupted || look()) break;
       if (rocemu::shim::restarts_after_signals()) continue;
