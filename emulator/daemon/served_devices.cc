@@ -99,7 +99,7 @@ void ServedDevices::hide(engine::DeviceIndex index) {
   const std::string& device = devices_[index.value].name;
   for (const std::string& place : tree_.places(device, index.value)) {
     if (!directory_.remove_sysfs(place)) {
-      spdlog::error("sysfs still has {}: {}", place, std::strerror(errno));
+      spdlog::error("cannot remove {} from sysfs: {}", place, std::strerror(errno));
     }
   }
 }

@@ -146,9 +146,9 @@ void check_network_rule(Reading in, const Node& node) {
              "a host: host: h3");
   if (change.flap && change.is_down) in.reader.fail(node, "give either down or flap, not both");
   if (in.rule.when.lifetime && (change.flap || change.outage)) {
-    in.reader.fail(node, fmt::format("'for' cannot be combined with {}, which says how long it "
-                                     "takes",
-                                     change.flap ? "flap" : "reboot"));
+    in.reader.fail(
+        node, fmt::format("'for' cannot be combined with {}, which already contains a duration",
+                          change.flap ? "flap" : "reboot"));
   }
 }
 

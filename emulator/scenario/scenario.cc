@@ -93,7 +93,7 @@ Rule read_rule(const NodeReader& reader, const std::vector<Problem>& problems, c
     reader.attempt([&] {
       rule.name = reader.text(*name, "a name");
       if (!is_name(rule.name)) {
-        reader.fail(*name, fmt::format("a name is a line of 1 to {} characters", kMaxName));
+        reader.fail(*name, fmt::format("a name must be one line of 1 to {} characters", kMaxName));
       }
     });
   }
@@ -277,7 +277,7 @@ std::shared_ptr<const RuleSet> parse_several(std::string_view text) {
     const auto digits = static_cast<size_t>(end - rest.data());
     if (error != std::errc() || line_end == std::string_view::npos || digits >= line_end ||
         rest[digits] != ' ' || length > rest.size() - line_end - 1) {
-      throw ScenarioError("several scenarios whose text is truncated");
+      throw ScenarioError("the text of several scenarios is truncated");
     }
     const std::string label(rest.substr(digits + 1, line_end - digits - 1));
     sources.push_back({label, label, rest.substr(line_end + 1, length)});

@@ -133,7 +133,7 @@ void read_queue(Reading in, const Node& value) {
 template <engine::NetworkPlace::Kind kKind>
 void read_network_place(Reading in, const Node& value) {
   if (in.rule.which.network)
-    in.reader.fail(value, "a rule names one of link, port, switch and host");
+    in.reader.fail(value, "a rule can name only one of link, port, switch and host");
   std::string name = in.reader.text(value, "a name of the network file");
   if (name.empty()) in.reader.fail(value, "expected a name of the network file, found nothing");
   in.rule.which.network = engine::NetworkPlace{kKind, std::move(name)};

@@ -67,10 +67,10 @@ void advance(EngineHost& host, SessionTable& sessions, Clock& clock, const Json&
   host.delivery().release_outputs();
   sessions.begin_round();
   if (arrived) return;
-  throw ControlServer::Refusal(fmt::format(
-      "after {} turns the time is {} ns, not {}: something continues forever; advance by "
-      "less, or repeat the request",
-      kMaxTurns, nanoseconds(clock.now()), nanoseconds(target)));
+  throw ControlServer::Refusal(
+      fmt::format("after {} steps the time is {} ns, not {}: some work may repeat forever; "
+                  "advance by less, or repeat the request",
+                  kMaxTurns, nanoseconds(clock.now()), nanoseconds(target)));
 }
 
 }  // namespace

@@ -101,7 +101,7 @@ Turns::Turns(Options options, UniqueFd listener, Requests requests)
   for (const int fd : {loop_.fd(), requests_.fd}) {
     epoll_event event{.events = EPOLLIN, .data = {}};
     if (!events_ || epoll_ctl(events_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
-      fail_start("cannot watch what programs ask", errno);
+      fail_start("cannot watch the requests of programs", errno);
   }
   participants_ = std::make_unique<Participants>(
       table(), Participants::Files{table_file_.get(), handback_.get(), std::move(listener)}, loop_,

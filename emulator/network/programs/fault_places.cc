@@ -24,7 +24,7 @@ std::string no_such_place(const Topology& topology, const engine::NetworkPlace& 
   const PortInfo last = ports_of(topology).back();
   switch (place.kind) {
     case Kind::kLink:
-      return fmt::format("the network has no link '{}'; a link goes by its ends ({}-{})",
+      return fmt::format("the network has no link '{}'; a link is named by its ends ({}-{})",
                          place.name, name_of(topology, link.a), name_of(topology, link.b));
     case Kind::kPort:
       return fmt::format(

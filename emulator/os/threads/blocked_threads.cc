@@ -156,7 +156,7 @@ BlockedThread Observer::look_at(pid_t process, pid_t thread) {
                  field_of(status, "nonvoluntary_ctxt_switches");
   if (state[0] == 't' && is_held_spinning(status)) {
     one.waker = Waker::kNobody;
-    one.what = "spins: it looks again and again at memory that nobody changes";
+    one.what = "spins: it repeatedly reads memory that does not change";
     one.switches.clear();  // it is made to run its loop from time to time
     return one;
   }
@@ -171,12 +171,12 @@ BlockedThread Observer::look_at(pid_t process, pid_t thread) {
     one.switches.clear();  // it has turns in which it finds nothing
     Call call{process, thread, told.call, {}};
     std::ranges::copy(told.arguments, call.arguments.begin());
-    Wait wait = told.call >= 0 ? wait_in(call) : Wait{Waker::kRuns, "is about to go on"};
+    Wait wait = told.call >= 0 ? wait_in(call) : Wait{Waker::kRuns, "is about to continue"};
     if (told.polls) {
       wait.waker = std::max(wait.waker, Waker::kPolling);
       if (told.call == SYS_futex) wait.what = "polls a completion queue";
-      if (told.call == SYS_sched_yield) wait = {Waker::kPolling, "yields again and again"};
-      if (told.call == SYS_clock_gettime) wait = {Waker::kPolling, "reads a clock again and again"};
+      if (told.call == SYS_sched_yield) wait = {Waker::kPolling, "yields repeatedly"};
+      if (told.call == SYS_clock_gettime) wait = {Waker::kPolling, "reads a clock repeatedly"};
     }
     one.waker = wait.waker;
     one.what = wait.what;
@@ -192,7 +192,7 @@ BlockedThread Observer::look_at(pid_t process, pid_t thread) {
                   &call.arguments[3], &call.arguments[4], &call.arguments[5]) != 7) {
     if (!text.starts_with("running")) {
       one.waker = Waker::kOutside;
-      one.what = "waits for what we may not know";
+      one.what = "waits for an object that rocemu may not inspect";
     }
     return one;
   }
@@ -351,11 +351,11 @@ Wait Observer::wait_in_poll(const Call& call, bool has_timeout) {
   Wait wait;
   for (uint64_t i = 0; i < std::min(call.arguments[1], kMaxEntries); ++i) {
     const auto entry = read_from<pollfd>(call.process, call.arguments[0] + i * sizeof(pollfd));
-    if (!entry) return {Waker::kOutside, "polls what we may not know"};
+    if (!entry) return {Waker::kOutside, "polls descriptors that rocemu may not inspect"};
     if (entry->fd >= 0) wait.add(wait_for(call.process, entry->fd));
   }
   if (has_timeout) wait.waker = std::max(wait.waker, Waker::kTime);
-  if (wait.what.empty()) wait.what = "waits in poll for nothing";
+  if (wait.what.empty()) wait.what = "waits in poll for no descriptor";
   return wait;
 }
 
@@ -368,13 +368,14 @@ Wait Observer::wait_in_select(const Call& call, bool has_timeout) {
     if (address == 0) continue;
     for (int fd = 0; fd < count; ++fd) {
       const auto byte = read_from<uint8_t>(call.process, address + static_cast<uint64_t>(fd / 8));
-      if (!byte) return {Waker::kOutside, "selects what we may not know"};
+      if (!byte)
+        return {Waker::kOutside, "waits in select for descriptors that rocemu may not inspect"};
       if (((*byte >> (fd % 8)) & 1) != 0) descriptors.insert(fd);
     }
   }
   for (const int fd : descriptors) wait.add(wait_for(call.process, fd));
   if (has_timeout) wait.waker = std::max(wait.waker, Waker::kTime);
-  if (wait.what.empty()) wait.what = "waits in select for nothing";
+  if (wait.what.empty()) wait.what = "waits in select for no descriptor";
   return wait;
 }
 
@@ -392,7 +393,7 @@ Wait Observer::wait_in_epoll(pid_t process, int descriptor, int depth) {
     if (std::sscanf(line.c_str(), "tfd: %d", &watched) == 1) descriptors.insert(watched);
   }
   for (const int watched : descriptors) wait.add(wait_for(process, watched, depth + 1));
-  if (wait.what.empty()) wait.what = "waits in epoll for nothing";
+  if (wait.what.empty()) wait.what = "waits in epoll for no descriptor";
   return wait;
 }
 
@@ -416,7 +417,8 @@ Wait Observer::wait_for(pid_t process, int descriptor, int depth) {
     return {is_armed ? Waker::kTime : Waker::kNobody,
             (is_armed ? "waits for a timerfd" : "waits for a timerfd that is not set") + name};
   }
-  return {Waker::kOutside, "waits for " + (link.empty() ? "what we may not know" : link) + name};
+  return {Waker::kOutside,
+          "waits for " + (link.empty() ? "an object that rocemu may not inspect" : link) + name};
 }
 
 Wait Observer::wait_for_socket(pid_t process, uint64_t inode, int descriptor) {
