@@ -1,5 +1,6 @@
 // Reads a YAML text as a tree whose nodes have their places in the text. Only the part of YAML is
-// allowed that all readers of scenarios understand: no anchors, aliases, tags, merge keys, second
+// allowed that all readers of scenarios understand: no anchors, aliases, tags, merge
+// keys, second
 // documents, or repeated keys.
 #pragma once
 
@@ -11,8 +12,8 @@
 namespace rocemu::scenario {
 
 /// A place in a text. The line and the column count from 1, and the column counts characters. Line
-/// 0 means no particular place.
-struct Place {
+/// 0 means no particular location.
+struct SourceLocation {
   int line = 0;
   int column = 0;
 };
@@ -28,12 +29,12 @@ struct Node {
     kBroken,  // its problem was already reported
   };
   Kind kind = Kind::kNothing;
-  Place place;
+  SourceLocation location;
   std::string text;            // of a scalar
   std::vector<Node> items;     // of a list
   std::vector<Entry> entries;  // of a mapping, in the text's order
 
-  static Node of(Kind kind, Place place, std::string text = "");
+  static Node of(Kind kind, SourceLocation location, std::string text = "");
 
   bool is_nothing() const { return kind == Kind::kNothing; }
   bool is_scalar() const { return kind == Kind::kScalar; }
@@ -50,7 +51,7 @@ struct Entry {
 
 /// An error or, if `is_warning` is true, something that is probably not intended
 struct Problem {
-  Place place;
+  SourceLocation location;
   std::string message;
   bool is_warning = false;
 };

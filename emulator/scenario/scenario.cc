@@ -131,7 +131,7 @@ void read_rules(const NodeReader& reader, const std::vector<Problem>& problems, 
     reader.attempt([&] {
       Rule rule = read_rule(reader, problems, node);
       if (rule.name.empty()) rule.name = fmt::format("rule {}", number);
-      const auto [other, is_new] = lines.emplace(rule.name, node.place.line);
+      const auto [other, is_new] = lines.emplace(rule.name, node.location.line);
       if (!is_new) {
         reader.fail(node,
                     fmt::format("the rule in line {} is named '{}' too", other->second, rule.name));
@@ -205,7 +205,7 @@ Scenario parse(std::string_view text, std::string_view file, Read read) {
     rest = fmt::format("\n{}: there may be more errors", file);
   }
   std::ranges::stable_sort(problems, {}, [](const Problem& problem) {
-    return std::pair(problem.place.line, problem.place.column);
+    return std::pair(problem.location.line, problem.location.column);
   });
   std::string mistakes;
   for (const Problem& problem : problems) {

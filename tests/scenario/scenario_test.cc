@@ -33,7 +33,7 @@ std::string error_of(std::string_view text) {
     std::string lines;
     for (const Problem& problem : error.problems()) {
       if (!lines.empty()) lines += '\n';
-      const auto [line, column] = problem.place;
+      const auto [line, column] = problem.location;
       if (line != 0) lines += std::to_string(line) + ":" + std::to_string(column) + ": ";
       lines += problem.message;
     }

@@ -159,8 +159,8 @@ int check(const Arguments& arguments) {
       json["error"] = error.what();
       Json& problems = json["problems"] = Json::array();
       for (const scenario::Problem& problem : problems_of(error)) {
-        problems.push_back({{"line", problem.place.line},
-                            {"column", problem.place.column},
+        problems.push_back({{"line", problem.location.line},
+                            {"column", problem.location.column},
                             {"message", problem.message},
                             {"warning", problem.is_warning}});
       }
