@@ -505,7 +505,7 @@ TEST(NetworkRule, HasAPlaceATimeAndAChange) {
       rule("{on: network, link: h3-s1, after: 1ms, do: {flap: {down: 50us, up: 2ms, times: 3}}}");
   EXPECT_EQ(flap.where, Where::kNetwork);
   EXPECT_EQ(flap.which.network->name, "h3-s1");
-  EXPECT_EQ(flap.which.network->kind, engine::NetworkPlace::Kind::kLink);
+  EXPECT_EQ(flap.which.network->kind, engine::NetworkElement::Kind::kLink);
   EXPECT_EQ(flap.when.after, 1ms);
   EXPECT_EQ(flap.effects.network.flap->down, 50us);
   EXPECT_EQ(flap.effects.network.flap->up, 2ms);

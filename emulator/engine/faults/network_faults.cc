@@ -8,15 +8,15 @@
 namespace rocemu::engine::faults {
 namespace {
 
-std::string in_words(const NetworkPlace& place) {
+std::string in_words(const NetworkElement& place) {
   switch (place.kind) {
-    case NetworkPlace::Kind::kLink:
+    case NetworkElement::Kind::kLink:
       return "link " + place.name;
-    case NetworkPlace::Kind::kPort:
+    case NetworkElement::Kind::kPort:
       return "port " + place.name;
-    case NetworkPlace::Kind::kSwitch:
+    case NetworkElement::Kind::kSwitch:
       return "switch " + place.name;
-    case NetworkPlace::Kind::kHost:
+    case NetworkElement::Kind::kHost:
       return "host " + place.name;
   }
   return place.name;

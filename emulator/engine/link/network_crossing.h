@@ -44,7 +44,7 @@ class NetworkCrossing final : private NetworkEvents {
   std::vector<QpNumber> take_resumed() { return std::exchange(resumed_, {}); }
 
   /// Begins or ends a fault. If the fault loses frames, the next call of advance() removes them.
-  void set_fault(const NetworkPlace& place, const NetworkChange& change, bool is_on) {
+  void set_fault(const NetworkElement& place, const NetworkChange& change, bool is_on) {
     if (network_ != nullptr) network_->set_fault(place, change, is_on, step_.now());
   }
 
