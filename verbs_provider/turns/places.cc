@@ -78,12 +78,12 @@ ROCEMU_REPLACE(void, rocemu_turns_holds, (int change)) {
   latest.locks += change;
 }
 
-ROCEMU_REPLACE(bool, rocemu_turns_found_nothing, (const void* place)) {
+ROCEMU_REPLACE(bool, rocemu_turns_found_nothing, (const void* key)) {
   if (!active()) return false;
   begin_call("ibv_poll_cq");
   latest.is_empty_poll = true;
   // The poll is reported as a futex in the NIC's memory, by which reports recognize a completion
   // queue.
-  found_nothing(Call::of(SYS_futex, place), reinterpret_cast<uint64_t>(place));
+  found_nothing(Call::of(SYS_futex, key), reinterpret_cast<uint64_t>(key));
   return true;
 }
