@@ -57,12 +57,12 @@ int take(const volatile void* lock, int64_t deadline, Try attempt) {
     const int result = attempt();
     if (result != EBUSY) return result;
   }
-  const LockPlace place(lock);
+  const LockTicket ticket(lock);
   const uint32_t polls = looks.pattern != 0 ? uint32_t{abi::ThreadSlot::kPolls} : 0;
   uint32_t more = looks.are_as_before ? 0 : uint32_t{abi::ThreadSlot::kProgressed};
   int64_t ready = polls != 0 ? time_after_looks() : 0;
   for (;;) {
-    if (place.is_first()) {
+    if (ticket.is_first()) {
       const int result = attempt();
       if (result != EBUSY) {
         go_on_after(looks);
@@ -151,10 +151,10 @@ int take_spin_lock(pthread_spinlock_t* lock) {
 /// Takes the semaphore. Returns the result of sem_wait(), which is 0, or -1 with errno; or 1 if the
 /// daemon has ended.
 int take_semaphore(sem_t* semaphore, int64_t deadline) {
-  const LockPlace place(semaphore);
+  const LockTicket ticket(semaphore);
   const End end = wait(call_of(semaphore), deadline, [&] {
     pthread_testcancel();
-    return place.is_first() && next_sem_trywait(semaphore) == 0;
+    return ticket.is_first() && next_sem_trywait(semaphore) == 0;
   });
   switch (end) {
     case End::kReady:
