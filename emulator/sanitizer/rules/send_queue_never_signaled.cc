@@ -25,7 +25,7 @@ class NeverSignaledCheck : public CheckOf<kSendQueueNeverSignaled> {
                ", which is full of " + count_of(requests.size(), "request") +
                " without IBV_SEND_SIGNALED: no completion will ever free an entry",
            {{"posted the oldest", requests.at(requests.finished() + 1).posted},
-            {"refused", event.place}});
+            {"refused", event.site}});
   }
 };
 
