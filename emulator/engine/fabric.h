@@ -100,8 +100,8 @@ class Fabric {
 
   PacketRun run_;
   bool expiring_ = false;  // timers are due
-  /// The latest turn that had been scheduled when the timers began to expire.
-  std::optional<uint64_t> last_turn_before_expiry_;
+  /// The latest quantum that had been scheduled when the timers began to expire.
+  std::optional<uint64_t> last_quantum_before_expiry_;
 };
 
 }  // namespace rocemu::engine

@@ -41,7 +41,7 @@ class Adversary final : public DeliveryHold {
 
   /// Carries out the writes, completions and events that are due.
   void release_due(CompletionDelivery& completions, EventDelivery& events);
-  /// Removes and returns the QPs whose wait is over; each of them gets a turn.
+  /// Removes and returns the QPs whose wait is over; each of them gets a quantum.
   std::vector<QpNumber> take_woken();
   std::optional<Instant> next_deadline() const;
   bool is_idle() const;

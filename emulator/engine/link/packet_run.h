@@ -20,7 +20,8 @@ namespace rocemu::engine {
 
 class PacketRun {
  public:
-  /// The maximum number of packets in a run: as many as a requester or responder sends in one turn.
+  /// The maximum number of packets in a run: as many as a requester or responder sends in one
+  /// quantum.
   static constexpr size_t kMaxPackets = 16;
 
   /// Begins a run with `first`, which was taken from the link. The run continues with the next

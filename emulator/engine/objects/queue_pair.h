@@ -164,7 +164,7 @@ struct QueuePair {
   std::vector<Reference> further_references;  // XRC target: the QP is destroyed with the last
   uint64_t user_handle = 0;                   // the client's ibv_qp *
   bool sq_sig_all = false;
-  bool scheduled = false;         // the QpScheduler has a turn for it
+  bool scheduled = false;         // the QpScheduler has a quantum for it
   uint32_t generation = 1;        // generations since creation; a RESET begins the next
   abi::QpAttr attr{};             // qp_state, cur_qp_state and sq_draining are filled on query
   Path path;                      // UD: of the datagram that is being sent

@@ -40,8 +40,8 @@ void settle(TransportContext& context, QueuePair& qp);
 /// the QP ignores further requests.
 void refuse(TransportContext& context, QueuePair& qp, wire::Psn psn, Verdict verdict);
 
-/// Sends one burst of the waiting responses, and schedules another turn if there are more. Returns
-/// the number of frames sent.
+/// Sends one burst of the waiting responses, and schedules another quantum if there are more.
+/// Returns the number of frames sent.
 uint32_t transmit(TransportContext& context, QueuePair& qp);
 
 }  // namespace rocemu::engine::response_queue
