@@ -107,7 +107,7 @@ struct TurnTable {
   std::atomic<uint32_t> next_queued;
   /// Not 0 after an action whose effects on other threads the daemon must await: the thread sent a
   /// signal, or started a process in a way that gives the process no slot.
-  std::atomic<uint32_t> unsettled;
+  std::atomic<uint32_t> needs_quiescence;
   uint64_t seed;  // of random numbers
   alignas(64) ThreadSlot slots[kSlots];
 };

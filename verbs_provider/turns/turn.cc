@@ -453,8 +453,8 @@ void forked(pid_t child) {
   }
 }
 
-void unsettle() {
-  if (joined()) table()->unsettled.store(1);
+void require_quiescence() {
+  if (joined()) table()->needs_quiescence.store(1);
 }
 
 }  // namespace rocemu::turns

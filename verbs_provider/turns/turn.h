@@ -146,6 +146,6 @@ void wait_until_served(abi::ThreadSlot* slot);
 
 /// Notes that an action changed other threads outside of their turns: the daemon waits until all
 /// threads are at rest before it assigns the next turn.
-void unsettle();
+void require_quiescence();
 
 }  // namespace rocemu::turns

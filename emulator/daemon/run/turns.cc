@@ -121,20 +121,20 @@ bool Turns::is_somebody_outside() const {
   });
 }
 
-bool Turns::needs_settling(Checks checks) {
+bool Turns::must_wait_for_quiescence(Checks checks) {
   std::erase_if(outside_, [this](uint32_t number) {
     ThreadSlot& slot = table().slots[number];
     if (slot.state.load() == ThreadSlot::kGone) abi::free_ended(slot);
     return slot.state.load() != ThreadSlot::kRuns;
   });
-  if (table().unsettled.exchange(0) != 0) unsettled_ = true;
-  if (participants_->take_unsettled()) unsettled_ = true;
+  if (table().needs_quiescence.exchange(0) != 0) needs_quiescence_ = true;
+  if (participants_->take_quiescence_need()) needs_quiescence_ = true;
   const std::vector<pid_t> clients = requests_.clients();
   // A client's process may be unknown, because a connection can outlive the process that opened it.
   const bool strange = std::ranges::any_of(clients, [this](pid_t client) {
     return !participants_->has_joined(client) && !looked_at_.contains(client);
   });
-  return unsettled_ || is_one_starting() || strange || participants_->are_changing() ||
+  return needs_quiescence_ || is_one_starting() || strange || participants_->are_changing() ||
          !strangers_.empty() || must_check_outside(checks);
 }
 
@@ -165,7 +165,7 @@ bool Turns::has_news() {
     has_any = has_events();
   }
   has_looked_ = !has_any;
-  return has_any || needs_settling(Checks::kAll);
+  return has_any || must_wait_for_quiescence(Checks::kAll);
 }
 
 /// Serves all requests that have arrived. The threads that wait for replies continue only when all
@@ -191,7 +191,7 @@ void Turns::wait_for_events(Nanoseconds time) {
   ppoll(entries, 2, &at_most, nullptr);
 }
 
-void Turns::settle(const MustStop& must_stop) {
+void Turns::wait_for_quiescence(const MustStop& must_stop) {
   settle(Checks::kDue, must_stop);
 }
 
@@ -212,7 +212,7 @@ void Turns::settle(Checks checks, const MustStop& must_stop) {
   while (!must_stop()) {
     if (!std::exchange(has_looked_, false)) loop_.wait(engine::Duration(0));
     participants_->answer_waiting();
-    if (!needs_settling(checks)) return;
+    if (!must_wait_for_quiescence(checks)) return;
     // Requests are served when all processes wait. By then, everything has arrived that arrives at
     // a random time, such as the closing of descriptors when a process ends.
     const bool quiet = everybody_.is_quiet(requests_.clients());
@@ -228,7 +228,7 @@ void Turns::settle(Checks checks, const MustStop& must_stop) {
         wait_for_events(kMaxLook);
         continue;
       }
-      unsettled_ = false;
+      needs_quiescence_ = false;
       touched_ = false;
       turns_since_check_ = 0;
       const bool is_unchanged = !outside_.empty() && outside_.size() == outside;
@@ -471,7 +471,7 @@ void Turns::revoke(uint32_t number) {
 
 void Turns::wait_outside(engine::Duration time) {
   wait_for_events(time);
-  unsettled_ = true;  // a process may have started that takes no turns
+  needs_quiescence_ = true;  // a process may have started that takes no turns
 }
 
 // ---- Time -------------------------------------------------------------------------------------
@@ -479,7 +479,7 @@ void Turns::wait_outside(engine::Duration time) {
 bool Turns::set_time(engine::Instant now) {
   table().now_ns.store(now.time_since_epoch().count());
   const bool expired = timers_.expire(now);
-  if (expired) unsettled_ = true;  // signals
+  if (expired) needs_quiescence_ = true;  // signals
   return expired;
 }
 

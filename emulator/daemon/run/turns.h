@@ -59,7 +59,7 @@ class Turns {
   void begin_round(bool is_quiet);
   /// Waits until all threads that take no turns are asleep. While other threads progress, checks a
   /// spinning thread only after 1, 2, 4 and so on of their turns, because a check takes long.
-  void settle(const MustStop& must_stop);
+  void wait_for_quiescence(const MustStop& must_stop);
   /// Makes the checks that settle() postponed, if no thread progressed in this round. Returns
   /// whether a thread has left its loop.
   bool settle_postponed(const MustStop& must_stop);
@@ -104,7 +104,7 @@ class Turns {
   bool is_stopped_by_another(const std::string& status) const;
   void revoke(uint32_t number);
   enum class Checks { kAll, kDue };
-  bool needs_settling(Checks checks);
+  bool must_wait_for_quiescence(Checks checks);
   /// Returns whether threads outside may have to continue because memory changed.
   bool must_check_outside(Checks checks) const;
   bool do_all_outside_spin() const;
@@ -140,7 +140,7 @@ class Turns {
   std::set<pid_t> told_of_;
   std::set<uint32_t> outside_;             // slots of threads that wait in the kernel
   std::vector<schedule::Thread> threads_;  // for threads()
-  bool unsettled_ = true;
+  bool needs_quiescence_ = true;
   bool has_looked_ = false;    // for events, and nothing was done since then
   bool touched_ = true;        // whether memory that a thread outside polls may have changed
   uint32_t quiet_rounds_ = 0;  // in a row

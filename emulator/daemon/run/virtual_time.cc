@@ -45,7 +45,7 @@ void VirtualTime::run(const bool& stopping) {
     const bool in_round = scheduler_.in_round();
     if (in_round) {
       if (!was_in_round) turns_.begin_round(scheduler_.is_quiet());
-      turns_.settle(must_stop);
+      turns_.wait_for_quiescence(must_stop);
     }
     was_in_round = in_round;
     const Step step = scheduler_.next(in_round ? facts_of_round() : facts());
