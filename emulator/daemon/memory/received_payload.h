@@ -42,7 +42,7 @@ class ReceivedPayload {
     const bool fits = cqe.status == 0 && cqe.byte_len == message->length;
     const uint8_t number = message->slot;
     if (fits) {
-      settle_other_cqs(*message, cq, write);
+      withdraw_from_other_cqs(*message, cq, write);
       publish(*message, cq, index);
     } else {
       write_message(*message, write);
@@ -126,7 +126,7 @@ class ReceivedPayload {
   /// payload of one CQ in order, but may poll several CQs in any order. If two messages are for the
   /// same memory, the later one must be there at the end.
   template <class Writer>
-  void settle_other_cqs(const Message& message, engine::CqId cq, Writer write) {
+  void withdraw_from_other_cqs(const Message& message, engine::CqId cq, Writer write) {
     if (!outstanding_.empty() && targets_[outstanding_.back()].cq != cq) has_several_cqs_ = true;
     if (!has_several_cqs_) return;
     const auto is_before = [&](const ScatterTarget& target) {
