@@ -34,7 +34,7 @@ struct Apply {
     fabric.faults.processes.forget(input.client);
   }
   void operator()(const Command& input) const {
-    fabric.settle(input.client);
+    fabric.deliver_delayed(input.client);
     outputs.reply = execute(fabric.commands, input.client, input.request);
   }
   void note_post(ClientId client) const {

@@ -78,8 +78,8 @@ void Fabric::go_on_with_network() {
   }
 }
 
-void Fabric::settle(ClientId client) {
-  if (adversary) adversary->settle(client, completions, event_delivery);
+void Fabric::deliver_delayed(ClientId client) {
+  if (adversary) adversary->deliver_delayed(client, completions, event_delivery);
 }
 
 void Fabric::begin_expiry() {

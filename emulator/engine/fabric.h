@@ -59,7 +59,7 @@ class Fabric {
   void go_on_with_memory();
   void remove_device(DeviceIndex index);
   /// Delivers everything that `--adversarial` delays for the client.
-  void settle(ClientId client);
+  void deliver_delayed(ClientId client);
 
   // ---- The parts, in the order of their construction ----
   Step step;

@@ -241,7 +241,7 @@ void answer(TransportContext& context, QueuePair& qp, Psn psn, uint8_t syndrome)
   }
 }
 
-void settle(TransportContext& context, QueuePair& qp) {
+void flush_held_ack(TransportContext& context, QueuePair& qp) {
   auto& responses = qp.recv.responses;
   if (responses.empty() || responses.front().kind != Response::Kind::kAcknowledge) return;
   const Response response = responses.front();

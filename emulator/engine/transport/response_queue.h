@@ -34,7 +34,7 @@ void answer(TransportContext& context, QueuePair& qp, wire::Psn psn, uint8_t syn
 /// Sends the acknowledgement that waits for a later one to cover it, since the QP is about to
 /// become silent, and its client has the completions of the acknowledged messages already. An
 /// acknowledgement that waits behind the data of a READ is lost together with that data.
-void settle(TransportContext& context, QueuePair& qp);
+void flush_held_ack(TransportContext& context, QueuePair& qp);
 
 /// Sends a final NAK, and fails the QP. Responses to earlier requests are sent first; until then
 /// the QP ignores further requests.
