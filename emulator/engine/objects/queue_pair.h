@@ -57,7 +57,7 @@ struct SendState {
 struct RecvState {};
 
 /// The windows of a requester: the maximum numbers of packets in flight to a remote peer
-/// (TransportContext::is_outside). Over a network, the receiver's buffers are limited, and packets
+/// (TransportContext::is_remote). Over a network, the receiver's buffers are limited, and packets
 /// that do not fit are lost. The window is therefore small at first, doubles whenever its packets
 /// were acknowledged, and is small again after a loss. After a timeout the window is one packet.
 /// Perhaps no packet was lost, but the packets wait at a receiver that is short of processor time.

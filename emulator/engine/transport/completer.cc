@@ -31,7 +31,7 @@ constexpr uint8_t kInfiniteRnrRetry = 7;
 /// not dead.
 Duration ack_timeout(const TransportContext& context, const QueuePair& qp) {
   const int attempts = qp.attr.retry_cnt - qp.send.retries_left;
-  const int backoff = context.is_outside(qp) ? std::min(attempts, 2) : 0;
+  const int backoff = context.is_remote(qp) ? std::min(attempts, 2) : 0;
   return Duration(int64_t{4096} << (qp.attr.timeout + backoff));
 }
 
@@ -255,7 +255,7 @@ std::optional<LocalError> take_answer(TransportContext& context, QueuePair& qp,
   // IBTA vol 1, 9.7.5.2.7: a response with the wrong length or position in the message is a bad
   // response. If the READ was requested in parts, a "last" response may arrive before the end of
   // the message.
-  const bool in_parts = context.is_outside(qp);
+  const bool in_parts = context.is_remote(qp);
   if (packet.payload.size() != std::min<uint64_t>(qp.mtu(), state.length - offset) ||
       (packet.bth.psn == state.last ? !info.is_last : info.is_last && !in_parts)) {
     return bad;

@@ -53,7 +53,7 @@ class TransportContext {
   Device& device_of(const QueuePair& qp) const { return objects_.device_of(qp); }
   /// Returns whether the QP's packets leave the fabric. The network outside loses some packets and
   /// delays others.
-  bool is_outside(const QueuePair& qp) const {
+  bool is_remote(const QueuePair& qp) const {
     return !qp.path.inside && objects_.device_of(qp).config.outside;
   }
 

@@ -32,7 +32,7 @@ constexpr uint32_t kBurst = 16;
 /// The maximum number of packets in flight; IBTA vol 1, 9.7.2 allows 2^23 - 1.
 constexpr int32_t kWindow = 1 << 20;
 int32_t window_of(const TransportContext& context, const QueuePair& qp) {
-  return context.is_outside(qp) ? qp.send.window : kWindow;
+  return context.is_remote(qp) ? qp.send.window : kWindow;
 }
 
 /// Returns the error that the WQE itself has, before any part of it is sent.
@@ -131,7 +131,7 @@ void send_packet(TransportContext& context, QueuePair& qp, const SendWqe& wqe,
   packet.bth.ack_req =
       is_reliable(qp.type) &&
       (last || wire::psn_distance(qp.send.unacked, packet.bth.psn) == window_of(context, qp) - 1 ||
-       (context.is_outside(qp) && (number + 1) % kFirstWindow == 0));
+       (context.is_remote(qp) && (number + 1) % kFirstWindow == 0));
   packet.xrceth.srqn = wqe.remote_srqn & 0xffffff;
   packet.deth = {.qkey = ud::qkey_of(qp, wqe), .src_qpn = qp.number.value};
   send_request(context, qp, packet, packet.bth.psn + 1, payload, std::move(frame));
@@ -241,7 +241,7 @@ std::optional<Obstacle> fill_payload(TransportContext& context, const QueuePair&
 uint32_t response_packets(const TransportContext& context, const QueuePair& qp,
                           const SendState& state) {
   const uint32_t missing = psn_count(state.length, qp.mtu()) - qp.send.next_packet;
-  if (state.kind != RequestKind::kRead || !context.is_outside(qp)) return missing;
+  if (state.kind != RequestKind::kRead || !context.is_remote(qp)) return missing;
   const uint32_t part = std::min(missing, static_cast<uint32_t>(qp.send.window));
   // A repeated request (a "duplicate READ") does not ask for more than the earlier request did;
   // otherwise the responder and the requester would no longer agree on the next PSN.
