@@ -115,14 +115,14 @@ bool Turns::look_whether_command_ended() {
 
 // ---- Processes that take no turns -------------------------------------------------------------
 
-bool Turns::is_somebody_outside() const {
-  return std::ranges::any_of(outside_, [this](uint32_t number) {
+bool Turns::is_any_unscheduled() const {
+  return std::ranges::any_of(unscheduled_, [this](uint32_t number) {
     return table().slots[number].state.load() == ThreadSlot::kRuns;
   });
 }
 
 bool Turns::must_wait_for_quiescence(Checks checks) {
-  std::erase_if(outside_, [this](uint32_t number) {
+  std::erase_if(unscheduled_, [this](uint32_t number) {
     ThreadSlot& slot = table().slots[number];
     if (slot.state.load() == ThreadSlot::kGone) abi::free_ended(slot);
     return slot.state.load() != ThreadSlot::kRuns;
@@ -157,7 +157,7 @@ bool Turns::has_events() const {
 
 bool Turns::has_news() {
   bool has_any = has_events();
-  if (has_any && outside_.empty()) {
+  if (has_any && unscheduled_.empty()) {
     // This may be only a late notification: a thread that returned its turn earlier had to wait for
     // a processor before it could notify the daemon.
     uint64_t count;
@@ -466,10 +466,10 @@ void Turns::revoke(uint32_t number) {
   spdlog::debug("thread {} of pid {} waits elsewhere than for its turn, in system call {}",
                 slot.tid.load(), slot.pid.load(), proc::contents_of(task_file(slot, "syscall")));
   slot.flags.store(ThreadSlot::kProgressed);
-  if (abi::revoke_turn(slot)) outside_.insert(number);
+  if (abi::revoke_turn(slot)) unscheduled_.insert(number);
 }
 
-void Turns::wait_outside(engine::Duration time) {
+void Turns::wait_for_event(engine::Duration time) {
   wait_for_events(time);
   needs_quiescence_ = true;  // a process may have started that takes no turns
 }

@@ -77,7 +77,7 @@ class Turns {
   bool is_memory_watched() const { return spinning_.holds_any(); }
 
   /// Waits for an event from outside of the turns, but at most for `time`.
-  void wait_outside(engine::Duration time);
+  void wait_for_event(engine::Duration time);
 
   /// Sets the time that programs see. Returns whether one of their timers has expired.
   bool set_time(engine::Instant now);
@@ -110,7 +110,7 @@ class Turns {
   bool do_all_outside_spin() const;
   void settle(Checks checks, const MustStop& must_stop);
   bool is_one_starting() const;
-  bool is_somebody_outside() const;
+  bool is_any_unscheduled() const;
   bool may_still_join(std::chrono::nanoseconds slept) const;
   void find_strangers();
   void tell_of_strangers();
@@ -138,7 +138,7 @@ class Turns {
   std::set<pid_t> strangers_;  // processes that take no turns
   std::set<pid_t> looked_at_;  // when they were found
   std::set<pid_t> told_of_;
-  std::set<uint32_t> outside_;             // slots of threads that wait in the kernel
+  std::set<uint32_t> unscheduled_;         // slots of threads that wait in the kernel
   std::vector<schedule::Thread> threads_;  // for threads()
   bool needs_quiescence_ = true;
   bool has_looked_ = false;    // for events, and nothing was done since then
