@@ -156,7 +156,8 @@ void Exploration::run_trials() {
 
 void Exploration::reserve_time(const Result& result) {
   for (const Judgement& one : result.found())
-    budget_.reserve(place_of(one), result.facts.took, static_cast<size_t>(options_.repetitions));
+    budget_.reserve(signature_of(one), result.facts.took,
+                    static_cast<size_t>(options_.repetitions));
 }
 
 void Exploration::require_room(const RunFacts& facts) const {
@@ -190,7 +191,7 @@ void Exploration::look_again() {
   std::map<std::string, std::vector<const Trial*>> doubtful;
   std::set<std::string> sure;
   const auto place_now = [&](const Trial& trial) {
-    return place_of(judge(*store_->find(trial.scenario()), *baseline_, options_.limits));
+    return signature_of(judge(*store_->find(trial.scenario()), *baseline_, options_.limits));
   };
   for (const Trial& trial : selected_) {
     const RunFacts* facts = store_->find(trial.scenario());
