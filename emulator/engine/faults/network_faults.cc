@@ -8,18 +8,18 @@
 namespace rocemu::engine::faults {
 namespace {
 
-std::string in_words(const NetworkElement& place) {
-  switch (place.kind) {
+std::string in_words(const NetworkElement& element) {
+  switch (element.kind) {
     case NetworkElement::Kind::kLink:
-      return "link " + place.name;
+      return "link " + element.name;
     case NetworkElement::Kind::kPort:
-      return "port " + place.name;
+      return "port " + element.name;
     case NetworkElement::Kind::kSwitch:
-      return "switch " + place.name;
+      return "switch " + element.name;
     case NetworkElement::Kind::kHost:
-      return "host " + place.name;
+      return "host " + element.name;
   }
-  return place.name;
+  return element.name;
 }
 
 }  // namespace

@@ -206,12 +206,12 @@ std::optional<LocalError> place_response(TransportContext& context, QueuePair& q
   const uint32_t index = qp.send.queue.head();
   const auto wqe = qp.send.queue.header<SendWqe>(index);
   const SgeList list = read_sges(qp.send.queue.rest(index, sizeof(SendWqe)), wqe.num_sge);
-  const auto place_of = [&](uint64_t size) {
+  const auto memory_of = [&](uint64_t size) {
     return resolve(context.objects().mrs, qp.pd, list, offset, size, abi::kAccessLocalWrite);
   };
   const uint64_t missing = qp.send.queue.state(index).length - offset;
-  if (run.write_together(context.memory(), missing, place_of)) return std::nullopt;
-  const auto ranges = place_of(bytes.size());
+  if (run.write_together(context.memory(), missing, memory_of)) return std::nullopt;
+  const auto ranges = memory_of(bytes.size());
   if (!ranges) return LocalError{WcStatus::kLocProtErr, VendorError::kBadSendLKey};
   const std::array<std::span<const uint8_t>, 1> source{bytes};
   const MemoryResult written = ranges->write(context.memory(), source);
