@@ -88,7 +88,7 @@ void Fabric::begin_expiry() {
 
 /// Returns whether timers may expire now. IBTA vol 1, 9.7.6.1.3 leaves open how late a timeout is
 /// detected. If the engine was not stepped for a while, the answers for which expired timers wait
-/// may be in flight, or a responder that had no turn may have yet to send them. Such answers are
+/// may be in flight, or a responder that had no quantum may have yet to send them. Such answers are
 /// handled first, for one round of quanta.
 bool Fabric::may_expire() {
   if (!may_produce_frames()) return true;

@@ -1,6 +1,5 @@
 // Reads a YAML text as a tree whose nodes have their places in the text. Only the part of YAML is
-// allowed that all readers of scenarios understand: no anchors, aliases, tags, merge
-// keys, second
+// allowed that all readers of scenarios understand: no anchors, aliases, tags, merge keys, second
 // documents, or repeated keys.
 #pragma once
 
@@ -11,8 +10,8 @@
 
 namespace rocemu::scenario {
 
-/// A place in a text. The line and the column count from 1, and the column counts characters. Line
-/// 0 means no particular location.
+/// A location in a text. The line and the column count from 1, and the column counts characters.
+/// Line 0 means no particular location.
 struct SourceLocation {
   int line = 0;
   int column = 0;

@@ -29,8 +29,8 @@ struct WaitConstants {
   /// for longer has other work, and would keep it for a time slice after each yield. A thread that
   /// sleeps instead runs as soon as it is woken.
   int64_t long_yield_ns = 650'000;
-  /// The number of long yields in a row after which a thread sleeps, since single long turns happen
-  /// while programs start.
+  /// The number of long yields in a row after which a thread sleeps, since single long yields
+  /// happen while programs start.
   uint32_t long_yields = 3;
   /// The shortest yield in nanoseconds: one that took less let no other thread run.
   int64_t shortest_yield_ns = 1'000;

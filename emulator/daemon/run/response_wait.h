@@ -23,7 +23,7 @@ std::vector<pid_t> pids_of_clients(Worker& worker);
 class ResponseWait {
  public:
   /// `ancestor` is the process from which all programs descend, if there is one. `on_over` is
-  /// called in the worker's loop when a wait is over, and may begin another turn. Throws
+  /// called in the worker's loop when a wait is over, and may begin another wait. Throws
   /// StartError.
   ResponseWait(Worker& worker, std::optional<pid_t> ancestor, std::function<void()> on_over);
 

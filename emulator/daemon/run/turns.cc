@@ -135,17 +135,17 @@ bool Turns::must_wait_for_quiescence(Checks checks) {
     return !participants_->has_joined(client) && !looked_at_.contains(client);
   });
   return needs_quiescence_ || is_one_starting() || strange || participants_->are_changing() ||
-         !strangers_.empty() || must_check_outside(checks);
+         !strangers_.empty() || must_check_unscheduled(checks);
 }
 
 bool Turns::do_all_outside_spin() const {
-  return std::ranges::all_of(outside_, [this](uint32_t number) {
+  return std::ranges::all_of(unscheduled_, [this](uint32_t number) {
     return spinning_.holds(table().slots[number].tid.load());
   });
 }
 
-bool Turns::must_check_outside(Checks checks) const {
-  if (!touched_ || outside_.empty()) return false;
+bool Turns::must_check_unscheduled(Checks checks) const {
+  if (!touched_ || unscheduled_.empty()) return false;
   return checks == Checks::kAll || turns_since_check_ >= turns_between_checks_ ||
          !do_all_outside_spin();
 }
@@ -192,20 +192,20 @@ void Turns::wait_for_events(Nanoseconds time) {
 }
 
 void Turns::wait_for_quiescence(const MustStop& must_stop) {
-  settle(Checks::kDue, must_stop);
+  wait_for_quiescence(Checks::kDue, must_stop);
 }
 
 bool Turns::settle_postponed(const MustStop& must_stop) {
-  if (has_round_progressed_ || !must_check_outside(Checks::kAll)) return false;
-  const size_t before = outside_.size();
-  settle(Checks::kAll, must_stop);
-  needs_settling(Checks::kAll);  // removes the threads that wait for a turn now
-  return outside_.size() != before;
+  if (has_round_progressed_ || !must_check_unscheduled(Checks::kAll)) return false;
+  const size_t before = unscheduled_.size();
+  wait_for_quiescence(Checks::kAll, must_stop);
+  must_wait_for_quiescence(Checks::kAll);  // removes the threads that wait for a turn now
+  return unscheduled_.size() != before;
 }
 
-void Turns::settle(Checks checks, const MustStop& must_stop) {
+void Turns::wait_for_quiescence(Checks checks, const MustStop& must_stop) {
   const RealClock::time_point since = RealClock::now();
-  const size_t outside = outside_.size();
+  const size_t outside = unscheduled_.size();
   everybody_.begin_wait();
   Nanoseconds pause = kMinLook;
   RealClock::time_point busy = since;  // the latest check that found a thread awake
@@ -231,7 +231,7 @@ void Turns::settle(Checks checks, const MustStop& must_stop) {
       needs_quiescence_ = false;
       touched_ = false;
       turns_since_check_ = 0;
-      const bool is_unchanged = !outside_.empty() && outside_.size() == outside;
+      const bool is_unchanged = !unscheduled_.empty() && unscheduled_.size() == outside;
       turns_between_checks_ =
           is_unchanged ? std::min(2 * turns_between_checks_, kMaxTurnsBetweenChecks) : 1;
       find_strangers();
@@ -309,10 +309,10 @@ void Turns::tell_of_unseen() {
 
 // ---- Turns ------------------------------------------------------------------------------------
 
-/// Makes the next settle() check threads that poll memory after every round in which something
-/// happened, and after 1, 2, 4, 8 and so on quiet rounds. A polling thread can write to memory that
-/// another thread polls. Such writes are detected late, because a check after each poll would take
-/// too long.
+/// Makes the next wait_for_quiescence() check threads that poll memory after every round in which
+/// something happened, and after 1, 2, 4, 8 and so on quiet rounds. A polling thread can write to
+/// memory that another thread polls. Such writes are detected late, because a check after each poll
+/// would take too long.
 void Turns::begin_round(bool is_quiet) {
   has_round_progressed_ = false;
   quiet_rounds_ = is_quiet ? quiet_rounds_ + 1 : 0;

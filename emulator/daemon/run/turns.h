@@ -60,8 +60,8 @@ class Turns {
   /// Waits until all threads that take no turns are asleep. While other threads progress, checks a
   /// spinning thread only after 1, 2, 4 and so on of their turns, because a check takes long.
   void wait_for_quiescence(const MustStop& must_stop);
-  /// Makes the checks that settle() postponed, if no thread progressed in this round. Returns
-  /// whether a thread has left its loop.
+  /// Makes the checks that wait_for_quiescence() postponed, if no thread progressed in this round.
+  /// Returns whether a thread has left its loop.
   bool settle_postponed(const MustStop& must_stop);
   /// Returns the threads that wait for a turn.
   std::span<const schedule::Thread> threads();
@@ -106,9 +106,9 @@ class Turns {
   enum class Checks { kAll, kDue };
   bool must_wait_for_quiescence(Checks checks);
   /// Returns whether threads outside may have to continue because memory changed.
-  bool must_check_outside(Checks checks) const;
+  bool must_check_unscheduled(Checks checks) const;
   bool do_all_outside_spin() const;
-  void settle(Checks checks, const MustStop& must_stop);
+  void wait_for_quiescence(Checks checks, const MustStop& must_stop);
   bool is_one_starting() const;
   bool is_any_unscheduled() const;
   bool may_still_join(std::chrono::nanoseconds slept) const;

@@ -40,7 +40,7 @@ class TransportContext {
   const FabricConfig& config() const { return config_; }
   Objects& objects() const { return objects_; }
   HostMemory& memory() const { return memory_; }
-  /// Returns the scheduler of QPs, which keeps their turns, their timers, and their waits for
+  /// Returns the scheduler of QPs, which keeps their quanta, their timers, and their waits for
   /// memory.
   QpScheduler& scheduler() const { return scheduler_; }
   /// Returns the transmitter, which sends frames.

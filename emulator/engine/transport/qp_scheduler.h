@@ -19,7 +19,7 @@ class QpScheduler {
 
   explicit QpScheduler(QueuePairs& qps) : qps_(qps) {}
 
-  /// Gives the QP a quantum to transmit, after all QPs that already have a turn.
+  /// Gives the QP a quantum to transmit, after all QPs that already have a quantum.
   void schedule(QueuePair& qp) {
     if (qp.scheduled) return;
     qp.scheduled = true;

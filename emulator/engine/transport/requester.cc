@@ -27,7 +27,7 @@ using wire::Opcode;
 using wire::Psn;
 
 /// The maximum number of packets in one quantum: their payload is read at once, and then the next
-/// QP has its turn.
+/// QP has its quantum.
 constexpr uint32_t kBurst = 16;
 /// The maximum number of packets in flight; IBTA vol 1, 9.7.2 allows 2^23 - 1.
 constexpr int32_t kWindow = 1 << 20;
@@ -383,8 +383,8 @@ uint32_t send_next(TransportContext& context, QueuePair& qp, uint32_t budget) {
 
 uint32_t transmit(TransportContext& context, QueuePair& qp) {
   uint32_t sent = 0;
-  // Consecutive short messages are sent in one turn, so that one acknowledgement can cover all of
-  // them.
+  // Consecutive short messages are sent in one quantum, so that one acknowledgement can cover all
+  // of them.
   const uint32_t burst = congestion::packets_of_quantum(context, kBurst);
   while (sent < burst && may_send(qp)) {
     const uint32_t count = send_next(context, qp, burst - sent);
