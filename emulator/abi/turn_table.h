@@ -108,7 +108,7 @@ struct TurnTable {
   std::atomic<uint32_t> next_queued;
   /// Not 0 after an action whose effects on other threads the daemon must await: the thread sent a
   /// signal, or started a process in a way that gives the process no slot.
-  std::atomic<uint32_t> unsettled;
+  std::atomic<uint32_t> needs_quiescence;
   /// 1 while the daemon spins until a turn comes back. A thread then need not notify it.
   std::atomic<uint32_t> is_daemon_awake;
   uint64_t seed;  // of random numbers

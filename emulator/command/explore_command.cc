@@ -93,7 +93,7 @@ explore::Options read_options(const po::variables_map& values, const Arguments& 
     return values.count(name) != 0 ? values[name].as<uint64_t>() : otherwise;
   };
   options.runs.rocemu = [](const Arguments& arguments, bool alone) {
-    if (alone) expect_no_outsiders();
+    if (alone) expect_no_external_programs();
     keep_findings_quiet();
     return dispatch(arguments);
   };

@@ -264,9 +264,9 @@ ControlServer::Commands Daemon::control_commands() {
 
 ControlServer::SlowCommands Daemon::slow_control_commands() {
   if (!clock_.is_virtual()) {
-    programs_turn_ = std::make_unique<ProgramsTurn>(main_, ancestor(), [this] {
+    response_wait_ = std::make_unique<ResponseWait>(main_, ancestor(), [this] {
       frame_steps_.advance();
-      if (frame_steps_.pending()) programs_turn_->begin(kAnswerTime);
+      if (frame_steps_.pending()) response_wait_->begin(kAnswerTime);
     });
   }
   const auto step = [this](const Json& request, ControlServer::Done done) {
@@ -274,7 +274,7 @@ ControlServer::SlowCommands Daemon::slow_control_commands() {
       frame_steps_.begin(request, std::move(done));
       return Json();
     })(request);
-    if (programs_turn_ != nullptr) programs_turn_->begin(kStartTime);
+    if (response_wait_ != nullptr) response_wait_->begin(kStartTime);
   };
   return {{"step", step}};
 }

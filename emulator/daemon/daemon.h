@@ -16,7 +16,7 @@
 #include "emulator/daemon/kernel/runtime_directory.h"
 #include "emulator/daemon/kernel/sysfs_tree.h"
 #include "emulator/daemon/net/udp_network.h"
-#include "emulator/daemon/run/programs_turn.h"
+#include "emulator/daemon/run/response_wait.h"
 #include "emulator/daemon/run/turns.h"
 #include "emulator/daemon/run/virtual_time.h"
 #include "emulator/daemon/run/worker.h"
@@ -76,7 +76,7 @@ class Daemon {
   std::unique_ptr<UdpNetwork> network_;  // null: no device is attached to UDP
   std::unique_ptr<Listener> cm_listener_;
   FrameSteps frame_steps_;
-  std::unique_ptr<ProgramsTurn> programs_turn_;  // of frame_steps_; null on a virtual clock
+  std::unique_ptr<ResponseWait> response_wait_;  // of frame_steps_; null on a virtual clock
   std::unique_ptr<ControlServer> control_;
   EventLoop::Watch control_watch_, end_watch_;
   std::unique_ptr<Turns> turns_;  // null: programs take no turns

@@ -21,8 +21,8 @@ namespace rocemu::daemon {
 struct Options {
   std::string dir;
   engine::FabricConfig fabric;
-  std::vector<UdpPlace> udp;  // one for each device; empty: no device is attached to UDP
-  AddressSource addresses;    // of devices that are not attached to UDP
+  std::vector<UdpBinding> udp;  // one for each device; empty: no device is attached to UDP
+  AddressSource addresses;      // of devices that are not attached to UDP
   /// If true, the ICRC of each frame from UDP is checked with the IP header with which the frame
   /// arrived.
   bool strict_icrc = false;

@@ -97,9 +97,9 @@ void ServedDevices::hide(engine::DeviceIndex index) {
   if (!removed_.insert(index).second) return;
   directory_.remove_device_socket(index.value);
   const std::string& device = devices_[index.value].name;
-  for (const std::string& place : tree_.places(device, index.value)) {
-    if (!directory_.remove_sysfs(place)) {
-      spdlog::error("sysfs still has {}: {}", place, std::strerror(errno));
+  for (const std::string& path : tree_.entry_paths(device, index.value)) {
+    if (!directory_.remove_sysfs(path)) {
+      spdlog::error("cannot remove {} from sysfs: {}", path, std::strerror(errno));
     }
   }
 }

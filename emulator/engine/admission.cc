@@ -121,7 +121,7 @@ void Admission::dispatch(DeviceIndex index, const wire::Packet& packet,
                          std::span<const uint8_t> frame) {
   const wire::OpcodeInfo& info = *wire::find_opcode(packet.bth.opcode);
   if (packet.bth.dest_qpn == wire::kGsiQpn) {
-    if (context_.adversary() != nullptr) context_.adversary()->settle_memory();
+    if (context_.adversary() != nullptr) context_.adversary()->write_pending();
     return connections_.receive(index, packet);
   }
   if (packet.bth.dest_qpn == kMulticastQpn && packet.dst_ip.is_multicast()) {

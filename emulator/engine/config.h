@@ -49,7 +49,7 @@ struct DeviceConfig {
 };
 
 /// The maximum of FabricConfig::ack_coalescing: the number of short messages that a QP sends in one
-/// turn.
+/// quantum.
 inline constexpr uint32_t kMaxAckCoalescing = 16;
 
 struct FabricConfig {

@@ -34,7 +34,7 @@ struct Apply {
     fabric.faults.processes.forget(input.client);
   }
   void operator()(const Command& input) const {
-    fabric.settle(input.client);
+    fabric.deliver_delayed(input.client);
     outputs.reply = execute(fabric.commands, input.client, input.request);
   }
   void note_post(ClientId client) const {
@@ -160,7 +160,7 @@ struct Apply {
 
 /// Returns whether the input only queues or enables something. If such an input has no immediate
 /// effect, no frame has to move because of it. A client can send thousands of such inputs at a
-/// time, so they do not count as a turn of the fabric.
+/// time, so they do not count as a round of the fabric.
 bool moves_no_frame(const Input& input) {
   return std::holds_alternative<PostRecv>(input) || std::holds_alternative<PostSrqRecv>(input) ||
          std::holds_alternative<ArmCq>(input);

@@ -78,8 +78,8 @@ void Fabric::go_on_with_network() {
   }
 }
 
-void Fabric::settle(ClientId client) {
-  if (adversary) adversary->settle(client, completions, event_delivery);
+void Fabric::deliver_delayed(ClientId client) {
+  if (adversary) adversary->deliver_delayed(client, completions, event_delivery);
 }
 
 void Fabric::begin_expiry() {
@@ -88,12 +88,12 @@ void Fabric::begin_expiry() {
 
 /// Returns whether timers may expire now. IBTA vol 1, 9.7.6.1.3 leaves open how late a timeout is
 /// detected. If the engine was not stepped for a while, the answers for which expired timers wait
-/// may be in flight, or a responder that had no turn may have yet to send them. Such answers are
-/// handled first, for one round of turns.
+/// may be in flight, or a responder that had no quantum may have yet to send them. Such answers are
+/// handled first, for one round of quanta.
 bool Fabric::may_expire() {
   if (!may_produce_frames()) return true;
-  if (!last_turn_before_expiry_) last_turn_before_expiry_ = scheduler.turns_scheduled();
-  return scheduler.turns_taken() >= *last_turn_before_expiry_;
+  if (!last_quantum_before_expiry_) last_quantum_before_expiry_ = scheduler.quanta_scheduled();
+  return scheduler.quanta_taken() >= *last_quantum_before_expiry_;
 }
 
 void Fabric::run() {
@@ -114,7 +114,7 @@ void Fabric::run() {
       run_.advance();
       ++moved;
     } else if (may_produce_frames()) {
-      QueuePair* qp = scheduler.take_turn();
+      QueuePair* qp = scheduler.take_quantum();
       if (qp != nullptr && congestion::may_transmit(transport, *qp)) {
         moved += response_queue::transmit(transport, *qp);
         moved += requester::transmit(transport, *qp);
@@ -174,7 +174,7 @@ void Fabric::fail_qps() {
 }
 
 bool Fabric::may_produce_frames() const {
-  return scheduler.has_turns() && faults.frames.delayed() < kMaxDelayedFrames;
+  return scheduler.has_quanta() && faults.frames.delayed() < kMaxDelayedFrames;
 }
 
 std::optional<Instant> Fabric::next_deadline() {
@@ -203,7 +203,7 @@ std::optional<Instant> Fabric::next_deadline_of_work() {
 }
 
 bool Fabric::is_idle() const {
-  if (!leaving.empty() || has_frames_under_way() || scheduler.has_turns() ||
+  if (!leaving.empty() || has_frames_under_way() || scheduler.has_quanta() ||
       faults.next_deadline() || faults.network.next_deadline() || completions.has_events() ||
       connections.awaits_answer() || (adversary && !adversary->is_idle())) {
     return false;
@@ -223,7 +223,7 @@ Instant Fabric::next_timeout() {
 
 void Fabric::expire_timers() {
   expiring_ = false;
-  last_turn_before_expiry_.reset();
+  last_quantum_before_expiry_.reset();
   for (auto entry = scheduler.next_timer(); entry && entry->at <= step.now();
        entry = scheduler.next_timer()) {
     completer::on_timer(transport, scheduler.expire(*entry), entry->kind);

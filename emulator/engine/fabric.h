@@ -59,7 +59,7 @@ class Fabric {
   void go_on_with_memory();
   void remove_device(DeviceIndex index);
   /// Delivers everything that `--adversarial` delays for the client.
-  void settle(ClientId client);
+  void deliver_delayed(ClientId client);
 
   // ---- The parts, in the order of their construction ----
   Step step;
@@ -100,8 +100,8 @@ class Fabric {
 
   PacketRun run_;
   bool expiring_ = false;  // timers are due
-  /// The latest turn that had been scheduled when the timers began to expire.
-  std::optional<uint64_t> last_turn_before_expiry_;
+  /// The latest quantum that had been scheduled when the timers began to expire.
+  std::optional<uint64_t> last_quantum_before_expiry_;
 };
 
 }  // namespace rocemu::engine

@@ -47,11 +47,11 @@ void require_success(const RunFacts& facts, const Options& options) {
     std::string waits;
     for (const std::string& wait : facts.waits) waits += "\n  " + wait;
     throw ExploreError(command +
-                       " hangs without any fault, so faults would show nothing; "
-                       "inspect it with: " +
+                       " hangs without any fault, so a hang would not show the effect of a "
+                       "fault; inspect it with: " +
                        undisturbed_run(options.runs) +
-                       " (if it ends there, runs at the same time may disturb each other through a "
-                       "file: --jobs 1)" +
+                       " (if it ends there, parallel runs may disturb each other through a "
+                       "file; use --jobs 1)" +
                        waits);
   }
   if (facts.timeout)

@@ -111,7 +111,8 @@ void Exploration::tell_of_baseline() const {
                "its rate\n";
   const OutputMask& mask = baseline_->output;
   if (mask.is_useless()) {
-    out << "its output, even the number of its lines, depends on time: it is not compared\n";
+    out << "its output depends on time, even in its number of lines, so it is not "
+           "compared\n";
   } else if (mask.masked_lines() != 0) {
     out << (mask.masked_lines() == 1
                 ? "one kind of line of its output depends on time: its numbers are not compared\n"
@@ -133,8 +134,8 @@ int Exploration::list() const {
     for (const Cause& cause : trial.causes) std::cout << "      " + cause.rule + "\n";
   }
   std::cout << fmt::format(
-      "{} faults at {} fault points in {} classes; the third column is how "
-      "many points each stands for\n",
+      "{} faults at {} fault points in {} classes; the third column is the "
+      "number of points that a fault stands for\n",
       selected_.size(), points_.size(), classes_.size());
   return 0;
 }
@@ -155,7 +156,8 @@ void Exploration::run_trials() {
 
 void Exploration::reserve_time(const Result& result) {
   for (const Judgement& one : result.found())
-    budget_.reserve(place_of(one), result.facts.took, static_cast<size_t>(options_.repetitions));
+    budget_.reserve(signature_of(one), result.facts.took,
+                    static_cast<size_t>(options_.repetitions));
 }
 
 void Exploration::require_room(const RunFacts& facts) const {
@@ -189,7 +191,7 @@ void Exploration::look_again() {
   std::map<std::string, std::vector<const Trial*>> doubtful;
   std::set<std::string> sure;
   const auto place_now = [&](const Trial& trial) {
-    return place_of(judge(*store_->find(trial.scenario()), *baseline_, options_.limits));
+    return signature_of(judge(*store_->find(trial.scenario()), *baseline_, options_.limits));
   };
   for (const Trial& trial : selected_) {
     const RunFacts* facts = store_->find(trial.scenario());
@@ -499,9 +501,9 @@ int Exploration::run() {
   const bool has_variations = options_.schedules != 0 || options_.adversarial != 0;
   if (trials_.empty() && !points_.empty() && !has_variations) {
     if (!fs::exists(fs::path(options_.folder) / kResultsFile)) discard_baseline(options_.folder);
-    throw ExploreError("--only and --process leave none of the faults at " +
+    throw ExploreError("--only and --process exclude all faults at " +
                        std::to_string(points_.size()) + " fault points of " + processes_text() +
-                       "; rocemu explore --list without them shows all");
+                       "; `rocemu explore --list` without these options shows all faults");
   }
   add_mixtures(trials_, options_);
   add_schedules(trials_, options_);

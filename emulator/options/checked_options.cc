@@ -121,8 +121,8 @@ void read_device(const std::string& given, FabricOptions& options, engine::Devic
   device.name = text.substr(0, equals);
   if (!is_name(device.name)) {
     throw OptionError(quoted +
-                      "a device's name is 1 to 63 letters, digits, '_', '-' or '.', not '.' first; "
-                      "for example --device mlx5_0=10.0.0.1");
+                      "a device's name must have 1 to 63 letters, digits, '_', '-' or '.', and "
+                      "must not begin with '.'; for example --device mlx5_0=10.0.0.1");
   }
   options.interfaces.emplace_back();
   if (equals == std::string::npos) {
@@ -130,8 +130,10 @@ void read_device(const std::string& given, FabricOptions& options, engine::Devic
       if (options.interfaces.size() == 1) options.first_has_machines_addresses = true;
       return;
     }
-    throw OptionError(quoted + "with --udp, say where it is, for example --device " + device.name +
-                      "=eth0");
+    throw OptionError(quoted +
+                      "with --udp, each device needs an address or interface, for example "
+                      "--device " +
+                      device.name + "=eth0");
   }
   const std::string place = text.substr(equals + 1);
   if (may_be_interface(place)) {
@@ -186,7 +188,7 @@ void take_rails(const std::string& file, FabricOptions& options) {
     device.name = rail.device;
     if (!is_name(rail.device)) {
       throw OptionError(
-          fmt::format("--topology {}: '{}' is no name for a device", file, rail.device));
+          fmt::format("--topology {}: '{}' is not a valid name of a device", file, rail.device));
     }
     device.profile = rail.profile.empty()
                          ? nullptr
@@ -195,7 +197,7 @@ void take_rails(const std::string& file, FabricOptions& options) {
     const bool is_default = rail.interface.empty() && rail.addresses.empty();
     if (options.udp && is_default) {
       throw OptionError(fmt::format(
-          "--topology {}: with --udp, say 'interface' or 'addresses' of {}", file, rail.device));
+          "--topology {}: with --udp, {} needs 'interface' or 'addresses'", file, rail.device));
     }
     if (i == 0) options.first_has_machines_addresses = is_default;
     if (!is_default) device.addresses = rail.addresses;
@@ -289,10 +291,10 @@ void check_devices(const Given& given, FabricOptions& options) {
   } else if (options.network != nullptr) {
     count = options.network->host_count();
     if (count > kMaxDevices && !given.has("device") && !given.has("topology")) {
-      throw OptionError(fmt::format(
-          "--fabric {}: the network has {} hosts, and there are at most {} devices; say "
-          "how many of the hosts have one: --devices N",
-          given.text("fabric"), count, kMaxDevices));
+      throw OptionError(
+          fmt::format("--fabric {}: the network has {} hosts, and there are at most {} "
+                      "devices; --devices N gives a device to only the first N hosts",
+                      given.text("fabric"), count, kMaxDevices));
     }
   }
   options.udp = given.is_set("udp");
@@ -302,7 +304,7 @@ void check_devices(const Given& given, FabricOptions& options) {
   const bool has_rails = take_topology(given, options);
   if (options.udp && !given.has("device") && !has_rails) {
     throw OptionError(
-        "--udp: say which interface or address each device has, for example --device "
+        "--udp: each device needs an interface or address, for example --device "
         "rocemu0=eth0");
   }
   if (has_rails) {
@@ -338,8 +340,8 @@ void check_devices(const Given& given, FabricOptions& options) {
 GivenSchedule schedule_of(const std::string& text) {
   const auto fail = [&]() -> uint64_t {
     throw OptionError("--schedule '" + text +
-                      "' is neither a number from 0 to 2^64-1 nor a number and the stops of "
-                      "threads, N:THREAD/CALL,...");
+                      "' is neither a number from 0 to 2^64-1 nor N:THREAD/CALL,..., a number "
+                      "with the calls at which threads are preempted");
   };
   const auto number_in = [&](const std::string& part) {
     const auto number = read_number(part);
@@ -484,8 +486,10 @@ void add_adversarial(const std::string& word, engine::adversarial::Classes& chos
     end = word.find(':', begin);
     const std::optional<uint64_t> number = read_number(word.substr(begin, end - begin));
     if (!number || *number == 0)
-      throw OptionError(fmt::format(
-          "--adversarial: '{}' is not CLASS:N:N, with the numbers of choices from 1 on", word));
+      throw OptionError(
+          fmt::format("--adversarial: '{}' is not a class with the numbers of its choices, "
+                      "such as placement:1:7",
+                      word));
     options.adversarial_choices.emplace_back(static_cast<uint8_t>(row->value), *number);
   }
 }

@@ -16,9 +16,9 @@ constexpr std::array kRemoved = {
     RemovedOption{"--clock", "use --lockstep for virtual time; without it the clock is real"},
     RemovedOption{"--real-time-programs",
                   "in lockstep programs have virtual time; for real time leave out --lockstep"},
-    RemovedOption{"--tell-exits", "its name is --report-failures"},
-    RemovedOption{"--without-trace", "its name is --no-trace"},
-    RemovedOption{"--sleep-between-turns", "its name is --no-spin"},
+    RemovedOption{"--tell-exits", "use --report-failures instead"},
+    RemovedOption{"--without-trace", "use --no-trace instead"},
+    RemovedOption{"--sleep-between-turns", "use --no-spin instead"},
 };
 
 }  // namespace

@@ -405,10 +405,9 @@ class Recorder {
 
   std::string text(const std::string& source) const {
     std::string yaml = fmt::format(
-        "# Made by `rocemu profile record` of {}. Behind each value is the number of its line "
-        "there, or "
-        "its file in\n"
-        "# sysfs; what is not here follows generic.\nsummary: {}\n",
+        "# Made by `rocemu profile record` of {}. The comment after each value "
+        "is its line in that output, or its sysfs file.\n# Values that are "
+        "missing here are those of the profile generic.\nsummary: {}\n",
         yaml_text(source), yaml_text("recorded from " + source));
     for (const char* section : {"identity", "pci", "device", "port", "gids"}) {
       const auto found = values_.find(section);

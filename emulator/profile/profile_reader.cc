@@ -236,8 +236,9 @@ void check_profile(const NodeReader& reader, const Reader& fields, const DeviceP
   for (const auto& [key, most] : {std::pair("max_send_sge", p.qp.max_send_sge),
                                   std::pair("max_recv_sge", p.qp.max_recv_sge)}) {
     require(most == 0 || p.attr.max_sge <= most, "qp", key,
-            fmt::format("{} {} is less than max_sge {}, which is the lesser of both kinds", key,
-                        most, p.attr.max_sge));
+            fmt::format("{} {} is less than max_sge {}; max_sge is the smaller of max_send_sge "
+                        "and max_recv_sge",
+                        key, most, p.attr.max_sge));
   }
   require(p.attr.phys_port_cnt >= 1 && p.attr.phys_port_cnt <= kMaxPorts, "device", "phys_port_cnt",
           fmt::format("a device has 1 to {} ports", kMaxPorts));

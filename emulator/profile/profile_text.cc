@@ -191,12 +191,13 @@ std::string to_yaml(const engine::DeviceProfile& profile) {
 std::string schema() {
   SchemaWriter writer;
   visit_fields(*engine::generic_profile(), writer);
-  const Json file{{"$schema", "http://json-schema.org/draft-07/schema#"},
-                  {"title", "rocemu profile"},
-                  {"description", "A NIC that rocemu can show; docs/profiles.md describes it"},
-                  {"type", "object"},
-                  {"additionalProperties", false},
-                  {"properties", writer.take()}};
+  const Json file{
+      {"$schema", "http://json-schema.org/draft-07/schema#"},
+      {"title", "rocemu profile"},
+      {"description", "A NIC model that rocemu can emulate; docs/profiles.md describes profiles"},
+      {"type", "object"},
+      {"additionalProperties", false},
+      {"properties", writer.take()}};
   return file.dump(1) + "\n";
 }
 

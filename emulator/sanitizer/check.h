@@ -25,7 +25,7 @@ struct Post {
   const Objects& objects;
   Queue& queue;
   Thread thread;
-  Place place;
+  CallSite site;
   uint64_t begin, end;
   const void* head = nullptr;  // of the list; null for a builder
   uint64_t head_wr_id = 0;
@@ -46,7 +46,7 @@ struct Completion {
   Cq& cq;
   Queue& queue;
   Thread thread;
-  Place place;  // set if it is an error
+  CallSite site;  // set if it is an error
   uint64_t last;
   uint32_t status;                   // abi::WcStatus
   const Request* request = nullptr;  // its request; null if unknown
@@ -74,7 +74,7 @@ struct DroppedCompletion {
 struct StateChange {
   Qp& qp;
   abi::QpState from, to;
-  Place place;
+  CallSite site;
 };
 
 /// The program is about to destroy an object.
@@ -82,14 +82,14 @@ struct Destruction {
   Objects& objects;
   Object& object;
   Thread thread;
-  Place place;
+  CallSite site;
 };
 
 /// A destruction that failed: the object still exists
 struct FailedDestruction {
   const Objects& objects;
   const Object& object;
-  Place place;
+  CallSite site;
   int error;
 };
 
@@ -98,20 +98,20 @@ struct BeyondLimit {
   std::string_view attribute;  // "cap.max_send_wr"
   uint64_t asked, allowed;
   std::string whose;
-  Place place;
+  CallSite site;
 };
 
 /// A verb refused an object in its present state. `message` is the report's message.
 struct WrongState {
   std::string message;
-  Place created, place;
+  CallSite created, site;
 };
 
 /// A destruction waits for acknowledgements of events, or has received all of them.
 struct AcknowledgementWait {
   const Object& object;
   uint32_t completion_events, async_events;
-  Place place;
+  CallSite site;
 };
 struct AcknowledgementsComplete {
   const Object& object;
@@ -122,8 +122,8 @@ struct AcknowledgementsComplete {
 struct CmWait {
   Handle id;
   uint64_t events;
-  Place got;  // the latest of them
-  Place place;
+  CallSite got;  // the latest of them
+  CallSite site;
 };
 struct CmWaitEnd {
   Handle id;
@@ -134,7 +134,7 @@ struct CmWaitEnd {
 struct EventWait {
   std::span<const Cq* const> cqs;  // of the channel, by number
   Thread thread;
-  Place place;
+  CallSite site;
 };
 struct EventWaitEnd {
   Thread thread;
@@ -145,13 +145,13 @@ struct MappingChange {
   const Objects& objects;
   const Mr& region;
   uint64_t begin, end;  // in the addresses of SGEs
-  Place place;
+  CallSite site;
 };
 
 struct Fork {
   const Objects& objects;
   bool is_protected;  // by ibv_fork_init()
-  Place place;
+  CallSite site;
 };
 
 /// The program closes a device, and leaves the objects of that context.
@@ -238,8 +238,8 @@ class CheckOf : public Check {
  protected:
   using Check::on;
   Host& host() { return host_; }
-  void report(std::string message, std::initializer_list<NamedPlace> places) {
-    host_.report({kRule, std::move(message), {places.begin(), places.size()}});
+  void report(std::string message, std::initializer_list<NamedCallSite> sites) {
+    host_.report({kRule, std::move(message), {sites.begin(), sites.size()}});
   }
 
  private:

@@ -10,7 +10,7 @@
 
 namespace rocemu::sanitizer {
 
-/// An object of a finding, and what the program did at the place that is shown for it
+/// An object of a finding, and what the program did at the call site that is shown for it
 struct NicObject {
   std::string what;   // "created"
   std::string title;  // "QP 5"

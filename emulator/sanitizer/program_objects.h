@@ -68,7 +68,7 @@ struct Object {
   Handle context = nullptr;
   uint32_t number = 0;
   Handle pd = nullptr;  // if it has one
-  Place created;
+  CallSite created;
 
   std::string title() const {  // "QP 5"
     return std::string(info_of(kind).name) + " " + std::to_string(number);
@@ -85,7 +85,7 @@ struct Mr : Object {
   uint64_t memory = 0;
   /// A part whose pages changed, in the addresses of SGEs; an end of 0 means none.
   uint64_t changed_begin = 0, changed_end = 0;
-  Place changed;
+  CallSite changed;
 };
 
 struct Cq : Object {
@@ -97,7 +97,7 @@ struct Cq : Object {
   Handle channel = nullptr;
   bool is_armed = false;  // and there was no event since, as far as is known
   uint64_t arms = 0;      // since the latest event
-  Place armed;            // the latest request for notification; stack 0: there was none
+  CallSite armed;         // the latest request for notification; stack 0: there was none
   uint64_t polls_at_arm = 0;
   bool could_complete_at_arm = false;       // a QP had work outstanding
   uint32_t produced_at_arm = 0, taken = 0;  // completions, modulo 2^32

@@ -12,18 +12,18 @@
 
 namespace rocemu::sanitizer {
 
-/// The place and time of a call of the program. The call is a string literal.
-struct Place {
+/// The call stack and time of a call of the program. The call is a string literal.
+struct CallSite {
   std::string_view call;  // "ibv_post_recv"
   uint32_t stack = 0;     // a number of the host's; 0: unknown
   uint64_t time_ns = 0;   // device time
 };
 
-/// A place of a report, and what happened there: "posted", "deregistered". Both are string
+/// A call site of a report, and what happened there: "posted", "deregistered". Both are string
 /// literals.
-struct NamedPlace {
+struct NamedCallSite {
   std::string_view what;
-  Place place;
+  CallSite site;
 };
 
 /// A report. The message is a sentence without its subject, the process, and without a full stop:
@@ -31,7 +31,7 @@ struct NamedPlace {
 struct Report {
   const Rule& rule;
   std::string message;
-  std::span<const NamedPlace> places;  // the last one is where the mistake was made
+  std::span<const NamedCallSite> sites;  // the last one is where the mistake was made
 };
 
 /// Memory that the kernel has reported as readable since the check of the program's current call
@@ -54,7 +54,7 @@ class Host {
   virtual std::optional<uint64_t> checksum(std::span<const abi::Sge> sges,
                                            ReadableBytes& readable) = 0;
   /// Returns the call stack of the calling thread, which called the function `call`, and the time.
-  virtual Place here(std::string_view call) = 0;
+  virtual CallSite here(std::string_view call) = 0;
 
  protected:
   ~Host() = default;

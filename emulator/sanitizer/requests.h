@@ -29,7 +29,7 @@ struct Request {
   bool is_inline = false;
   bool is_finished = false;  // for an SRQ, whose requests finish in any order
   std::vector<abi::Sge> sges;
-  Place posted;
+  CallSite posted;
   std::optional<uint64_t> checksum;  // of the bytes, when it was posted
   /// The bytes that belong to the NIC until the completion. If the program has a compiler's
   /// sanitizer, the list also contains an address that represents the completion.

@@ -62,20 +62,22 @@ size_t character_size(std::string_view text) {
 /// text, and changes others.
 std::optional<Problem> find_foreign_character(std::string_view text) {
   text = without_byte_order_mark(text);
-  Place place{1, 1};
+  SourceLocation location{1, 1};
   while (!text.empty()) {
     const size_t size = character_size(text);
     const auto c = static_cast<unsigned char>(text[0]);
     if (size == 0) {
-      return Problem{place,
+      return Problem{location,
                      fmt::format("the byte 0x{:02x} is not UTF-8 text; save the file as UTF-8", c)};
     }
     const bool ends_line = c == '\r' && text.size() > 1 && text[1] == '\n';
     if ((c < 0x20 && c != '\n' && c != '\t' && !ends_line) || c == 0x7f) {
-      return Problem{place, fmt::format("the control character 0x{:02x} is not allowed here", c)};
+      return Problem{location,
+                     fmt::format("the control character 0x{:02x} is not allowed here", c)};
     }
     text.remove_prefix(size);
-    place = c == '\n' ? Place{place.line + 1, 1} : Place{place.line, place.column + 1};
+    location = c == '\n' ? SourceLocation{location.line + 1, 1}
+                         : SourceLocation{location.line, location.column + 1};
   }
   return std::nullopt;
 }
@@ -86,7 +88,7 @@ class TreeBuilder : public YAML::EventHandler {
       : text_(text), problems_(problems) {}
 
   Node take_root() { return std::move(root_); }
-  Place place_of(const YAML::Mark& mark) {
+  SourceLocation location_of(const YAML::Mark& mark) {
     // yaml-cpp gives columns in bytes, and Place has them in characters. The marks arrive in
     // ascending order, so the search continues from the line of the previous mark.
     if (mark.line < line_) line_ = 0, rest_ = without_byte_order_mark(text_);
@@ -100,7 +102,7 @@ class TreeBuilder : public YAML::EventHandler {
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (++documents_ == 1) return;
-    problems_.push_back({place_of(mark),
+    problems_.push_back({location_of(mark),
                          "a second YAML document; a scenario has only one, so remove "
                          "the line '---'"});
     throw Stop();
@@ -110,9 +112,9 @@ class TreeBuilder : public YAML::EventHandler {
     add(Node::of(Node::Kind::kNothing, check(mark, "", anchor)));
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
-    const Place place = place_of(mark);
-    complain(place, "aliases ('*') are not allowed: write out the value");
-    add(Node::of(Node::Kind::kBroken, place));
+    const SourceLocation location = location_of(mark);
+    complain(location, "aliases ('*') are not allowed: write out the value");
+    add(Node::of(Node::Kind::kBroken, location));
   }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
@@ -136,22 +138,22 @@ class TreeBuilder : public YAML::EventHandler {
     std::map<std::string, int> lines;  // of its keys
   };
 
-  void complain(const Place& place, std::string message) {
-    problems_.push_back({place, std::move(message)});
+  void complain(const SourceLocation& location, std::string message) {
+    problems_.push_back({location, std::move(message)});
     if (problems_.size() >= kMaxProblems) throw Stop();
   }
 
-  Place check(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
-    const Place place = place_of(mark);
-    if (anchor != 0) complain(place, "anchors ('&') are not allowed: write out the value");
+  SourceLocation check(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
+    const SourceLocation location = location_of(mark);
+    if (anchor != 0) complain(location, "anchors ('&') are not allowed: write out the value");
     const bool is_tagged = !tag.empty() && tag != "?" && tag != "!";  // "!": it is quoted
-    if (is_tagged) complain(place, fmt::format("tags ('{}') are not allowed", tag));
-    return place;
+    if (is_tagged) complain(location, fmt::format("tags ('{}') are not allowed", tag));
+    return location;
   }
 
   void open(Node node) {
     if (open_.size() >= kDeepest) {
-      problems_.push_back({node.place, fmt::format("more than {} levels deep", kDeepest)});
+      problems_.push_back({node.location, fmt::format("more than {} levels deep", kDeepest)});
       throw Stop();
     }
     open_.push_back({std::move(node), {}, {}});
@@ -179,13 +181,13 @@ class TreeBuilder : public YAML::EventHandler {
   void add_entry(Open& in, Node value) {
     Node& key = *in.key;
     if (key.is_scalar() && key.text == "<<") {
-      complain(key.place, "merge keys ('<<') are not allowed: write out the keys");
+      complain(key.location, "merge keys ('<<') are not allowed: write out the keys");
       return;
     }
     if (key.is_scalar()) {
-      const auto [other, is_new] = in.lines.emplace(key.text, key.place.line);
+      const auto [other, is_new] = in.lines.emplace(key.text, key.location.line);
       if (!is_new) {
-        complain(key.place,
+        complain(key.location,
                  fmt::format("'{}' is given twice, first in line {}", key.text, other->second));
         return;
       }
@@ -234,10 +236,10 @@ std::string visible(std::string_view text) {
 
 }  // namespace
 
-Node Node::of(Kind kind, Place place, std::string text) {
+Node Node::of(Kind kind, SourceLocation location, std::string text) {
   Node node;
   node.kind = kind;
-  node.place = place;
+  node.location = location;
   node.text = std::move(text);
   return node;
 }
@@ -263,9 +265,10 @@ Node parse_document(std::string_view text, std::vector<Problem>& problems) {
   } catch (const Stop&) {
     return Node::of(Node::Kind::kBroken, {});
   } catch (const YAML::Exception& error) {
-    const Place place = error.mark.is_null() ? Place{1, 1} : builder.place_of(error.mark);
-    auto tab = find_tab(text, place.line);
-    problems.push_back(tab ? std::move(*tab) : Problem{place, "this is not YAML: " + error.msg});
+    const SourceLocation location =
+        error.mark.is_null() ? SourceLocation{1, 1} : builder.location_of(error.mark);
+    auto tab = find_tab(text, location.line);
+    problems.push_back(tab ? std::move(*tab) : Problem{location, "this is not YAML: " + error.msg});
     return Node::of(Node::Kind::kBroken, {});
   }
   return builder.take_root();
@@ -274,19 +277,21 @@ Node parse_document(std::string_view text, std::vector<Problem>& problems) {
 std::string describe(const Problem& problem, std::string_view file, std::string_view text) {
   const std::string_view kind = problem.is_warning ? "warning: " : "";
   const std::string message = visible(problem.message);
-  if (problem.place.line == 0) return fmt::format("{}: {}{}", file, kind, message);
-  std::string result =
-      fmt::format("{}:{}:{}: {}{}", file, problem.place.line, problem.place.column, kind, message);
+  if (problem.location.line == 0) return fmt::format("{}: {}{}", file, kind, message);
+  std::string result = fmt::format("{}:{}:{}: {}{}", file, problem.location.line,
+                                   problem.location.column, kind, message);
   // The numbers of characters of a long line that are shown before and after the column. No
   // character is split.
   constexpr int kBefore = 60, kAfter = 40;
   std::string source, marker;
   int column = 0;
-  for (const char c : line_of(text, problem.place.line)) {
+  for (const char c : line_of(text, problem.location.line)) {
     if (!continues_character(c)) ++column;
-    if (column < problem.place.column - kBefore || column > problem.place.column + kAfter) continue;
+    if (column < problem.location.column - kBefore || column > problem.location.column + kAfter)
+      continue;
     source += c;
-    if (column < problem.place.column && !continues_character(c)) marker += c == '\t' ? '\t' : ' ';
+    if (column < problem.location.column && !continues_character(c))
+      marker += c == '\t' ? '\t' : ' ';
   }
   if (!source.empty()) result += fmt::format("\n    {}\n    {}^", source, marker);
   return result;

@@ -10,9 +10,9 @@
 
 namespace rocemu::scenario {
 
-/// A place in a text. The line and the column count from 1, and the column counts characters. Line
-/// 0 means no particular place.
-struct Place {
+/// A location in a text. The line and the column count from 1, and the column counts characters.
+/// Line 0 means no particular location.
+struct SourceLocation {
   int line = 0;
   int column = 0;
 };
@@ -28,12 +28,12 @@ struct Node {
     kBroken,  // its problem was already reported
   };
   Kind kind = Kind::kNothing;
-  Place place;
+  SourceLocation location;
   std::string text;            // of a scalar
   std::vector<Node> items;     // of a list
   std::vector<Entry> entries;  // of a mapping, in the text's order
 
-  static Node of(Kind kind, Place place, std::string text = "");
+  static Node of(Kind kind, SourceLocation location, std::string text = "");
 
   bool is_nothing() const { return kind == Kind::kNothing; }
   bool is_scalar() const { return kind == Kind::kScalar; }
@@ -50,7 +50,7 @@ struct Entry {
 
 /// An error or, if `is_warning` is true, something that is probably not intended
 struct Problem {
-  Place place;
+  SourceLocation location;
   std::string message;
   bool is_warning = false;
 };

@@ -179,7 +179,9 @@ constexpr Effect kEffects[] = {
     {{"duplicate", kFrame, read_count_of<&Effects::duplicate, 1000>},
      Manner::kMoves,
      has<&Effects::duplicate>,
-     [](const Effects& e) { return fmt::format("sends {} more of it", e.duplicate); },
+     [](const Effects& e) {
+       return fmt::format("sends {} more cop{}", e.duplicate, e.duplicate == 1 ? "y" : "ies");
+     },
      kAlone,
      flag_or_number<1, 1000>},
     {{"reorder", kFrame, read_count_of<&Effects::reorder, 100000>},
@@ -203,7 +205,10 @@ constexpr Effect kEffects[] = {
     {{"inject", kFrame, read_inject},
      Manner::kBeside,
      has_items<&Effects::inject>,
-     [](const Effects& e) { return fmt::format("injects {} beside it", e.inject.size()); },
+     [](const Effects& e) {
+       return fmt::format("injects {} other frame{}", e.inject.size(),
+                          e.inject.size() == 1 ? "" : "s");
+     },
      kWithValue,
      [](Where) { return json_schema::one_or_list(json_schema::ref("frame")); }},
     {{"reject", kCm, read_reject},

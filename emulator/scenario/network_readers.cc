@@ -11,7 +11,7 @@ namespace {
 using engine::EcnChange;
 using engine::LinkFlap;
 using engine::NetworkChange;
-using engine::NetworkPlace;
+using engine::NetworkElement;
 using engine::PauseStorm;
 using engine::faults::Where;
 
@@ -79,7 +79,7 @@ constexpr Member kEcnMembers[] = {
 
 /// Fails if the rule has the effect, but its place in the network is not of one of these kinds.
 void check_kind(Reading in, const Node& node, bool has_effect, std::string_view effect,
-                std::initializer_list<NetworkPlace::Kind> kinds, std::string_view example) {
+                std::initializer_list<NetworkElement::Kind> kinds, std::string_view example) {
   if (!has_effect || std::ranges::find(kinds, in.rule.which.network->kind) != kinds.end()) return;
   in.reader.fail(node, fmt::format("'{}' needs {}", effect, example));
 }
@@ -126,7 +126,7 @@ void read_pause_storm(Reading in, const Node& value) {
 }
 
 void check_network_rule(Reading in, const Node& node) {
-  using Kind = NetworkPlace::Kind;
+  using Kind = NetworkElement::Kind;
   if (in.rule.where != Where::kNetwork) return;
   const NetworkChange& change = in.rule.effects.network;
   if (!in.rule.which.network) {
@@ -146,9 +146,9 @@ void check_network_rule(Reading in, const Node& node) {
              "a host: host: h3");
   if (change.flap && change.is_down) in.reader.fail(node, "give either down or flap, not both");
   if (in.rule.when.lifetime && (change.flap || change.outage)) {
-    in.reader.fail(node, fmt::format("'for' cannot be combined with {}, which says how long it "
-                                     "takes",
-                                     change.flap ? "flap" : "reboot"));
+    in.reader.fail(
+        node, fmt::format("'for' cannot be combined with {}, which already contains a duration",
+                          change.flap ? "flap" : "reboot"));
   }
 }
 

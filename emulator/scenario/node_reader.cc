@@ -66,22 +66,22 @@ void NodeReader::add(Problem problem) const {
   if (problems_.size() >= kMaxProblems) throw TooManyProblems();
 }
 
-void NodeReader::fail(const Place& place, const std::string& message) const {
-  throw Mistake{{place, message}};
+void NodeReader::fail(const SourceLocation& location, const std::string& message) const {
+  throw Mistake{{location, message}};
 }
 
 void NodeReader::fail(const Node& node, const std::string& message) const {
   if (node.kind == Node::Kind::kBroken) throw AlreadyTold();
-  fail(node.place, message);
+  fail(node.location, message);
 }
 
 void NodeReader::complain(const Node& node, const std::string& message) const {
-  add({node.place, message});
+  add({node.location, message});
 }
 
 void NodeReader::warn(const Node& node, const std::string& message) const {
   if (problems_.size() >= kMaxProblems) return;
-  problems_.push_back({.place = node.place, .message = message, .is_warning = true});
+  problems_.push_back({.location = node.location, .message = message, .is_warning = true});
 }
 
 std::string NodeReader::found(const Node& node) {

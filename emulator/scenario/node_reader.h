@@ -28,7 +28,7 @@ class NodeReader {
 
   explicit NodeReader(std::vector<Problem>& problems) : problems_(problems) {}
 
-  [[noreturn]] void fail(const Place& place, const std::string& message) const;
+  [[noreturn]] void fail(const SourceLocation& location, const std::string& message) const;
   [[noreturn]] void fail(const Node& node, const std::string& message) const;
   /// Reports an error and continues.
   void complain(const Node& node, const std::string& message) const;

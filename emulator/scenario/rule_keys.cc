@@ -69,7 +69,7 @@ void read_flag(Reading in, const Node& word, std::set<std::string>& seen) {
   if (!seen.insert(word.text).second) {
     in.reader.fail(word, fmt::format("'{}' is given twice", word.text));
   }
-  key.read(in, Node::of(Node::Kind::kScalar, word.place, "true"));
+  key.read(in, Node::of(Node::Kind::kScalar, word.location, "true"));
 }
 
 }  // namespace rocemu::scenario

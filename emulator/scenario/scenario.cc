@@ -93,7 +93,7 @@ Rule read_rule(const NodeReader& reader, const std::vector<Problem>& problems, c
     reader.attempt([&] {
       rule.name = reader.text(*name, "a name");
       if (!is_name(rule.name)) {
-        reader.fail(*name, fmt::format("a name is a line of 1 to {} characters", kMaxName));
+        reader.fail(*name, fmt::format("a name must be one line of 1 to {} characters", kMaxName));
       }
     });
   }
@@ -131,7 +131,7 @@ void read_rules(const NodeReader& reader, const std::vector<Problem>& problems, 
     reader.attempt([&] {
       Rule rule = read_rule(reader, problems, node);
       if (rule.name.empty()) rule.name = fmt::format("rule {}", number);
-      const auto [other, is_new] = lines.emplace(rule.name, node.place.line);
+      const auto [other, is_new] = lines.emplace(rule.name, node.location.line);
       if (!is_new) {
         reader.fail(node,
                     fmt::format("the rule in line {} is named '{}' too", other->second, rule.name));
@@ -205,7 +205,7 @@ Scenario parse(std::string_view text, std::string_view file, Read read) {
     rest = fmt::format("\n{}: there may be more errors", file);
   }
   std::ranges::stable_sort(problems, {}, [](const Problem& problem) {
-    return std::pair(problem.place.line, problem.place.column);
+    return std::pair(problem.location.line, problem.location.column);
   });
   std::string mistakes;
   for (const Problem& problem : problems) {
@@ -277,7 +277,7 @@ std::shared_ptr<const RuleSet> parse_several(std::string_view text) {
     const auto digits = static_cast<size_t>(end - rest.data());
     if (error != std::errc() || line_end == std::string_view::npos || digits >= line_end ||
         rest[digits] != ' ' || length > rest.size() - line_end - 1) {
-      throw ScenarioError("several scenarios whose text is truncated");
+      throw ScenarioError("the text of several scenarios is truncated");
     }
     const std::string label(rest.substr(digits + 1, line_end - digits - 1));
     sources.push_back({label, label, rest.substr(line_end + 1, length)});

@@ -130,13 +130,13 @@ void read_queue(Reading in, const Node& value) {
   }
 }
 
-template <engine::NetworkPlace::Kind kKind>
-void read_network_place(Reading in, const Node& value) {
+template <engine::NetworkElement::Kind kKind>
+void read_network_element(Reading in, const Node& value) {
   if (in.rule.which.network)
-    in.reader.fail(value, "a rule names one of link, port, switch and host");
+    in.reader.fail(value, "a rule can name only one of link, port, switch and host");
   std::string name = in.reader.text(value, "a name of the network file");
   if (name.empty()) in.reader.fail(value, "expected a name of the network file, found nothing");
-  in.rule.which.network = engine::NetworkPlace{kKind, std::move(name)};
+  in.rule.which.network = engine::NetworkElement{kKind, std::move(name)};
 }
 
 constexpr Key kSelectionKeys[] = {
@@ -184,10 +184,10 @@ constexpr Key kSelectionKeys[] = {
      }},
     {"mad", at(Where::kCm), [](Reading in, const Node& v) { read_kinds(in, v, kCmMessageNames); }},
     {"verb", at(Where::kVerb), [](Reading in, const Node& v) { read_kinds(in, v, verb_names()); }},
-    {"link", kNetwork, read_network_place<engine::NetworkPlace::Kind::kLink>},
-    {"port", kNetwork, read_network_place<engine::NetworkPlace::Kind::kPort>},
-    {"switch", kNetwork, read_network_place<engine::NetworkPlace::Kind::kSwitch>},
-    {"host", kNetwork, read_network_place<engine::NetworkPlace::Kind::kHost>},
+    {"link", kNetwork, read_network_element<engine::NetworkElement::Kind::kLink>},
+    {"port", kNetwork, read_network_element<engine::NetworkElement::Kind::kPort>},
+    {"switch", kNetwork, read_network_element<engine::NetworkElement::Kind::kSwitch>},
+    {"host", kNetwork, read_network_element<engine::NetworkElement::Kind::kHost>},
 
     {"nth", kCounted,
      [](Reading in, const Node& v) { in.rule.when.nth = in.reader.ranges(v, 1, kAny); }},

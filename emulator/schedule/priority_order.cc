@@ -69,20 +69,20 @@ uint64_t PriorityOrder::next_change() const {
 }
 
 /// Draws the call after which the thread stops next. It is 1 to 2 * interval - 1 calls away.
-void PriorityOrder::draw_stop(uint64_t serial, Place& place) const {
+void PriorityOrder::draw_stop(uint64_t serial, ThreadState& state) const {
   if (interval_ == 0) return;
-  const uint64_t drawn = mixed(draw(kOfStop, serial) ^ place.calls);
-  place.next_stop = place.calls + 1 + drawn % (2 * uint64_t{interval_} - 1);
+  const uint64_t drawn = mixed(draw(kOfStop, serial) ^ state.calls);
+  state.next_stop = state.calls + 1 + drawn % (2 * uint64_t{interval_} - 1);
 }
 
-uint64_t PriorityOrder::calls_to_stop(uint64_t serial, const Place& place) const {
-  if (interval_ != 0) return place.next_stop - place.calls;
-  const auto stop = stops_.upper_bound({serial, place.calls});
-  return stop != stops_.end() && stop->thread == serial ? stop->call - place.calls : kNoStep;
+uint64_t PriorityOrder::calls_to_stop(uint64_t serial, const ThreadState& state) const {
+  if (interval_ != 0) return state.next_stop - state.calls;
+  const auto stop = stops_.upper_bound({serial, state.calls});
+  return stop != stops_.end() && stop->thread == serial ? stop->call - state.calls : kNoStep;
 }
 
-bool PriorityOrder::stops_now(uint64_t serial, const Place& place) const {
-  return interval_ != 0 ? place.calls == place.next_stop : stops_.contains({serial, place.calls});
+bool PriorityOrder::stops_now(uint64_t serial, const ThreadState& state) const {
+  return interval_ != 0 ? state.calls == state.next_stop : stops_.contains({serial, state.calls});
 }
 
 bool PriorityOrder::count(uint64_t steps) {
@@ -97,17 +97,17 @@ bool PriorityOrder::see(std::span<const Thread> threads, Instant now) {
   now_ = now;
   bool has_new = false;
   for (const Thread& thread : threads) {
-    const auto [place, is_new] = threads_.try_emplace(
-        thread.serial, Place{.priority = initial(thread.serial), .since = now});
-    if (is_new) draw_stop(thread.serial, place->second);
+    const auto [state, is_new] = threads_.try_emplace(
+        thread.serial, ThreadState{.priority = initial(thread.serial), .since = now});
+    if (is_new) draw_stop(thread.serial, state->second);
     has_new |= is_new;
   }
   return has_new;
 }
 
 void PriorityOrder::happened() {
-  for (auto& [serial, place] : threads_)
-    if (std::exchange(place.has_looked, false)) place.since = now_;
+  for (auto& [serial, state] : threads_)
+    if (std::exchange(state.has_looked, false)) state.since = now_;
 }
 
 bool PriorityOrder::may_look(const Thread& thread) const {
@@ -129,19 +129,19 @@ bool PriorityOrder::is_behind_nic(const Thread& thread) const {
 Instant PriorityOrder::held_until(const Thread& thread, const Due& due) const {
   const auto found = threads_.find(thread.serial);
   if (found == threads_.end()) return Instant::min();
-  const Place& place = found->second;
-  const Instant until = place.since + kPct.patience;
+  const ThreadState& state = found->second;
+  const Instant until = state.since + kPct.patience;
   if (until <= due.now) return Instant::min();
-  Instant next = place.priority < nic_ ? due.device : kNever;
+  Instant next = state.priority < nic_ ? due.device : kNever;
   // A polling thread will see the event when the time of its latest poll is over.
   for (const Thread& other : due.threads) {
     if (!other.polling || other.serial == thread.serial || !threads_.contains(other.serial))
       continue;
-    const Place& its = threads_.at(other.serial);
-    if (!its.has_looked && its.priority > place.priority && other.polling->ready_at > due.now)
+    const ThreadState& its = threads_.at(other.serial);
+    if (!its.has_looked && its.priority > state.priority && other.polling->ready_at > due.now)
       next = std::min(next, other.polling->ready_at);
   }
-  if (place.is_stopped) {
+  if (state.is_stopped) {
     next = std::min(next, due.timers);
     for (const Thread& other : due.threads)
       if (other.deadline > due.now) next = std::min(next, other.deadline);
@@ -160,10 +160,10 @@ bool PriorityOrder::could_another_run(const Thread& thread, std::span<const Thre
 /// waits or reaches its next stop.
 uint32_t PriorityOrder::calls_for(const Thread& thread, std::span<const Thread> threads,
                                   bool is_quiet) const {
-  const Place& place = threads_.at(thread.serial);
+  const ThreadState& state = threads_.at(thread.serial);
   uint64_t calls = kPct.most_steps;
   if (has_stops()) {
-    calls = std::min(calls, calls_to_stop(thread.serial, place));
+    calls = std::min(calls, calls_to_stop(thread.serial, state));
   } else {
     const auto is_above = [&](const Thread& other) {
       return !other.polling && is_before(other, thread);
@@ -175,16 +175,16 @@ uint32_t PriorityOrder::calls_for(const Thread& thread, std::span<const Thread> 
 }
 
 bool PriorityOrder::turn_ended(uint64_t serial, const Turn& turn) {
-  Place& place = threads_.at(serial);
-  place.calls += turn.calls;
+  ThreadState& state = threads_.at(serial);
+  state.calls += turn.calls;
   if (turn.progressed) ++acts_;
-  place.is_stopped = false;
-  place.is_preempted = turn.is_preempted;
-  place.acts = acts_;
+  state.is_stopped = false;
+  state.is_preempted = turn.is_preempted;
+  state.acts = acts_;
   // A thread that made progress polls once more, since an answer may have arrived. A thread that
   // has not polled a place before continues at the same instant.
-  place.has_looked = !turn.is_preempted && !turn.progressed;
-  place.since = now_;
+  state.has_looked = !turn.is_preempted && !turn.progressed;
+  state.since = now_;
   steps_at_instant_ += std::max(turn.calls, 1U);
   bool is_lowered = count(turn.calls) && !has_stops();
   const bool is_busy = turn.progressed && steps_at_instant_ >= kPct.most_steps;
@@ -192,24 +192,24 @@ bool PriorityOrder::turn_ended(uint64_t serial, const Turn& turn) {
     steps_at_instant_ = 0;
     ++lowerings_;
   }
-  if (turn.is_preempted && stops_now(serial, place)) {
+  if (turn.is_preempted && stops_now(serial, state)) {
     is_lowered = true;
     ++lowerings_;
-    draw_stop(serial, place);
+    draw_stop(serial, state);
   }
   is_lowered |= is_busy;
   // A stop lasts until the thread's next turn; a change of priority is permanent.
-  if (has_stops()) place.priority = initial(serial);
+  if (has_stops()) state.priority = initial(serial);
   if (is_lowered) {
-    place.priority = lowered(serial);
-    place.is_stopped = turn.is_preempted;
+    state.priority = lowered(serial);
+    state.is_stopped = turn.is_preempted;
   }
   return !is_busy;
 }
 
 uint64_t PriorityOrder::stopped_after(const Thread& thread) const {
-  const Place& place = threads_.at(thread.serial);
-  return place.is_preempted && place.acts != acts_ ? place.calls : 0;
+  const ThreadState& state = threads_.at(thread.serial);
+  return state.is_preempted && state.acts != acts_ ? state.calls : 0;
 }
 
 void PriorityOrder::nic_acted() {

@@ -120,7 +120,7 @@ class PriorityOrder {
     uint64_t drawn = 0, serial = 0;
     auto operator<=>(const Priority&) const = default;
   };
-  struct Place {
+  struct ThreadState {
     Priority priority;
     Instant since{};  // since when it could run
     uint64_t calls = 0;
@@ -135,17 +135,17 @@ class PriorityOrder {
   Priority lowered(uint64_t serial) const;
   uint64_t next_change() const;
   bool has_stops() const { return choice_.has_stops || interval_ != 0; }
-  void draw_stop(uint64_t serial, Place& place) const;
+  void draw_stop(uint64_t serial, ThreadState& state) const;
   /// Returns the number of calls of the thread until its next stop; UINT64_MAX for none.
-  uint64_t calls_to_stop(uint64_t serial, const Place& place) const;
-  bool stops_now(uint64_t serial, const Place& place) const;
+  uint64_t calls_to_stop(uint64_t serial, const ThreadState& state) const;
+  bool stops_now(uint64_t serial, const ThreadState& state) const;
   /// Counts steps. Returns whether priorities change at this step.
   bool count(uint64_t steps);
 
   ScheduleChoice choice_;
   std::set<Stop> stops_;
   uint32_t depth_ = 1, window_ = 0, interval_ = 0;
-  std::map<uint64_t, Place> threads_;  // by their serials
+  std::map<uint64_t, ThreadState> threads_;  // by their serials
   Priority nic_;
   Instant now_{};
   uint64_t steps_ = 0, change_ = 0;  // the step of the next change

@@ -86,7 +86,7 @@ void Scheduler::begin(bool is_seen) {
 void Scheduler::begin_round() {
   phase_ = Phase::kRound;
   round_ = {};
-  place_ = {};
+  position_ = {};
 }
 
 /// Notes that an event happened that threads may see.
@@ -175,11 +175,11 @@ void Scheduler::turn_ended(const Turn& turn) {
   if (turn.progressed) {
     if (!turn.is_preempted) ++turns_;
     happened();
-    looked_.insert(place_.serial);
+    looked_.insert(position_.serial);
   }
   if (!priorities_) return;
   if (!turn.progressed && turn.calls != 0) priorities_->happened();
-  if (!priorities_->turn_ended(place_.serial, turn)) turns_ = kBusyTurns;
+  if (!priorities_->turn_ended(position_.serial, turn)) turns_ = kBusyTurns;
 }
 
 Step Scheduler::give_turn_by_priority(const Facts& facts) {
@@ -193,7 +193,7 @@ Step Scheduler::give_turn_by_priority(const Facts& facts) {
     phase_ = Phase::kDevice;
     return {Step::Kind::kRunDevice};
   }
-  place_.serial = next->serial;
+  position_.serial = next->serial;
   looked_.insert(next->serial);
   return {.kind = Step::Kind::kGiveTurn,
           .slot = next->slot,
@@ -205,12 +205,12 @@ Step Scheduler::give_turn_by_priority(const Facts& facts) {
 Step Scheduler::give_turn(const Facts& facts) {
   if (priorities_) return give_turn_by_priority(facts);
   const auto is_ready = [&](const Thread& thread) { return ready_at(thread, facts) <= facts.now; };
-  const Thread* const next = TurnOrder::next_after(place_, facts.threads, is_ready);
+  const Thread* const next = TurnOrder::next_after(position_, facts.threads, is_ready);
   if (next == nullptr) {
     phase_ = Phase::kDevice;
     return {Step::Kind::kRunDevice};
   }
-  place_ = TurnOrder::place_of(*next);
+  position_ = TurnOrder::position_of(*next);
   looked_.insert(next->serial);
   return {.kind = Step::Kind::kGiveTurn, .slot = next->slot, .polls = grant_to(*next, facts)};
 }

@@ -173,7 +173,7 @@ class Scheduler {
   Phase phase_ = Phase::kBegin;
   bool is_seen_ = true;  // by some program: the actions since the latest round of turns
   Turn round_;           // of all threads in it
-  TurnOrder::Place place_{};
+  TurnOrder::Position position_{};
   uint32_t rounds_ = 0;        // rounds of turns with progress
   uint32_t idle_rounds_ = 0;   // since then
   Instant idle_since_{};       // in virtual time

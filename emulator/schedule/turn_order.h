@@ -13,22 +13,23 @@ namespace rocemu::schedule {
 class TurnOrder {
  public:
   /// The position of a thread among all threads, which is unique.
-  struct Place {
+  struct Position {
     uint64_t serial = 0;  // no thread has the serial 0
-    auto operator<=>(const Place&) const = default;
+    auto operator<=>(const Position&) const = default;
   };
 
-  static Place place_of(const Thread& thread) { return {thread.serial}; }
-  /// Returns the first ready thread after `place`, for which `is_ready` returns true; null if there
-  /// is none.
+  static Position position_of(const Thread& thread) { return {thread.serial}; }
+  /// Returns the first ready thread after `position`, for which `is_ready` returns true; null if
+  /// there is none.
   template <class IsReady>
-  static const Thread* next_after(Place place, std::span<const Thread> threads, IsReady is_ready) {
+  static const Thread* next_after(Position position, std::span<const Thread> threads,
+                                  IsReady is_ready) {
     const Thread* next = nullptr;
-    Place best;
+    Position best;
     for (const Thread& thread : threads) {
       if (!is_ready(thread)) continue;
-      const Place its = place_of(thread);
-      if (its <= place || (next != nullptr && its > best)) continue;
+      const Position its = position_of(thread);
+      if (its <= position || (next != nullptr && its > best)) continue;
       next = &thread;
       best = its;
     }

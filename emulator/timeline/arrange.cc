@@ -84,7 +84,7 @@ Items items_of(const Timeline& timeline, uint8_t run) {
 class Rows {
  public:
   explicit Rows(const Timeline& timeline) : timeline_(timeline) {
-    result_.places.resize(timeline.happenings.size());
+    result_.spans.resize(timeline.happenings.size());
   }
 
   Arrangement take(const std::vector<Items>& runs) {
@@ -133,12 +133,12 @@ class Rows {
   void put(const Item& item) {
     if (!item.arrivals.empty()) may_fold_ = false;
     if (item.happening != kNone) {
-      result_.places[item.happening] = {row_, row_};
+      result_.spans[item.happening] = {row_, row_};
       const std::string_view kind = set_up_kind(timeline_.happenings[item.happening]);
       if (kind.empty() || (!row_kind_.empty() && kind != row_kind_)) may_fold_ = false;
       row_kind_ = kind;
     }
-    for (const size_t arrow : item.arrivals) result_.places[arrow].end = row_;
+    for (const size_t arrow : item.arrivals) result_.spans[arrow].end = row_;
   }
 
   /// Notes whether the row can be folded. Must be called when the row is complete.

@@ -12,7 +12,7 @@ namespace rocemu::timeline {
 
 /// The row of a happening, and the row in which its arrow ends: the first row at the time at which
 /// the frame arrives. Without an arrow, or if the frame is lost, `end` is `row`.
-struct Place {
+struct RowSpan {
   uint32_t row = 0;
   uint32_t end = 0;
 };
@@ -25,7 +25,7 @@ struct Fold {
 
 struct Arrangement {
   uint32_t rows = 0;
-  std::vector<Place> places;  // by happening
+  std::vector<RowSpan> spans;  // by happening
   std::vector<Fold> folds;
 };
 

@@ -70,7 +70,7 @@ Exploration explore(const std::vector<std::string>& command, const std::string& 
   const Json report = Json::parse(said.text, nullptr, /*allow_exceptions=*/false);
   if (!report.is_object())
     throw Error(command.empty()
-                    ? "there is no command to be explored"
+                    ? "no command is given to explore"
                     : "'" + command[0] +
                           "' cannot be explored; the reason is on standard error (status " +
                           std::to_string(said.status) + ")");

@@ -115,9 +115,10 @@ bool has_provider() {
 void require_unused_verbs(const FabricOptions& options) {
   if (options.sanitize && has_provider())
     throw Error(
-        "this process has used libibverbs, so that a Fabric with FabricOptions::sanitize would not "
-        "see what the process itself does wrong: make that Fabric before the first call of "
-        "libibverbs, one for all tests of the process, or run each test in its own process");
+        "this process has already used libibverbs, so a Fabric with "
+        "FabricOptions::sanitize would miss wrong uses of verbs by the process "
+        "itself. Create that Fabric before the first call of libibverbs, once "
+        "for all tests of the process, or run each test in a separate process");
 }
 
 std::string name_of(const std::string& device) {
@@ -382,7 +383,7 @@ void Fabric::wait_listening(uint16_t port, std::chrono::milliseconds timeout) {
   const std::string whom = "at port " + std::to_string(port);
   while (nic_->request("listening", {{"port", port}}).at("listening") != true) {
     if (nic_->all_have_ended())
-      throw Error("no program will listen " + whom + ": the programs ended" + nic_->outputs());
+      throw Error("no program can listen " + whom + ": the programs ended" + nic_->outputs());
     if (std::chrono::steady_clock::now() > deadline)
       throw Error("no program listens " + whom + " after " + std::to_string(timeout.count()) +
                   " ms" + nic_->outputs());

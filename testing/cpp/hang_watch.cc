@@ -32,19 +32,19 @@ HangWatch::~HangWatch() {
   close(fd_);
 }
 
-HangWatch::Waiting::Waiting(HangWatch* watch) : watch_(watch), place_(abi::TestWatch::kThreads) {
+HangWatch::Waiting::Waiting(HangWatch* watch) : watch_(watch), index_(abi::TestWatch::kThreads) {
   if (watch_ == nullptr) return;
   hangs_before_ = watch_->watch_->hangs.load();
   const auto thread = static_cast<int32_t>(syscall(SYS_gettid));
-  // If all places are in use, this thread counts as busy.
-  for (place_ = 0; place_ < abi::TestWatch::kThreads; ++place_) {
+  // If all entries are in use, this thread counts as busy.
+  for (index_ = 0; index_ < abi::TestWatch::kThreads; ++index_) {
     int32_t free = 0;
-    if (watch_->watch_->waiting[place_].compare_exchange_strong(free, thread)) break;
+    if (watch_->watch_->waiting[index_].compare_exchange_strong(free, thread)) break;
   }
 }
 
 HangWatch::Waiting::~Waiting() {
-  if (place_ < abi::TestWatch::kThreads) watch_->watch_->waiting[place_].store(0);
+  if (index_ < abi::TestWatch::kThreads) watch_->watch_->waiting[index_].store(0);
 }
 
 std::optional<std::string> HangWatch::Waiting::hang() const {

@@ -38,7 +38,7 @@ class HangWatch {
    private:
     HangWatch* watch_;
     uint32_t hangs_before_ = 0;
-    size_t place_ = 0;
+    size_t index_ = 0;
   };
 
  private:

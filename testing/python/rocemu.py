@@ -553,7 +553,7 @@ class Fabric:
         while not self.request("listening", port=port)["listening"]:
             if self._programs and all(one.poll() is not None for one in self._programs):
                 statuses = ", ".join(str(one.returncode) for one in self._programs)
-                raise Error(f"no program will listen at port {port}: the programs ended ({statuses}){self._logs()}")
+                raise Error(f"no program can listen at port {port}: the programs ended ({statuses}){self._logs()}")
             if time.monotonic() > deadline:
                 raise Error(f"no program listens at port {port} after {timeout} s{self._logs()}")
             time.sleep(0.01)

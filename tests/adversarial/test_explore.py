@@ -81,7 +81,7 @@ class Choices(unittest.TestCase):
         for wrong in ("placement:", "placement:0", "placement:x", "placement:1:", "placement:-1"):
             result = run("last_byte", f"--adversarial={wrong}")
             self.assertEqual(result.returncode, 2, result.stdout)
-            self.assertIn("CLASS:N:N", result.stdout)
+            self.assertIn("is not a class with the numbers of its choices", result.stdout)
 
 
 if __name__ == "__main__":

@@ -85,8 +85,8 @@ class CheckDeterminism(CommandTest):
             """))
         result = self.check(f"/usr/bin/python3 {script}")
         self.assert_differs(result, r"their captures differ from frame \d+ on\n"
-                                    r"cause: a program sends other data, since the NIC does the same in both\n",
-                            r"process IDs: they are the same in each run of\n  unshare -rpf")
+                                    r"cause: a program sends different data; the NIC does the same in both runs\n",
+                            r"process IDs, use this command, which gives them the same IDs in each run:\n  unshare -rpf")
 
     @unittest.skipUnless(subprocess.run(["unshare", "-rpf", "--mount-proc", "true"], check=False).returncode == 0,
                          "this machine gives no PID namespaces")

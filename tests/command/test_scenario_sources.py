@@ -152,8 +152,8 @@ class ScenarioSources(CommandTest):
         for words in (["inject", ""], ["inject", "rtu-lost", ""]):
             self.assert_one_line(self.rocemu(*words), 2, "no rule given; for example: rocemu inject")
         for command in ("check", "scenarios"):
-            self.assert_one_line(self.rocemu(command, ""), 1, "give a file, or a name from rocemu "
-                                                              "scenarios")
+            self.assert_one_line(self.rocemu(command, ""), 1, "give a file, or a name that `rocemu "
+                                                              "scenarios`")
 
     def test_a_rule_without_keys_is_answered_with_what_a_rule_has(self):
         for word, found in (("{}", "a rule needs a place: on: frame, "),

@@ -236,7 +236,7 @@ TEST(NetworkRule, NamesPartsThatTheNetworkHas) {
   const auto check = [&](const std::string& rule, const std::string& message) {
     expect_refused(rule, network.get(), message);
   };
-  check("{on: network, link: h7-s1, do: down}", "has no link 'h7-s1'; a link goes by its ends");
+  check("{on: network, link: h7-s1, do: down}", "has no link 'h7-s1'; a link is named by its ends");
   check("{on: network, port: 's1:9', do: down}", "has no port 's1:9'");
   check("{on: network, switch: s2, do: {reboot: 1ms}}", "has no switch 's2'; its switches are s1");
   check("{on: network, host: h2, do: pause_storm}", "has no host 'h2'; its hosts are h0 to h1");

@@ -162,7 +162,7 @@ TEST_F(PollCq, AProgramFarAheadWaitsForSeveralCompletions) {
 /// Makes the thread's policy believe that the processors are crowded: each yield takes a time
 /// slice.
 void find_a_crowd() {
-  for (uint32_t i = 0; i < kWaitConstants.long_turns; ++i) wait_policy().gave_way(4'000'000);
+  for (uint32_t i = 0; i < kWaitConstants.long_yields; ++i) wait_policy().gave_way(4'000'000);
   wait_policy().finds();
 }
 

@@ -27,7 +27,7 @@ uint32_t sleeps_after(WaitPolicy& policy, int64_t yield_ns) {
 }
 
 /// Makes one long yield less than the policy needs to see that others keep the processor.
-void two_long_turns(WaitPolicy& policy) {
+void two_long_yields(WaitPolicy& policy) {
   for (int i = 0; i < 2; ++i) EXPECT_EQ(sleeps_after(policy, 4'000 * kMicrosecond), 0u);
 }
 
@@ -42,7 +42,7 @@ TEST(WaitPolicy, YieldsAtFirst) {
 TEST(WaitPolicy, SleepsWhereYieldsTakeLong) {
   WaitPolicy policy;
   for (int i = 0; i < 10; ++i) EXPECT_EQ(sleeps_after(policy, 649 * kMicrosecond), 0u);
-  two_long_turns(policy);
+  two_long_yields(policy);
   EXPECT_EQ(sleeps_after(policy, 650 * kMicrosecond), 200u);
 }
 
@@ -50,14 +50,14 @@ TEST(WaitPolicy, SleepsWhereYieldsTakeLong) {
 TEST(WaitPolicy, SingleLongTurnsShowNothing) {
   WaitPolicy policy;
   for (int i = 0; i < 10; ++i) {
-    two_long_turns(policy);
+    two_long_yields(policy);
     EXPECT_EQ(sleeps_after(policy, 2 * kMicrosecond), 0u);
   }
 }
 
 TEST(WaitPolicy, SleepsForLongerEachTimeThatThisWasTooShort) {
   WaitPolicy policy;
-  two_long_turns(policy);
+  two_long_yields(policy);
   for (const uint32_t expected : {200u, 400u, 800u, 1600u, 3200u, 6400u, 10'000u, 10'000u}) {
     EXPECT_EQ(sleeps_after(policy, 700 * kMicrosecond), expected);
   }
@@ -65,10 +65,10 @@ TEST(WaitPolicy, SleepsForLongerEachTimeThatThisWasTooShort) {
 
 TEST(WaitPolicy, AShortYieldEndsTheCrowd) {
   WaitPolicy policy;
-  two_long_turns(policy);
+  two_long_yields(policy);
   EXPECT_EQ(sleeps_after(policy, 4'000 * kMicrosecond), 200u);
   EXPECT_EQ(sleeps_after(policy, 2 * kMicrosecond), 0u);
-  two_long_turns(policy);
+  two_long_yields(policy);
   EXPECT_EQ(sleeps_after(policy, 4'000 * kMicrosecond), 200u);
 }
 
@@ -136,7 +136,7 @@ int polls_between(WaitPolicy& policy, Way way) {
 
 TEST(WaitPolicy, PollsOnUntilItHasEarnedASleep) {
   WaitPolicy policy;
-  two_long_turns(policy);
+  two_long_yields(policy);
   policy.gave_way(4'000 * kMicrosecond);
   policy.finds();
   EXPECT_EQ(polls_between(policy, Way::kSleep), 1);

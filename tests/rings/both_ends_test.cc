@@ -233,7 +233,7 @@ void exchange(uint32_t max_wr, uint64_t requests, Waits waits) {
   std::thread thread([&] { daemon.run(); });
   while (program.polled() < requests && !testing::Test::HasFatalFailure()) {
     // The policy sees long yields, so that empty polls wait on the futex.
-    for (uint32_t i = 0; waits == Waits::kAsleep && i < provider::kWaitConstants.long_turns; ++i) {
+    for (uint32_t i = 0; waits == Waits::kAsleep && i < provider::kWaitConstants.long_yields; ++i) {
       provider::wait_policy().gave_way(4'000'000);
     }
     provider::wait_policy().finds();

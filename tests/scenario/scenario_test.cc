@@ -33,7 +33,7 @@ std::string error_of(std::string_view text) {
     std::string lines;
     for (const Problem& problem : error.problems()) {
       if (!lines.empty()) lines += '\n';
-      const auto [line, column] = problem.place;
+      const auto [line, column] = problem.location;
       if (line != 0) lines += std::to_string(line) + ":" + std::to_string(column) + ": ";
       lines += problem.message;
     }
@@ -505,7 +505,7 @@ TEST(NetworkRule, HasAPlaceATimeAndAChange) {
       rule("{on: network, link: h3-s1, after: 1ms, do: {flap: {down: 50us, up: 2ms, times: 3}}}");
   EXPECT_EQ(flap.where, Where::kNetwork);
   EXPECT_EQ(flap.which.network->name, "h3-s1");
-  EXPECT_EQ(flap.which.network->kind, engine::NetworkPlace::Kind::kLink);
+  EXPECT_EQ(flap.which.network->kind, engine::NetworkElement::Kind::kLink);
   EXPECT_EQ(flap.when.after, 1ms);
   EXPECT_EQ(flap.effects.network.flap->down, 50us);
   EXPECT_EQ(flap.effects.network.flap->up, 2ms);
@@ -540,7 +540,7 @@ TEST(NetworkRule, NeedsAPartOfTheNetworkThatCanChangeSo) {
   EXPECT_EQ(rule_error("on: network, switch: s1, do: pause_storm"),
             "2:33: 'pause_storm' needs a host: host: h3");
   EXPECT_EQ(rule_error("on: network, link: h3-s1, switch: s1, do: down"),
-            "2:38: a rule names one of link, port, switch and host");
+            "2:38: a rule can name only one of link, port, switch and host");
 }
 
 TEST(NetworkRule, RefusesTimesAndThresholdsThatCannotBe) {
@@ -549,9 +549,9 @@ TEST(NetworkRule, RefusesTimesAndThresholdsThatCannotBe) {
   EXPECT_EQ(rule_error("on: network, link: h3-s1, do: {flap: {up: 1ms}}"),
             "2:41: 'down' is missing: {down: TIME, up: TIME, times: N}");
   EXPECT_EQ(rule_error("on: network, link: h3-s1, for: 1s, do: {flap: {down: 1ms}}"),
-            "2:43: 'for' cannot be combined with flap, which says how long it takes");
+            "2:43: 'for' cannot be combined with flap, which already contains a duration");
   EXPECT_EQ(rule_error("on: network, switch: s1, for: 1s, do: {reboot: 1ms}"),
-            "2:42: 'for' cannot be combined with reboot, which says how long it takes");
+            "2:42: 'for' cannot be combined with reboot, which already contains a duration");
   EXPECT_EQ(rule_error("on: network, switch: s1, do: {ecn: {kmin: 2KiB, kmax: 1KiB}}"),
             "2:39: kmin is above kmax: no queue could be between them");
   EXPECT_EQ(rule_error("on: network, switch: s1, do: {ecn: {kmin: 2 apples, kmax: 1KiB}}"),

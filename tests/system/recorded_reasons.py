@@ -43,7 +43,7 @@ def resent(frame):
         "ack_timeout": f"retransmission: no {awaited} within {waited}",
         "sequence_nak": "retransmission after NAK PSN sequence error",
         "rnr_nak": f"retransmission after RNR NAK, timer {waited}",
-        "implied_nak": "retransmission after an implied NAK: a later response came, and this one's did not",
+        "implied_nak": "retransmission after an implied NAK: a later response arrived, but this request's did not",
         "no_memory": "retransmission: there was no memory for the response",
         "no_reply": f"retransmission: no answer within {waited}",
         "duplicate": "answers a duplicate",
@@ -52,7 +52,7 @@ def resent(frame):
 
 def changes(fault, frame):
     words = [("rewritten", "rewritten"), ("corrupted", "corrupted"), ("dropped", "dropped"),
-             ("rejected", "rejected in the peer's place")]
+             ("rejected", "rejected on behalf of the peer")]
     if not frame.get("lost"):
         words.append(("delayed", "delayed by " + duration(fault.get("delay_ns", 0))))
         if not frame.get("copy"):
@@ -77,7 +77,7 @@ class Reasons:
         return "malformed" not in frame or self.faults[frame["number"]]
 
     def of(self, frame):
-        texts = [f"made up by rule '{fault['rule']}': no device sent it"
+        texts = [f"forged by rule '{fault['rule']}': no device sent it"
                  for fault in self.faults[frame.get("made_up_with", 0)]
                  if fault.get("injected") or fault.get("rejected")]
         of_it = self.faults[frame["number"]]

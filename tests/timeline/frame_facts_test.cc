@@ -58,8 +58,9 @@ TEST_F(Facts, GiveEachReasonToSendAgainItsWords) {
             "retransmission: no response within 67.109 ms");
   EXPECT_EQ(reason(Resent::kSequenceNak), "retransmission after NAK PSN sequence error");
   EXPECT_EQ(reason(Resent::kRnrNak, 640us), "retransmission after RNR NAK, timer 640 us");
-  EXPECT_EQ(reason(Resent::kImpliedNak),
-            "retransmission after an implied NAK: a later response came, and this one's did not");
+  EXPECT_EQ(
+      reason(Resent::kImpliedNak),
+      "retransmission after an implied NAK: a later response arrived, but this request's did not");
   EXPECT_EQ(reason(Resent::kNoMemory), "retransmission: there was no memory for the response");
   EXPECT_EQ(reason(Resent::kNoReply, 6'442'450'944ns),
             "retransmission: no answer within 6.442451 s");
@@ -102,16 +103,16 @@ TEST_F(Facts, CountOvertakersOfTheSameTwoQpsOnly) {
 TEST_F(Facts, NameTheRuleThatMadeUpAFrame) {
   fire("ghosts", 1, FrameChange::kInjected);
   EXPECT_EQ(draw({.number = 2, .made_up_with = 1}).reason,
-            "made up by rule 'ghosts': no device sent it");
+            "forged by rule 'ghosts': no device sent it");
   EXPECT_EQ(draw({.number = 1}).reason, "rule 'ghosts' acts here");
 }
 
 TEST_F(Facts, OfARejectionInThePeersPlace) {
   fire("refused", 1, FrameChange::kRejected);
   EXPECT_EQ(draw({.number = 2, .made_up_with = 1}).reason,
-            "made up by rule 'refused': no device sent it");
+            "forged by rule 'refused': no device sent it");
   const Happening& frame = draw({.number = 1, .lost = true});
-  EXPECT_EQ(frame.reason, "rejected in the peer's place by rule 'refused'");
+  EXPECT_EQ(frame.reason, "rejected on behalf of the peer by rule 'refused'");
 }
 
 TEST_F(Facts, AreShownSeparatelyIfTheirFrameNeverContinued) {

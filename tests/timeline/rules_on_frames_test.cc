@@ -232,7 +232,7 @@ TEST_F(RulesOnFrames, AMadeUpFrameIsSaidToBeMadeUp) {
   post_receives(1);
   send();
   until(10ms);
-  EXPECT_THAT(reasons(), ElementsAre("ACK psn +1000: made up by rule 'ghosts': no device sent it",
+  EXPECT_THAT(reasons(), ElementsAre("ACK psn +1000: forged by rule 'ghosts': no device sent it",
                                      "psn +0: rule 'ghosts' acts here"));
 }
 

@@ -81,7 +81,7 @@ class Words(unittest.TestCase):
 
     def test_errors_say_what_to_do(self):
         for arguments, words in {
-                ("--mode", "sleep"): "there is no mode 'sleep', but poll, wait and notify",
+                ("--mode", "sleep"): "there is no mode 'sleep'; use poll, wait or notify",
                 ("--size", "0"): "--size must be",
                 ("--iters", "0"): "--iters must be",
                 ("--discriminator", "x" * 21): "at most 20 bytes",

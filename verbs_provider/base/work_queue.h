@@ -28,10 +28,10 @@ struct WorkQueue {
   /// or that of a later one. Whether a queue is full therefore does not depend on the daemon's
   /// speed.
   std::atomic<uint32_t> released{0};
-  /// For each place in the ring, the number of the SendSlot that has the message of its WQE; 0 for
+  /// For each entry of the ring, the number of the SendSlot that has the message of its WQE; 0 for
   /// none. It is not read from the WQEs, because the queue's memory can belong to another queue
   /// before the last slot is released.
-  std::atomic<uint16_t>* slot_of_place = nullptr;
+  std::atomic<uint16_t>* slot_of_entry = nullptr;
   /// The number of entries that are not 0
   std::atomic<uint32_t> in_slots{0};
   /// The position of the CQ when the QP was created: earlier completions belong to a QP with the
@@ -41,7 +41,7 @@ struct WorkQueue {
   WorkQueue() = default;
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;
-  ~WorkQueue() { free(slot_of_place); }
+  ~WorkQueue() { free(slot_of_entry); }
 
   void tell() { told.store(static_cast<uint32_t>(posted), std::memory_order_relaxed); }
   bool is_full() const {
@@ -50,15 +50,15 @@ struct WorkQueue {
   std::byte* slot(uint64_t index) const { return slots + (index & slot_mask) * uint64_t{stride}; }
   std::byte* next_slot() const { return slot(posted); }
 
-  /// Prepares a send queue for slots, once its places are known. If memory is exhausted, no message
+  /// Prepares a send queue for slots, once its size is known. If memory is exhausted, no message
   /// goes into a slot.
   void make_room_for_send_slots() {
-    void* room = calloc(uint64_t{slot_mask} + 1, sizeof(*slot_of_place));
-    slot_of_place = static_cast<std::atomic<uint16_t>*>(room);
+    void* room = calloc(uint64_t{slot_mask} + 1, sizeof(*slot_of_entry));
+    slot_of_entry = static_cast<std::atomic<uint16_t>*>(room);
   }
   /// Notes that the message of that WQE is in one of the SendSlots.
   void note_send_slot(uint64_t index, uint32_t number) {
-    slot_of_place[index & slot_mask].store(static_cast<uint16_t>(number),
+    slot_of_entry[index & slot_mask].store(static_cast<uint16_t>(number),
                                            std::memory_order_relaxed);
     in_slots.fetch_add(1, std::memory_order_release);
   }
@@ -66,7 +66,7 @@ struct WorkQueue {
   /// more.
   uint32_t take_send_slot(uint64_t index) {
     if (in_slots.load(std::memory_order_acquire) == 0) return 0;
-    const uint16_t number = slot_of_place[index & slot_mask].exchange(0, std::memory_order_relaxed);
+    const uint16_t number = slot_of_entry[index & slot_mask].exchange(0, std::memory_order_relaxed);
     if (number != 0) in_slots.fetch_sub(1, std::memory_order_relaxed);
     return number;
   }

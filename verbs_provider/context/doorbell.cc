@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "verbs_provider/base/place_set.h"
+#include "verbs_provider/base/poll_key_set.h"
 #include "verbs_provider/context/backlog.h"
 #include "verbs_provider/hooks/provider_calls.h"
 #include "verbs_provider/system/system_call.h"
@@ -70,18 +70,18 @@ bool DoorbellWriter::wait_for_space(uint32_t producer) {
   }
 }
 
-bool DoorbellWriter::wait_for_round(const void* place) {
+bool DoorbellWriter::wait_for_round(const void* key) {
   if (!is_virtual()) return false;
-  if (rocemu_turns_found_nothing != nullptr && rocemu_turns_found_nothing(place)) return true;
+  if (rocemu_turns_found_nothing != nullptr && rocemu_turns_found_nothing(key)) return true;
   // The places that this thread polled without success in the round `empty->round`. The numbers of
   // rounds are common to all contexts. The stored number was read before the latest poll, so that
   // anything that arrived after that poll belongs to another round.
-  PlaceSet* const empty = PlaceSet::of_this_thread();
+  PollKeySet* const empty = PollKeySet::of_this_thread();
   const uint32_t now = ring_->round.load(std::memory_order_seq_cst);
-  if (empty != nullptr && !(empty->round == now && empty->contains(place))) {
+  if (empty != nullptr && !(empty->round == now && empty->contains(key))) {
     if (empty->round != now) empty->clear();
     empty->round = now;
-    if (empty->add(place)) return true;  // without memory, as if it had been polled before
+    if (empty->add(key)) return true;  // without memory, as if it had been polled before
   }
   // The wait is bounded, since the round no longer changes after the daemon has ended.
   constexpr timespec kLongest{1, 0};

@@ -21,10 +21,10 @@ class DoorbellWriter {
   bool has_exact_memory() const {
     return ring_->has_exact_memory.load(std::memory_order_relaxed) != 0;
   }
-  /// Notes, on a virtual clock, that a poll of `place` found nothing. If this is the calling
+  /// Notes, on a virtual clock, that a poll of `key` found nothing. If this is the calling
   /// thread's second such poll of the place in one round, waits for the next round, so that other
   /// threads can continue. Returns false on a real clock.
-  bool wait_for_round(const void* place);
+  bool wait_for_round(const void* key);
 
   /// Returns whether a rule may make such an operation fail (abi::DoorbellRing::asked_for).
   bool asks_for(abi::Op operation) const {

@@ -35,12 +35,12 @@ abi::WaitNotes* notes() {
 
 }  // namespace
 
-WaitNote::WaitNote(const char* text) : place_(abi::WaitNotes::kNotes) {
+WaitNote::WaitNote(const char* text) : index_(abi::WaitNotes::kNotes) {
   abi::WaitNotes* const all = notes();
   if (all == nullptr) return;
   const auto thread = static_cast<int32_t>(system_call(SYS_gettid));
-  for (place_ = 0; place_ < abi::WaitNotes::kNotes; ++place_) {
-    abi::WaitNotes::Note& note = all->notes[place_];
+  for (index_ = 0; index_ < abi::WaitNotes::kNotes; ++index_) {
+    abi::WaitNotes::Note& note = all->notes[index_];
     int32_t free = 0;
     // Until the text is complete, the note belongs to no thread.
     if (!note.thread.compare_exchange_strong(free, -1)) continue;
@@ -52,7 +52,7 @@ WaitNote::WaitNote(const char* text) : place_(abi::WaitNotes::kNotes) {
 }
 
 WaitNote::~WaitNote() {
-  if (place_ < abi::WaitNotes::kNotes) notes()->notes[place_].thread.store(0);
+  if (index_ < abi::WaitNotes::kNotes) notes()->notes[index_].thread.store(0);
 }
 
 }  // namespace rocemu::provider

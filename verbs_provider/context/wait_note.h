@@ -14,7 +14,7 @@ class WaitNote {
   WaitNote& operator=(const WaitNote&) = delete;
 
  private:
-  size_t place_;
+  size_t index_;
 };
 
 }  // namespace rocemu::provider

@@ -69,7 +69,7 @@ void carry(ibv_context* context, const ibv_sge* list, uint32_t count, std::byte*
     if (copy(parts, list, count, behind_list)) wqe.inline_size = static_cast<uint32_t>(total);
     return;
   }
-  const bool has_slots = parts.has_payload() && queue.slot_of_place != nullptr;
+  const bool has_slots = parts.has_payload() && queue.slot_of_entry != nullptr;
   if (!has_slots) return;
   const uint32_t slot = parts.free_send_slots.take();
   if (slot == 0) return;

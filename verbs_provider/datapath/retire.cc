@@ -15,7 +15,7 @@ Qp* current_qp(const Context::Parts& parts, const abi::Cqe& cqe) {
   return qp->generation.load(std::memory_order_relaxed) == cqe.qp_generation ? qp : nullptr;
 }
 
-bool settle_shared(Context::Parts& parts, const abi::Cqe& cqe, uint64_t index) {
+bool retire_shared(Context::Parts& parts, const abi::Cqe& cqe, uint64_t index) {
   {
     const Guard guard(parts.srqs_lock);
     Srq* srq = parts.srqs.find(cqe.wqe_count);
@@ -33,8 +33,8 @@ bool settle_shared(Context::Parts& parts, const abi::Cqe& cqe, uint64_t index) {
 
 }  // namespace
 
-bool settle(Context::Parts& parts, const abi::Cqe& cqe, uint64_t index) {
-  if (cqe.queue == abi::WorkQueue::kSrq) return settle_shared(parts, cqe, index);
+bool retire(Context::Parts& parts, const abi::Cqe& cqe, uint64_t index) {
+  if (cqe.queue == abi::WorkQueue::kSrq) return retire_shared(parts, cqe, index);
   Qp* qp = current_qp(parts, cqe);
   if (qp == nullptr) return false;
   WorkQueue& queue = cqe.queue == abi::WorkQueue::kSend ? qp->send : qp->recv;

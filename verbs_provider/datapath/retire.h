@@ -13,6 +13,6 @@ namespace rocemu::provider {
 ///
 /// Returns false if the application must not see the completion: its QP (or XRC SRQ) was destroyed,
 /// or it belongs to a generation of the QP that a RESET ended.
-bool settle(Context::Parts& parts, const abi::Cqe& cqe, uint64_t index);
+bool retire(Context::Parts& parts, const abi::Cqe& cqe, uint64_t index);
 
 }  // namespace rocemu::provider

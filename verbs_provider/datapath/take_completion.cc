@@ -28,7 +28,7 @@ bool take(Cq& cq, uint64_t end, abi::Cqe* cqe, WritablePage& known) {
     // The CQ's space is released before the WQE's place can be reused: another thread may post
     // there at once, and the completion of that request needs this completion's place.
     cq.publish_consumed();
-    if (settle(parts, *cqe, index)) {
+    if (retire(parts, *cqe, index)) {
       if (sanitizer() != nullptr) [[unlikely]]
         show(&cq.verbs.cq, *cqe);
       return true;

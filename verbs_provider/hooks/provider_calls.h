@@ -6,9 +6,9 @@
 /// received the reply.
 extern "C" __attribute__((weak)) void rocemu_turns_asks(bool waits);
 
-/// Reports that a poll found nothing at `place`. Returns false if the calling thread takes no
+/// Reports that a poll found nothing at `key`. Returns false if the calling thread takes no
 /// turns.
-extern "C" __attribute__((weak)) bool rocemu_turns_found_nothing(const void* place);
+extern "C" __attribute__((weak)) bool rocemu_turns_found_nothing(const void* key);
 /// Reports that the calling thread has rung a doorbell.
 extern "C" __attribute__((weak)) void rocemu_turns_acts();
 /// Reports that a poll found something.

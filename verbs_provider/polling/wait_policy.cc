@@ -29,16 +29,16 @@ WaitPolicy::Way WaitPolicy::next(PollMode mode, int64_t longest_sleep_ns) {
 
 void WaitPolicy::gave_way(int64_t took_ns, Then then) {
   budget_.yielded(took_ns);
-  if (took_ns < kWaitConstants.shortest_turn_ns) return;
+  if (took_ns < kWaitConstants.shortest_yield_ns) return;
   const int64_t dear_ns = kWaitConstants.dear_switch_ns * (1 + int64_t{pollers_});
-  if (took_ns < std::max(kWaitConstants.long_turn_ns, dear_ns)) {
-    long_turns_ = 0;
-  } else if (++long_turns_ >= kWaitConstants.long_turns) {
+  if (took_ns < std::max(kWaitConstants.long_yield_ns, dear_ns)) {
+    long_yields_ = 0;
+  } else if (++long_yields_ >= kWaitConstants.long_yields) {
     return begin_sleeps();
   }
   if (took_ns < dear_ns) {
-    turns_ = sleeps_ = 0;
-  } else if (then == Then::kPollsOn && ++turns_ >= kWaitConstants.turns) {
+    dear_yields_ = sleeps_ = 0;
+  } else if (then == Then::kPollsOn && ++dear_yields_ >= kWaitConstants.dear_yields) {
     begin_sleeps();
   }
 }

@@ -24,25 +24,25 @@ bool parse_poll_mode(const char* text, PollMode* mode);
 
 /// The constants of the adaptive mode
 struct WaitConstants {
-  /// The length of a long turn in nanoseconds, a little less than Linux's shortest time slice. A
+  /// The length of a long yield in nanoseconds, a little less than Linux's shortest time slice. A
   /// thread of rocemu yields the processor again within some microseconds. A thread that keeps it
   /// for longer has other work, and would keep it for a time slice after each yield. A thread that
   /// sleeps instead runs as soon as it is woken.
-  int64_t long_turn_ns = 650'000;
-  /// The number of long turns in a row after which a thread sleeps, since single long turns happen
-  /// while programs start.
-  uint32_t long_turns = 3;
-  /// The shortest turn in nanoseconds: a yield that took less let no other thread run.
-  int64_t shortest_turn_ns = 1'000;
+  int64_t long_yield_ns = 650'000;
+  /// The number of long yields in a row after which a thread sleeps, since single long yields
+  /// happen while programs start.
+  uint32_t long_yields = 3;
+  /// The shortest yield in nanoseconds: one that took less let no other thread run.
+  int64_t shortest_yield_ns = 1'000;
   /// The cost in nanoseconds from which switches count as expensive, as on some virtual machines:
-  /// each switch must have taken this long in `turns` yields that let another thread run. Then
-  /// unnecessary switches must be avoided, and the daemon wakes the right thread. A yield consists
-  /// of as many switches as threads of rocemu yield on a processor, and one more for the daemon:
-  /// with many threads it takes long although switches are cheap.
+  /// each switch must have taken this long in `dear_yields` yields that let another thread run.
+  /// Then unnecessary switches must be avoided, and the daemon wakes the right thread. A yield
+  /// consists of as many switches as threads of rocemu yield on a processor, and one more for the
+  /// daemon: with many threads it takes long although switches are cheap.
   int64_t dear_switch_ns = 15'000;
-  uint32_t turns = 32;
-  /// The number of sleeps after expensive turns before a yield is tried again; it doubles each time
-  /// that turns are still expensive.
+  uint32_t dear_yields = 32;
+  /// The number of sleeps after expensive yields before a yield is tried again; it doubles each
+  /// time that yields are still expensive.
   uint32_t few_sleeps = 200, many_sleeps = 10'000;
   /// The longest sleep of an empty poll, in nanoseconds, if the thread polls several CQs: the
   /// completion may be in another one. With one CQ the budget is the limit, which is much longer
@@ -62,18 +62,18 @@ class WaitPolicy {
   void finds() { budget_.finds(); }
   /// Notes that a poll found no completion, while `pollers` threads of rocemu yield on a processor
   /// (abi::DoorbellRing::pollers_per_processor). If other threads poll the same CQ (CqSharing),
-  /// turns can be long because one of them spins for a lock: such turns do not show expensive
+  /// yields can be long because one of them spins for a lock: such yields do not show expensive
   /// switches.
   void finds_nothing(uint32_t pollers, bool is_shared = false) {
     pollers_ = std::max(pollers, 1u);
-    budget_.earn(pollers_, !is_shared && turns_ >= kWaitConstants.turns);
+    budget_.earn(pollers_, !is_shared && dear_yields_ >= kWaitConstants.dear_yields);
   }
   /// Returns what to do next. A sleep takes `longest_sleep_ns` at most.
   Way next(PollMode mode, int64_t longest_sleep_ns = kBudgetConstants.most_ns);
   /// Returns whether the budget permits a sleep of at most this time, whatever next() returns.
   bool may_sleep(int64_t at_most_ns) const { return budget_.allows_sleep(at_most_ns); }
 
-  /// Notes that a yield took this time. If threads block, a turn includes wake-ups and does not
+  /// Notes that a yield took this time. If threads block, a yield includes wake-ups and does not
   /// show the cost of a switch.
   void gave_way(int64_t took_ns, Then then = Then::kPollsOn);
   /// Notes that a sleep took this time.
@@ -85,9 +85,9 @@ class WaitPolicy {
   WaitBudget budget_;
   uint32_t pollers_ = 1;
   uint32_t sleeps_left_ = 0;
-  uint32_t sleeps_ = 0;      // after the latest long turn
-  uint32_t turns_ = 0;       // expensive turns in a row
-  uint32_t long_turns_ = 0;  // in a row
+  uint32_t sleeps_ = 0;       // after the latest long yield
+  uint32_t dear_yields_ = 0;  // expensive yields in a row
+  uint32_t long_yields_ = 0;  // in a row
 };
 
 }  // namespace rocemu::provider

@@ -56,13 +56,13 @@ void copy_receive(const std::byte* slot, Request& to) {
   copy_sges(slot + sizeof wqe, wqe.num_sge, to);
 }
 
-void copy_requests(const PostedRequests& posted, const Place& place, Queue& queue) {
+void copy_requests(const PostedRequests& posted, const CallSite& site, Queue& queue) {
   // The queue may have missed earlier posts, because it was not in its table during a failed
   // destruction.
   if (queue.requests.posted() != posted.begin) queue.requests.begin_at(posted.begin);
   for (uint64_t i = posted.begin; i != posted.end; ++i) {
     Request& request = queue.requests.push();
-    request.posted = place;
+    request.posted = site;
     const std::byte* const slot = posted.queue.slot(i);
     if (queue.kind == QueueKind::kSend) {
       copy_send(queue, slot, request);
@@ -89,10 +89,10 @@ void tell_of_refusal(Sanitizer& sanitizer, const Post& post) {
   const Queue& queue = post.queue;
   const bool is_send = queue.kind == QueueKind::kSend;
   if (post.refusal == Refusal::kTooManySges)
-    sanitizer.tell(BeyondLimit{"num_sge", post.asked, queue.max_sge, owner_of(queue), post.place});
+    sanitizer.tell(BeyondLimit{"num_sge", post.asked, queue.max_sge, owner_of(queue), post.site});
   if (post.refusal == Refusal::kTooMuchInline)
     sanitizer.tell(BeyondLimit{"bytes with IBV_SEND_INLINE", post.asked, queue.max_inline,
-                               owner_of(queue), post.place});
+                               owner_of(queue), post.site});
   if (post.refusal != Refusal::kState || queue.qp == nullptr) return;
   const Qp& qp = *queue.qp;
   sanitizer.tell(
@@ -100,7 +100,7 @@ void tell_of_refusal(Sanitizer& sanitizer, const Post& post) {
                      ", which is in " + std::string(abi::name_of(qp.state)) + ": " +
                      (is_send ? "sends need RTS"
                               : "it takes receives from INIT on, and none if it has an SRQ"),
-                 qp.created, post.place});
+                 qp.created, post.site});
 }
 
 /// The number of completions that a CQ ever had, and the number that the program took, modulo 2^32.
@@ -128,12 +128,12 @@ void on_post(const PostedRequests& posted, const RefusedRequest* refused) {
   Queue* const queue = queue_of(program->objects(), posted);
   if (queue == nullptr) return;
   take_mapping_changes(*program);
-  const Place place = program->here(posted.call, context_of(posted));
-  copy_requests(posted, place, *queue);
+  const CallSite site = program->here(posted.call, context_of(posted));
+  copy_requests(posted, site, *queue);
   const Post post{.objects = program->objects(),
                   .queue = *queue,
                   .thread = this_thread(),
-                  .place = place,
+                  .site = site,
                   .begin = posted.begin + 1,
                   .end = posted.end + 1,
                   .head = posted.head,
@@ -193,7 +193,7 @@ void on_completion(ibv_cq* base, const abi::Cqe& cqe) {
         is_shared
             ? 0
             : requests.finished() + (cqe.wqe_count - static_cast<uint32_t>(requests.finished()));
-    const Place place = is_error ? program->here("ibv_poll_cq", base->context) : Place{};
+    const CallSite site = is_error ? program->here("ibv_poll_cq", base->context) : CallSite{};
     const CompletionCount count = count_of(base);
     const Request* const request = is_shared ? requests.find(cqe.wr_id)
                                    : last > requests.finished() && last <= requests.posted()
@@ -204,7 +204,7 @@ void on_completion(ibv_cq* base, const abi::Cqe& cqe) {
                    .cq = *cq,
                    .queue = *queue,
                    .thread = this_thread(),
-                   .place = place,
+                   .site = site,
                    .last = last,
                    .status = cqe.status,
                    .request = request,
@@ -240,7 +240,7 @@ void on_acknowledgement_wait(const void* handle, uint32_t completion, uint32_t a
   const Leaving* const leaving = find_leaving(handle);
   if (leaving == nullptr) return;
   program->sanitizer().tell(
-      AcknowledgementWait{*leaving->object, completion, async, leaving->place});
+      AcknowledgementWait{*leaving->object, completion, async, leaving->site});
 }
 
 void on_acknowledgements(const void* handle) {

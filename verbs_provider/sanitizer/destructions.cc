@@ -93,9 +93,9 @@ Users users_of(const Objects& objects, const Object& used) {
   return users;
 }
 
-void tell_of_failure(Program& program, const Object& object, const Place& place, int error) {
+void tell_of_failure(Program& program, const Object& object, const CallSite& site, int error) {
   const Objects& objects = program.objects();
-  program.sanitizer().tell(FailedDestruction{objects, object, place, error});
+  program.sanitizer().tell(FailedDestruction{objects, object, site, error});
   if (error != EBUSY) return;
   const Users users = users_of(objects, object);
   std::string message = "could not destroy " + object.title() + ", which ";
@@ -107,14 +107,14 @@ void tell_of_failure(Program& program, const Object& object, const Place& place,
     message += users.first->title() + " and " + count_of(users.count - 1, "other object") + " use";
   }
   program.sanitizer().tell(
-      WrongState{message, users.first != nullptr ? users.first->created : object.created, place});
+      WrongState{message, users.first != nullptr ? users.first->created : object.created, site});
 }
 
-void note_end(Program&, const Object&, const char*, const Place&) {}
+void note_end(Program&, const Object&, const char*, const CallSite&) {}
 /// Records the end of a region's R_Key: if a peer still uses the key later, the NIC names the key
 /// in its report.
-void note_end(Program& program, const Mr& region, const char* device, const Place& place) {
-  if (region.is_remote) program.log().write_key(region, device, place);
+void note_end(Program& program, const Mr& region, const char* device, const CallSite& site) {
+  if (region.is_remote) program.log().write_key(region, device, site);
 }
 
 /// Destroys the object by `destroy`. During the call the object is not in its table: as soon as the
@@ -132,18 +132,18 @@ int watch(Public* base, ibv_context* context, const char* call, Destroy destroy)
     return destroy();
   }
   forget_number(program->objects(), *object);
-  const Place place = program->here(call, context);
-  program->sanitizer().tell(Destruction{program->objects(), *object, this_thread(), place});
+  const CallSite site = program->here(call, context);
+  program->sanitizer().tell(Destruction{program->objects(), *object, this_thread(), site});
   const char* const device = context->device->name;
-  Leaving leaving(*object, place);
+  Leaving leaving(*object, site);
   program->lock.unlock();
   const int error = destroy();
   const Guard guard(program->lock);
   leaving.leave();
   if (error == 0) {
-    note_end(*program, *object, device, place);
+    note_end(*program, *object, device, site);
   } else {
-    tell_of_failure(*program, *object, place, error);
+    tell_of_failure(*program, *object, site, error);
     enter_number(program->objects(), *object);
     table.add(std::move(object));
     errno = error;

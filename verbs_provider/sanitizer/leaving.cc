@@ -7,8 +7,8 @@ Leaving* first_leaving = nullptr;
 
 }  // namespace
 
-Leaving::Leaving(const Object& one, const Place& at)
-    : object(&one), place(at), next(first_leaving) {
+Leaving::Leaving(const Object& one, const CallSite& at)
+    : object(&one), site(at), next(first_leaving) {
   first_leaving = this;
 }
 

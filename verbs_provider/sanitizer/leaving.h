@@ -9,13 +9,13 @@ namespace rocemu::sanitizer {
 /// An object that is being destroyed. It lives on the stack of the destroying thread, is registered
 /// from its construction until leave(), and is guarded by the program's lock.
 struct Leaving {
-  Leaving(const Object& object, const Place& place);
+  Leaving(const Object& object, const CallSite& site);
   void leave();
   Leaving(const Leaving&) = delete;
   Leaving& operator=(const Leaving&) = delete;
 
   const Object* object;
-  Place place;
+  CallSite site;
   Leaving* next;
 };
 

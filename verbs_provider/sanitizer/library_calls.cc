@@ -37,7 +37,7 @@ void note_event(Program& program, const ibv_cq* base) {
 /// Events that the program has received and not acknowledged
 struct KeptEvents {
   uint64_t count = 0;
-  Place got;
+  CallSite got;
 };
 std::unordered_map<const rdma_cm_event*, const rdma_cm_id*> ids_of_events;
 std::unordered_map<const rdma_cm_id*, KeptEvents> kept_events;

@@ -94,11 +94,11 @@ void Log::write_stack(uint32_t stack) {
   append("{\"stack\":" + number(stack) + ",\"pid\":" + own_pid() + ",\"frames\":[" + frames + "]}");
 }
 
-std::string Log::json_of(const Place& place, std::string_view what) {
-  write_stack(place.stack);
+std::string Log::json_of(const CallSite& site, std::string_view what) {
+  write_stack(site.stack);
   return (what.empty() ? "{" : "{\"what\":" + quoted(what) + ",") +
-         "\"call\":" + quoted(place.call) + ",\"stack\":" + number(place.stack) +
-         ",\"time\":" + number(place.time_ns) + "}";
+         "\"call\":" + quoted(site.call) + ",\"stack\":" + number(site.stack) +
+         ",\"time\":" + number(site.time_ns) + "}";
 }
 
 void Log::count(uint64_t index) {
@@ -108,16 +108,16 @@ void Log::count(uint64_t index) {
 /// Returns the report as JSON. `more` has further members, each after a comma.
 std::string Log::json_of(const Report& report, const std::string& more) {
   std::string places;
-  for (const NamedPlace& named : report.places)
-    places += (places.empty() ? "" : ",") + json_of(named.place, named.what);
+  for (const NamedCallSite& named : report.sites)
+    places += (places.empty() ? "" : ",") + json_of(named.site, named.what);
   return "{\"report\":" + quoted(report.rule.id) + ",\"pid\":" + own_pid() +
          ",\"message\":" + quoted(report.message) + ",\"places\":[" + places + "]" + more + "}";
 }
 
 void Log::write(const Report& report) {
   std::string key(report.rule.id);
-  for (const NamedPlace& named : report.places)
-    key += " " + number(named.place.stack) + std::string(named.place.call);
+  for (const NamedCallSite& named : report.sites)
+    key += " " + number(named.site.stack) + std::string(named.site.call);
   const auto [at, is_new] = indices_.try_emplace(key, indices_.size() + 1);
   const uint64_t index = at->second;
   if (index > abi::kMaxSanitizerReports) {
@@ -155,18 +155,18 @@ void Log::withdraw(uint64_t wait) {
 }
 
 void Log::write_object(const Object& object, const char* device) {
-  write_place_of(object.title(), device, object.created);
+  write_site_of(object.title(), device, object.created);
 }
 
-void Log::write_key(const Mr& region, const char* device, const Place& place) {
-  write_place_of("R_Key " + in_hex(region.rkey), device, place);
+void Log::write_key(const Mr& region, const char* device, const CallSite& site) {
+  write_site_of("R_Key " + in_hex(region.rkey), device, site);
 }
 
-void Log::write_place_of(const std::string& title, const char* device, const Place& place) {
+void Log::write_site_of(const std::string& title, const char* device, const CallSite& site) {
   constexpr size_t kMaxObjects = 65536;
   if (objects_ == kMaxObjects) return;
   ++objects_;
-  const std::string json = json_of(place, "");  // writes its stack first
+  const std::string json = json_of(site, "");  // writes its stack first
   append("{\"object\":" + quoted(title) + ",\"device\":" + quoted(device) +
          ",\"pid\":" + own_pid() + ",\"place\":" + json + "}");
 }

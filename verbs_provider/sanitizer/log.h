@@ -18,7 +18,7 @@ class Log {
  public:
   Log(std::string directory, Stacks& stacks);
 
-  /// Writes a report. A report for the same places as an earlier one is only counted.
+  /// Writes a report. A report for the same call sites as an earlier one is only counted.
   void write(const Report& report);
   /// Writes a report that is valid unless it is withdrawn. Returns its number, for withdraw().
   uint64_t write_wait(const Report& report);
@@ -26,14 +26,14 @@ class Log {
   /// Records where an object was created, for reports of the NIC.
   void write_object(const Object& object, const char* device);
   /// Records where the R_Key of a region was released.
-  void write_key(const Mr& region, const char* device, const Place& place);
+  void write_key(const Mr& region, const char* device, const CallSite& site);
 
  private:
   void append(const std::string& line);
   void write_line(const std::string& file, int flags, const std::string& line);
-  void write_place_of(const std::string& title, const char* device, const Place& place);
+  void write_site_of(const std::string& title, const char* device, const CallSite& site);
   void write_stack(uint32_t number);
-  std::string json_of(const Place& place, std::string_view what);
+  std::string json_of(const CallSite& site, std::string_view what);
   std::string json_of(const Report& report, const std::string& more);
   std::string name_of_wait(uint64_t number) const;
   void count(uint64_t index);
@@ -45,7 +45,7 @@ class Log {
   uint64_t* counts_ = nullptr;
   std::set<uint32_t> written_stacks_;
   size_t objects_ = 0;                                 // written objects that have keys
-  std::unordered_map<std::string, uint64_t> indices_;  // by rule and places
+  std::unordered_map<std::string, uint64_t> indices_;  // by rule and call sites
   std::vector<bool> waits_;                            // whether number index + 1 is in use
 };
 

@@ -35,7 +35,7 @@ const char* name_of(abi::MappingCall call) {
   return "";
 }
 
-void tell(Program& program, const Change& change, const Place& place) {
+void tell(Program& program, const Change& change, const CallSite& site) {
   Objects& objects = program.objects();
   objects.regions.for_each([&](Mr& region) {
     const uint64_t begin = std::max(change.begin, region.memory);
@@ -43,10 +43,10 @@ void tell(Program& program, const Change& change, const Place& place) {
     if (region.memory == 0 || region.context != change.context || begin >= end) return;
     region.changed_begin = region.address + (begin - region.memory);
     region.changed_end = region.address + (end - region.memory);
-    region.changed = place;
+    region.changed = site;
     objects.has_changed_mappings = true;
     program.sanitizer().tell(
-        MappingChange{objects, region, region.changed_begin, region.changed_end, place});
+        MappingChange{objects, region, region.changed_begin, region.changed_end, site});
   });
 }
 

@@ -92,12 +92,12 @@ Program::Program(const std::string& directory, const Selection& selection)
   trap_ = find_rule(trap);
 }
 
-Place Program::here(const char* call, ibv_context* context) {
+CallSite Program::here(const char* call, ibv_context* context) {
   clock_ = context;
   return {call, stacks_.current(), now_ns != nullptr ? now_ns(context) : 0};
 }
 
-Place Program::here(std::string_view call) {
+CallSite Program::here(std::string_view call) {
   return {call, stacks_.current(), now_ns != nullptr && clock_ != nullptr ? now_ns(clock_) : 0};
 }
 

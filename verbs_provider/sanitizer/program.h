@@ -29,7 +29,7 @@ class Program final : public Host {
   Log& log() { return log_; }
   Stacks& stacks() { return stacks_; }
   /// Returns the call stack of the calling thread, which called the function `call`, and the time.
-  Place here(const char* call, ibv_context* context);
+  CallSite here(const char* call, ibv_context* context);
   /// Forgets the context. Called when the context is closed.
   void forget(ibv_context* context);
 
@@ -39,7 +39,7 @@ class Program final : public Host {
   bool is_single_threaded() override;
   std::optional<uint64_t> checksum(std::span<const abi::Sge> sges,
                                    ReadableBytes& readable) override;
-  Place here(std::string_view call) override;
+  CallSite here(std::string_view call) override;
 
   /// The provider's function for the device time of a context.
   static inline uint64_t (*now_ns)(ibv_context*) = nullptr;

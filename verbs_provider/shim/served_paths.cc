@@ -153,23 +153,23 @@ bool make_absolute(int dirfd, const char* path, char (&out)[kMaxPath]) {
 }
 
 /// The file for which a name stands.
-enum class Place : uint8_t { kNic, kMachine, kHidden };
+enum class Destination : uint8_t { kNic, kMachine, kHidden };
 
-/// Returns the place for `mapped`, a name below the daemon's directory, whose path is `begin`
+/// Returns the destination for `mapped`, a name below the daemon's directory, whose path is `begin`
 /// characters long.
-Place place_of(const char* mapped, size_t begin) {
+Destination destination_of(const char* mapped, size_t begin) {
   const char* name = mapped + begin + 1;
   const Prefix* served = find_prefix(name);
-  if (served != nullptr && served->owner == Owner::kNic) return Place::kNic;
+  if (served != nullptr && served->owner == Owner::kNic) return Destination::kNic;
   const bool is_rdma = end_of_rdma_component(name) != nullptr;
   // The list of PCI functions has links to the machine's own functions.
   const bool leads_to_machine = is_rdma && strncmp(name, "sys/bus/", 8) == 0;
   if (served != nullptr && served->owner == Owner::kEither && !leads_to_machine &&
       has(mapped, begin)) {
-    return Place::kNic;
+    return Destination::kNic;
   }
-  return is_rdma || (served != nullptr && served->owner == Owner::kMachine) ? Place::kHidden
-                                                                            : Place::kMachine;
+  return is_rdma || (served != nullptr && served->owner == Owner::kMachine) ? Destination::kHidden
+                                                                            : Destination::kMachine;
 }
 
 /// Stores the path to which a hidden name is redirected: a directory of RDMA devices appears empty,
@@ -222,16 +222,16 @@ bool map_path(int dirfd, const char* path, char (&out)[kMaxPath]) {
   add_name(&text, name);
   if (!text.fits()) return false;
   const char* mapped_name = out + begin + 1;
-  switch (place_of(out, begin)) {
-    case Place::kMachine:
+  switch (destination_of(out, begin)) {
+    case Destination::kMachine:
       return false;
-    case Place::kHidden: {
+    case Destination::kHidden: {
       char hidden[kMaxPath];
       if (!hide(dir, mapped_name, hidden)) return false;
       memcpy(out, hidden, sizeof(out));
       return true;
     }
-    case Place::kNic:
+    case Destination::kNic:
       break;
   }
   if (is_counter(mapped_name)) refresh_counters(dir);

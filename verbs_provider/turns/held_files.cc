@@ -26,9 +26,9 @@ std::atomic<uint32_t> end_of_held;  // after the last used entry
 
 Held* own_entry() {
   if (own_slot() == nullptr) return nullptr;
-  const auto place = static_cast<uint32_t>(own_slot() - table()->slots);
-  if (place >= end_of_held.load(std::memory_order_relaxed)) end_of_held.store(place + 1);
-  return &held[place];
+  const auto index = static_cast<uint32_t>(own_slot() - table()->slots);
+  if (index >= end_of_held.load(std::memory_order_relaxed)) end_of_held.store(index + 1);
+  return &held[index];
 }
 
 }  // namespace

@@ -38,20 +38,20 @@ bool somebody_waits_for(const volatile void* lock) {
   return waiting.load() != 0 && does_another_wait(lock, [](const ThreadSlot&) { return true; });
 }
 
-LockPlace::LockPlace(const volatile void* lock)
-    : lock_(lock), place_(table()->next_queued.fetch_add(1)) {
+LockTicket::LockTicket(const volatile void* lock)
+    : lock_(lock), ticket_(table()->next_queued.fetch_add(1)) {
   waiting.fetch_add(1);
 }
 
-LockPlace::~LockPlace() {
+LockTicket::~LockTicket() {
   waiting.fetch_sub(1);
 }
 
-bool LockPlace::is_first() const {
-  own_slot()->queued.store(place_);  // a signal handler may have waited elsewhere
+bool LockTicket::is_first() const {
+  own_slot()->queued.store(ticket_);  // a signal handler may have waited elsewhere
   if (waiting.load() == 1) return true;
   return !does_another_wait(lock_, [this](const ThreadSlot& slot) {
-    return static_cast<int32_t>(slot.queued.load() - place_) < 0;
+    return static_cast<int32_t>(slot.queued.load() - ticket_) < 0;
   });
 }
 

@@ -12,20 +12,20 @@ namespace rocemu::turns {
 /// Returns whether another thread of this process waits for the lock at that address.
 bool somebody_waits_for(const volatile void* lock);
 
-/// A place in the queue of a lock, while the calling thread waits for it.
-class LockPlace {
+/// The ticket of a thread in the queue of a lock, while the calling thread waits for it.
+class LockTicket {
  public:
-  explicit LockPlace(const volatile void* lock);
-  ~LockPlace();
-  LockPlace(const LockPlace&) = delete;
-  LockPlace& operator=(const LockPlace&) = delete;
+  explicit LockTicket(const volatile void* lock);
+  ~LockTicket();
+  LockTicket(const LockTicket&) = delete;
+  LockTicket& operator=(const LockTicket&) = delete;
 
   /// Returns whether no thread waits that arrived earlier.
   bool is_first() const;
 
  private:
   const volatile void* lock_;
-  uint32_t place_;
+  uint32_t ticket_;
 };
 
 }  // namespace rocemu::turns

@@ -32,7 +32,7 @@ constexpr uint32_t kMaxClockReads = 256, kPollsOfClockReads = 20;
 /// clock.
 constexpr uint32_t kPollsBetweenClocks = 32;
 /// The number of places that are remembered for the empty polls of one turn.
-constexpr uint32_t kMaxPlaces = 32;
+constexpr uint32_t kMaxPollKeys = 32;
 /// The number of sets of places among which a thread can alternate, with one set for each turn.
 constexpr uint32_t kMaxLooks = 8;
 
@@ -58,12 +58,12 @@ struct LatestLooks {
 
 struct Self {
   ThreadSlot* slot;
-  uint32_t places;
+  uint32_t keys;
   uint32_t clock_reads;
   uint32_t polls;    // in this turn
   uint32_t granted;  // number of polls
   uint32_t streak;   // empty polls in earlier turns since the last success
-  uint64_t place[kMaxPlaces];
+  uint64_t key[kMaxPollKeys];
   uint64_t pattern;  // of the places of this turn
   uint64_t last_pattern;
   LatestLooks before_polls, before_locks;  // of turns that ended in this way
@@ -132,7 +132,7 @@ void wait_for_turn(ThreadSlot* slot) {
 }
 
 void begin_turn() {
-  self.places = 0;
+  self.keys = 0;
   self.clock_reads = 0;
   self.polls = 0;
   self.granted = self.slot->polls.load(std::memory_order_relaxed);
@@ -296,7 +296,7 @@ void progressed() {
   self.before_polls.forget();
   self.pattern = 0;
   self.last_pattern = 0;
-  self.places = 0;
+  self.keys = 0;
   self.granted = 0;
   self.streak = 0;
 }
@@ -311,7 +311,7 @@ Looks looks_of_turn() {
 void go_on_after(const Looks& looks) {
   self.pattern = 0;
   self.last_pattern = looks.pattern;
-  self.places = 0;
+  self.keys = 0;
   if (!looks.are_as_before) self.before_locks.add(looks.pattern);
 }
 
@@ -351,24 +351,24 @@ End give_to_others(const Call& call, uint32_t more = 0) {
     self.before_polls.add(self.pattern);
   }
   const int64_t ready = time_after_looks();
-  // The first poll of a place costs no time: the number of first polls while a program starts can
+  // The first poll of a key costs no time: the number of first polls while a program starts can
   // depend on the machine.
   const bool is_free = (flags & ThreadSlot::kProgressed) != 0;
   return give(call, abi::kNever, flags, is_free ? 0 : ready);
 }
 
-uint64_t mixed_place(const Call& call, uint64_t place) {
-  return mix(place + static_cast<uint64_t>(call.number) * 0x9e3779b97f4a7c15);
+uint64_t mixed_key(const Call& call, uint64_t key) {
+  return mix(key + static_cast<uint64_t>(call.number) * 0x9e3779b97f4a7c15);
 }
 
-/// Notes a poll of the place. Returns whether the thread has polled it in this turn before; also
+/// Notes a poll of the key. Returns whether the thread has polled it in this turn before; also
 /// true if this is not known.
-bool look_at(uint64_t place) {
-  for (uint32_t i = 0; i < self.places; ++i)
-    if (self.place[i] == place) return true;
-  if (self.places == kMaxPlaces) return true;
-  self.place[self.places++] = place;
-  self.pattern = self.places == kMaxPlaces ? kMaxPlaces : self.pattern + place;
+bool look_at(uint64_t key) {
+  for (uint32_t i = 0; i < self.keys; ++i)
+    if (self.key[i] == key) return true;
+  if (self.keys == kMaxPollKeys) return true;
+  self.key[self.keys++] = key;
+  self.pattern = self.keys == kMaxPollKeys ? kMaxPollKeys : self.pattern + key;
   return false;
 }
 
@@ -383,16 +383,16 @@ void give_between_calls() {
   }
 }
 
-void found_nothing(const Call& call, uint64_t place) {
+void found_nothing(const Call& call, uint64_t key) {
   if (!active()) return;
   ++self.polls;
-  if (look_at(mixed_place(call, place)) && !may_look_on()) give_to_others(call);
+  if (look_at(mixed_key(call, key)) && !may_look_on()) give_to_others(call);
 }
 
-void yield(const Call& call, uint64_t place) {
+void yield(const Call& call, uint64_t key) {
   if (!active()) return;
   ++self.polls;
-  look_at(mixed_place(call, place));
+  look_at(mixed_key(call, key));
   if (!may_look_on()) give_to_others(call);
 }
 
@@ -400,7 +400,7 @@ void read_clock() {
   if (!active()) return;
   ++self.clock_reads;
   if (self.clock_reads < kMaxClockReads && self.polls < kPollsBetweenClocks) return;
-  if (self.places == 0) self.pattern = 1;
+  if (self.keys == 0) self.pattern = 1;
   give_to_others(Call::of(SYS_clock_gettime, 0));
   self.clock_reads = 1;
 }
@@ -453,8 +453,8 @@ void forked(pid_t child) {
   }
 }
 
-void unsettle() {
-  if (joined()) table()->unsettled.store(1);
+void require_quiescence() {
+  if (joined()) table()->needs_quiescence.store(1);
 }
 
 }  // namespace rocemu::turns

@@ -106,13 +106,13 @@ End wait(const Call& call, int64_t deadline_ns, Ready ready, uint32_t flags = 0,
   }
 }
 
-/// Notes that the thread polled `place` without success. If it has done so before in this turn, and
+/// Notes that the thread polled `key` without success. If it has done so before in this turn, and
 /// as often as the daemon granted, it returns the turn until the time that its polls cost is over.
-void found_nothing(const Call& call, uint64_t place);
+void found_nothing(const Call& call, uint64_t key);
 
 /// Does the same as found_nothing() for a thread that yields, but returns the turn even after the
 /// first time.
-void yield(const Call& call, uint64_t place);
+void yield(const Call& call, uint64_t key);
 
 /// Notes that the thread read a clock. Many readings in one turn are a wait for time to pass.
 void read_clock();
@@ -146,6 +146,6 @@ void wait_until_served(abi::ThreadSlot* slot);
 
 /// Notes that an action changed other threads outside of their turns: the daemon waits until all
 /// threads are at rest before it assigns the next turn.
-void unsettle();
+void require_quiescence();
 
 }  // namespace rocemu::turns

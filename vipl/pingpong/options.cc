@@ -10,19 +10,20 @@ namespace {
 namespace po = boost::program_options;
 
 constexpr const char* kAbout =
-    R"(Sends a message to and fro by the Virtual Interface Architecture's library (VIPL 1.0), and prints how
-long a round trip takes, in the format of ibv_rc_pingpong.
+    R"(Sends a message back and forth through the library of the Virtual Interface Architecture (VIPL
+1.0), and prints the time of a round trip, in the format of ibv_rc_pingpong.
 
-usage: vipl_pingpong [OPTION]...            the server; it prints the address at which it waits
+usage: vipl_pingpong [OPTION]...            the server, which prints the address at which it listens
        vipl_pingpong [OPTION]... SERVER     the client; SERVER is a name or an address
 
-Both under one NIC, for example:
+Server and client need the same NIC, for example:
   rocemu run -- sh -c 'vipl_pingpong & vipl_pingpong localhost'
 
-Each side can learn of a message in a different way (--mode):
-  poll     VipRecvDone until it says so
-  wait     VipRecvWait sleeps
-  notify   VipCQNotify calls a handler, which takes the message, answers, and registers itself again
+--mode chooses how a side waits for a message; the two sides can differ:
+  poll     calls VipRecvDone until the message is there
+  wait     sleeps in VipRecvWait
+  notify   registers a handler with VipCQNotify; the handler takes the message, replies, and registers
+           itself again
 )";
 
 [[noreturn]] void refuse(const std::string& what) {
@@ -34,7 +35,7 @@ Mode mode_of(const std::string& name) {
   if (name == "poll") return Mode::kPoll;
   if (name == "wait") return Mode::kWait;
   if (name == "notify") return Mode::kNotify;
-  refuse("there is no mode '" + name + "', but poll, wait and notify");
+  refuse("there is no mode '" + name + "'; use poll, wait or notify");
 }
 
 }  // namespace
@@ -43,20 +44,22 @@ Options read_options(int argc, char** argv) {
   Options options;
   std::string mode = "poll";
   po::options_description shown("Options");
-  shown.add_options()          //
-      ("help,h", "this text")  //
+  shown.add_options()                //
+      ("help,h", "print this help")  //
       ("device,d", po::value(&options.device),
-       "the NIC: a verbs device (rocemu0), or VINIC and a number; default: the first")         //
-      ("mode,m", po::value(&mode)->default_value(mode), "poll, wait or notify")                //
-      ("size,s", po::value(&options.size)->default_value(options.size), "bytes of a message")  //
+       "use this NIC: a verbs device (rocemu0), or VINIC and a number (default: the first one)")  //
+      ("mode,m", po::value(&mode)->default_value(mode),
+       "wait for messages by poll, wait or notify (see above)")  //
+      ("size,s", po::value(&options.size)->default_value(options.size),
+       "send messages of this many bytes")  //
       ("iters,n", po::value(&options.iterations)->default_value(options.iterations),
-       "how many round trips")  //
+       "make this many round trips")  //
       ("unreliable,u", po::bool_switch(&options.unreliable),
-       "VIP_SERVICE_UNRELIABLE; both sides, and a lost message ends the run")  //
+       "use VIP_SERVICE_UNRELIABLE, which both sides need; a lost message ends the run")  //
       ("discriminator", po::value(&options.discriminator)->default_value(options.discriminator),
-       "the name by which the two sides find each other, up to 20 bytes")  //
+       "find the other side by this name of up to 20 bytes")  //
       ("patience", po::value(&options.patience_s)->default_value(options.patience_s),
-       "seconds that a side waits for the other one");
+       "wait this many seconds for the other side");
   po::options_description all;
   all.add(shown).add_options()("server", po::value(&options.server));
   po::positional_options_description positional;

@@ -50,9 +50,9 @@ ControlClient choose_daemon(const po::variables_map& values, const std::string& 
 }
 
 std::string choice_in_words() {
-  return "--dir names the NIC by its runtime directory. Without it, the NIC is that of the "
-         "enclosing\n"
-         "`rocemu run`, else the shared NIC, else this user's only NIC.\n";
+  return "The command uses the NIC of the enclosing `rocemu run`, else the shared NIC, else this "
+         "user's only NIC.\n"
+         "--dir chooses another one by its runtime directory.\n";
 }
 
 }  // namespace rocemu::command

@@ -133,8 +133,9 @@ class EventReader {
 /// The kernel chooses process IDs, and a program may depend on them: Open MPI derives the identity
 /// of a job from its process ID.
 constexpr const char* kAboutProcessNumbers =
-    "if the programs depend on their process IDs: they are the same in each run of\n"
-    "  unshare -rpf --mount-proc rocemu run --lockstep --record DIR -- COMMAND\n";
+    "if the programs depend on their process IDs, use this command, which "
+    "gives them the same IDs in each run:\n  unshare -rpf --mount-proc "
+    "rocemu run --lockstep --record DIR -- COMMAND\n";
 
 /// Explains the first difference. The NIC is a function of what programs do and when, so a program
 /// caused it.
@@ -264,8 +265,8 @@ std::set<std::string> programs_of(const RecordedRun& run, const Arguments& comma
 /// Explains a difference in the output when both recordings are the same.
 std::string explain_outputs(const RecordedRun& run, const Arguments& command) {
   std::string text =
-      "cause: outside of the NIC, since both recordings are the same. Examples are "
-      "process IDs, TCP ports, processor time and input from outside the run\n";
+      "cause: not the NIC, since both recordings are the same, but for example "
+      "process IDs, TCP ports, processor time or input from outside the run\n";
   for (const std::string& program : programs_of(run, command)) {
     if (reads_cycle_counter(program))
       text += program + " reads the processor's cycle counter, which shows real time\n";
@@ -294,8 +295,10 @@ std::string explain_difference(const RecordedRun& first, const RecordedRun& othe
     text += "(rocemu diff treats both as equal: they differ only in addresses, PSNs or names)\n";
   text += frames + outputs;
   if (events.empty() && !frames.empty())
-    text += "cause: a program sends other data, since the NIC does the same in both\n" +
-            std::string(kAboutProcessNumbers);
+    text +=
+        "cause: a program sends different data; the NIC does the same in both "
+        "runs\n" +
+        std::string(kAboutProcessNumbers);
   if (events.empty() && frames.empty()) text += explain_outputs(first, command);
   return text + explain_notes(first) + explain_notes(other);
 }

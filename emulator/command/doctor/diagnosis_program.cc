@@ -95,8 +95,9 @@ Findings check_sanitizers(const std::string& path, const ElfFile& elf) {
     findings.push_back(check_address_sanitizer(path, has_library));
   if (needs("libtsan.so", "libclang_rt.tsan") || has_text(path, "__tsan_init"))
     findings.push_back({Level::kNote, kSanitizers,
-                        path + " is built with ThreadSanitizer, which does not know that a "
-                               "completion synchronizes threads; this is so on every NIC",
+                        path +
+                            " is built with ThreadSanitizer, which does not know that a completion "
+                            "synchronizes threads; this is the same on a real NIC",
                         "suppress its reports about data whose ownership a completion transfers"});
   if (has_text(path, "__msan_init"))
     findings.push_back(

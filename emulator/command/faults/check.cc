@@ -23,8 +23,8 @@ po::options_description options_of_check() {
   po::options_description options("Options");
   options.add_options()("json", po::bool_switch(), "print the rules as JSON");
   options.add_options()("fabric", po::value<std::string>()->value_name("FILE|NAME"),
-                        "check rules for a simulated network (on: network) against this network, "
-                        "which has the links, ports, switches and hosts that they name");
+                        "also check that the links, ports, switches and hosts that rules with "
+                        "`on: network` name exist in this network");
   options.add_options()("schema", po::bool_switch(),
                         "print the JSON schema of scenario files, for editors; it is installed as "
                         "share/rocemu/scenario.schema.json");
@@ -159,8 +159,8 @@ int check(const Arguments& arguments) {
       json["error"] = error.what();
       Json& problems = json["problems"] = Json::array();
       for (const scenario::Problem& problem : problems_of(error)) {
-        problems.push_back({{"line", problem.place.line},
-                            {"column", problem.place.column},
+        problems.push_back({{"line", problem.location.line},
+                            {"column", problem.location.column},
                             {"message", problem.message},
                             {"warning", problem.is_warning}});
       }

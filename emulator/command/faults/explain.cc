@@ -20,7 +20,7 @@ namespace {
 po::options_description options_of_explain() {
   po::options_description options("Options");
   options.add_options()("verb", po::value<std::string>()->value_name("VERB"),
-                        "explain the error of this function, such as reg_mr or rdma_connect");
+                        "explain the error for this function only, such as reg_mr or rdma_connect");
   options.add_options()("json", po::bool_switch(), "print JSON");
   options.add_options()("list", po::bool_switch(), "print all names that can be explained");
   return options;

@@ -25,10 +25,13 @@ std::vector<std::string> idle_rules(const Json& reply) {
   for (const Json& rule : reply.at("rules")) {
     if (rule.at("fired").get<uint64_t>() != 0) continue;
     const auto matched = rule.at("matched").get<uint64_t>();
-    lines.push_back("the rule '" + rule.at("name").get<std::string>() + "' never acted: " +
-                    (matched == 0 ? "nothing matched it"
-                                  : std::to_string(matched) +
-                                        " occurrences matched it, but its turn did not come"));
+    lines.push_back(
+        "the rule '" + rule.at("name").get<std::string>() + "' never acted: " +
+        (matched == 0
+             ? "nothing matched it"
+             : std::to_string(matched) +
+                   " occurrences matched it, but nth, every or probability selected none of "
+                   "them"));
   }
   return lines;
 }

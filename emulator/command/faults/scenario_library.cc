@@ -68,7 +68,8 @@ std::vector<LibraryScenario> scenario_library() {
 std::string find_scenario(const std::string& file_or_name) {
   if (file_or_name.empty())
     throw Failure(
-        "the name of the scenario is empty; give a file, or a name from rocemu scenarios");
+        "the name of the scenario is empty; give a file, or a name that `rocemu "
+        "scenarios` lists");
   if (!is_name(file_or_name) || is_file(file_or_name)) return file_or_name;
   const std::vector<LibraryScenario> library = scenario_library();
   const auto found = std::ranges::find(library, file_or_name, &LibraryScenario::name);

@@ -28,29 +28,32 @@ po::options_description options_of_fabric() {
   po::options_description options("Options");
   auto add = options.add_options();
   add("fabric", po::value<std::string>()->value_name("FILE"),
-      "the network: a file, or the name of one that comes with rocemu");
+      "simulate the network of this file, or the installed one of this name, "
+      "such as star-16");
   add("traffic", po::value<std::string>()->value_name("PATTERN"),
-      "websearch, incast or permutation");
+      "choose the traffic: websearch, incast or permutation");
   add("load", po::value<double>()->value_name("PART")->default_value(0.5, "0.5"),
-      "websearch: the load of the hosts' links, from 0.01 to 1");
+      "websearch: set the mean load of the hosts' links, 0.01 to 1");
   add("duration", po::value<std::string>()->value_name("TIME")->default_value("10ms"),
-      "websearch: the virtual time during which flows start");
+      "websearch: start flows for this virtual time");
   add("senders", po::value<uint32_t>()->value_name("N")->default_value(15),
-      "incast: number of hosts that send to one host at the same time");
+      "incast: let N hosts send to one host at the same time");
   add("rounds", po::value<uint32_t>()->value_name("N")->default_value(1),
-      "incast: number of rounds, each with another receiver");
+      "incast: repeat this N times, each time with another receiver");
   add("interval", po::value<std::string>()->value_name("TIME")->default_value("1ms"),
-      "incast: the time from the start of one round to the start of the next");
+      "incast: start a round each TIME of virtual time");
   add("size", po::value<uint64_t>()->value_name("BYTES")->default_value(1'000'000),
-      "incast, permutation: the size of each flow in bytes");
+      "incast, permutation: send BYTES in each flow");
   add("mtu", po::value<uint32_t>()->value_name("BYTES")->default_value(4096),
-      "bytes of payload in a frame: 256, 512, 1024, 2048 or 4096");
+      "send at most BYTES of payload in a frame: 256, 512, 1024, 2048 or 4096");
   add("control", po::value<std::string>()->value_name("SCHEME"),
-      "dcqcn, timely or none (default: dcqcn if the file configures it, else none)");
+      "control congestion by SCHEME: dcqcn, timely or none (default: dcqcn if "
+      "the network's file configures it, else none)");
   add("limit", po::value<std::string>()->value_name("TIME")->default_value("10s"),
-      "stop after this much virtual time, even if flows have not completed");
+      "stop after this virtual time, even if flows have not completed");
   add("seed", po::value<uint64_t>()->value_name("N")->default_value(1),
-      "choose other random hosts, sizes and times; the same N gives the same result");
+      "choose other random hosts, sizes and times with another N; the same N "
+      "gives the same result");
   add("json", po::bool_switch(), "print JSON");
   return options;
 }
@@ -112,7 +115,9 @@ network::RateScheme scheme_of(const po::variables_map& values, const network::To
 std::vector<network::FlowSpec> flows_of(const po::variables_map& values,
                                         const network::Topology& topology) {
   if (values.count("traffic") == 0)
-    throw UsageError("fabric: no traffic given; use --traffic websearch, incast or permutation");
+    throw UsageError(
+        "fabric: no traffic given; use --traffic websearch, "
+        "incast or permutation");
   const std::string& pattern = values["traffic"].as<std::string>();
   const uint64_t seed = values["seed"].as<uint64_t>();
   const auto size = number_option<uint64_t>(values, "size", 1, uint64_t{1} << 40);

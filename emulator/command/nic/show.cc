@@ -19,11 +19,11 @@ po::options_description options_of_show() {
   po::options_description options("Options");
   options.add_options()("json", po::bool_switch(), "print JSON");
   options.add_options()("fabric", po::bool_switch(),
-                        "print the ports of the simulated network (--fabric): how much of its link "
-                        "each has used, its queue now and at most, ECN marks, drops and received "
-                        "pauses");
+                        "print a row for each port of the simulated network (rocemu run "
+                        "--fabric): use of its link, current and longest queue, ECN marks, drops "
+                        "and received pauses");
   options.add_options()("misuses", po::bool_switch(),
-                        "print the misuses of verbs that --sanitize has found so far "
+                        "print the wrong uses of verbs that --sanitize has found so far "
                         "(docs/sanitizer.md)");
   add_dir_option(options);
   return options;

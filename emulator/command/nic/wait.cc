@@ -22,13 +22,14 @@ constexpr std::chrono::milliseconds kLook{10};
 po::options_description options_of_wait() {
   po::options_description options("Options");
   options.add_options()("listening", po::value<std::string>()->value_name("PORT"),
-                        "wait until a program listens on PORT, with rdma_listen(3) or TCP");
-  options.add_options()(
-      "device-ready", po::bool_switch(),
-      "wait until a NIC is up and the port of DEVICE, or of all devices, is active");
+                        "wait until a program listens on this port, with rdma_listen(3) or TCP");
+  options.add_options()("device-ready", po::bool_switch(),
+                        "wait until the NIC is up and the port of DEVICE, or of every device, is "
+                        "active");
   options.add_options()("timeout",
                         po::value<std::string>()->default_value("30s")->value_name("TIME"),
-                        "fail after TIME, such as 90, 1.5s or 2m, on the program's clock");
+                        "fail after TIME, such as 90 (seconds), 1.5s or 2m; in lockstep this is "
+                        "virtual time");
   options.add_options()("json", po::bool_switch(), "print the waiting time as JSON");
   add_dir_option(options);
   return options;

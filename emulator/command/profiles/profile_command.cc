@@ -143,13 +143,14 @@ int record_profile(const Recorded& from) {
     profile::parse_profile(recorded.yaml, "recorded", "the recorded profile");
   } catch (const profile::ProfileError& error) {
     std::cout << recorded.yaml;
-    throw Failure(std::string("profile record: the dump contradicts itself:\n") + error.what());
+    throw Failure(std::string("profile record: the values contradict each other:\n") +
+                  error.what());
   } catch (const std::runtime_error& error) {
     throw Failure(std::string("profile record: ") + error.what());
   }
   std::cout << recorded.yaml;
   for (const std::string& line : recorded.unknown)
-    std::cerr << "rocemu: profile record: not understood: " << line << "\n";
+    std::cerr << "rocemu: profile record: cannot interpret: " << line << "\n";
   return 0;
 }
 

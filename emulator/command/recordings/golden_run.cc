@@ -25,21 +25,22 @@ void require_two(const fs::path& a, const fs::path& b, const std::string& option
 
 }  // namespace
 
-GoldenRun::GoldenRun(Places places, bool update) : places_(std::move(places)), update_(update) {
-  require_two(places_.expected, places_.record, "--expect and --record");
-  require_two(places_.expected, places_.actual, "--expect and --actual");
-  require_two(places_.record, places_.actual, "--record and --actual");
-  if (!update_ && !fs::exists(file_in(places_.expected, journal::kJournalFile)))
-    throw UsageError("run: there is no recording in " + places_.expected.string() +
+GoldenRun::GoldenRun(Directories directories, bool update)
+    : directories_(std::move(directories)), update_(update) {
+  require_two(directories_.expected, directories_.record, "--expect and --record");
+  require_two(directories_.expected, directories_.actual, "--expect and --actual");
+  require_two(directories_.record, directories_.actual, "--record and --actual");
+  if (!update_ && !fs::exists(file_in(directories_.expected, journal::kJournalFile)))
+    throw UsageError("run: there is no recording in " + directories_.expected.string() +
                      " to expect; add --update to make it from this run");
   // The recording of an earlier run would be mistaken for this run's.
-  if (!places_.actual.empty()) remove_recording(places_.actual);
-  if (!places_.record.empty()) {
-    record_dir_ = places_.record;
+  if (!directories_.actual.empty()) remove_recording(directories_.actual);
+  if (!directories_.record.empty()) {
+    record_dir_ = directories_.record;
   } else if (update_) {
-    record_dir_ = places_.expected;
-  } else if (!places_.actual.empty()) {
-    record_dir_ = places_.actual;
+    record_dir_ = directories_.expected;
+  } else if (!directories_.actual.empty()) {
+    record_dir_ = directories_.actual;
   } else {
     record_dir_ = temporary_.emplace().path();
   }
@@ -49,7 +50,7 @@ GoldenRun::GoldenRun(Places places, bool update) : places_(std::move(places)), u
 bool GoldenRun::check() const {
   if (update_) return update();
   if (is_as_expected()) {
-    if (record_dir_ == places_.actual) remove_recording(record_dir_);
+    if (record_dir_ == directories_.actual) remove_recording(record_dir_);
     return true;
   }
   keep_actual();
@@ -63,7 +64,7 @@ bool GoldenRun::update() const {
     while (journal.next()) {
     }
     journal.require_whole();
-    if (record_dir_ != places_.expected) copy_recording(record_dir_, places_.expected);
+    if (record_dir_ != directories_.expected) copy_recording(record_dir_, directories_.expected);
     return true;
   } catch (const journal::JournalError& error) {
     std::cerr << "rocemu: " + std::string(error.what()) + ": this run cannot be the expected one\n";
@@ -73,7 +74,7 @@ bool GoldenRun::update() const {
 
 bool GoldenRun::is_as_expected() const {
   std::cout.flush();
-  const std::string expected = places_.expected.string();
+  const std::string expected = directories_.expected.string();
   try {
     if (print_comparison(expected, record_dir_.string())) return true;
     std::cerr << "rocemu: the run differs from the expected run; if it is right, repeat it with "
@@ -93,16 +94,16 @@ void GoldenRun::keep_actual() const {
     std::cerr << "rocemu: the recording of this run is not kept; --actual DIR would keep it\n";
     return;
   }
-  if (record_dir_ == places_.actual) {
+  if (record_dir_ == directories_.actual) {
     finish_recording(record_dir_.string());
-  } else if (!places_.actual.empty()) {
-    copy_recording(record_dir_, places_.actual);
+  } else if (!directories_.actual.empty()) {
+    copy_recording(record_dir_, directories_.actual);
   }
-  const fs::path& dir = places_.actual.empty() ? record_dir_ : places_.actual;
+  const fs::path& dir = directories_.actual.empty() ? record_dir_ : directories_.actual;
   std::cerr
       << "rocemu: the recording of this run is in " + dir.string() +
              "; to inspect it: rocemu replay; to show both runs side by side: rocemu timeline " +
-             places_.expected.string() + " " + dir.string() + " --html difference.html\n";
+             directories_.expected.string() + " " + dir.string() + " --html difference.html\n";
 }
 
 }  // namespace rocemu::command

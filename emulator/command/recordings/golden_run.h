@@ -11,7 +11,7 @@ namespace rocemu::command {
 class GoldenRun {
  public:
   /// Directories of recordings; all but the first may be empty.
-  struct Places {
+  struct Directories {
     std::filesystem::path expected;
     std::filesystem::path record;  // where the current run is recorded, if the user chose it
     std::filesystem::path actual;  // where a run that differs is kept
@@ -20,7 +20,7 @@ class GoldenRun {
   /// Compares the run with the expected one or, with `update`, replaces the expected one by it.
   /// Throws UsageError if there is no expected run, or if two recordings would have the same
   /// directory.
-  GoldenRun(Places places, bool update);
+  GoldenRun(Directories directories, bool update);
 
   /// Returns the directory into which the current run must be recorded.
   const std::filesystem::path& record_dir() const { return record_dir_; }
@@ -33,7 +33,7 @@ class GoldenRun {
   bool is_as_expected() const;
   void keep_actual() const;
 
-  Places places_;
+  Directories directories_;
   bool update_;
   std::filesystem::path record_dir_;
   std::optional<TemporaryDirectory> temporary_;  // used if the run itself need not be kept

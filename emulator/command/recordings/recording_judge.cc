@@ -57,18 +57,18 @@ void RecordingJudge::read_verb(const journal::Step& step) {
   if (name == nullptr || event.find("error") != nullptr) return;
   const uint32_t client = std::get<engine::Command>(*step.input).client.value;
   constexpr double kBillion = 1e9;
-  const FoundPlace here{"",
-                        "ibv_" + name->text,
-                        static_cast<double>(step.now.time_since_epoch().count()) / kBillion,
-                        {}};
+  const FoundCallSite here{"",
+                           "ibv_" + name->text,
+                           static_cast<double>(step.now.time_since_epoch().count()) / kBillion,
+                           {}};
   if (const std::string title = created_by(name->text, event); !title.empty())
-    places_[{client, title}] = here;
+    sites_[{client, title}] = here;
   const Field *const region = event.find("mr"), *const rkey = event.find("rkey");
   if (region != nullptr && rkey != nullptr) rkeys_[{client, region->number}] = rkey->number;
   const Field* const ended = event.find("object");
   if (name->text == "dereg_mr" && ended != nullptr)
     if (const auto key = rkeys_.find({client, ended->number}); key != rkeys_.end())
-      places_[{client, title_of_rkey(key->second)}] = here;
+      sites_[{client, title_of_rkey(key->second)}] = here;
   const Field *const qp = event.find("qp"), *const peer = event.find("dest_qp");
   if (qp != nullptr && peer != nullptr)
     peers_[{client, static_cast<uint32_t>(qp->number)}] = static_cast<uint32_t>(peer->number);
@@ -82,15 +82,15 @@ void RecordingJudge::add(const sanitizer::EngineFinding& found) {
   Misuse misuse{.rule = &finding.rule,
                 .message = "",
                 .process = process != processes_.end() ? process->second : "a program",
-                .places = {}};
+                .sites = {}};
   misuse.message = misuse.process + " " + finding.message;
   std::string identity = std::string(finding.rule.id) + " " + misuse.process;
   for (const sanitizer::NicObject& object : finding.objects) {
     identity += "," + object.title;
-    const auto place = places_.find({client, object.title});
-    if (place == places_.end()) continue;
-    misuse.places.push_back(place->second);
-    misuse.places.back().what = object.what + " " + object.title;
+    const auto site = sites_.find({client, object.title});
+    if (site == sites_.end()) continue;
+    misuse.sites.push_back(site->second);
+    misuse.sites.back().what = object.what + " " + object.title;
   }
   const auto [at, is_new] = known_.try_emplace(identity, findings_.size());
   if (!is_new) {

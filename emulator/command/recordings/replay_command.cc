@@ -24,20 +24,22 @@ constexpr size_t kContext = 10;
 
 po::options_description options_of_replay() {
   po::options_description options("Options");
-  options.add_options()(
-      "until", po::value<std::string>()->value_name("frame=N|event=N"),
-      "stop after the step that sent frame N of trace.pcap or wrote line N of "
-      "events.jsonl; print the events before it and the state of the queue pairs");
+  options.add_options()("until", po::value<std::string>()->value_name("frame=N|event=N"),
+                        "stop after the step that sent frame N of trace.pcap, or that wrote line "
+                        "N of events.jsonl; print the events before this step, and the state of "
+                        "the queue pairs after it");
   options.add_options()("capture", po::value<std::string>()->value_name("FILE"),
-                        "write the frames of the journal to FILE (pcap), up to the stop of "
-                        "--until if there is one");
+                        "write the frames of the recording to FILE (pcap); with --until, only "
+                        "those before the stop");
   options.add_options()(
       "sanitize",
       po::value<std::string>()->implicit_value("", "")->value_name("RULE,...|all|-RULE"),
-      "report misuses of verbs that the NIC alone can detect (docs/sanitizer.md), or only those "
-      "by RULE; exit with status 1 if one is an error");
+      "report wrong uses of verbs that the NIC can detect without the program, "
+      "and exit with status 1 if one is an error; RULE,... checks only these "
+      "rules, and -RULE,... the default rules except these (docs/sanitizer.md)");
   options.add_options()("sanitize-report", po::value<std::string>()->value_name("FILE"),
-                        "write the reports to FILE.json, FILE.sarif or FILE.xml (JUnit)");
+                        "write the reports to FILE, whose name ends in .json, .sarif (for GitHub "
+                        "code scanning) or .xml (JUnit)");
   options.add_options()("json", po::bool_switch(), "print JSON");
   return options;
 }

@@ -43,52 +43,53 @@ constexpr size_t kMaxRows = 250'000;
 po::options_description options_of_timeline() {
   po::options_description options("Options");
   options.add_options()("process", po::value<Words>()->value_name("NAME|PID"),
-                        "show only this process; this and the next three options may be repeated");
+                        "show only this process; --process, --device, --qp and --kind may be "
+                        "repeated");
   options.add_options()("device", po::value<Words>()->value_name("DEVICE"),
                         "show only this device");
   options.add_options()("qp", po::value<Words>()->value_name("QPN"),
-                        "show only this QP: 0x11 or 17");
+                        "show only this QP, such as 0x11 or 17");
   options.add_options()("kind", po::value<Words>()->value_name("KIND"),
-                        "show only verb, post, frame, cm, completion, event or fault");
+                        "show only rows of this kind: verb, post, frame, cm, completion, event "
+                        "or fault");
   options.add_options()("from", po::value<std::string>()->value_name("TIME"),
-                        "begin at this time: 2ms, 1.5s, 300us, 1000ns");
-  options.add_options()("to", po::value<std::string>()->value_name("TIME"), "end at this time");
-  options.add_options()(
-      "around-error", po::value<size_t>()->implicit_value(20)->value_name("N"),
-      "show the first error (if none, the first fault), and N rows before and after "
-      "it (default 20)");
+                        "begin at this time of the recording, such as 2ms, 1.5s, 300us or 1000ns");
+  options.add_options()("to", po::value<std::string>()->value_name("TIME"),
+                        "end at this time of the recording");
+  options.add_options()("around-error", po::value<size_t>()->implicit_value(20)->value_name("N"),
+                        "show only the first error (or the first fault, if there is no error), "
+                        "with N rows before and after it (default 20)");
   options.add_options()("html", po::value<std::string>()->value_name("FILE"),
                         "write an HTML page instead of text; - is standard output");
   options.add_options()("svg", po::value<std::string>()->value_name("FILE"),
-                        "write the diagram as an SVG picture");
+                        "write an SVG picture instead of text");
   options.add_options()("mermaid", po::value<std::string>()->value_name("FILE"),
-                        "write a Mermaid sequence diagram, for Markdown");
+                        "write a Mermaid sequence diagram, for Markdown, instead of text");
   options.add_options()("perfetto", po::value<std::string>()->value_name("FILE"),
-                        "write Chrome trace JSON, for ui.perfetto.dev");
+                        "write Chrome trace JSON, for ui.perfetto.dev, instead of text");
   options.add_options()("pcap", po::value<std::string>()->value_name("FILE"),
-                        "write all complete frames of the recording to a capture");
-  options.add_options()(
-      "fabric", po::bool_switch(),
-      "show the simulated network of a recording instead: for each port the use "
-      "of its link, its queue, marks and pauses over virtual time, and the rate of each QP; as "
-      "text, or as --html, --perfetto or --csv");
+                        "write all complete frames of the recording to FILE (pcap)");
+  options.add_options()("fabric", po::bool_switch(),
+                        "show a recording's simulated network over virtual time: for each port "
+                        "the use of its link, its queue, ECN marks and pauses, and the rate of "
+                        "each QP; prints text unless --html, --perfetto or --csv is given");
   options.add_options()("port", po::value<Words>()->value_name("PORT"),
-                        "with --fabric, show only this port (h0, s1:3), and for a host's port its "
-                        "QPs; may be repeated");
+                        "with --fabric, show only this port, such as h0 or s1:3, with its QPs if "
+                        "it is a host's; may be repeated");
   options.add_options()("csv", po::value<std::string>()->value_name("FILE"),
-                        "with --fabric, write a line for each interval and port or QP");
-  options.add_options()(
-      "interval", po::value<std::string>()->value_name("TIME"),
-      "with --fabric, divide the time into intervals of TIME (default: a TIME that "
-      "gives 100 to 200 intervals)");
+                        "with --fabric, write a CSV file with a line for each port and QP in "
+                        "each interval");
+  options.add_options()("interval", po::value<std::string>()->value_name("TIME"),
+                        "with --fabric, divide the shown time into intervals of length TIME, "
+                        "such as 100us (default: a length that gives 100 to 200 intervals)");
   options.add_options()("events", po::bool_switch(),
                         "print all events and frames of the recording, one JSON object per line");
   options.add_options()("json", po::bool_switch(), "print the data of the HTML page as JSON");
   options.add_options()("rows", po::value<size_t>()->value_name("N"),
-                        "show at most N of the selected rows, around the first error (default for "
-                        "--html: 250000)");
+                        "show at most N of the selected rows, those around the first error "
+                        "(default: all; with --html 250000)");
   options.add_options()("width", po::value<size_t>()->default_value(80)->value_name("COLUMNS"),
-                        "width of the text and of the SVG picture");
+                        "set the width of the text and of the SVG picture, in characters");
   return options;
 }
 
@@ -273,9 +274,8 @@ int timeline(const Arguments& arguments) {
   const Words given = values.count("recording") != 0 ? values["recording"].as<Words>() : Words();
   if (given.empty() || given.size() > 2)
     throw UsageError(
-        "timeline: no recording given; use rocemu timeline DIR, or a capture file; two to show "
-        "both side by "
-        "each other");
+        "timeline: no recording given; use rocemu timeline DIR, or rocemu "
+        "timeline FILE with a capture; two arguments are shown side by side");
   if (values["fabric"].as<bool>()) return show_network(values, given);
   if (values.count("csv") != 0 || values.count("interval") != 0)
     throw UsageError("timeline: --csv and --interval need --fabric");

@@ -102,7 +102,7 @@ std::unique_ptr<GoldenRun> make_golden_run(const po::variables_map& values) {
         "run: --update replaces the expected run, so there is no difference to keep; leave out "
         "--actual");
   return std::make_unique<GoldenRun>(
-      GoldenRun::Places{absolute("expect"), absolute("record"), absolute("actual")}, update);
+      GoldenRun::Directories{absolute("expect"), absolute("record"), absolute("actual")}, update);
 }
 
 /// Reports each rule that never acted. Returns whether there is one.

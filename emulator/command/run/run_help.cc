@@ -17,8 +17,8 @@ standard error.
 A daemon emulates the NIC for this run. When COMMAND ends, rocemu removes the NIC with all
 its files, and reports and ends the programs that COMMAND left in the background.
 
-If a shared NIC is up (`rocemu up`), COMMAND joins it, unless you give an option: each option
-except --timeout, --poll-patience, --stacks and --mount-sysfs starts a NIC for this run.
+If a shared NIC is up (`rocemu up`), COMMAND uses it. All options except --timeout,
+--poll-patience, --stacks and --mount-sysfs start a NIC for this run instead.
 
 )";
 
@@ -43,11 +43,11 @@ catches or ignores SIGINT or SIGQUIT, it may continue; a second signal within 2 
 programs.
 
 In a deadlock every thread waits for another thread or for the NIC, and the NIC has no frame
-under way and no timeout due. In lockstep rocemu finds it at once; on the real clock it finds
-it when the NIC has ended. It reports what each thread waits for and ends the programs. A
-thread that sleeps for a time, or that something outside the run can wake (a terminal, a pipe,
-a connection, a signal), is not in a deadlock. A thread that only polls counts as
-waiting after 5 s, or the time of --poll-patience.
+under way and no timeout due. rocemu then reports what each thread waits for and ends the
+programs; in lockstep it does so at once, on the real clock when the NIC has ended. A thread
+that sleeps for a time, or that something outside the run can wake (a terminal, a pipe, a
+connection, a signal), is not in a deadlock. A thread that only polls counts as waiting after
+5 s, or the time of --poll-patience.
 
 In lockstep all processes and threads of a run execute one at a time in a fixed order, so that
 frames, completions and output are the same to the byte in each run. This works for

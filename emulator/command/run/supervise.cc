@@ -38,7 +38,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-bool has_no_outsiders = false;  // expect_no_outsiders()
+bool has_no_external_programs = false;  // expect_no_external_programs()
 
 /// The signal that the daemon sends when nothing can happen any more (--report-stuck). From any
 /// other sender it is ignored, which is its default action.
@@ -244,7 +244,7 @@ std::vector<BlockedThread> Supervisor::look() const {
   WatchedTest* const test = supervision_.test;
   std::vector<BlockedThread> threads =
       blocked_threads(test != nullptr ? test->programs() : programs_.list(), daemon_pid(),
-                      turns_ ? turns_->waits() : ToldWaits(), has_no_outsiders);
+                      turns_ ? turns_->waits() : ToldWaits(), has_no_external_programs);
   describe_by_notes(threads);
   if (test != nullptr) test->mark_waits(threads);
   return threads;
@@ -506,8 +506,8 @@ void Supervisor::add_stacks(pid_t process, const char* why) const {
 
 }  // namespace
 
-void expect_no_outsiders() {
-  has_no_outsiders = true;
+void expect_no_external_programs() {
+  has_no_external_programs = true;
 }
 
 Outcome supervise(Arguments& command, RunPrograms& programs, const Supervision& supervision) {

@@ -41,7 +41,7 @@ struct Outcome {
 /// Declares that no program outside the supervised runs connects to a socket, or opens a FIFO, of
 /// programs in these runs. A program that waits for a peer at such a socket or FIFO then hangs when
 /// all other programs do.
-void expect_no_outsiders();
+void expect_no_external_programs();
 
 /// Runs the command to its end.
 Outcome supervise(Arguments& command, RunPrograms& programs, const Supervision& supervision);

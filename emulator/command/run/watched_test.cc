@@ -92,7 +92,7 @@ void WatchedTest::mark_waits(std::vector<BlockedThread>& threads) {
       thread.what = "waits for programs that it started";
       thread.switches.clear();
       thread.sockets.clear();
-    } else if (is_any_waiting && thread.waker == Waker::kOutside) {
+    } else if (is_any_waiting && thread.waker == Waker::kExternal) {
       thread.waker = Waker::kNobody;
     }
   }

@@ -23,17 +23,17 @@ Json json_of(const StackFrame& frame) {
           {"module", frame.module}};
 }
 
-Json json_of(const FoundPlace& place) {
+Json json_of(const FoundCallSite& site) {
   Json stack = Json::array();
-  for (const StackFrame& frame : place.stack) stack.push_back(json_of(frame));
-  return {{"what", place.what}, {"call", place.call}, {"time", place.time_s}, {"stack", stack}};
+  for (const StackFrame& frame : site.stack) stack.push_back(json_of(frame));
+  return {{"what", site.what}, {"call", site.call}, {"time", site.time_s}, {"stack", stack}};
 }
 
 Json json_of(const std::vector<Misuse>& findings) {
   Json reports = Json::array();
   for (const Misuse& finding : findings) {
     Json places = Json::array();
-    for (const FoundPlace& place : finding.places) places.push_back(json_of(place));
+    for (const FoundCallSite& site : finding.sites) places.push_back(json_of(site));
     reports.push_back({{"rule", finding.rule->id},
                        {"severity", name_of(finding.rule->severity)},
                        {"message", finding.message},
@@ -69,15 +69,15 @@ std::string uri_of(std::string path, const std::string& root) {
 
 /// Returns the place as a SARIF location. Without debug information only the program or library is
 /// known.
-Json location_of(const FoundPlace& place, const std::string& root) {
-  if (place.stack.empty()) return nullptr;
-  const StackFrame& frame = place.stack.front();
+Json location_of(const FoundCallSite& site, const std::string& root) {
+  if (site.stack.empty()) return nullptr;
+  const StackFrame& frame = site.stack.front();
   const bool is_known = frame.line != 0;
   Json location = {
       {"physicalLocation",
        {{"artifactLocation", {{"uri", uri_of(is_known ? frame.file : frame.module, root)}}},
         {"region", {{"startLine", is_known ? frame.line : 1}}}}},
-      {"message", {{"text", place.what + " by " + place.call}}}};
+      {"message", {{"text", site.what + " by " + site.call}}}};
   if (!frame.function.empty())
     location["logicalLocations"] = Json::array({{{"fullyQualifiedName", frame.function}}});
   return location;
@@ -103,10 +103,10 @@ Json sarif_of(const Misuse& finding, const std::string& root) {
                  {"occurrenceCount", finding.count},
                  {"locations", Json::array()},
                  {"relatedLocations", Json::array()}};
-  // The last place is that of the mistake. In SARIF 2.1.0, the places before it must be unique.
+  // The last call site is that of the mistake. In SARIF 2.1.0, those before it must be unique.
   std::vector<Json> locations;
-  for (const FoundPlace& place : finding.places)
-    if (Json location = location_of(place, root); !location.is_null())
+  for (const FoundCallSite& site : finding.sites)
+    if (Json location = location_of(site, root); !location.is_null())
       locations.push_back(std::move(location));
   if (locations.empty()) return result;
   result["locations"].push_back(locations.back());

@@ -29,7 +29,7 @@ struct RawFrame {
 };
 using RawStack = std::vector<RawFrame>;
 
-struct RawPlace {
+struct RawCallSite {
   std::string what, call;
   uint64_t time_ns = 0;
   const RawStack* stack = nullptr;
@@ -37,7 +37,7 @@ struct RawPlace {
 
 struct RawMisuse {
   Misuse finding;
-  std::vector<RawPlace> places;
+  std::vector<RawCallSite> sites;
   std::pair<std::string, uint64_t> counter;  // file and index
 };
 
@@ -133,7 +133,7 @@ class FindingReader::Log {
         if (auto report = report_of(record)) found.push_back(std::move(*report));
       });
     const auto key = [](const RawMisuse& one) {
-      return std::pair(one.places.empty() ? 0 : one.places.back().time_ns, one.finding.message);
+      return std::pair(one.sites.empty() ? 0 : one.sites.back().time_ns, one.finding.message);
     };
     std::ranges::sort(found, {}, key);
     return found;
@@ -162,7 +162,7 @@ class FindingReader::Log {
       read_stack(record);
     } else if (record.contains("object")) {
       objects_[{record.at("device").get<std::string>(), record.at("object").get<std::string>()}] =
-          place_of(record.at("place"), record.at("pid").get<int>());
+          site_of(record.at("place"), record.at("pid").get<int>());
     } else if (record.contains("report")) {
       if (auto report = report_of(record)) found_.push_back(std::move(*report));
     }
@@ -176,10 +176,10 @@ class FindingReader::Log {
     stack_of_[{record.at("pid").get<int>(), record.at("stack").get<uint32_t>()}] = &stack;
   }
 
-  RawPlace place_of(const Json& place, int pid) const {
-    const auto stack = stack_of_.find({pid, place.at("stack").get<uint32_t>()});
-    return {place.value("what", ""), place.at("call").get<std::string>(),
-            place.at("time").get<uint64_t>(), stack == stack_of_.end() ? nullptr : stack->second};
+  RawCallSite site_of(const Json& site, int pid) const {
+    const auto stack = stack_of_.find({pid, site.at("stack").get<uint32_t>()});
+    return {site.value("what", ""), site.at("call").get<std::string>(),
+            site.at("time").get<uint64_t>(), stack == stack_of_.end() ? nullptr : stack->second};
   }
 
   std::optional<RawMisuse> report_of(const Json& record) const {
@@ -190,15 +190,15 @@ class FindingReader::Log {
     const auto process = process_of_.find(pid);
     raw.finding.process = process != process_of_.end() ? process->second : "a program";
     raw.finding.message = raw.finding.process + " " + record.at("message").get<std::string>();
-    for (const Json& place : record.value("places", Json::array()))
-      raw.places.push_back(place_of(place, pid));
+    for (const Json& site : record.value("places", Json::array()))
+      raw.sites.push_back(site_of(site, pid));
     // The NIC names objects; the program has noted where it created them.
     for (const Json& object : record.value("objects", Json::array())) {
       const auto found = objects_.find(
           {record.at("device").get<std::string>(), object.at("object").get<std::string>()});
       if (found == objects_.end()) continue;
-      raw.places.push_back(found->second);
-      raw.places.back().what = object.at("what").get<std::string>();
+      raw.sites.push_back(found->second);
+      raw.sites.back().what = object.at("what").get<std::string>();
     }
     raw.counter = {record.value("counts", ""), record.value("index", uint64_t{0})};
     return raw;
@@ -209,7 +209,7 @@ class FindingReader::Log {
   std::map<int, std::string> process_of_;
   std::deque<RawStack> stacks_;
   std::map<std::pair<int, uint32_t>, const RawStack*> stack_of_;
-  std::map<std::pair<std::string, std::string>, RawPlace> objects_;
+  std::map<std::pair<std::string, std::string>, RawCallSite> objects_;
   std::vector<RawMisuse> found_;
 };
 
@@ -219,9 +219,9 @@ class FindingReader::Symbols {
   void look_up(const std::vector<RawMisuse>& findings) {
     std::map<std::string, std::set<uint64_t>> wanted;
     for (const RawMisuse& one : findings)
-      for (const RawPlace& place : one.places)
-        if (place.stack != nullptr)
-          for (const RawFrame& frame : *place.stack)
+      for (const RawCallSite& site : one.sites)
+        if (site.stack != nullptr)
+          for (const RawFrame& frame : *site.stack)
             if (!is_of_rdma(frame.module) && asked_[frame.module].insert(call_of(frame)).second)
               wanted[frame.module].insert(call_of(frame));
     for (const auto& [module, addresses] : wanted)
@@ -281,10 +281,10 @@ std::vector<Misuse> FindingReader::read(Waits waits) {
   const auto add = [&](const RawMisuse& one) {
     Misuse finding = one.finding;
     constexpr double kBillion = 1e9;
-    for (const RawPlace& place : one.places)
-      finding.places.push_back(
-          {place.what, place.call, static_cast<double>(place.time_ns) / kBillion,
-           place.stack != nullptr ? symbols_->resolve(*place.stack) : std::vector<StackFrame>()});
+    for (const RawCallSite& site : one.sites)
+      finding.sites.push_back(
+          {site.what, site.call, static_cast<double>(site.time_ns) / kBillion,
+           site.stack != nullptr ? symbols_->resolve(*site.stack) : std::vector<StackFrame>()});
     finding.count = read_count(directory_, one.counter);
     const auto [at, is_new] = known.try_emplace(identity_of(finding), findings.size());
     if (is_new) {
@@ -301,9 +301,9 @@ std::vector<Misuse> FindingReader::read(Waits waits) {
 std::string identity_of(const Misuse& finding) {
   std::string text(finding.rule->id);
   text += " " + finding.process.substr(0, finding.process.rfind('#'));
-  for (const FoundPlace& place : finding.places) {
-    text += "\n" + place.what + " " + place.call;
-    for (const StackFrame& frame : place.stack)
+  for (const FoundCallSite& site : finding.sites) {
+    text += "\n" + site.what + " " + site.call;
+    for (const StackFrame& frame : site.stack)
       text += " " + frame.module + ":" + frame.function + ":" + frame.file + ":" +
               std::to_string(frame.line) + ":" + std::to_string(frame.offset);
   }

@@ -19,7 +19,7 @@ struct StackFrame {
   uint64_t offset = 0;  // in the function or, if it is unknown, in the module
 };
 
-struct FoundPlace {
+struct FoundCallSite {
   std::string what;  // "posted"
   std::string call;  // "ibv_post_recv"
   double time_s = 0;
@@ -31,7 +31,7 @@ struct Misuse {
   const sanitizer::Rule* rule = nullptr;
   std::string message;  // a sentence that begins with the process
   std::string process;  // "server#1"
-  std::vector<FoundPlace> places;
+  std::vector<FoundCallSite> sites;
   uint64_t count = 1;
 };
 
@@ -62,7 +62,7 @@ class FindingReader {
   std::unique_ptr<Symbols> symbols_;
 };
 
-/// Returns a text that is equal for two findings of the same mistake at the same places.
+/// Returns a text that is equal for two findings of the same mistake at the same call sites.
 std::string identity_of(const Misuse& finding);
 
 }  // namespace rocemu::command

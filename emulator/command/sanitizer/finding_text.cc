@@ -25,13 +25,13 @@ std::string title_of(const sanitizer::Rule& rule) {
 
 using Cells = std::array<std::string, 5>;
 
-Cells cells_of(const FoundPlace& place) {
-  Cells cells{place.what, "", "", place.call, ""};
+Cells cells_of(const FoundCallSite& site) {
+  Cells cells{site.what, "", "", site.call, ""};
   char time[48];
-  std::snprintf(time, sizeof time, "at %.3f s", place.time_s);
+  std::snprintf(time, sizeof time, "at %.3f s", site.time_s);
   cells[4] = time;
-  if (place.stack.empty()) return cells;
-  const StackFrame& frame = place.stack.front();
+  if (site.stack.empty()) return cells;
+  const StackFrame& frame = site.stack.front();
   if (!frame.function.empty()) {
     cells[1] = frame.function + (frame.line != 0 ? "()" : "+" + in_hex(frame.offset));
   } else {
@@ -53,8 +53,8 @@ std::string in_words(const Misuse& finding) {
   std::string text = title_of(rule) + ": " + finding.message + "\n";
   std::vector<Cells> rows;
   std::array<size_t, std::tuple_size_v<Cells>> widths{};
-  for (const FoundPlace& place : finding.places) {
-    rows.push_back(cells_of(place));
+  for (const FoundCallSite& site : finding.sites) {
+    rows.push_back(cells_of(site));
     for (size_t i = 0; i < widths.size(); ++i)
       widths[i] = std::max(widths[i], rows.back()[i].size());
   }

@@ -67,8 +67,8 @@ Suppressions Suppressions::read(const std::string& file) {
 bool Suppressions::suppress(const Misuse& finding) const {
   return std::ranges::any_of(entries_, [&](const Entry& entry) {
     if (entry.rule != finding.rule) return false;
-    for (const FoundPlace& place : finding.places)
-      for (const StackFrame& frame : place.stack)
+    for (const FoundCallSite& site : finding.sites)
+      for (const StackFrame& frame : site.stack)
         if (matches(entry.pattern, frame.function) || matches(entry.pattern, frame.file) ||
             matches(entry.pattern, frame.module))
           return true;

@@ -34,7 +34,7 @@ Listener::Listener(EventLoop& loop, UniqueFd listener, Connected connected)
     uint64_t times;
     if (read(timer_.get(), &times, sizeof times) > 0) watch_.set_events(EPOLLIN);
   });
-  if (!timer_watch_) fail_start("cannot have a timer", errno);
+  if (!timer_watch_) fail_start("cannot create a timer", errno);
 }
 
 void Listener::on_ready() {

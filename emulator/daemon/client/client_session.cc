@@ -227,8 +227,8 @@ void ClientSession::hello(const abi::Request& request, HelloFds fds) {
   if (services_.memory.add(id(), peer_.pid, std::move(fds.mem_file)) == ProcessMemory::Way::kNone) {
     requests_.reply_status(request, EPERM);
     return end(
-        "its memory cannot be reached: the kernel permits neither process_vm_readv on it, "
-        "nor did it pass its /proc/self/mem");
+        "its memory cannot be reached: the kernel does not permit "
+        "process_vm_readv, and the process did not pass its /proc/self/mem");
   }
   // The process is watched because its pid can belong to another process after its end, even while
   // a forked child still has the socket.

@@ -19,12 +19,12 @@ IdlePolicy::Way IdlePolicy::next(engine::Instant now, const Clients& clients) co
 
 void IdlePolicy::gave_way(engine::Instant begin, engine::Instant end) {
   const engine::Duration took = end - begin;
-  last_turn_ = end;
+  last_yield_ = end;
   if (took > kIdleConstants.long_yield) {
     if (++long_yields_ < kIdleConstants.long_yields) return;
     crowd_ = std::clamp(2 * crowd_, kIdleConstants.shortest_crowd, kIdleConstants.longest_crowd);
     crowded_until_ = end + crowd_;
-  } else if (took >= kIdleConstants.shortest_turn || is_forgotten(begin)) {
+  } else if (took >= kIdleConstants.shortest_yield || is_forgotten(begin)) {
     crowd_ = engine::Duration(0);  // the other thread yielded too, or none ran for long
     long_yields_ = 0;
   }

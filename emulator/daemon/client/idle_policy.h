@@ -18,7 +18,7 @@ struct IdleConstants {
   /// The interval at which a busy daemon yields to clients that yield, too. A client that could not
   /// repost its receives for much longer would run out of them: 150 short messages arrive in 50 us.
   /// A yield takes 2 us.
-  engine::Duration turn = std::chrono::microseconds(50);
+  engine::Duration yield_interval = std::chrono::microseconds(50);
   /// The duration above which a yield counts as long. After such a yield, another thread has used
   /// its whole time slice, which is at least 700 us on Linux: it polls memory, or does other work.
   engine::Duration long_yield = std::chrono::microseconds(650);
@@ -30,7 +30,7 @@ struct IdleConstants {
   engine::Duration shortest_crowd = std::chrono::milliseconds(20);
   engine::Duration longest_crowd = std::chrono::seconds(1);
   /// The duration below which a yield has not let another thread run.
-  engine::Duration shortest_turn = std::chrono::microseconds(1);
+  engine::Duration shortest_yield = std::chrono::microseconds(1);
   /// The time without work after which no further message is expected: over a network, the next
   /// message usually arrives within this time.
   engine::Duration pause = std::chrono::microseconds(20);
@@ -55,12 +55,12 @@ class IdlePolicy {
 
   /// If `busy_poll` is true, the daemon always polls again.
   explicit IdlePolicy(engine::Instant now, bool busy_poll = false)
-      : busy_poll_(busy_poll), last_work_(now), last_turn_(now) {}
+      : busy_poll_(busy_poll), last_work_(now), last_yield_(now) {}
 
   /// Notes that a round found something to do.
   void worked(engine::Instant now) { last_work_ = now; }
   /// Notes that a sleep of the daemon ended.
-  void slept(engine::Instant now) { last_work_ = last_turn_ = now; }
+  void slept(engine::Instant now) { last_work_ = last_yield_ = now; }
   /// Notes that a yield began and ended at these times.
   void gave_way(engine::Instant begin, engine::Instant end);
 
@@ -68,8 +68,9 @@ class IdlePolicy {
   bool is_idle(engine::Instant now) const { return now - last_work_ >= kIdleConstants.pause; }
   /// Returns whether the daemon should yield although it is busy, since other threads may have
   /// waited for the processor. Must be called after a round that found something to do.
-  bool is_turn_over(engine::Instant now) const {
-    return !busy_poll_ && now - last_turn_ >= kIdleConstants.turn && now >= crowded_until_;
+  bool must_yield(engine::Instant now) const {
+    return !busy_poll_ && now - last_yield_ >= kIdleConstants.yield_interval &&
+           now >= crowded_until_;
   }
   /// Returns how to wait after a round that found nothing to do.
   Way next(engine::Instant now, const Clients& clients) const;
@@ -82,7 +83,7 @@ class IdlePolicy {
   }
 
   bool busy_poll_;
-  engine::Instant last_work_, last_turn_;
+  engine::Instant last_work_, last_yield_;
   engine::Instant crowded_until_{};
   engine::Duration crowd_{};
   uint32_t long_yields_ = 0;  // in a row

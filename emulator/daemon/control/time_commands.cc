@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kEndOfTime = 100ll * 365 * 24 * 3600 * 1'000'000'000;
 /// The maximum number of events that one request handles. If a QP retries forever (rnr_retry 7), a
 /// century has very many events.
-constexpr int kMaxTurns = 100'000;
+constexpr int kMaxSteps = 100'000;
 
 int64_t nanoseconds(engine::Instant instant) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(instant.time_since_epoch()).count();
@@ -43,7 +43,7 @@ void hold(const Clock& clock, bool& held, const Json& request) {
 }
 
 /// Advances the time event by event, so that the effects of an event are visible to the events that
-/// are due later. Programs have their turn only after the last event.
+/// are due later. Programs respond only after the last event.
 void advance(EngineHost& host, SessionTable& sessions, Clock& clock, const Json& request) {
   require_virtual(clock);
   const auto found = request.find("ns");
@@ -57,7 +57,7 @@ void advance(EngineHost& host, SessionTable& sessions, Clock& clock, const Json&
   const engine::Instant target =
       clock.now() + std::chrono::nanoseconds(static_cast<int64_t>(found->get<uint64_t>()));
   auto next = host.next_deadline();
-  for (int turn = 0; turn < kMaxTurns && next && *next <= target; ++turn) {
+  for (int step = 0; step < kMaxSteps && next && *next <= target; ++step) {
     clock.advance_to(*next);
     host.tick_if_due(clock.now());
     next = host.next_deadline();
@@ -67,10 +67,10 @@ void advance(EngineHost& host, SessionTable& sessions, Clock& clock, const Json&
   host.delivery().release_outputs();
   sessions.begin_round();
   if (arrived) return;
-  throw ControlServer::Refusal(fmt::format(
-      "after {} turns the time is {} ns, not {}: something continues forever; advance by "
-      "less, or repeat the request",
-      kMaxTurns, nanoseconds(clock.now()), nanoseconds(target)));
+  throw ControlServer::Refusal(
+      fmt::format("after {} steps the time is {} ns, not {}: some work may repeat forever; "
+                  "advance by less, or repeat the request",
+                  kMaxSteps, nanoseconds(clock.now()), nanoseconds(target)));
 }
 
 }  // namespace

@@ -167,20 +167,21 @@ std::string SysfsTree::mad_name(size_t index) const {
   return fmt::format("umad{}", real_.first_free_number + index);
 }
 
-std::string SysfsTree::place(size_t index, const char* class_name, const std::string& name) const {
+std::string SysfsTree::entry_path(size_t index, const char* class_name,
+                                  const std::string& name) const {
   const std::string parent = is_flat_ ? "devices/virtual" : pci_.devices[index].path;
   return fmt::format("{}/{}/{}", parent, class_name, name);
 }
 
 std::string SysfsTree::port_directory(const std::string& device, size_t index) const {
-  return place(index, kRdma, device) + "/ports/1";
+  return entry_path(index, kRdma, device) + "/ports/1";
 }
 
 void SysfsTree::add_links(SysfsFiles& files, const SysfsDevice& device) const {
   for (const auto& [class_name, name] : {std::pair(kRdma, device.name),
                                          {kVerbs, verbs_name(device.index)},
                                          {kMad, mad_name(device.index)}}) {
-    const std::string path = place(device.index, class_name, name);
+    const std::string path = entry_path(device.index, class_name, name);
     files.link(in_class(class_name, name), path);
     files.link(path + "/subsystem", fmt::format("class/{}", class_name));
     if (!is_flat_) files.link(path + "/device", pci_.devices[device.index].path);
@@ -199,7 +200,7 @@ void SysfsTree::add_further_port(SysfsFiles& files, const SysfsDevice& device,
   port.state = static_cast<uint32_t>(abi::PortState::kDown);
   port.phys_state = kDisabled;
   const std::string directory =
-      fmt::format("{}/ports/{}", place(device.index, kRdma, device.name), number);
+      fmt::format("{}/ports/{}", entry_path(device.index, kRdma, device.name), number);
   add_port_attributes(files, device, directory, port, {});
 }
 
@@ -239,7 +240,7 @@ void SysfsTree::add_port_attributes(SysfsFiles& files, const SysfsDevice& device
 }
 
 void SysfsTree::add_device(SysfsFiles& files, const SysfsDevice& device) const {
-  const std::string directory = place(device.index, kRdma, device.name);
+  const std::string directory = entry_path(device.index, kRdma, device.name);
   const abi::DeviceAttr& attr = device.attr;
   const engine::DeviceProfile& profile = *device.profile;
   const engine::DeviceIdentity& identity = profile.identity;
@@ -262,7 +263,7 @@ void SysfsTree::add_device(SysfsFiles& files, const SysfsDevice& device) const {
   for (unsigned number = 2; number <= attr.phys_port_cnt; ++number)
     add_further_port(files, device, number);
 
-  const std::string verbs = place(device.index, kVerbs, verbs_name(device.index));
+  const std::string verbs = entry_path(device.index, kVerbs, verbs_name(device.index));
   const auto minor = abi::kDeviceMinorBase + real_.first_free_number + device.index;
   files.add(verbs + "/ibdev", device.name);
   files.add(verbs + "/dev", fmt::format("{}:{}", abi::kDeviceMajor, minor));
@@ -270,7 +271,7 @@ void SysfsTree::add_device(SysfsFiles& files, const SysfsDevice& device) const {
   files.add(verbs + "/uevent", fmt::format("MAJOR={}\nMINOR={}\nDEVNAME=infiniband/{}",
                                            abi::kDeviceMajor, minor, verbs_name(device.index)));
 
-  const std::string mad = place(device.index, kMad, mad_name(device.index));
+  const std::string mad = entry_path(device.index, kMad, mad_name(device.index));
   files.add(mad + "/ibdev", device.name);
   files.add(mad + "/port", "1");
   files.add(mad + "/dev",
@@ -280,7 +281,7 @@ void SysfsTree::add_device(SysfsFiles& files, const SysfsDevice& device) const {
 // Adds the directory of the network interface below the PCI function, with links to the attributes
 // of the machine's interface.
 void SysfsTree::add_netdev(SysfsFiles& files, const std::string& name, size_t index) const {
-  const std::string directory = place(index, "net", name);
+  const std::string directory = entry_path(index, "net", name);
   std::error_code ignored;
   // The links use the canonical directory of the interface, because /sys/class/net may later lead
   // to the directory that is being written here.
@@ -320,7 +321,7 @@ std::vector<SysfsFile> SysfsTree::files(const std::vector<SysfsDevice>& devices)
     const std::string netdev = device.netdev();
     add_netdev(files, netdev, device.index);
     if (netdevs.insert(netdev).second) {
-      files.link(in_class("net", netdev), place(device.index, "net", netdev));
+      files.link(in_class("net", netdev), entry_path(device.index, "net", netdev));
     }
   }
   return files.take();
@@ -350,14 +351,14 @@ std::vector<SysfsFile> SysfsTree::counter_files(
   return files.take();
 }
 
-std::vector<std::string> SysfsTree::places(const std::string& device, size_t index) const {
-  std::vector<std::string> places;
+std::vector<std::string> SysfsTree::entry_paths(const std::string& device, size_t index) const {
+  std::vector<std::string> paths;
   for (const auto& [class_name, name] :
        {std::pair(kRdma, device), {kVerbs, verbs_name(index)}, {kMad, mad_name(index)}}) {
-    places.push_back(in_class(class_name, name));
-    places.push_back(place(index, class_name, name));
+    paths.push_back(in_class(class_name, name));
+    paths.push_back(entry_path(index, class_name, name));
   }
-  return places;
+  return paths;
 }
 
 }  // namespace rocemu::daemon

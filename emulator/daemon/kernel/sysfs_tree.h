@@ -57,13 +57,13 @@ class SysfsTree {
 
   /// Returns the links and directories that must be removed with the device. Its PCI function
   /// stays.
-  std::vector<std::string> places(const std::string& device, size_t index) const;
+  std::vector<std::string> entry_paths(const std::string& device, size_t index) const;
 
  private:
   std::string verbs_name(size_t index) const;
   std::string mad_name(size_t index) const;
   /// Returns the path of the device's entry `name` in a class.
-  std::string place(size_t index, const char* class_name, const std::string& name) const;
+  std::string entry_path(size_t index, const char* class_name, const std::string& name) const;
   std::string port_directory(const std::string& device, size_t index) const;
   void add_links(SysfsFiles& files, const SysfsDevice& device) const;
   void add_device(SysfsFiles& files, const SysfsDevice& device) const;

@@ -95,7 +95,7 @@ engine::MemoryResult ProcessMemory::read(engine::ClientId client,
   Client* target = find(client);
   if (target == nullptr) return engine::MemoryResult::kGone;
   check_mappings(*target, from, /*writes=*/false);
-  settle(*target, from);
+  flush_earlier_writes(*target, from);
   flush_shared();
   if (target->process->queue.overlaps(from)) flush_queue(*target->process);
   if (target->copier != nullptr) [[unlikely]] {
@@ -132,7 +132,7 @@ engine::MemoryResult ProcessMemory::write(engine::ClientId client,
   if (target == nullptr) return engine::MemoryResult::kGone;
   ++writes_;
   check_mappings(*target, to, /*writes=*/true);
-  settle(*target, to);
+  flush_earlier_writes(*target, to);
   if (is_shared(to)) flush_shared();
   flush_queue(*target->process);  // a program may poll the later of two writes
   if (target->copier != nullptr) [[unlikely]] {
@@ -152,7 +152,7 @@ engine::MemoryResult ProcessMemory::write_soon(engine::ClientId client,
     return target->reach.write_pinned(to, from);
   }
   check_mappings(*target, to, /*writes=*/true);
-  settle(*target, to);
+  flush_earlier_writes(*target, to);
   enqueue(*target, to, from);
   return engine::MemoryResult::kDone;
 }
@@ -166,7 +166,7 @@ engine::MemoryResult ProcessMemory::write_received(engine::ClientId client, engi
   if (target->copier != nullptr || is_shared(to)) return write_soon(client, to, from);
   check_mappings(*target, to, /*writes=*/true);
   for (const engine::ClientId other : target->process->clients) {
-    if (other != client) settle_received(*find(other), to);
+    if (other != client) flush_received(*find(other), to);
   }
   const bool was_any = target->received.is_any_unattached();
   if (!target->received.add(qp, is_first, to, from)) return write_soon(client, to, from);
@@ -245,16 +245,17 @@ void ProcessMemory::write_now(const Client& target, std::span<const engine::Remo
 
 /// Carries out earlier writes to these bytes by any context of the process. Must be called before
 /// the bytes are read or overwritten.
-void ProcessMemory::settle(Client& target, std::span<const engine::RemoteRange> ranges) {
+void ProcessMemory::flush_earlier_writes(Client& target,
+                                         std::span<const engine::RemoteRange> ranges) {
   if (target.process->clients.size() == 1) [[likely]] {
-    return settle_received(target, ranges);
+    return flush_received(target, ranges);
   }
   for (const engine::ClientId client : target.process->clients) {
-    settle_received(*find(client), ranges);
+    flush_received(*find(client), ranges);
   }
 }
 
-void ProcessMemory::settle_received(Client& client, std::span<const engine::RemoteRange> ranges) {
+void ProcessMemory::flush_received(Client& client, std::span<const engine::RemoteRange> ranges) {
   if (!client.received.may_overlap(ranges)) [[likely]] {
     return;
   }

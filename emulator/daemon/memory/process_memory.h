@@ -132,8 +132,8 @@ class ProcessMemory {
   void flush_shared(const Process* except = nullptr);
   void write_now(const Client& target, std::span<const engine::RemoteRange> to,
                  std::span<const uint8_t> bytes);
-  void settle(Client& target, std::span<const engine::RemoteRange> ranges);
-  void settle_received(Client& client, std::span<const engine::RemoteRange> ranges);
+  void flush_earlier_writes(Client& target, std::span<const engine::RemoteRange> ranges);
+  void flush_received(Client& client, std::span<const engine::RemoteRange> ranges);
 
   std::unordered_map<engine::ClientId, Client> clients_;
   std::vector<Process*> waiting_;             // whose queues may not be empty

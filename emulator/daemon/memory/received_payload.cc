@@ -100,12 +100,12 @@ void ReceivedPayload::publish(const Message& message, engine::CqId cq, uint32_t 
   for (size_t i = 0; i < message.count; ++i) {
     slot.ranges[i] = {message.list[i].address, message.list[i].length};
   }
-  if (places_.empty()) places_.resize(abi::PayloadSlots::kCount);
-  places_[number] = message;
-  places_[number].cq = cq;
-  places_[number].number = filled_++;
-  places_[number].state = payload_state(cq.value, index, PayloadSlot::kFull);
-  slot.state.store(places_[number].state, std::memory_order_release);
+  if (targets_.empty()) targets_.resize(abi::PayloadSlots::kCount);
+  targets_[number] = message;
+  targets_[number].cq = cq;
+  targets_[number].number = filled_++;
+  targets_[number].state = payload_state(cq.value, index, PayloadSlot::kFull);
+  slot.state.store(targets_[number].state, std::memory_order_release);
   is_reserved_[number] = false;
   if (!std::exchange(is_outstanding_[number], true)) outstanding_.push_back(number);
 }
@@ -116,8 +116,8 @@ bool ReceivedPayload::may_overlap(std::span<const RemoteRange> ranges) const {
   });
 }
 
-bool ReceivedPayload::overlaps(const Place& place, std::span<const RemoteRange> ranges) {
-  return std::ranges::any_of(place.ranges(), [&](const RemoteRange& a) {
+bool ReceivedPayload::overlaps(const ScatterTarget& target, std::span<const RemoteRange> ranges) {
+  return std::ranges::any_of(target.ranges(), [&](const RemoteRange& a) {
     return std::ranges::any_of(ranges, [&](const RemoteRange& b) {
       return a.address < b.address + b.length && b.address < a.address + a.length;
     });
@@ -125,7 +125,7 @@ bool ReceivedPayload::overlaps(const Place& place, std::span<const RemoteRange> 
 }
 
 bool ReceivedPayload::try_to_withdraw(uint8_t number) {
-  uint64_t expected = places_[number].state;
+  uint64_t expected = targets_[number].state;
   return slots_->slots[number].state.compare_exchange_strong(
       expected, with_phase(expected, PayloadSlot::kWithdrawn), std::memory_order_acq_rel);
 }
@@ -145,7 +145,7 @@ bool ReceivedPayload::begin_to_withdraw(uint8_t number) {
 }
 
 void ReceivedPayload::end_withdrawing(uint8_t number) {
-  slots_->slots[number].state.store(with_phase(places_[number].state, PayloadSlot::kEmpty),
+  slots_->slots[number].state.store(with_phase(targets_[number].state, PayloadSlot::kEmpty),
                                     std::memory_order_release);
 }
 

@@ -42,7 +42,7 @@ class ReceivedPayload {
     const bool fits = cqe.status == 0 && cqe.byte_len == message->length;
     const uint8_t number = message->slot;
     if (fits) {
-      settle_other_cqs(*message, cq, write);
+      withdraw_from_other_cqs(*message, cq, write);
       publish(*message, cq, index);
     } else {
       write_message(*message, write);
@@ -65,8 +65,9 @@ class ReceivedPayload {
   /// ranges, and calls `write` for it.
   template <class Writer>
   void withdraw(std::span<const engine::RemoteRange> ranges, Writer write) {
-    withdraw_where([&](const Place& place) { return ranges.empty() || overlaps(place, ranges); },
-                   write);
+    withdraw_where(
+        [&](const ScatterTarget& target) { return ranges.empty() || overlaps(target, ranges); },
+        write);
   }
   /// Withdraws the payload that was already in its slot at the previous call, and calls `write` for
   /// it. Stops at payload that the client is copying at this moment. Returns whether payload is
@@ -77,7 +78,7 @@ class ReceivedPayload {
     bool may_write = true;
     std::erase_if(outstanding_, [&](uint8_t number) {
       if (!is_over(number)) {
-        const bool was_looked_at = std::exchange(places_[number].was_looked_at, true);
+        const bool was_looked_at = std::exchange(targets_[number].was_looked_at, true);
         may_write = may_write && was_looked_at && try_to_withdraw(number);
         if (!may_write) return false;
         write_slot(number, write);
@@ -91,7 +92,7 @@ class ReceivedPayload {
 
  private:
   /// The destination of the payload in the program's memory, and the state of its slot
-  struct Place {
+  struct ScatterTarget {
     std::array<engine::RemoteRange, abi::PayloadSlot::kMaxRanges> list;
     size_t count = 0;
     size_t length = 0;
@@ -102,7 +103,7 @@ class ReceivedPayload {
 
     std::span<const engine::RemoteRange> ranges() const { return std::span(list).first(count); }
   };
-  struct Message : Place {
+  struct Message : ScatterTarget {
     engine::QpNumber qp;
     uint8_t slot = 0;
   };
@@ -114,7 +115,7 @@ class ReceivedPayload {
     sort_outstanding();
     std::erase_if(outstanding_, [&](uint8_t number) {
       const bool over = is_over(number);
-      if (!over && !which(places_[number])) return false;
+      if (!over && !which(targets_[number])) return false;
       is_outstanding_[number] = false;
       if (!over && begin_to_withdraw(number)) write_slot(number, write);
       return true;
@@ -125,22 +126,22 @@ class ReceivedPayload {
   /// payload of one CQ in order, but may poll several CQs in any order. If two messages are for the
   /// same memory, the later one must be there at the end.
   template <class Writer>
-  void settle_other_cqs(const Message& message, engine::CqId cq, Writer write) {
-    if (!outstanding_.empty() && places_[outstanding_.back()].cq != cq) has_several_cqs_ = true;
+  void withdraw_from_other_cqs(const Message& message, engine::CqId cq, Writer write) {
+    if (!outstanding_.empty() && targets_[outstanding_.back()].cq != cq) has_several_cqs_ = true;
     if (!has_several_cqs_) return;
-    const auto is_before = [&](const Place& place) {
-      return place.cq != cq && overlaps(place, message.ranges());
+    const auto is_before = [&](const ScatterTarget& target) {
+      return target.cq != cq && overlaps(target, message.ranges());
     };
     if (std::ranges::any_of(outstanding_,
-                            [&](uint8_t number) { return is_before(places_[number]); })) {
+                            [&](uint8_t number) { return is_before(targets_[number]); })) {
       withdraw_where(is_before, write);
     }
   }
   void sort_outstanding() {
-    std::ranges::sort(outstanding_, {}, [this](uint8_t slot) { return places_[slot].number; });
+    std::ranges::sort(outstanding_, {}, [this](uint8_t slot) { return targets_[slot].number; });
   }
 
-  static bool overlaps(const Place& place, std::span<const engine::RemoteRange> ranges);
+  static bool overlaps(const ScatterTarget& target, std::span<const engine::RemoteRange> ranges);
   bool has_room(const Message& message, std::span<const engine::RemoteRange> to) const;
   /// Returns a free slot near the one used last; -1 if none is free.
   int find_free() const;
@@ -160,9 +161,9 @@ class ReceivedPayload {
   }
   template <class Writer>
   void write_slot(uint8_t number, Writer write) {
-    const Place& place = places_[number];
-    write(place.ranges(),
-          std::span<const uint8_t>(slots_->slots[number].bytes).first(place.length));
+    const ScatterTarget& target = targets_[number];
+    write(target.ranges(),
+          std::span<const uint8_t>(slots_->slots[number].bytes).first(target.length));
     end_withdrawing(number);
   }
   void reset_bounds() {
@@ -177,7 +178,7 @@ class ReceivedPayload {
   std::vector<uint8_t> outstanding_;  // slots that were filled
   std::array<bool, abi::PayloadSlots::kCount> is_outstanding_{};
   std::array<bool, abi::PayloadSlots::kCount> is_reserved_{};  // of messages without a completion
-  std::vector<Place> places_;                                  // of each slot
+  std::vector<ScatterTarget> targets_;                         // of each slot
   uint32_t latest_ = 0;
   uint64_t filled_ = 0;           // slots, ever
   bool has_several_cqs_ = false;  // the slots have payload of several CQs

@@ -47,17 +47,18 @@ wire::MacAddress mac_for(const engine::DeviceConfig& device, const NetworkInterf
 
 }  // namespace
 
-void attach_to_interfaces(std::vector<engine::DeviceConfig>& devices, std::vector<UdpPlace>& places,
+void attach_to_interfaces(std::vector<engine::DeviceConfig>& devices,
+                          std::vector<UdpBinding>& bindings,
                           const std::vector<NetworkInterface>& interfaces) {
   for (size_t i = 0; i < devices.size(); ++i) {
     engine::DeviceConfig& device = devices[i];
     const NetworkInterface* interface;
-    if (!places[i].interface.empty()) {
-      interface = &interface_named(interfaces, places[i].interface, device.name);
+    if (!bindings[i].interface.empty()) {
+      interface = &interface_named(interfaces, bindings[i].interface, device.name);
       device.addresses = gids_of(*interface, device.name);
     } else {
       interface = &interface_of(device, interfaces);
-      places[i].interface = interface->name;
+      bindings[i].interface = interface->name;
     }
     const auto mtu = largest_path_mtu(interface->mtu);
     if (!mtu) {

@@ -291,7 +291,7 @@ void Participants::on_death(pid_t pid) {
   std::erase_if(processes_, [&](const auto& one) { return one->pid == pid; });
   if (command_ == pid) command_ended_ = true;
   changed_ = true;
-  unsettled_ = true;  // its parent gets a signal
+  needs_quiescence_ = true;  // its parent gets a signal
 }
 
 /// Handles the end of a connection. The process has ended, or executes another program, which may
@@ -299,7 +299,7 @@ void Participants::on_death(pid_t pid) {
 void Participants::on_hang_up(Process& process) {
   process.socket_watch.reset();
   process.is_leaving = true;
-  unsettled_ = true;
+  needs_quiescence_ = true;
   if (process.pidfd && has_ended(process.pidfd.get())) return on_death(process.pid);
   // If this process has the turn, no other thread continues until the process has ended completely
   // or has joined again: so far, it may have closed only some of its descriptors. When a process

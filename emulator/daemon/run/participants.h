@@ -65,7 +65,7 @@ class Participants {
   bool take_changed() { return std::exchange(changed_, false); }
   /// Returns whether, since the latest call, an action woke threads outside of their turns, such as
   /// the end of a process.
-  bool take_unsettled() { return std::exchange(unsettled_, false); }
+  bool take_quiescence_need() { return std::exchange(needs_quiescence_, false); }
 
   /// Returns whether the command of the run, which is the first child of the ancestor, has ended.
   bool has_command_ended() const { return command_ended_; }
@@ -100,7 +100,7 @@ class Participants {
   EventLoop::Watch listener_watch_;
   std::vector<std::unique_ptr<Process>> processes_;
   const abi::ThreadSlot* holder_ = nullptr;
-  bool unsettled_ = false;
+  bool needs_quiescence_ = false;
   bool changed_ = false;
   std::optional<pid_t> command_;
   bool command_ended_ = false;

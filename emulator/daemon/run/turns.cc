@@ -108,7 +108,7 @@ Turns::Turns(Options options, UniqueFd listener, Requests requests)
   for (const int fd : {loop_.fd(), requests_.fd}) {
     epoll_event event{.events = EPOLLIN, .data = {}};
     if (!events_ || epoll_ctl(events_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
-      fail_start("cannot watch what programs ask", errno);
+      fail_start("cannot watch the requests of programs", errno);
   }
   participants_ = std::make_unique<Participants>(
       table(), Participants::Files{table_file_.get(), handback_.get(), std::move(listener)}, loop_,
@@ -122,34 +122,34 @@ bool Turns::look_whether_command_ended() {
 
 // ---- Processes that take no turns -------------------------------------------------------------
 
-bool Turns::needs_settling(Checks checks) {
-  std::erase_if(outside_, [this](uint32_t number) {
+bool Turns::must_wait_for_quiescence(Checks checks) {
+  std::erase_if(unscheduled_, [this](uint32_t number) {
     ThreadSlot& slot = table().slots[number];
     if (slot.state.load() == ThreadSlot::kGone) abi::free_ended(slot);
     return slot.state.load() != ThreadSlot::kRuns;
   });
-  if (table().unsettled.exchange(0) != 0) unsettled_ = true;
-  if (participants_->take_unsettled()) unsettled_ = true;
+  if (table().needs_quiescence.exchange(0) != 0) needs_quiescence_ = true;
+  if (participants_->take_quiescence_need()) needs_quiescence_ = true;
   const std::vector<pid_t> clients = requests_.clients();
   // A client's process may be unknown, because a connection can outlive the process that opened it.
   const bool strange = std::ranges::any_of(clients, [this](pid_t client) {
     return !participants_->has_joined(client) && !looked_at_.contains(client);
   });
-  return unsettled_ || is_one_starting() || strange || participants_->are_changing() ||
-         !strangers_.empty() || must_check_outside(checks);
+  return needs_quiescence_ || is_one_starting() || strange || participants_->are_changing() ||
+         !strangers_.empty() || must_check_unscheduled(checks);
 }
 
-bool Turns::must_check_outside(Checks checks) const {
-  if (!touched_ || outside_.empty()) return false;
+bool Turns::must_check_unscheduled(Checks checks) const {
+  if (!touched_ || unscheduled_.empty()) return false;
   return checks == Checks::kAll || spin_checks_.is_due() ||
-         !std::ranges::all_of(outside_, [this](uint32_t number) {
+         !std::ranges::all_of(unscheduled_, [this](uint32_t number) {
            return spinning_.holds(table().slots[number].tid.load());
          });
 }
 
 bool Turns::has_news() {
   bool has_any = has_events(events_.get());
-  if (has_any && outside_.empty()) {
+  if (has_any && unscheduled_.empty()) {
     // This may be only a late notification: a thread that returned its turn earlier had to wait for
     // a processor before it could notify the daemon.
     uint64_t count;
@@ -157,7 +157,7 @@ bool Turns::has_news() {
     has_any = has_events(events_.get());
   }
   has_looked_ = !has_any;
-  return has_any || needs_settling(Checks::kAll);
+  return has_any || must_wait_for_quiescence(Checks::kAll);
 }
 
 /// Serves all requests that have arrived. The threads that wait for replies continue only when all
@@ -183,24 +183,24 @@ void Turns::wait_for_events(Nanoseconds time) {
   ppoll(entries, 2, &at_most, nullptr);
 }
 
-bool Turns::settle_rest(const MustStop& must_stop) {
-  if (has_round_progressed_ || !must_check_outside(Checks::kAll)) return false;
-  const size_t before = outside_.size();
-  settle(Checks::kAll, must_stop);
-  needs_settling(Checks::kAll);  // removes the threads that wait for a turn now
-  return outside_.size() != before;
+bool Turns::check_postponed(const MustStop& must_stop) {
+  if (has_round_progressed_ || !must_check_unscheduled(Checks::kAll)) return false;
+  const size_t before = unscheduled_.size();
+  wait_for_quiescence(Checks::kAll, must_stop);
+  must_wait_for_quiescence(Checks::kAll);  // removes the threads that wait for a turn now
+  return unscheduled_.size() != before;
 }
 
-void Turns::settle(Checks checks, const MustStop& must_stop) {
+void Turns::wait_for_quiescence(Checks checks, const MustStop& must_stop) {
   const RealClock::time_point since = RealClock::now();
-  const size_t outside = outside_.size();
+  const size_t before = unscheduled_.size();
   everybody_.begin_wait();
   Nanoseconds pause = kMinLook;
   RealClock::time_point busy = since;  // the latest check that found a thread awake
   while (!must_stop()) {
     if (!std::exchange(has_looked_, false)) loop_.wait(engine::Duration(0));
     participants_->answer_waiting();
-    if (!needs_settling(checks)) return;
+    if (!must_wait_for_quiescence(checks)) return;
     child_waits_.happened();
     // Requests are served when all processes wait. By then, everything has arrived that arrives at
     // a random time, such as the closing of descriptors when a process ends.
@@ -217,9 +217,9 @@ void Turns::settle(Checks checks, const MustStop& must_stop) {
         wait_for_events(kMaxLook);
         continue;
       }
-      unsettled_ = false;
+      needs_quiescence_ = false;
       touched_ = false;
-      spin_checks_.checked(!outside_.empty() && outside_.size() == outside);
+      spin_checks_.checked(!unscheduled_.empty() && unscheduled_.size() == before);
       find_strangers();
       return;
     }
@@ -291,10 +291,10 @@ void Turns::tell_of_unseen() {
 
 // ---- Turns ------------------------------------------------------------------------------------
 
-/// Makes the next settle() check threads that poll memory after every round in which something
-/// happened, and after 1, 2, 4, 8 and so on quiet rounds. A polling thread can write to memory that
-/// another thread polls. Such writes are detected late, because a check after each poll would take
-/// too long.
+/// Makes the next wait_for_quiescence() check threads that poll memory after every round in which
+/// something happened, and after 1, 2, 4, 8 and so on quiet rounds. A polling thread can write to
+/// memory that another thread polls. Such writes are detected late, because a check after each poll
+/// would take too long.
 void Turns::begin_round(bool is_quiet) {
   child_waits_.begin_round();
   has_round_progressed_ = false;
@@ -305,7 +305,7 @@ void Turns::begin_round(bool is_quiet) {
 std::span<const schedule::Thread> Turns::threads() {
   threads_.clear();
   // Other processes and threads can end unnoticed.
-  const bool are_known = strangers_.empty() && outside_.empty();
+  const bool are_known = strangers_.empty() && unscheduled_.empty();
   const std::span<ThreadSlot> slots = used_slots(table());
   for (uint32_t i = 0; i < slots.size(); ++i) {
     const ThreadSlot& slot = slots[i];
@@ -455,12 +455,12 @@ void Turns::revoke(uint32_t number) {
   spdlog::debug("thread {} of pid {} waits elsewhere than for its turn, in system call {}",
                 slot.tid.load(), slot.pid.load(), proc::contents_of(task_file(slot, "syscall")));
   slot.flags.store(ThreadSlot::kProgressed);
-  if (abi::revoke_turn(slot)) outside_.insert(number);
+  if (abi::revoke_turn(slot)) unscheduled_.insert(number);
 }
 
-void Turns::wait_outside(engine::Duration time) {
+void Turns::wait_for_event(engine::Duration time) {
   wait_for_events(time);
-  unsettled_ = true;  // a process may have started that takes no turns
+  needs_quiescence_ = true;  // a process may have started that takes no turns
 }
 
 // ---- Time -------------------------------------------------------------------------------------
@@ -468,7 +468,7 @@ void Turns::wait_outside(engine::Duration time) {
 bool Turns::set_time(engine::Instant now) {
   table().now_ns.store(now.time_since_epoch().count());
   const bool expired = timers_.expire(now);
-  if (expired) unsettled_ = true;  // signals
+  if (expired) needs_quiescence_ = true;  // signals
   return expired;
 }
 

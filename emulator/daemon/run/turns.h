@@ -59,13 +59,14 @@ class Turns {
   /// Begins a round of turns. `is_quiet` is true if nothing happened since the previous round
   /// except that the time of polls has passed.
   void begin_round(bool is_quiet);
-  /// The checks of settle(): all, or those of spinning threads only if SpinChecks says so.
+  /// The checks of wait_for_quiescence(): all, or those of spinning threads only if SpinChecks says
+  /// so.
   enum class Checks { kAll, kDue };
   /// Waits until all threads that take no turns are asleep.
-  void settle(Checks checks, const MustStop& must_stop);
-  /// Checks the spinning threads that settle() did not check, if no thread progressed in this
-  /// round. Returns whether a thread has left its loop.
-  bool settle_rest(const MustStop& must_stop);
+  void wait_for_quiescence(Checks checks, const MustStop& must_stop);
+  /// Checks the spinning threads that wait_for_quiescence() did not check, if no thread progressed
+  /// in this round. Returns whether a thread has left its loop.
+  bool check_postponed(const MustStop& must_stop);
   /// Returns the threads that wait for a turn.
   std::span<const schedule::Thread> threads();
   /// Gives a turn to the thread in `step`, and waits until the thread returns it or loses it.
@@ -83,7 +84,7 @@ class Turns {
   void let_all_check() { child_waits_.happened(); }
 
   /// Waits for an event from outside of the turns, but at most for `time`.
-  void wait_outside(engine::Duration time);
+  void wait_for_event(engine::Duration time);
 
   /// Sets the time that programs see. Returns whether one of their timers has expired.
   bool set_time(engine::Instant now);
@@ -109,9 +110,9 @@ class Turns {
                          std::chrono::nanoseconds own);
   bool is_stopped_by_another(const std::string& status) const;
   void revoke(uint32_t number);
-  bool needs_settling(Checks checks);
-  /// Returns whether threads outside may have to continue because memory changed.
-  bool must_check_outside(Checks checks) const;
+  bool must_wait_for_quiescence(Checks checks);
+  /// Returns whether unscheduled threads may have to continue because memory changed.
+  bool must_check_unscheduled(Checks checks) const;
   bool is_one_starting() const;
   bool may_still_join(std::chrono::nanoseconds slept) const;
   void find_strangers();
@@ -138,11 +139,11 @@ class Turns {
   std::set<pid_t> strangers_;  // processes that take no turns
   std::set<pid_t> looked_at_;  // when they were found
   std::set<pid_t> told_of_;
-  std::set<uint32_t> outside_;             // slots of threads that wait in the kernel
+  std::set<uint32_t> unscheduled_;         // slots of threads that wait in the kernel
   std::vector<schedule::Thread> threads_;  // for threads()
-  bool unsettled_ = true;
+  bool needs_quiescence_ = true;
   bool has_looked_ = false;    // for events, and nothing was done since then
-  bool touched_ = true;        // whether memory that a thread outside polls may have changed
+  bool touched_ = true;        // whether memory that an unscheduled thread polls may have changed
   uint32_t quiet_rounds_ = 0;  // in a row
   bool has_round_progressed_ = false;
   SpinChecks spin_checks_;

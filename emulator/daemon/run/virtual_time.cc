@@ -45,7 +45,7 @@ void VirtualTime::run(const bool& stopping) {
     const bool in_round = scheduler_.in_round();
     if (in_round) {
       if (!was_in_round) turns_.begin_round(scheduler_.is_quiet());
-      turns_.settle(Turns::Checks::kDue, must_stop);
+      turns_.wait_for_quiescence(Turns::Checks::kDue, must_stop);
     }
     was_in_round = in_round;
     const Step step = scheduler_.next(in_round ? facts_of_round() : facts());
@@ -89,7 +89,7 @@ void VirtualTime::take(const Step& step, const Turns::MustStop& must_stop) {
     case Step::Kind::kGiveTurn:
       return scheduler_.turn_ended(turns_.give_turn(step, must_stop));
     case Step::Kind::kRunDevice: {
-      const bool has_left_loop = turns_.settle_rest(must_stop);
+      const bool has_left_loop = turns_.check_postponed(must_stop);
       const bool has_worked = handle_after_turns();
       return scheduler_.device_ran(has_worked, turns_.take_changed() || has_left_loop);
     }
@@ -109,7 +109,7 @@ void VirtualTime::take(const Step& step, const Turns::MustStop& must_stop) {
     case Step::Kind::kAdvance:
       return advance_to(step.until);
     case Step::Kind::kWait:
-      if (step.time > engine::Duration(0)) turns_.wait_outside(step.time);
+      if (step.time > engine::Duration(0)) turns_.wait_for_event(step.time);
       worker_.sessions().begin_round();  // for polling threads that take no turns
       return;
   }

@@ -140,7 +140,7 @@ void Worker::serve(const bool& stopping, bool busy_poll) {
     give_memory_back_in_parts(now);
     if (worked) {
       rest.worked(now);
-      if (!rest.is_turn_over(now)) continue;
+      if (!rest.must_yield(now)) continue;
       if (sessions_.awake().recent(now).beside_gives_way) sched_yield();
       rest.gave_way(now, clock_.now());
       continue;

@@ -11,7 +11,7 @@ constexpr ClassRow kClasses[] = {
     {Class::kLateRead, "late-read", "ibv_post_send(3)",
      "a message is read as late as its completion allows"},
     {Class::kUndefined, "undefined", "ibv_poll_cq(3), ibv_query_qp(3), errno(3); IBTA vol 1, 9.5",
-     "what is left undefined has a pattern"},
+     "undefined values are filled with a pattern"},
     {Class::kOrder, "order", "IBTA vol 1, 9.7.5.1.2, 10.8.5; ibv_get_cq_event(3)",
      "completions of different queues come in any order, and events come late"},
     {Class::kAtomicity, "atomicity", "ibv_query_device(3), IBV_ATOMIC_HCA; IBTA vol 1, 9.4.5",

@@ -120,7 +120,8 @@ void Adversary::begin_packet(const QueuePair& qp, const wire::OpcodeInfo& info) 
   memory_.begin(incoming);
 }
 
-void Adversary::settle(ClientId client, CompletionDelivery& completions, EventDelivery& events) {
+void Adversary::deliver_delayed(ClientId client, CompletionDelivery& completions,
+                                EventDelivery& events) {
   memory_.pending().place_client(client);
   deliver(order_.take_completions(step_.now(), client), completions);
   deliver(order_.take_events(step_.now(), client), completions, events);

@@ -41,7 +41,7 @@ class Adversary final : public DeliveryHold {
 
   /// Carries out the writes, completions and events that are due.
   void release_due(CompletionDelivery& completions, EventDelivery& events);
-  /// Removes and returns the QPs whose wait is over; each of them gets a turn.
+  /// Removes and returns the QPs whose wait is over; each of them gets a quantum.
   std::vector<QpNumber> take_woken();
   std::optional<Instant> next_deadline() const;
   bool is_idle() const;
@@ -53,10 +53,10 @@ class Adversary final : public DeliveryHold {
 
   /// Delivers everything that is held back for the client. Called when the client calls a verb that
   /// may end the use of memory, QPs or CQs.
-  void settle(ClientId client, CompletionDelivery& completions, EventDelivery& events);
+  void deliver_delayed(ClientId client, CompletionDelivery& completions, EventDelivery& events);
   /// Writes all pending bytes when the connection manager notifies a program. IBTA vol 1, 12.9: the
   /// bytes that a peer wrote before it disconnected are visible.
-  void settle_memory() { memory_.pending().place_all(); }
+  void write_pending() { memory_.pending().place_all(); }
   /// Discards everything that is held back for a client that has ended.
   void drop(ClientId client);
 

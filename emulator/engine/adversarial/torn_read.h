@@ -19,7 +19,7 @@ class TornRead {
  public:
   TornRead(uint64_t seed, Choices& choices) : draw_(seed, Class::kPlacement), choices_(choices) {}
 
-  /// The READ response packets that are sent in one turn
+  /// The READ response packets that are sent in one quantum
   struct Burst {
     QpNumber qp;
     uint32_t generation;  // QueuePair::generation

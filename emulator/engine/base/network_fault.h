@@ -11,7 +11,7 @@
 namespace rocemu::engine {
 
 /// A part of the network, by its name in the network file.
-struct NetworkPlace {
+struct NetworkElement {
   enum class Kind : uint8_t {
     kLink,    // by its ends: "h3-s1"
     kPort,    // the link behind it: "s1:3"

@@ -66,7 +66,7 @@ class SimulatedNetwork {
   virtual void advance(Instant now, NetworkEvents& events) = 0;
   /// Begins or ends a fault. At its end, the part of the network is again as the network's file
   /// describes it. advance() must have processed all events due by `now`.
-  virtual void set_fault(const NetworkPlace& place, const NetworkChange& change, bool is_on,
+  virtual void set_fault(const NetworkElement& element, const NetworkChange& change, bool is_on,
                          Instant now) = 0;
   /// Returns the controller of a new flow of the device, or null without congestion control.
   virtual std::unique_ptr<RateController> make_rate_controller(DeviceIndex from,
@@ -90,7 +90,8 @@ class NetworkPlan {
   virtual size_t host_count() const = 0;
   /// Returns the reason why the network cannot have the fault, for example that it has no such
   /// link. Returns an empty string if it can.
-  virtual std::string problem_of(const NetworkPlace& place, const NetworkChange& change) const = 0;
+  virtual std::string problem_of(const NetworkElement& element,
+                                 const NetworkChange& change) const = 0;
   /// Returns the settings of congestion control; nothing if QPs neither send CNPs nor slow down.
   virtual std::optional<CongestionNotification> notification() const = 0;
 };

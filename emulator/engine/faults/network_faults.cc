@@ -8,18 +8,18 @@
 namespace rocemu::engine::faults {
 namespace {
 
-std::string in_words(const NetworkPlace& place) {
-  switch (place.kind) {
-    case NetworkPlace::Kind::kLink:
-      return "link " + place.name;
-    case NetworkPlace::Kind::kPort:
-      return "port " + place.name;
-    case NetworkPlace::Kind::kSwitch:
-      return "switch " + place.name;
-    case NetworkPlace::Kind::kHost:
-      return "host " + place.name;
+std::string in_words(const NetworkElement& element) {
+  switch (element.kind) {
+    case NetworkElement::Kind::kLink:
+      return "link " + element.name;
+    case NetworkElement::Kind::kPort:
+      return "port " + element.name;
+    case NetworkElement::Kind::kSwitch:
+      return "switch " + element.name;
+    case NetworkElement::Kind::kHost:
+      return "host " + element.name;
   }
-  return place.name;
+  return element.name;
 }
 
 }  // namespace

@@ -77,7 +77,7 @@ struct Selection {
   Ranges message;  // 1: the QP's first work request, or the first that it answers
   Ranges size;     // bytes: of a frame's payload, of a work request's or completion's message
   Ranges wr_id;
-  std::optional<NetworkPlace> network;  // of kNetwork, which has no other
+  std::optional<NetworkElement> network;  // of kNetwork, which has no other
 };
 
 /// The matching occurrences on which a rule acts. Occurrences are counted for each flow separately,

@@ -44,8 +44,8 @@ class NetworkCrossing final : private NetworkEvents {
   std::vector<QpNumber> take_resumed() { return std::exchange(resumed_, {}); }
 
   /// Begins or ends a fault. If the fault loses frames, the next call of advance() removes them.
-  void set_fault(const NetworkPlace& place, const NetworkChange& change, bool is_on) {
-    if (network_ != nullptr) network_->set_fault(place, change, is_on, step_.now());
+  void set_fault(const NetworkElement& element, const NetworkChange& change, bool is_on) {
+    if (network_ != nullptr) network_->set_fault(element, change, is_on, step_.now());
   }
 
   /// Returns the controller of a new flow of the device, or null without congestion control.

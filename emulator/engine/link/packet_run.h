@@ -20,7 +20,8 @@ namespace rocemu::engine {
 
 class PacketRun {
  public:
-  /// The maximum number of packets in a run: as many as a requester or responder sends in one turn.
+  /// The maximum number of packets in a run: as many as a requester or responder sends in one
+  /// quantum.
   static constexpr size_t kMaxPackets = 16;
 
   /// Begins a run with `first`, which was taken from the link. The run continues with the next
@@ -41,18 +42,18 @@ class PacketRun {
   bool is_written() const { return at_ < written_; }
 
   /// Writes the payloads of the current packet and of all later packets of the run to the memory
-  /// that `place_of(bytes)` returns for their total size. Returns false if they do not fit into
+  /// that `memory_of(bytes)` returns for their total size. Returns false if they do not fit into
   /// `room` bytes, the memory is not accessible, or there is no later packet. The caller must then
   /// write the current packet alone, so that an error is attributed to the right packet.
-  template <class PlaceOf>
-  bool write_together(HostMemory& memory, uint64_t room, PlaceOf place_of) {
+  template <class MemoryOf>
+  bool write_together(HostMemory& memory, uint64_t room, MemoryOf memory_of) {
     if (count_ < at_ + 2) return false;
     const std::span<const std::span<const uint8_t>> payloads(payloads_.data() + at_, count_ - at_);
     uint64_t bytes = 0;
     for (const auto payload : payloads) bytes += payload.size();
     if (bytes > room) return false;
-    const auto place = place_of(bytes);
-    if (!place || place->write(memory, payloads) != MemoryResult::kDone) return false;
+    const auto target = memory_of(bytes);
+    if (!target || target->write(memory, payloads) != MemoryResult::kDone) return false;
     written_ = count_;
     return true;
   }

@@ -33,14 +33,13 @@ MemoryResult for_each_piece(std::span<const RemoteRange> ranges,
 
 }  // namespace
 
-void MemoryList::add(const Place& place, uint64_t length) {
-  of_one_client_ =
-      of_one_client_ && !place.null && (ranges_.empty() || clients_[0] == place.client);
-  if (place.null) null_ |= 1u << ranges_.size();
-  on_demand_ |= place.on_demand;
-  is_shared_ |= place.is_shared;
-  ranges_.push_back({place.address, length, place.is_shared, place.is_relaxed});
-  clients_.push_back(place.client);
+void MemoryList::add(const TranslatedAddress& at, uint64_t length) {
+  of_one_client_ = of_one_client_ && !at.null && (ranges_.empty() || clients_[0] == at.client);
+  if (at.null) null_ |= 1u << ranges_.size();
+  on_demand_ |= at.on_demand;
+  is_shared_ |= at.is_shared;
+  ranges_.push_back({at.address, length, at.is_shared, at.is_relaxed});
+  clients_.push_back(at.client);
 }
 
 MemoryResult MemoryList::read(HostMemory& memory, std::span<const std::span<uint8_t>> to) const {

@@ -15,10 +15,10 @@ namespace rocemu::engine {
 class MemoryList {
  public:
   MemoryList() {}  // not defaulted, as BoundedList's
-  MemoryList(const Place& place, uint64_t length) { add(place, length); }
+  MemoryList(const TranslatedAddress& at, uint64_t length) { add(at, length); }
 
   /// Adds a range. The list must have fewer than kMaxSge ranges.
-  void add(const Place& place, uint64_t length);
+  void add(const TranslatedAddress& at, uint64_t length);
 
   /// Does the same as HostMemory::read(), for each client in turn. A null region reads as zeros.
   MemoryResult read(HostMemory& memory, std::span<const std::span<uint8_t>> to) const;

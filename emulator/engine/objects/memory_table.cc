@@ -162,25 +162,26 @@ void MemoryTable::unbind_windows_of(QpNumber qp) {
   }
 }
 
-std::optional<Place> MemoryTable::resolve_local(PdId pd, uint32_t lkey, uint64_t address,
-                                                uint64_t length, uint32_t access) const {
+std::optional<TranslatedAddress> MemoryTable::resolve_local(PdId pd, uint32_t lkey,
+                                                            uint64_t address, uint64_t length,
+                                                            uint32_t access) const {
   const MemoryRegion* region = find_by_lkey(lkey);
   if (region == nullptr || region->pd != pd) return std::nullopt;
   if (region->kind == abi::RegionKind::kNull) {
-    return Place{.client = region->client, .address = 0, .null = true};
+    return TranslatedAddress{.client = region->client, .address = 0, .null = true};
   }
   if ((region->access & access) != access) return std::nullopt;
-  return place_in(*region, address, length);
+  return translate(*region, address, length);
 }
 
-std::optional<Place> MemoryTable::resolve_remote(const MemoryUser& user, uint32_t rkey,
-                                                 uint64_t address, uint64_t length,
-                                                 uint32_t access) const {
+std::optional<TranslatedAddress> MemoryTable::resolve_remote(const MemoryUser& user, uint32_t rkey,
+                                                             uint64_t address, uint64_t length,
+                                                             uint32_t access) const {
   if (number_of(rkey) < kFirstWindow) {
     const MemoryRegion* region = regions_.find(MrId{number_of(rkey)});
     if (region == nullptr || region->rkey != rkey || region->pd != user.pd) return std::nullopt;
     if ((region->access & access) != access) return std::nullopt;
-    return place_in(*region, address, length);
+    return translate(*region, address, length);
   }
   const MemoryWindow* window = bound_window(rkey);
   if (window == nullptr || window->pd != user.pd) return std::nullopt;
@@ -189,7 +190,7 @@ std::optional<Place> MemoryTable::resolve_remote(const MemoryUser& user, uint32_
   if ((window->access & access) != access) return std::nullopt;
   if (!within(address, length, first_address(*window), window->length)) return std::nullopt;
   const uint64_t offset = address - first_address(*window);
-  return place_in(*regions_.find(*window->region), window->address + offset, length);
+  return translate(*regions_.find(*window->region), window->address + offset, length);
 }
 
 MemoryTable::Refusal MemoryTable::why_refused(const MemoryUser& user, uint32_t rkey,
@@ -225,15 +226,15 @@ std::optional<MemoryTable::Extent> MemoryTable::extent_of(uint32_t rkey) const {
   return Extent{first_address(*window), window->length};
 }
 
-std::optional<Place> MemoryTable::place_in(const MemoryRegion& region, uint64_t address,
-                                           uint64_t length) {
+std::optional<TranslatedAddress> MemoryTable::translate(const MemoryRegion& region,
+                                                        uint64_t address, uint64_t length) {
   if (!within(address, length, region.iova, region.length)) return std::nullopt;
   const bool on_demand = (region.access & abi::kAccessOnDemand) != 0;
-  return Place{.client = region.client,
-               .address = region.address + (address - region.iova),
-               .on_demand = on_demand,
-               .is_shared = region.is_shared || on_demand,  // its mappings can change
-               .is_relaxed = (region.access & abi::kAccessRelaxedOrdering) != 0};
+  return TranslatedAddress{.client = region.client,
+                           .address = region.address + (address - region.iova),
+                           .on_demand = on_demand,
+                           .is_shared = region.is_shared || on_demand,  // its mappings can change
+                           .is_relaxed = (region.access & abi::kAccessRelaxedOrdering) != 0};
 }
 
 }  // namespace rocemu::engine

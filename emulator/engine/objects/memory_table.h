@@ -55,7 +55,7 @@ struct MemoryWindow {
 };
 
 /// The location of the bytes to which a key and an address refer
-struct Place {
+struct TranslatedAddress {
   ClientId client;
   uint64_t address = 0;
   bool null = false;        // no memory: in a null region
@@ -134,12 +134,13 @@ class MemoryTable {
 
   /// Returns the location of the bytes that a work request names, if the L_Key is valid in the PD,
   /// the range is within the region and the region grants `access` (IBTA vol 1, C10-72 to C10-77).
-  std::optional<Place> resolve_local(PdId pd, uint32_t lkey, uint64_t address, uint64_t length,
-                                     uint32_t access) const;
+  std::optional<TranslatedAddress> resolve_local(PdId pd, uint32_t lkey, uint64_t address,
+                                                 uint64_t length, uint32_t access) const;
   /// Returns the location of the bytes to which an address and an R_Key from the peer of `user`
   /// refer, if the region or window with that R_Key allows the access.
-  std::optional<Place> resolve_remote(const MemoryUser& user, uint32_t rkey, uint64_t address,
-                                      uint64_t length, uint32_t access) const;
+  std::optional<TranslatedAddress> resolve_remote(const MemoryUser& user, uint32_t rkey,
+                                                  uint64_t address, uint64_t length,
+                                                  uint32_t access) const;
   /// The reason why resolve_remote() refuses an access, and the range of the key, if the key is
   /// known.
   struct Refusal {
@@ -157,8 +158,8 @@ class MemoryTable {
   std::optional<Extent> extent_of(uint32_t rkey) const;
 
  private:
-  static std::optional<Place> place_in(const MemoryRegion& region, uint64_t address,
-                                       uint64_t length);
+  static std::optional<TranslatedAddress> translate(const MemoryRegion& region, uint64_t address,
+                                                    uint64_t length);
   bool may_bind(const MemoryUser& user, const MemoryWindow& window, const Bind& bind) const;
   void unbind(MemoryWindow& window);
   const MemoryWindow* bound_window(uint32_t rkey) const;

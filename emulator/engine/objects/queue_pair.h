@@ -57,7 +57,7 @@ struct SendState {
 struct RecvState {};
 
 /// The windows of a requester: the maximum numbers of packets in flight to a remote peer
-/// (TransportContext::is_outside). Over a network, the receiver's buffers are limited, and packets
+/// (TransportContext::is_remote). Over a network, the receiver's buffers are limited, and packets
 /// that do not fit are lost. The window is therefore small at first, doubles whenever its packets
 /// were acknowledged, and is small again after a loss. After a timeout the window is one packet.
 /// Perhaps no packet was lost, but the packets wait at a receiver that is short of processor time.
@@ -164,7 +164,7 @@ struct QueuePair {
   std::vector<Reference> further_references;  // XRC target: the QP is destroyed with the last
   uint64_t user_handle = 0;                   // the client's ibv_qp *
   bool sq_sig_all = false;
-  bool scheduled = false;         // the QpScheduler has a turn for it
+  bool scheduled = false;         // the QpScheduler has a quantum for it
   uint32_t generation = 1;        // generations since creation; a RESET begins the next
   abi::QpAttr attr{};             // qp_state, cur_qp_state and sq_draining are filled on query
   Path path;                      // UD: of the datagram that is being sent

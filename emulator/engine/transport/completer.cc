@@ -31,7 +31,7 @@ constexpr uint8_t kInfiniteRnrRetry = 7;
 /// not dead.
 Duration ack_timeout(const TransportContext& context, const QueuePair& qp) {
   const int attempts = qp.attr.retry_cnt - qp.send.retries_left;
-  const int backoff = context.is_outside(qp) ? std::min(attempts, 2) : 0;
+  const int backoff = context.is_remote(qp) ? std::min(attempts, 2) : 0;
   return Duration(int64_t{4096} << (qp.attr.timeout + backoff));
 }
 
@@ -206,12 +206,12 @@ std::optional<LocalError> place_response(TransportContext& context, QueuePair& q
   const uint32_t index = qp.send.queue.head();
   const auto wqe = qp.send.queue.header<SendWqe>(index);
   const SgeList list = read_sges(qp.send.queue.rest(index, sizeof(SendWqe)), wqe.num_sge);
-  const auto place_of = [&](uint64_t size) {
+  const auto memory_of = [&](uint64_t size) {
     return resolve(context.objects().mrs, qp.pd, list, offset, size, abi::kAccessLocalWrite);
   };
   const uint64_t missing = qp.send.queue.state(index).length - offset;
-  if (run.write_together(context.memory(), missing, place_of)) return std::nullopt;
-  const auto ranges = place_of(bytes.size());
+  if (run.write_together(context.memory(), missing, memory_of)) return std::nullopt;
+  const auto ranges = memory_of(bytes.size());
   if (!ranges) return LocalError{WcStatus::kLocProtErr, VendorError::kBadSendLKey};
   const std::array<std::span<const uint8_t>, 1> source{bytes};
   const MemoryResult written = ranges->write(context.memory(), source);
@@ -255,7 +255,7 @@ std::optional<LocalError> take_answer(TransportContext& context, QueuePair& qp,
   // IBTA vol 1, 9.7.5.2.7: a response with the wrong length or position in the message is a bad
   // response. If the READ was requested in parts, a "last" response may arrive before the end of
   // the message.
-  const bool in_parts = context.is_outside(qp);
+  const bool in_parts = context.is_remote(qp);
   if (packet.payload.size() != std::min<uint64_t>(qp.mtu(), state.length - offset) ||
       (packet.bth.psn == state.last ? !info.is_last : info.is_last && !in_parts)) {
     return bad;

@@ -67,7 +67,7 @@ bool may_transmit(TransportContext& context, QueuePair& qp) {
   return false;
 }
 
-uint32_t packets_of_turn(const TransportContext& context, uint32_t burst) {
+uint32_t packets_of_quantum(const TransportContext& context, uint32_t burst) {
   return context.crossing().is_there() ? 1 : burst;
 }
 

@@ -21,13 +21,13 @@ void on_packet(TransportContext& context, QueuePair& qp, const wire::Packet& pac
 /// Handles a CNP that a connected QP received from its peer.
 void on_notification(TransportContext& context, QueuePair& qp);
 
-/// Returns whether the QP may begin a turn to send. On a simulated network, the device's port must
-/// have room, and the rate of congestion control must allow the turn. If the turn may not begin
+/// Returns whether the QP may begin a quantum. On a simulated network, the device's port must
+/// have room, and the rate of congestion control must allow it. If the quantum may not begin
 /// yet, the QP is scheduled for the time when it may.
 bool may_transmit(TransportContext& context, QueuePair& qp);
-/// Returns the maximum number of packets in a turn. On a simulated network each turn has one
+/// Returns the maximum number of packets in a quantum. On a simulated network each quantum has one
 /// packet, so that the QPs of a device share its port packet by packet, and no packet is sent too
 /// early.
-uint32_t packets_of_turn(const TransportContext& context, uint32_t burst);
+uint32_t packets_of_quantum(const TransportContext& context, uint32_t burst);
 
 }  // namespace rocemu::engine::congestion

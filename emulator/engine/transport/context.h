@@ -40,7 +40,7 @@ class TransportContext {
   const FabricConfig& config() const { return config_; }
   Objects& objects() const { return objects_; }
   HostMemory& memory() const { return memory_; }
-  /// Returns the scheduler of QPs, which keeps their turns, their timers, and their waits for
+  /// Returns the scheduler of QPs, which keeps their quanta, their timers, and their waits for
   /// memory.
   QpScheduler& scheduler() const { return scheduler_; }
   /// Returns the transmitter, which sends frames.
@@ -53,7 +53,7 @@ class TransportContext {
   Device& device_of(const QueuePair& qp) const { return objects_.device_of(qp); }
   /// Returns whether the QP's packets leave the fabric. The network outside loses some packets and
   /// delays others.
-  bool is_outside(const QueuePair& qp) const {
+  bool is_remote(const QueuePair& qp) const {
     return !qp.path.inside && objects_.device_of(qp).config.outside;
   }
 

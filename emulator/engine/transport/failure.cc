@@ -10,7 +10,7 @@
 namespace rocemu::engine {
 
 void enter_error(TransportContext& context, QueuePair& qp) {
-  response_queue::settle(context, qp);
+  response_queue::flush_held_ack(context, qp);
   qp.state = abi::QpState::kErr;
   for (Timer& timer : qp.timers) timer.deadline.reset();
   send_queue::flush(context, qp);

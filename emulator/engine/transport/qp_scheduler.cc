@@ -5,9 +5,9 @@
 
 namespace rocemu::engine {
 
-QueuePair* QpScheduler::take_turn() {
-  QueuePair* qp = qps_.find(turns_.front());
-  turns_.pop_front();
+QueuePair* QpScheduler::take_quantum() {
+  QueuePair* qp = qps_.find(quanta_.front());
+  quanta_.pop_front();
   ++taken_;
   if (qp == nullptr || !qp->scheduled) return nullptr;
   qp->scheduled = false;

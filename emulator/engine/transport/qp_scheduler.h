@@ -19,20 +19,20 @@ class QpScheduler {
 
   explicit QpScheduler(QueuePairs& qps) : qps_(qps) {}
 
-  /// Gives the QP a turn to transmit, after all QPs that already have a turn.
+  /// Gives the QP a quantum to transmit, after all QPs that already have a quantum.
   void schedule(QueuePair& qp) {
     if (qp.scheduled) return;
     qp.scheduled = true;
-    turns_.push_back(qp.number);
+    quanta_.push_back(qp.number);
     ++scheduled_;
   }
-  bool has_turns() const { return !turns_.empty(); }
-  /// Removes and returns the QP with the next turn, which must exist. Returns nullptr if the QP was
-  /// destroyed or silenced.
-  QueuePair* take_turn();
-  /// Returns the number of turns that were ever scheduled.
-  uint64_t turns_scheduled() const { return scheduled_; }
-  uint64_t turns_taken() const { return taken_; }
+  bool has_quanta() const { return !quanta_.empty(); }
+  /// Removes and returns the QP with the next quantum, which must exist. Returns nullptr if the QP
+  /// was destroyed or silenced.
+  QueuePair* take_quantum();
+  /// Returns the number of quanta that were ever scheduled.
+  uint64_t quanta_scheduled() const { return scheduled_; }
+  uint64_t quanta_taken() const { return taken_; }
 
   /// Notes that the QP continues when memory that was MemoryResult::kNotYet may have been provided.
   void wait_for_memory(const QueuePair& qp);
@@ -47,7 +47,7 @@ class QpScheduler {
 
  private:
   QueuePairs& qps_;
-  std::deque<QpNumber> turns_;
+  std::deque<QpNumber> quanta_;
   uint64_t scheduled_ = 0, taken_ = 0;
   std::vector<QpNumber> waiting_for_memory_;
   TimerQueue timers_;

@@ -118,14 +118,14 @@ std::optional<Verdict> scatter(TransportContext& context, QueuePair& qp,
   if (payload.empty() || run.is_written()) return std::nullopt;
   const uint64_t capacity = total(wqe.sges);
   if (recv.received + payload.size() > capacity) return Verdict::kReceiveTooSmall;
-  const auto place_of = [&](uint64_t bytes) {
+  const auto memory_of = [&](uint64_t bytes) {
     return resolve(context.objects().mrs, wqe.pd, wqe.sges, recv.received, bytes,
                    abi::kAccessLocalWrite);
   };
-  if (run.write_together(context.memory(), capacity - recv.received, place_of)) {
+  if (run.write_together(context.memory(), capacity - recv.received, memory_of)) {
     return std::nullopt;
   }
-  const auto ranges = place_of(payload.size());
+  const auto ranges = memory_of(payload.size());
   if (!ranges) return Verdict::kBadReceiveLKey;
   const std::array<std::span<const uint8_t>, 1> source{payload};
   const CompletionQueue* cq =

@@ -22,7 +22,7 @@ std::optional<Verdict> write(TransportContext& context, QueuePair& qp, const wir
                              const wire::OpcodeInfo& info) {
   RecvHalf& recv = qp.recv;
   const wire::Reth& reth = recv.reth;
-  const auto place = [&](uint64_t offset, uint64_t length) {
+  const auto resolve = [&](uint64_t offset, uint64_t length) {
     return context.objects().mrs.resolve_remote(qp.memory_user(), reth.rkey, reth.va + offset,
                                                 length, abi::kAccessRemoteWrite);
   };
@@ -34,7 +34,7 @@ std::optional<Verdict> write(TransportContext& context, QueuePair& qp, const wir
     recv.reth = packet.reth;
     if (reth.dma_length > kMaxMessage) return Verdict::kInvalidRequest;
     // C9-88: a WRITE of 0 bytes accesses no memory, so its R_Key is not checked.
-    if (reth.dma_length != 0 && !place(0, reth.dma_length)) return refusal();
+    if (reth.dma_length != 0 && !resolve(0, reth.dma_length)) return refusal();
   }
   // IBTA vol 1, 9.7.4.1.6: the payloads of the message add up to the length in the RETH.
   const uint64_t after = recv.received + packet.payload.size();
@@ -45,14 +45,14 @@ std::optional<Verdict> write(TransportContext& context, QueuePair& qp, const wir
   if (packet.payload.empty() || run.is_written()) return std::nullopt;
   // The R_Key is checked again for each packet, since the region may have been destroyed since the
   // message began.
-  const auto place_of = [&](uint64_t bytes) {
-    const auto found = place(recv.received, bytes);
+  const auto memory_of = [&](uint64_t bytes) {
+    const auto found = resolve(recv.received, bytes);
     return found ? std::optional(MemoryList(*found, bytes)) : std::nullopt;
   };
-  if (run.write_together(context.memory(), reth.dma_length - recv.received, place_of)) {
+  if (run.write_together(context.memory(), reth.dma_length - recv.received, memory_of)) {
     return std::nullopt;
   }
-  const auto target = place(recv.received, packet.payload.size());
+  const auto target = resolve(recv.received, packet.payload.size());
   if (!target) return refusal();
   const std::array<std::span<const uint8_t>, 1> source{packet.payload};
   return verdict_of(MemoryList(*target, packet.payload.size()).write(context.memory(), source),
@@ -89,13 +89,13 @@ std::optional<Verdict> atomic_write(TransportContext& context, QueuePair& qp,
   if (reth.dma_length != kSize || packet.payload.size() != kSize || reth.va % kSize != 0) {
     return Verdict::kInvalidRequest;
   }
-  const auto place = context.objects().mrs.resolve_remote(qp.memory_user(), reth.rkey, reth.va,
-                                                          kSize, abi::kAccessRemoteWrite);
-  if (!place)
+  const auto target = context.objects().mrs.resolve_remote(qp.memory_user(), reth.rkey, reth.va,
+                                                           kSize, abi::kAccessRemoteWrite);
+  if (!target)
     return refuse(context, qp, qp.memory_user(), reth.rkey, {reth.va, kSize},
                   abi::kAccessRemoteWrite);
   const std::array<std::span<const uint8_t>, 1> source{packet.payload};
-  return verdict_of(MemoryList(*place, kSize).write(context.memory(), source),
+  return verdict_of(MemoryList(*target, kSize).write(context.memory(), source),
                     Verdict::kRemoteMemoryUnreachable);
 }
 
@@ -140,12 +140,12 @@ std::optional<Verdict> execute_atomic(TransportContext& context, QueuePair& qp,
                                       uint64_t& original) {
   constexpr uint64_t kSize = sizeof(uint64_t);
   if (packet.atomic.va % kSize != 0) return Verdict::kInvalidRequest;  // C9-96
-  const auto place = context.objects().mrs.resolve_remote(
+  const auto word_address = context.objects().mrs.resolve_remote(
       qp.memory_user(), packet.atomic.rkey, packet.atomic.va, kSize, abi::kAccessRemoteAtomic);
-  if (!place)
+  if (!word_address)
     return refuse(context, qp, qp.memory_user(), packet.atomic.rkey, {packet.atomic.va, kSize},
                   abi::kAccessRemoteAtomic);
-  const MemoryList word(*place, kSize);
+  const MemoryList word(*word_address, kSize);
   std::array<uint8_t, kSize> bytes{};
   const std::array<std::span<uint8_t>, 1> target{bytes};
   if (const auto verdict =

@@ -26,13 +26,13 @@ using send_queue::stop_at_next;
 using wire::Opcode;
 using wire::Psn;
 
-/// The maximum number of packets in one turn: their payload is read at once, and then the next QP
-/// has its turn.
+/// The maximum number of packets in one quantum: their payload is read at once, and then the next
+/// QP has its quantum.
 constexpr uint32_t kBurst = 16;
 /// The maximum number of packets in flight; IBTA vol 1, 9.7.2 allows 2^23 - 1.
 constexpr int32_t kWindow = 1 << 20;
 int32_t window_of(const TransportContext& context, const QueuePair& qp) {
-  return context.is_outside(qp) ? qp.send.window : kWindow;
+  return context.is_remote(qp) ? qp.send.window : kWindow;
 }
 
 /// Returns the error that the WQE itself has, before any part of it is sent.
@@ -131,7 +131,7 @@ void send_packet(TransportContext& context, QueuePair& qp, const SendWqe& wqe,
   packet.bth.ack_req =
       is_reliable(qp.type) &&
       (last || wire::psn_distance(qp.send.unacked, packet.bth.psn) == window_of(context, qp) - 1 ||
-       (context.is_outside(qp) && (number + 1) % kFirstWindow == 0));
+       (context.is_remote(qp) && (number + 1) % kFirstWindow == 0));
   packet.xrceth.srqn = wqe.remote_srqn & 0xffffff;
   packet.deth = {.qkey = ud::qkey_of(qp, wqe), .src_qpn = qp.number.value};
   send_request(context, qp, packet, packet.bth.psn + 1, payload, std::move(frame));
@@ -241,7 +241,7 @@ std::optional<Obstacle> fill_payload(TransportContext& context, const QueuePair&
 uint32_t response_packets(const TransportContext& context, const QueuePair& qp,
                           const SendState& state) {
   const uint32_t missing = psn_count(state.length, qp.mtu()) - qp.send.next_packet;
-  if (state.kind != RequestKind::kRead || !context.is_outside(qp)) return missing;
+  if (state.kind != RequestKind::kRead || !context.is_remote(qp)) return missing;
   const uint32_t part = std::min(missing, static_cast<uint32_t>(qp.send.window));
   // A repeated request (a "duplicate READ") does not ask for more than the earlier request did;
   // otherwise the responder and the requester would no longer agree on the next PSN.
@@ -383,9 +383,9 @@ uint32_t send_next(TransportContext& context, QueuePair& qp, uint32_t budget) {
 
 uint32_t transmit(TransportContext& context, QueuePair& qp) {
   uint32_t sent = 0;
-  // Consecutive short messages are sent in one turn, so that one acknowledgement can cover all of
-  // them.
-  const uint32_t burst = congestion::packets_of_turn(context, kBurst);
+  // Consecutive short messages are sent in one quantum, so that one acknowledgement can cover all
+  // of them.
+  const uint32_t burst = congestion::packets_of_quantum(context, kBurst);
   while (sent < burst && may_send(qp)) {
     const uint32_t count = send_next(context, qp, burst - sent);
     if (count == 0) return std::max(sent, 1u);

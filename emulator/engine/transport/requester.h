@@ -1,5 +1,5 @@
-// The send path of the requester. Each turn sends WQEs as request packets (IBTA vol 1, 9.7.3). The
-// payload is read from the application's memory each time a packet is sent, also for a
+// The send path of the requester. Each quantum sends WQEs as request packets (IBTA vol 1, 9.7.3).
+// The payload is read from the application's memory each time a packet is sent, also for a
 // retransmission.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace rocemu::engine::requester {
 
-/// Sends one burst, and schedules another turn if there is more to send. Returns the number of
+/// Sends one burst, and schedules another quantum if there is more to send. Returns the number of
 /// frames sent; at least 1, so that a caller with a budget ends.
 uint32_t transmit(TransportContext& context, QueuePair& qp);
 

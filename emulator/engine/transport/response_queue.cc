@@ -18,7 +18,7 @@ namespace {
 using wire::Opcode;
 using wire::Psn;
 
-/// The maximum number of packets in one turn, which is the same for the requester.
+/// The maximum number of packets in one quantum, which is the same for the requester.
 constexpr uint32_t kBurst = 16;
 
 /// Records that the acknowledgement or response with that PSN is sent, and returns whether it
@@ -241,7 +241,7 @@ void answer(TransportContext& context, QueuePair& qp, Psn psn, uint8_t syndrome)
   }
 }
 
-void settle(TransportContext& context, QueuePair& qp) {
+void flush_held_ack(TransportContext& context, QueuePair& qp) {
   auto& responses = qp.recv.responses;
   if (responses.empty() || responses.front().kind != Response::Kind::kAcknowledge) return;
   const Response response = responses.front();
@@ -260,7 +260,7 @@ void refuse(TransportContext& context, QueuePair& qp, Psn psn, Verdict verdict) 
 uint32_t transmit(TransportContext& context, QueuePair& qp) {
   RecvHalf& recv = qp.recv;
   uint32_t sent = 0;
-  const uint32_t burst = congestion::packets_of_turn(context, kBurst);
+  const uint32_t burst = congestion::packets_of_quantum(context, kBurst);
   while (sent < burst && !recv.responses.empty()) {
     Response& response = recv.responses.front();
     switch (response.kind) {

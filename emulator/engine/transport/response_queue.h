@@ -34,14 +34,14 @@ void answer(TransportContext& context, QueuePair& qp, wire::Psn psn, uint8_t syn
 /// Sends the acknowledgement that waits for a later one to cover it, since the QP is about to
 /// become silent, and its client has the completions of the acknowledged messages already. An
 /// acknowledgement that waits behind the data of a READ is lost together with that data.
-void settle(TransportContext& context, QueuePair& qp);
+void flush_held_ack(TransportContext& context, QueuePair& qp);
 
 /// Sends a final NAK, and fails the QP. Responses to earlier requests are sent first; until then
 /// the QP ignores further requests.
 void refuse(TransportContext& context, QueuePair& qp, wire::Psn psn, Verdict verdict);
 
-/// Sends one burst of the waiting responses, and schedules another turn if there are more. Returns
-/// the number of frames sent.
+/// Sends one burst of the waiting responses, and schedules another quantum if there are more.
+/// Returns the number of frames sent.
 uint32_t transmit(TransportContext& context, QueuePair& qp);
 
 }  // namespace rocemu::engine::response_queue

@@ -31,8 +31,8 @@ class Checker {
   }
   void one_more(uint64_t in_use, uint64_t limit, std::string_view what, int error) {
     if (in_use >= limit && !refusal_)
-      refusal_ = {error, "the device has all of its " + std::to_string(limit) + " " +
-                             std::string(what) + " in use"};
+      refusal_ = {error, "all " + std::to_string(limit) + " " + std::string(what) +
+                             " of the device are in use"};
   }
   std::optional<Refusal> take() { return std::move(refusal_); }
 

@@ -21,7 +21,7 @@ using abi::QpState;
 void enter_state(CommandContext& context, QueuePair& qp, QpState from, QpState to, uint32_t mask) {
   switch (to) {
     case QpState::kReset:
-      response_queue::settle(context.transport, qp);
+      response_queue::flush_held_ack(context.transport, qp);
       receive_queue::give_back(context.transport, qp);
       qp.reset();
       return;

@@ -18,7 +18,7 @@ void set_known(std::vector<Finding>& findings, const std::string& file) {
                        " is not a report.json of rocemu explore; copy one from a findings folder");
   for (Finding& finding : findings) {
     finding.known = std::ranges::any_of(json["findings"], [&](const Json& one) {
-      if (one.value("place", "") != finding.place) return false;
+      if (one.value("place", "") != finding.signature) return false;
       const auto stacks = one.value("stacks", std::vector<std::string>());
       // Stacks cannot be read on every machine.
       return stacks.empty() || finding.stacks.empty() || stacks == finding.stacks;

@@ -45,7 +45,7 @@ Json as_sarif(const Summary& summary, const std::vector<Finding>& findings) {
     location["physicalLocation"]["artifactLocation"]["uri"] =
         fmt::format("{}/{}/scenario.yaml", summary.folder, finding.number);
     one["locations"] = Json::array({location});
-    one["partialFingerprints"]["place/v1"] = finding.place;
+    one["partialFingerprints"]["place/v1"] = finding.signature;
     list.push_back(one);
   }
   Json rules = Json::array();
@@ -139,7 +139,7 @@ Json finding_json(const Summary& summary, const std::map<size_t, Result>& result
   one["verdict"] = name_of(finding.verdict);
   one["sentence"] = finding.sentence();
   one["severity"] = severity_of(finding);
-  one["place"] = finding.place;
+  one["place"] = finding.signature;
   one["stacks"] = finding.stacks;
   one["known"] = finding.known;
   one["confirmed"] = finding.confirmed;

@@ -48,7 +48,7 @@ bool is_fault(const Misuse& misuse, const Trial& trial) {
 Finding finding_of(const Judgement& judgement) {
   Finding finding;
   finding.verdict = judgement.verdict;
-  finding.place = place_of(judgement);
+  finding.signature = signature_of(judgement);
   finding.stacks = judgement.stacks;
   finding.detail = judgement.detail;
   finding.is_warning = judgement.is_warning;
@@ -81,7 +81,7 @@ Result judged(const Trial& trial, const RunFacts& facts, const Baseline& baselin
     if (!is_fault(misuse, trial)) own.push_back(misuse);
   Result result{trial, facts, judge(facts, baseline, limits), misuses_of(own)};
   std::erase_if(result.misuses, [&](const Judgement& one) {
-    return std::ranges::find(baseline.misuses, one.place, &Judgement::place) !=
+    return std::ranges::find(baseline.misuses, one.signature, &Judgement::signature) !=
            baseline.misuses.end();
   });
   return result;
@@ -90,9 +90,9 @@ Result judged(const Trial& trial, const RunFacts& facts, const Baseline& baselin
 bool has_again(const Finding& finding, const RunFacts& facts, const Baseline& baseline,
                const Limits& limits) {
   if (finding.verdict != Verdict::kMisuse)
-    return place_of(judge(facts, baseline, limits)) == finding.place;
+    return signature_of(judge(facts, baseline, limits)) == finding.signature;
   const std::vector<Judgement> misuses = misuses_of(facts.misuses);
-  return std::ranges::find(misuses, finding.place, place_of) != misuses.end();
+  return std::ranges::find(misuses, finding.signature, signature_of) != misuses.end();
 }
 
 std::string Finding::sentence() const {
@@ -111,8 +111,8 @@ std::string Finding::sentence() const {
   return text;
 }
 
-std::string place_of(const Judgement& judgement) {
-  return std::string(name_of(judgement.verdict)) + " " + judgement.place;
+std::string signature_of(const Judgement& judgement) {
+  return std::string(name_of(judgement.verdict)) + " " + judgement.signature;
 }
 
 bool is_finding(Verdict verdict) {
@@ -139,15 +139,15 @@ std::vector<Finding> group(const std::map<size_t, Result>& results,
   std::map<Key, std::vector<const Result*>> by_place;
   for (const auto& [number, result] : results)
     for (const Judgement& one : result.found())
-      by_place[{place_of(one), one.stacks, result.trial.variation.adversarial_class()}].push_back(
-          &result);
+      by_place[{signature_of(one), one.stacks, result.trial.variation.adversarial_class()}]
+          .push_back(&result);
   std::vector<Finding> findings;
   for (const Judgement& misuse : baseline_misuses) findings.push_back(finding_of(misuse));
   for (auto& [key, members] : by_place) {
     std::ranges::sort(members, {}, [](const Result* one) { return order_of(*one); });
     const Result& first = *members.front();
     const std::vector<Judgement> of_first = first.found();
-    Finding finding = finding_of(*std::ranges::find(of_first, std::get<0>(key), place_of));
+    Finding finding = finding_of(*std::ranges::find(of_first, std::get<0>(key), signature_of));
     finding.smallest = first.trial;
     for (const Result* one : members) finding.triggers.push_back(one->trial.number);
     findings.push_back(std::move(finding));

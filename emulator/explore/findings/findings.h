@@ -32,7 +32,7 @@ Result judged(const Trial& trial, const RunFacts& facts, const Baseline& baselin
 struct Finding {
   size_t number = 0;  // from 1; also the name of its folder
   Verdict verdict{};
-  std::string place;                // of the judgement: identifies the finding in a later run
+  std::string signature;            // of the judgement: identifies the finding in a later run
   std::string detail;               // of the judgement
   std::vector<std::string> stacks;  // of the judgement
   std::vector<size_t> triggers;     // numbers of trials; the first is the smallest and earliest
@@ -49,7 +49,7 @@ struct Finding {
 };
 
 /// Returns the text that identifies a finding in a later run.
-std::string place_of(const Judgement& judgement);
+std::string signature_of(const Judgement& judgement);
 
 /// Returns whether a repeated run of the finding's smallest trial has ended like the finding.
 /// `facts` are those of the repeated run.

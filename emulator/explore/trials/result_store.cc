@@ -39,8 +39,8 @@ void ResultStore::read(const std::filesystem::path& file, const Json& identity) 
       facts_[json.at("key").get<std::string>()] = RunFacts::from_json(json.at("facts"));
     } catch (const Json::exception& error) {
       throw std::runtime_error(file.string() + ", line " + std::to_string(number) +
-                               " is damaged, so that nothing can be resumed or merged: --force "
-                               "begins anew (" +
+                               " is damaged, so the exploration can be neither resumed nor merged: "
+                               "--force begins a new one (" +
                                error.what() + ")");
     }
   }

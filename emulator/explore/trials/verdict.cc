@@ -259,8 +259,8 @@ Judgement judge(const Misuse& misuse) {
   std::vector<std::string> place;
   if (!misuse.places.empty()) place.push_back(misuse.places.back());
   return {.verdict = Verdict::kMisuse,
-          .place = fmt::format("{} {}{}", misuse.rule, misuse.program,
-                               place.empty() ? "" : ", " + place.front()),
+          .signature = fmt::format("{} {}{}", misuse.rule, misuse.program,
+                                   place.empty() ? "" : ", " + place.front()),
           .detail = printable(fmt::format("{} [{}]: {}{}", misuse.is_error ? "error" : "warning",
                                           misuse.rule, misuse.message,
                                           misuse.where.empty() ? "" : ", in " + misuse.where)),
@@ -280,7 +280,8 @@ std::vector<Judgement> misuses_of(const std::vector<Misuse>& misuses) {
   std::vector<Judgement> judgements;
   for (const Misuse& misuse : misuses) {
     const Judgement judgement = judge(misuse);
-    if (std::ranges::find(judgements, judgement.place, &Judgement::place) == judgements.end())
+    if (std::ranges::find(judgements, judgement.signature, &Judgement::signature) ==
+        judgements.end())
       judgements.push_back(judgement);
   }
   return judgements;

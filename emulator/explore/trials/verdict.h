@@ -34,8 +34,8 @@ std::optional<Verdict> verdict_named(std::string_view name);
 
 struct Judgement {
   Verdict verdict{};
-  std::string place;   // where it ended: equal for equal causes
-  std::string detail;  // for a reader: "server#1 blocks in ibv_get_cq_event (CQ 2)"
+  std::string signature;  // where it ended: equal for equal causes
+  std::string detail;     // for a reader: "server#1 blocks in ibv_get_cq_event (CQ 2)"
   /// The places of the program's threads: "server#1: wait < main". They contain only the parts that
   /// are equal in each run, and are empty without a tool for stacks.
   std::vector<std::string> stacks = {};

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "emulator/network/file/network_file.h"
-#include "emulator/network/programs/fault_places.h"
+#include "emulator/network/programs/fault_targets.h"
 #include "emulator/network/programs/program_network.h"
 
 namespace rocemu::network {
@@ -24,9 +24,9 @@ std::unique_ptr<engine::SimulatedNetwork> FilePlan::build(uint64_t seed) const {
   return std::make_unique<ProgramNetwork>(topology_, seed, captured_ports_);
 }
 
-std::string FilePlan::problem_of(const engine::NetworkPlace& place,
+std::string FilePlan::problem_of(const engine::NetworkElement& element,
                                  const engine::NetworkChange& change) const {
-  return network::problem_of(topology_, place, change);
+  return network::problem_of(topology_, element, change);
 }
 
 std::shared_ptr<const FilePlan> parse_plan(const std::string& text, const std::string& name,

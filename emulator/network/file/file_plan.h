@@ -19,7 +19,7 @@ class FilePlan final : public engine::NetworkPlan {
   std::unique_ptr<engine::SimulatedNetwork> build(uint64_t seed) const override;
   const std::string& text() const override { return text_; }
   size_t host_count() const override { return topology_.hosts.size(); }
-  std::string problem_of(const engine::NetworkPlace& place,
+  std::string problem_of(const engine::NetworkElement& element,
                          const engine::NetworkChange& change) const override;
   std::optional<engine::CongestionNotification> notification() const override {
     return notification_;

@@ -13,7 +13,7 @@ namespace {
 
 using scenario::Node;
 using scenario::NodeReader;
-using scenario::Place;
+using scenario::SourceLocation;
 
 void read_dcqcn(const FieldReader& reader, const Node& node, NicParameters& nic) {
   if (node.is_scalar() && node.text == "off") return;
@@ -135,7 +135,7 @@ class NetworkFileReader {
                     {"priorities", into(sections_.priorities)},
                     {"nics", into(sections_.nics)},
                     {"largest-frame", into(sections_.largest_frame)}});
-    root_place_ = root.place;
+    root_location_ = root.location;
     if (sections_.topology == nullptr) {
       nodes_.complain(root, "a network needs a 'topology', such as topology: {star: 16}");
       return {};
@@ -199,11 +199,11 @@ class NetworkFileReader {
     for (const scenario::Entry& entry : sections_.overrides->entries) {
       nodes_.attempt([&] {
         if (const auto link = find_link(topology, entry.key.text)) {
-          places_.links[*link] = entry.key.place;
+          places_.links[*link] = entry.key.location;
           return read_link(reader_, entry.value, topology.links[*link]);
         }
         if (const auto id = find_switch(topology, entry.key.text)) {
-          places_.switches[*id] = entry.key.place;
+          places_.switches[*id] = entry.key.location;
           return read_switch(reader_, entry.value, topology.switches[*id].parameters);
         }
         nodes_.fail(entry.key, fmt::format("there is no link or switch '{}'; links are named by "
@@ -213,17 +213,18 @@ class NetworkFileReader {
     }
   }
 
-  Place place_in(const Node* section, std::string_view key) const {
-    if (section == nullptr) return root_place_;
+  SourceLocation location_in(const Node* section, std::string_view key) const {
+    if (section == nullptr) return root_location_;
     const Node* const node = section->find(key);
-    return node != nullptr ? node->place : section->place;
+    return node != nullptr ? node->location : section->location;
   }
 
-  Place place_of(const TopologyProblem& problem) const {
+  SourceLocation location_of(const TopologyProblem& problem) const {
     using Subject = TopologyProblem::Subject;
     const auto in_switch = [&](std::string_view key) {
       const auto listed = places_.switches.find(problem.index);
-      return listed != places_.switches.end() ? listed->second : place_in(sections_.switches, key);
+      return listed != places_.switches.end() ? listed->second
+                                              : location_in(sections_.switches, key);
     };
     switch (problem.subject) {
       case Subject::kBuffer:
@@ -235,21 +236,22 @@ class NetworkFileReader {
         return in_switch("pfc");
       case Subject::kLink: {
         const auto listed = places_.links.find(problem.index);
-        return listed != places_.links.end() ? listed->second : place_in(sections_.links, "rate");
+        return listed != places_.links.end() ? listed->second
+                                             : location_in(sections_.links, "rate");
       }
       case Subject::kPriority:
-        return sections_.priorities != nullptr ? sections_.priorities->place : root_place_;
+        return sections_.priorities != nullptr ? sections_.priorities->location : root_location_;
       case Subject::kTopology:
       case Subject::kNode:
         break;
     }
-    return sections_.topology->place;
+    return sections_.topology->location;
   }
 
   void add_problems(const Topology& topology) {
     for (TopologyProblem& problem : check(topology)) {
       if (problems_.size() >= scenario::kMaxProblems) return;
-      problems_.push_back({place_of(problem), std::move(problem.message), problem.is_warning});
+      problems_.push_back({location_of(problem), std::move(problem.message), problem.is_warning});
     }
   }
 
@@ -258,7 +260,7 @@ class NetworkFileReader {
   std::vector<scenario::Problem>& problems_;
   Sections sections_;
   ListedPlaces places_;
-  Place root_place_;
+  SourceLocation root_location_;
 };
 
 }  // namespace

@@ -13,11 +13,11 @@ namespace rocemu::network {
 
 struct NetworkFile {
   Topology topology;
-  /// Warnings, each with its place: "FILE:LINE:COLUMN: ...".
+  /// Warnings, each with its location: "FILE:LINE:COLUMN: ...".
   std::vector<std::string> warnings;
 };
 
-/// An error in a file. what() lists every problem with its place.
+/// An error in a file. what() lists every problem with its location.
 class NetworkFileError : public std::runtime_error {
  public:
   NetworkFileError(const std::string& text, std::vector<scenario::Problem> problems)

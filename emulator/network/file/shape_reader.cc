@@ -87,7 +87,7 @@ class ListReader {
       } else {
         added.name = reader_.nodes().text(one, "the name of a switch");
       }
-      places_.switches[static_cast<SwitchId>(topology_.switches.size())] = one.place;
+      places_.switches[static_cast<SwitchId>(topology_.switches.size())] = one.location;
       topology_.switches.push_back(std::move(added));
     }
   }
@@ -113,7 +113,7 @@ class ListReader {
     link.a = a;
     link.b = b;
     if (node.is_mapping()) read_link(reader_, node, link);
-    places_.links[static_cast<LinkId>(topology_.links.size())] = node.place;
+    places_.links[static_cast<LinkId>(topology_.links.size())] = node.location;
     topology_.links.push_back(link);
   }
 

@@ -12,8 +12,8 @@ namespace rocemu::network {
 
 /// The YAML nodes of the links and switches in the list.
 struct ListedPlaces {
-  std::map<LinkId, scenario::Place> links;
-  std::map<SwitchId, scenario::Place> switches;
+  std::map<LinkId, scenario::SourceLocation> links;
+  std::map<SwitchId, scenario::SourceLocation> switches;
 };
 
 /// Reads the parameters of one link: rate and delay.

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "emulator/network/dcqcn.h"
-#include "emulator/network/programs/fault_places.h"
+#include "emulator/network/programs/fault_targets.h"
 
 namespace rocemu::network {
 
@@ -39,9 +39,9 @@ void ProgramNetwork::advance(Instant now, engine::NetworkEvents& events) {
   events_ = nullptr;
 }
 
-void ProgramNetwork::set_fault(const engine::NetworkPlace& place,
+void ProgramNetwork::set_fault(const engine::NetworkElement& element,
                                const engine::NetworkChange& change, bool is_on, Instant now) {
-  const FaultPlace at = find_place(network_.topology(), place);
+  const FaultTarget at = find_target(network_.topology(), element);
   if (at.link) set_link_fault(*at.link, change, is_on, now);
   if (at.switch_id) set_switch_fault(*at.switch_id, change, is_on, now);
   if (at.host && change.pause_storm) set_host_fault(*at.host, *change.pause_storm, is_on, now);

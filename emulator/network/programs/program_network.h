@@ -31,8 +31,8 @@ class ProgramNetwork final : public engine::SimulatedNetwork, private Sink {
   void inject(const engine::Injection& injection, Instant now) override;
   std::optional<Instant> next_event() override { return network_.next_delivery(); }
   void advance(Instant now, engine::NetworkEvents& events) override;
-  void set_fault(const engine::NetworkPlace& place, const engine::NetworkChange& change, bool is_on,
-                 Instant now) override;
+  void set_fault(const engine::NetworkElement& element, const engine::NetworkChange& change,
+                 bool is_on, Instant now) override;
   std::unique_ptr<engine::RateController> make_rate_controller(engine::DeviceIndex from,
                                                                Instant now) const override;
 

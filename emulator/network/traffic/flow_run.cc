@@ -39,15 +39,15 @@ struct FlowRun::Sender {
 
 /// The flows of a host that have something to send, as a heap with the next one at the top.
 struct FlowRun::HostState {
-  struct Turn {
+  struct ReadyFlow {
     Instant ready{};
     uint64_t order = 0;
     uint32_t flow = 0;
-    bool operator>(const Turn& other) const {
+    bool operator>(const ReadyFlow& other) const {
       return ready != other.ready ? ready > other.ready : order > other.order;
     }
   };
-  std::vector<Turn> turns;
+  std::vector<ReadyFlow> ready_flows;
   uint64_t order = 0;
   Instant wake_at = Instant::max();
   bool is_to_pump = false;
@@ -144,8 +144,8 @@ void FlowRun::make_ready(uint32_t flow) {
   sender.is_ready = true;
   const HostId from = results_[flow].spec.from;
   HostState& host = hosts_[from];
-  host.turns.push_back({sender.pacer.ready_at(), host.order++, flow});
-  std::push_heap(host.turns.begin(), host.turns.end(), std::greater<>());
+  host.ready_flows.push_back({sender.pacer.ready_at(), host.order++, flow});
+  std::push_heap(host.ready_flows.begin(), host.ready_flows.end(), std::greater<>());
   host_resumed(from);
 }
 
@@ -153,16 +153,16 @@ void FlowRun::pump(HostId id) {
   HostState& host = hosts_[id];
   host.is_to_pump = false;
   const uint8_t priority = network_.priority_of(kDataDscp);
-  while (!host.turns.empty() && host.turns.front().ready <= now_ &&
+  while (!host.ready_flows.empty() && host.ready_flows.front().ready <= now_ &&
          network_.can_inject(id, priority)) {
-    const uint32_t flow = host.turns.front().flow;
-    std::pop_heap(host.turns.begin(), host.turns.end(), std::greater<>());
-    host.turns.pop_back();
+    const uint32_t flow = host.ready_flows.front().flow;
+    std::pop_heap(host.ready_flows.begin(), host.ready_flows.end(), std::greater<>());
+    host.ready_flows.pop_back();
     senders_[flow].is_ready = false;
     send_frame(id, flow);
   }
-  if (host.turns.empty()) return;
-  const Instant ready = host.turns.front().ready;
+  if (host.ready_flows.empty()) return;
+  const Instant ready = host.ready_flows.front().ready;
   if (ready <= now_ || ready >= host.wake_at) return;
   host.wake_at = ready;
   wakes_.push_back({ready, id});
@@ -194,8 +194,8 @@ void FlowRun::send_frame(HostId id, uint32_t flow) {
   if (sender.left == 0) return;
   sender.is_ready = true;
   HostState& host = hosts_[id];
-  host.turns.push_back({sender.pacer.ready_at(), host.order++, flow});
-  std::push_heap(host.turns.begin(), host.turns.end(), std::greater<>());
+  host.ready_flows.push_back({sender.pacer.ready_at(), host.order++, flow});
+  std::push_heap(host.ready_flows.begin(), host.ready_flows.end(), std::greater<>());
 }
 
 void FlowRun::deliver(uint64_t token, HostId host, Instant at, bool is_marked) {

@@ -103,18 +103,18 @@ class Observer {
   /// (fifo(7)).
   Wait wait_to_open(const Call& call, const std::string& directory, uint64_t path) const;
   /// Returns the waker of a thread that waits for a peer that has not connected yet.
-  Waker unknown_peer() const { return alone_ ? Waker::kNobody : Waker::kOutside; }
+  Waker unknown_peer() const { return alone_ ? Waker::kNobody : Waker::kExternal; }
   bool has_children(pid_t process) const;
   bool has_alarm(pid_t process) const;
   bool has_receive_timeout(pid_t process, int descriptor) const;
   std::string mapping_at(pid_t process, uint64_t address) const;
-  bool is_mapped_outside(const std::string& mapping) const;
+  bool is_mapped_externally(const std::string& mapping) const;
   void find_holders();
   /// Returns whether the NIC has stopped the thread because it spins
   /// (os/threads/spinning_threads.h).
   bool is_held_spinning(const std::string& status) const;
   /// Returns whether a process outside of the run has this pipe or socket open.
-  bool is_held_outside(const std::string& link);
+  bool is_held_externally(const std::string& link);
   bool is_held_by_daemon(const std::string& link);
 
   std::vector<pid_t> in_order_;
@@ -156,12 +156,12 @@ BlockedThread Observer::look_at(pid_t process, pid_t thread) {
                  field_of(status, "nonvoluntary_ctxt_switches");
   if (state[0] == 't' && is_held_spinning(status)) {
     one.waker = Waker::kNobody;
-    one.what = "spins: it looks again and again at memory that nobody changes";
+    one.what = "spins: it repeatedly reads memory that does not change";
     one.switches.clear();  // it is made to run its loop from time to time
     return one;
   }
   if (state[0] == 'T' || state[0] == 't') {
-    one.waker = Waker::kOutside;
+    one.waker = Waker::kExternal;
     one.what = "is stopped";
     return one;
   }
@@ -171,12 +171,12 @@ BlockedThread Observer::look_at(pid_t process, pid_t thread) {
     one.switches.clear();  // it has turns in which it finds nothing
     Call call{process, thread, told.call, {}};
     std::ranges::copy(told.arguments, call.arguments.begin());
-    Wait wait = told.call >= 0 ? wait_in(call) : Wait{Waker::kRuns, "is about to go on"};
+    Wait wait = told.call >= 0 ? wait_in(call) : Wait{Waker::kRuns, "is about to continue"};
     if (told.polls) {
       wait.waker = std::max(wait.waker, Waker::kPolling);
       if (told.call == SYS_futex) wait.what = "polls a completion queue";
-      if (told.call == SYS_sched_yield) wait = {Waker::kPolling, "yields again and again"};
-      if (told.call == SYS_clock_gettime) wait = {Waker::kPolling, "reads a clock again and again"};
+      if (told.call == SYS_sched_yield) wait = {Waker::kPolling, "yields repeatedly"};
+      if (told.call == SYS_clock_gettime) wait = {Waker::kPolling, "reads a clock repeatedly"};
     }
     one.waker = wait.waker;
     one.what = wait.what;
@@ -191,8 +191,8 @@ BlockedThread Observer::look_at(pid_t process, pid_t thread) {
                   &call.number, &call.arguments[0], &call.arguments[1], &call.arguments[2],
                   &call.arguments[3], &call.arguments[4], &call.arguments[5]) != 7) {
     if (!text.starts_with("running")) {
-      one.waker = Waker::kOutside;
-      one.what = "waits for what we may not know";
+      one.waker = Waker::kExternal;
+      one.what = "waits for an object that rocemu may not inspect";
     }
     return one;
   }
@@ -224,15 +224,15 @@ Wait Observer::wait_in(const Call& call) {
     case SYS_rt_sigsuspend:
       return wait_for_signal(call.process, false);
     case SYS_flock:
-      return {Waker::kOutside, "waits for a lock of a file"};
+      return {Waker::kExternal, "waits for a lock of a file"};
     case SYS_semop:
     case SYS_semtimedop:
-      return {Waker::kOutside, "waits for a semaphore of System V"};
+      return {Waker::kExternal, "waits for a semaphore of System V"};
     case SYS_msgrcv:
     case SYS_msgsnd:
     case SYS_mq_timedreceive:
     case SYS_mq_timedsend:
-      return {Waker::kOutside, "waits for a message queue"};
+      return {Waker::kExternal, "waits for a message queue"};
     case SYS_rt_sigtimedwait:
       return wait_for_signal(call.process, arguments[2] != 0);
 #ifdef SYS_poll
@@ -284,7 +284,7 @@ Wait Observer::wait_in(const Call& call) {
                           descriptor == AT_FDCWD ? "/cwd" : "/fd/" + std::to_string(descriptor),
                           arguments[1]);
     default:
-      return {Waker::kOutside, "waits in system call " + std::to_string(call.number)};
+      return {Waker::kExternal, "waits in system call " + std::to_string(call.number)};
   }
 }
 
@@ -297,7 +297,7 @@ Wait Observer::wait_to_open(const Call& call, const std::string& directory, uint
   const std::string from = name.starts_with('/') ? "/root" : directory + "/";
   if (is_fifo(directory_of(call.process) + from + name))
     return {unknown_peer(), "waits for another program to open a FIFO"};
-  return {Waker::kOutside, "waits in system call " + std::to_string(call.number)};
+  return {Waker::kExternal, "waits in system call " + std::to_string(call.number)};
 }
 
 /// Describes the wait of a thread in futex(2). Other processes that map the memory of the futex may
@@ -317,8 +317,8 @@ Wait Observer::wait_for_futex(const Call& call, uint64_t timeout) {
             std::string("waits for a lock, a condition or a thread (futex ") + address + ")"};
   const bool is_shared = (operation & FUTEX_PRIVATE_FLAG) == 0;
   if (is_shared && mapping.find(" rw-s ") != std::string::npos) {
-    const bool outside = is_mapped_outside(mapping);
-    if (outside) wait.waker = Waker::kOutside;
+    const bool outside = is_mapped_externally(mapping);
+    if (outside) wait.waker = Waker::kExternal;
     wait.what += outside ? " in memory shared with others" : " in shared memory";
   }
   if (timeout != 0) {
@@ -333,7 +333,7 @@ Wait Observer::wait_for_futex(const Call& call, uint64_t timeout) {
 Wait Observer::wait_for_signal(pid_t process, bool has_timeout) {
   if (has_timeout) return {Waker::kTime, "waits for a signal, for a time"};
   if (has_children(process)) return wait_for_children(process);
-  return {Waker::kOutside, "waits for a signal"};
+  return {Waker::kExternal, "waits for a signal"};
 }
 
 Wait Observer::wait_for_children(pid_t process) {
@@ -351,11 +351,11 @@ Wait Observer::wait_in_poll(const Call& call, bool has_timeout) {
   Wait wait;
   for (uint64_t i = 0; i < std::min(call.arguments[1], kMaxEntries); ++i) {
     const auto entry = read_from<pollfd>(call.process, call.arguments[0] + i * sizeof(pollfd));
-    if (!entry) return {Waker::kOutside, "polls what we may not know"};
+    if (!entry) return {Waker::kExternal, "polls descriptors that rocemu may not inspect"};
     if (entry->fd >= 0) wait.add(wait_for(call.process, entry->fd));
   }
   if (has_timeout) wait.waker = std::max(wait.waker, Waker::kTime);
-  if (wait.what.empty()) wait.what = "waits in poll for nothing";
+  if (wait.what.empty()) wait.what = "waits in poll for no descriptor";
   return wait;
 }
 
@@ -368,13 +368,14 @@ Wait Observer::wait_in_select(const Call& call, bool has_timeout) {
     if (address == 0) continue;
     for (int fd = 0; fd < count; ++fd) {
       const auto byte = read_from<uint8_t>(call.process, address + static_cast<uint64_t>(fd / 8));
-      if (!byte) return {Waker::kOutside, "selects what we may not know"};
+      if (!byte)
+        return {Waker::kExternal, "waits in select for descriptors that rocemu may not inspect"};
       if (((*byte >> (fd % 8)) & 1) != 0) descriptors.insert(fd);
     }
   }
   for (const int fd : descriptors) wait.add(wait_for(call.process, fd));
   if (has_timeout) wait.waker = std::max(wait.waker, Waker::kTime);
-  if (wait.what.empty()) wait.what = "waits in select for nothing";
+  if (wait.what.empty()) wait.what = "waits in select for no descriptor";
   return wait;
 }
 
@@ -392,7 +393,7 @@ Wait Observer::wait_in_epoll(pid_t process, int descriptor, int depth) {
     if (std::sscanf(line.c_str(), "tfd: %d", &watched) == 1) descriptors.insert(watched);
   }
   for (const int watched : descriptors) wait.add(wait_for(process, watched, depth + 1));
-  if (wait.what.empty()) wait.what = "waits in epoll for nothing";
+  if (wait.what.empty()) wait.what = "waits in epoll for no descriptor";
   return wait;
 }
 
@@ -416,7 +417,8 @@ Wait Observer::wait_for(pid_t process, int descriptor, int depth) {
     return {is_armed ? Waker::kTime : Waker::kNobody,
             (is_armed ? "waits for a timerfd" : "waits for a timerfd that is not set") + name};
   }
-  return {Waker::kOutside, "waits for " + (link.empty() ? "what we may not know" : link) + name};
+  return {Waker::kExternal,
+          "waits for " + (link.empty() ? "an object that rocemu may not inspect" : link) + name};
 }
 
 Wait Observer::wait_for_socket(pid_t process, uint64_t inode, int descriptor) {
@@ -428,7 +430,7 @@ Wait Observer::wait_for_socket(pid_t process, uint64_t inode, int descriptor) {
   } else if (const auto tcp = peer_of_tcp_socket(process, inode)) {
     peer = *tcp;
   }
-  Wait wait{Waker::kOutside, "waits for a socket" + name, {{descriptor, inode, peer}}};
+  Wait wait{Waker::kExternal, "waits for a socket" + name, {{descriptor, inode, peer}}};
   if (peer == 0) {
     const std::string what = alone_ ? awaited_peer(process, inode) : "";
     if (!what.empty()) {
@@ -441,7 +443,7 @@ Wait Observer::wait_for_socket(pid_t process, uint64_t inode, int descriptor) {
   if (is_held_by_daemon(link)) {
     wait.waker = Waker::kNobody;
     wait.what = "waits for the NIC" + name;
-  } else if (!is_held_outside(link)) {
+  } else if (!is_held_externally(link)) {
     wait.waker = Waker::kNobody;
     std::string others;
     for (const pid_t holder : (*holders_)[link]) {
@@ -457,8 +459,8 @@ Wait Observer::wait_for_socket(pid_t process, uint64_t inode, int descriptor) {
 /// Describes the wait of a thread for a pipe. A pipe that the NIC has open, such as its standard
 /// error, counts as open outside of the run.
 Wait Observer::wait_for_pipe(const std::string& link, int descriptor) {
-  const bool outside = is_held_outside(link) || is_held_by_daemon(link);
-  return {outside ? Waker::kOutside : Waker::kNobody,
+  const bool outside = is_held_externally(link) || is_held_by_daemon(link);
+  return {outside ? Waker::kExternal : Waker::kNobody,
           std::string("waits for a pipe") + (outside ? " from outside" : "") + " (descriptor " +
               std::to_string(descriptor) + ")"};
 }
@@ -515,7 +517,7 @@ std::string Observer::mapping_at(pid_t process, uint64_t address) const {
 }
 
 /// Returns whether a process outside of the run maps the same file as this line of /proc/pid/maps.
-bool Observer::is_mapped_outside(const std::string& mapping) const {
+bool Observer::is_mapped_externally(const std::string& mapping) const {
   const auto file_of = [](const std::string& line) {  // its device and inode
     std::istringstream words(line);
     std::string addresses, permissions, offset, device, inode;
@@ -546,7 +548,7 @@ void Observer::find_holders() {
   }
 }
 
-bool Observer::is_held_outside(const std::string& link) {
+bool Observer::is_held_externally(const std::string& link) {
   if (!holders_) find_holders();
   return std::ranges::any_of((*holders_)[link], [&](pid_t holder) {
     return !processes_.contains(holder) && holder != daemon_;

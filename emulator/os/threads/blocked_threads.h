@@ -16,11 +16,11 @@ namespace rocemu {
 
 /// What can end a thread's wait
 enum class Waker : uint8_t {
-  kNobody,   // only another thread of these processes, or the NIC
-  kPolling,  // the thread itself: it polls a completion queue of the NIC
-  kTime,     // the wait has an end, or the program may have set an alarm
-  kOutside,  // another process, a peer, a user at a terminal, a signal from outside
-  kRuns,     // it does not wait
+  kNobody,    // only another thread of these processes, or the NIC
+  kPolling,   // the thread itself: it polls a completion queue of the NIC
+  kTime,      // the wait has an end, or the program may have set an alarm
+  kExternal,  // another process, a peer, a user at a terminal, a signal from outside
+  kRuns,      // it does not wait
 };
 
 struct BlockedThread {

@@ -25,7 +25,7 @@ std::string task_directory(pid_t process, pid_t thread) {
 /// Returns the name of the kernel function in which the thread sleeps. Returns "0" if the thread
 /// has a processor or waits for one, or if we lack the permission; an empty string if the kernel
 /// has no such names (proc(5), /proc/pid/wchan).
-std::string place_of(pid_t process, pid_t thread) {
+std::string wchan_of(pid_t process, pid_t thread) {
   return proc::contents_of(task_directory(process, thread) + "/wchan");
 }
 
@@ -64,18 +64,18 @@ bool try_with_a_sleeper() {
   while (!has_slept(sleeper_id) && Clock::now() < begin + kAnyLoad) std::this_thread::yield();
   const Clock::time_point until =
       Clock::now() + (sleepers_may_be_queued() ? Clock::duration(kAnyLoad) : kOffItsProcessor);
-  std::string place;
+  std::string wchan;
   do {
     std::this_thread::yield();
-    place = place_of(getpid(), sleeper_id);
-  } while (place == "0" && Clock::now() < until);
+    wchan = wchan_of(getpid(), sleeper_id);
+  } while (wchan == "0" && Clock::now() < until);
   wanted = false;
   wanted.notify_one();
   sleeper.join();
-  return place != "0" && !place.empty();
+  return wchan != "0" && !wchan.empty();
 }
 
-bool kernel_tells_places() {
+bool kernel_reveals_wchan() {
   static const bool tells = try_with_a_sleeper();
   return tells;
 }
@@ -91,7 +91,7 @@ bool may_ask(pid_t process) {
 }  // namespace
 
 bool is_runnable(pid_t process, pid_t thread) {
-  return place_of(process, thread) == "0" && may_ask(process) && kernel_tells_places();
+  return wchan_of(process, thread) == "0" && may_ask(process) && kernel_reveals_wchan();
 }
 
 }  // namespace rocemu

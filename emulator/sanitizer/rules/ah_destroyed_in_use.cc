@@ -26,7 +26,7 @@ class AddressHandleCheck : public CheckOf<kAhDestroyedInUse> {
     if (user == nullptr) return;
     report("destroyed address handle " + std::to_string(event.object.number) + " while " +
                title_of(*queue, user->number) + " still names it",
-           {{"posted", user->posted}, {"destroyed", event.place}});
+           {{"posted", user->posted}, {"destroyed", event.site}});
   }
 };
 

@@ -14,12 +14,12 @@ class EventKeptCheck : public CheckOf<kCmEventKept> {
   using CheckOf::CheckOf;
 
   void on(const CmWait& event) override {
-    const NamedPlace places[] = {{"got the event", event.got}, {"waits", event.place}};
+    const NamedCallSite sites[] = {{"got the event", event.got}, {"waits", event.site}};
     const Report report{kCmEventKept,
                         "waits in rdma_destroy_id forever: " + count_of(event.events, "event") +
                             " of the id " + (event.events == 1 ? "was" : "were") +
                             " not acknowledged",
-                        places};
+                        sites};
     if (host().is_single_threaded()) return host().report(report);
     waits_[event.id] = host().report_unless_withdrawn(report);
   }

@@ -25,7 +25,7 @@ class TooSmallCheck : public CheckOf<kCqTooSmall> {
     report("posted " + title_of(event.queue, event.end - 1) + ": " +
                count_of(load.requests, "completion") + " can come to " + cq->title() +
                " before the next poll, and it has room for " + std::to_string(cq->capacity),
-           {{"created", cq->created}, {"posted", event.place}});
+           {{"created", cq->created}, {"posted", event.site}});
   }
 
   void on(const Completion& event) override {

@@ -21,7 +21,7 @@ class DestroyFailedCheck : public CheckOf<kDestroyFailed> {
                (name != nullptr ? name : std::to_string(event.error)) +
                ", and the object is still "
                "there",
-           {{"created", event.object.created}, {"failed", event.place}});
+           {{"created", event.object.created}, {"failed", event.site}});
   }
 };
 

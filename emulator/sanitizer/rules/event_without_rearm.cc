@@ -22,9 +22,9 @@ class RearmCheck : public CheckOf<kEventWithoutRearm> {
     }
     if (latest == nullptr) return;
     const bool was_armed = latest->armed.stack != 0;
-    const NamedPlace places[] = {
+    const NamedCallSite sites[] = {
         {was_armed ? "armed last" : "created", was_armed ? latest->armed : latest->created},
-        {"waits", event.place}};
+        {"waits", event.site}};
     const std::string whose =
         event.cqs.size() == 1
             ? latest->title() + " is not armed"
@@ -32,7 +32,7 @@ class RearmCheck : public CheckOf<kEventWithoutRearm> {
     const Report report{
         kEventWithoutRearm,
         "waits for a completion event, and " + whose + (was_armed ? " since its latest event" : ""),
-        places};
+        sites};
     if (host().is_single_threaded()) return host().report(report);
     waits_[event.thread] = host().report_unless_withdrawn(report);
   }

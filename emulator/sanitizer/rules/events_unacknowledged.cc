@@ -15,8 +15,8 @@ class UnacknowledgedCheck : public CheckOf<kEventsUnacknowledged> {
   using CheckOf::CheckOf;
 
   void on(const AcknowledgementWait& event) override {
-    const NamedPlace places[] = {{"created", event.object.created}, {"waits", event.place}};
-    const Report report{kEventsUnacknowledged, message_of(event), places};
+    const NamedCallSite sites[] = {{"created", event.object.created}, {"waits", event.site}};
+    const Report report{kEventsUnacknowledged, message_of(event), sites};
     if (host().is_single_threaded()) return host().report(report);
     waits_[&event.object] = host().report_unless_withdrawn(report);
   }

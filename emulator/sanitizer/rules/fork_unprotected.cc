@@ -22,7 +22,7 @@ class ForkCheck : public CheckOf<kForkUnprotected> {
     if (first == nullptr) return;
     report("forked with " + count_of(count, "registered memory region") +
                ", and has not called ibv_fork_init",
-           {{"registered", first->created}, {"forked", event.place}});
+           {{"registered", first->created}, {"forked", event.site}});
   }
 };
 

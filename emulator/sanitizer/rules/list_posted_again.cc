@@ -29,7 +29,7 @@ class PostedAgainCheck : public CheckOf<kListPostedAgain> {
         event.head != nullptr && event.refusal != Refusal::kNone && event.begin != event.end;
     if (!is_partial) return;
     Partial& partial = partial_[&queue];
-    partial = {event.head, event.head_wr_id, event.begin, event.end, event.place, {}};
+    partial = {event.head, event.head_wr_id, event.begin, event.end, event.site, {}};
     for (uint64_t number = event.begin; number != event.end; ++number)
       partial.requests.push_back(work_of(queue.requests.at(number)));
   }
@@ -59,7 +59,7 @@ class PostedAgainCheck : public CheckOf<kListPostedAgain> {
     const void* head = nullptr;
     uint64_t head_wr_id = 0;
     uint64_t begin = 0, end = 0;  // the requests that were posted
-    Place place;
+    CallSite site;
     std::vector<Work> requests;
   };
 
@@ -81,7 +81,7 @@ class PostedAgainCheck : public CheckOf<kListPostedAgain> {
                count_of(partial.end - partial.begin, "request") +
                " of it were posted before *bad_wr: " + title_of(event.queue, partial.begin) +
                " is there twice",
-           {{"posted in part", partial.place}, {"posted again", event.place}});
+           {{"posted in part", partial.site}, {"posted again", event.site}});
   }
 
   static std::string place_of(const Queue& queue) {

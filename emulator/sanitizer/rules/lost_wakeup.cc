@@ -19,13 +19,13 @@ class WakeupCheck : public CheckOf<kLostWakeup> {
     for (const Cq* cq : event.cqs) {
       const uint32_t left = cq->left_since_arm();
       if (!cq->is_armed || left == 0) continue;
-      const NamedPlace places[] = {{"armed", cq->armed}, {"waits", event.place}};
+      const NamedCallSite sites[] = {{"armed", cq->armed}, {"waits", event.site}};
       const Report report{kLostWakeup,
                           "waits for a completion event although " + count_of(left, "completion") +
                               (left == 1 ? " lies" : " lie") + " in " + cq->title() +
                               ", which was armed after " + (left == 1 ? "it" : "they") +
                               " had come",
-                          places};
+                          sites};
       const bool is_only_poller =
           !cq->is_polled_by_several && (cq->polled_by == 0 || cq->polled_by == event.thread);
       if (event.cqs.size() == 1 && (is_only_poller || host().is_single_threaded())) {

@@ -29,7 +29,7 @@ class DeregistrationCheck : public CheckOf<kMrDeregisteredInUse> {
                in_hex(region.lkey) + ") while " + title_of(*queue, user->number) +
                (users == 1 ? " still names it"
                            : " and " + count_of(users - 1, "other request") + " still name it"),
-           {{"posted", user->posted}, {"deregistered", event.place}});
+           {{"posted", user->posted}, {"deregistered", event.site}});
   }
 
  private:

@@ -24,10 +24,10 @@ class UnmappedCheck : public CheckOf<kMrMemoryUnmapped> {
     });
     if (user == nullptr) return;
     report(
-        std::string(event.place.call) + " changed memory of memory region " +
+        std::string(event.site.call) + " changed memory of memory region " +
             std::to_string(event.region.number) + ", which " + title_of(*queue, user->number) +
             " names",
-        {{"registered", event.region.created}, {"posted", user->posted}, {"changed", event.place}});
+        {{"registered", event.region.created}, {"posted", user->posted}, {"changed", event.site}});
   }
 
   void on(const Post& event) override {
@@ -42,7 +42,7 @@ class UnmappedCheck : public CheckOf<kMrMemoryUnmapped> {
             "posted " + title_of(event.queue, number) + ", which names memory of memory region " +
                 std::to_string(region.number) + " that " + std::string(region.changed.call) +
                 " has changed since",
-            {{"registered", region.created}, {"changed", region.changed}, {"posted", event.place}});
+            {{"registered", region.created}, {"changed", region.changed}, {"posted", event.site}});
       }
     });
   }

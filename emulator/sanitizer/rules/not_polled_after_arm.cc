@@ -17,7 +17,7 @@ class PollAfterArmCheck : public CheckOf<kNotPolledAfterArm> {
       if (!cq->is_armed || !cq->could_complete_at_arm || cq->polls != cq->polls_at_arm) continue;
       report(
           "waits for a completion event, and has not polled " + cq->title() + " since it was armed",
-          {{"armed", cq->armed}, {"waits", event.place}});
+          {{"armed", cq->armed}, {"waits", event.site}});
     }
   }
 };

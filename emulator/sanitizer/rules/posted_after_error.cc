@@ -28,7 +28,7 @@ class AfterErrorCheck : public CheckOf<kPostedAfterError> {
     const auto [at, is_first] = errors_.try_emplace(&qp);
     Error& error = at->second;
     if (is_first) {
-      error.place = event.place;
+      error.site = event.site;
       error.thread = event.thread;
       error.sends = qp.sends.requests.posted();
       error.receives = qp.receives.requests.posted();
@@ -58,7 +58,7 @@ class AfterErrorCheck : public CheckOf<kPostedAfterError> {
     report("posted " + title_of(event.queue, event.begin) +
                " after it had polled an error completion of that QP, which flushes all " +
                (error.is_of_sends ? "sends" : "requests"),
-           {{"polled the error", error.place}, {"posted", event.place}});
+           {{"polled the error", error.site}, {"posted", event.site}});
   }
 
   /// Forgets the QP's error: a program that changes the state knows about the error. It moves the
@@ -72,7 +72,7 @@ class AfterErrorCheck : public CheckOf<kPostedAfterError> {
   static constexpr uint32_t kSuccess = 0;
 
   struct Error {
-    Place place;
+    CallSite site;
     Thread thread = 0;
     uint64_t sends = 0, receives = 0;  // posted before it
     bool is_polled_again = false, is_known = false;

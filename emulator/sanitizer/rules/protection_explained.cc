@@ -70,7 +70,7 @@ class ProtectionCheck : public CheckOf<kProtectionExplained> {
     if (reason.empty()) return;
     report("got a local protection error for " + title_of(event.queue, request->number) + ": " +
                reason,
-           {{"posted", request->posted}, {"polled", event.place}});
+           {{"posted", request->posted}, {"polled", event.site}});
   }
 
  private:

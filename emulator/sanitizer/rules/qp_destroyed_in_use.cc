@@ -25,7 +25,7 @@ class QpInUseCheck : public CheckOf<kQpDestroyedInUse> {
     if (oldest == nullptr) return;
     report("destroyed QP " + std::to_string(qp.number) + " with " +
                count_of(count, "signaled send") + " whose completion it has not polled",
-           {{"posted the oldest", oldest->posted}, {"destroyed", event.place}});
+           {{"posted the oldest", oldest->posted}, {"destroyed", event.site}});
   }
 };
 

@@ -25,7 +25,7 @@ class DrainCheck : public CheckOf<kQpNeverErrorDrained> {
                "flushed completions of " +
                left,
            {{"posted the oldest", queue.requests.at(queue.requests.finished() + 1).posted},
-            {"destroyed", event.place}});
+            {"destroyed", event.site}});
   }
 };
 

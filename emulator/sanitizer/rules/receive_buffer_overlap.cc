@@ -78,7 +78,7 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
     QueueKind kind{};
     uint32_t queue = 0;
     uint64_t number = 0;
-    Place posted;
+    CallSite posted;
     std::vector<abi::Sge> sges;
     uint64_t length = 0;
     bool is_one_of_several = false;  // its queue had receives with other bytes, too

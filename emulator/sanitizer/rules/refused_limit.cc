@@ -13,7 +13,7 @@ class LimitCheck : public CheckOf<kRefusedLimit> {
   void on(const BeyondLimit& event) override {
     report("asked for " + std::string(event.attribute) + " = " + std::to_string(event.asked) +
                " of " + event.whose + ", which allows " + std::to_string(event.allowed),
-           {{"refused", event.place}});
+           {{"refused", event.site}});
   }
 };
 

@@ -11,7 +11,7 @@ class StateCheck : public CheckOf<kRefusedState> {
   using CheckOf::CheckOf;
 
   void on(const WrongState& event) override {
-    report(event.message, {{"created", event.created}, {"refused", event.place}});
+    report(event.message, {{"created", event.created}, {"refused", event.site}});
   }
 };
 

@@ -23,9 +23,9 @@ class NeverSignaledCheck : public CheckOf<kSendQueueNeverSignaled> {
     if (is_any_signaled) return;
     report("posted to the send queue of QP " + std::to_string(event.queue.number) +
                ", which is full of " + count_of(requests.size(), "request") +
-               " without IBV_SEND_SIGNALED: no completion will ever give a place back",
+               " without IBV_SEND_SIGNALED: no completion will ever free an entry",
            {{"posted the oldest", requests.at(requests.finished() + 1).posted},
-            {"refused", event.place}});
+            {"refused", event.site}});
   }
 };
 

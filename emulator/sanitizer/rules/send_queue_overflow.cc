@@ -23,16 +23,16 @@ class OverflowCheck : public CheckOf<kSendQueueOverflow> {
     if (event.refusal != Refusal::kFull) return;
     const Cq* const cq = queue.qp->sends_to;
     const uint64_t polls = cq != nullptr ? cq->polls : 0;
-    const auto [before, is_first] = full_.try_emplace(&queue, Full{event.place, polls});
+    const auto [before, is_first] = full_.try_emplace(&queue, Full{event.site, polls});
     if (is_first) return;
     const bool has_polled = before->second.polls != polls;
     if (!has_polled && polls_itself(cq, event.thread)) {
       report("posted to the full send queue of QP " + std::to_string(queue.number) + " (" +
                  count_of(queue.capacity, "request") +
                  ") again, without having polled since it was refused",
-             {{"refused first", before->second.place}, {"refused again", event.place}});
+             {{"refused first", before->second.site}, {"refused again", event.site}});
     }
-    before->second = {event.place, polls};
+    before->second = {event.site, polls};
   }
 
   void on(const Destruction& event) override {
@@ -42,7 +42,7 @@ class OverflowCheck : public CheckOf<kSendQueueOverflow> {
 
  private:
   struct Full {
-    Place place;
+    CallSite site;
     uint64_t polls;
   };
 

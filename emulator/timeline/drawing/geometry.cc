@@ -61,13 +61,13 @@ class Layout {
     for_each_run_of_same([&](size_t first, size_t count) {
       for (size_t i = first; i < first + count; ++i) {
         const Happening& one = timeline_.happenings[i];
-        const Place& place = arrangement_.places[i];
+        const RowSpan& span = arrangement_.spans[i];
         const size_t run = run_of(one.lane);
         for (size_t each = 0; each < run_count_; ++each) {
           if (each == run || is_first_difference(one))
-            cells_[each][place.row] = {i, i == first ? count : 0, one.at, true};
+            cells_[each][span.row] = {i, i == first ? count : 0, one.at, true};
         }
-        Cell& end = cells_[run][place.end];
+        Cell& end = cells_[run][span.end];
         if (!end.has_time) end.at = arrival_of(one);
         end.has_time = true;
       }
@@ -229,18 +229,18 @@ class Layout {
 
   void place_arrow(size_t happening, double shaft, size_t run) {
     const Happening& one = timeline_.happenings[happening];
-    const Place& place = arrangement_.places[happening];
+    const RowSpan& span = arrangement_.spans[happening];
     const double from = x_of(one.lane), to = x_of(one.to);
     const double way = to > from ? 1 : -1;
     const double bend = to - way * kGutter;
     Arrow& arrow = out_.arrows.emplace_back(Arrow{happening, {{from, shaft}}, one.tone, one.lost});
     if (one.lost) {
       arrow.points.push_back({to - way * kLost, shaft});
-    } else if (place.end == place.row) {
+    } else if (span.end == span.row) {
       arrow.points.push_back({to, shaft});
     } else {
       arrow.points.push_back({bend, shaft});
-      arrow.points.push_back({to, middle_of(place.end, run)});
+      arrow.points.push_back({to, middle_of(span.end, run)});
     }
   }
 

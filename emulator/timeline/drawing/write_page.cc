@@ -33,10 +33,10 @@ std::string lane_name(const Lane& lane) {
   return lane.type.empty() ? text : text + " " + lane.type;
 }
 
-Json to_json(const Happening& one, const Place& place) {
+Json to_json(const Happening& one, const RowSpan& span) {
   return {{"at", one.at.time_since_epoch().count()},
-          {"row", place.row},
-          {"end", place.end},
+          {"row", span.row},
+          {"end", span.end},
           {"kind", kind_name(one.kind)},
           {"tone", static_cast<int>(one.tone)},
           {"lane", one.lane},
@@ -94,7 +94,7 @@ void write_data(const Timeline& timeline, const Explain& explain, std::ostream& 
       << dump(differences) << R"(,"happenings":[)";
   const char* comma = "";
   for (size_t i = 0; i < timeline.happenings.size(); ++i) {
-    out << comma << dump(to_json(timeline.happenings[i], arrangement.places[i]));
+    out << comma << dump(to_json(timeline.happenings[i], arrangement.spans[i]));
     comma = ",\n";
   }
   out << "]}";

@@ -48,7 +48,7 @@ class SeriesCollector final : public network::NetworkObserver {
   }
 
   void on_inject(const engine::Injection& injection, engine::Instant now) override {
-    if (!injection.qp || is_outside(now)) return;
+    if (!injection.qp || is_out_of_range(now)) return;
     std::vector<uint64_t>& bytes = qps_[{injection.from.value, injection.qp->value}];
     const size_t number = number_of(now);
     if (bytes.size() <= number) bytes.resize(number + 1);
@@ -99,7 +99,7 @@ class SeriesCollector final : public network::NetworkObserver {
     }
     const Counts now(network, port);
     const Counts before = std::exchange(last_[port], now);
-    if (is_outside(at)) return;
+    if (is_out_of_range(at)) return;
     PortInterval& in = interval_of(port, at);
     in += {.tx_bytes = now.tx_bytes - before.tx_bytes,
            .longest_queue_bytes = now.queue_bytes,
@@ -109,7 +109,7 @@ class SeriesCollector final : public network::NetworkObserver {
            .rx_pauses = now.rx_pauses - before.rx_pauses};
   }
 
-  bool is_outside(engine::Instant at) const {
+  bool is_out_of_range(engine::Instant at) const {
     return (options_.from && at < *options_.from) || (options_.to && at > *options_.to);
   }
   bool shows(const std::string& port) const {

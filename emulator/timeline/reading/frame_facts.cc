@@ -23,7 +23,7 @@ std::vector<std::string> changes_in(const FrameFault& fault, const FrameMarks& m
   add(FrameChange::kRewritten, "rewritten");
   add(FrameChange::kCorrupted, "corrupted");
   add(FrameChange::kDropped, "dropped");
-  add(FrameChange::kRejected, "rejected in the peer's place");
+  add(FrameChange::kRejected, "rejected on behalf of the peer");
   if (!marks.lost) {
     add(FrameChange::kDelayed, "delayed by " + duration_text(fault.delay));
     if (marks.copy == 0) add(FrameChange::kDuplicated, "duplicated");
@@ -51,7 +51,8 @@ std::string resend_text(const engine::Resend& resend, bool asks) {
     case Resent::kRnrNak:
       return "retransmission after RNR NAK, timer " + duration_text(resend.waited);
     case Resent::kImpliedNak:
-      return "retransmission after an implied NAK: a later response came, and this one's did not";
+      return "retransmission after an implied NAK: a later response arrived, but this "
+             "request's did not";
     case Resent::kNoMemory:
       return "retransmission: there was no memory for the response";
     case Resent::kNoReply:
@@ -119,7 +120,7 @@ std::vector<std::string> FrameFacts::texts_of(const FrameMarks& marks, bool asks
   for (const FiredRule& one : fired_on(marks.made_up_with)) {
     const bool made_it_up = engine::has(one.fault.changes, FrameChange::kInjected) ||
                             engine::has(one.fault.changes, FrameChange::kRejected);
-    if (made_it_up) texts.push_back("made up by rule '" + one.rule + "': no device sent it");
+    if (made_it_up) texts.push_back("forged by rule '" + one.rule + "': no device sent it");
   }
   const auto& fired = fired_on(marks.number);
   for (const FiredRule& one : fired) {

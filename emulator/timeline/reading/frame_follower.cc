@@ -51,10 +51,10 @@ std::string nak_text(uint8_t syndrome) {
 
 }  // namespace
 
-void FrameFollower::set_peer(const Place& place, const Place& peer) {
-  qps_[place].peer = peer;
+void FrameFollower::set_peer(const QpKey& key, const QpKey& peer) {
+  qps_[key].peer = peer;
   Qp& other = qps_[peer];
-  if (!other.peer) other.peer = place;
+  if (!other.peer) other.peer = key;
 }
 
 std::string FrameFollower::place_of(const wire::IpAddress& address) const {
@@ -63,26 +63,26 @@ std::string FrameFollower::place_of(const wire::IpAddress& address) const {
   return found == devices_.end() ? text : found->second;
 }
 
-uint32_t FrameFollower::lane_of(const Place& place) {
-  Qp& qp = qps_[place];
+uint32_t FrameFollower::lane_of(const QpKey& key) {
+  Qp& qp = qps_[key];
   if (qp.lane == kNoLane) {
     qp.lane = static_cast<uint32_t>(timeline_.lanes.size());
     timeline_.lanes.push_back(
-        {.process = {}, .pid = 0, .device = place.first, .type = {}, .qpn = place.second});
+        {.process = {}, .pid = 0, .device = key.first, .type = {}, .qpn = key.second});
   }
   return qp.lane;
 }
 
 /// Returns the QPN of the sender. A frame of a connection does not contain it: the sender is the QP
 /// whose peer is the receiver.
-std::optional<uint32_t> FrameFollower::sender_qpn(const wire::Packet& packet, const Place& to,
+std::optional<uint32_t> FrameFollower::sender_qpn(const wire::Packet& packet, const QpKey& to,
                                                   const std::string& from) {
   const wire::OpcodeInfo* info = wire::find_opcode(packet.bth.opcode);
   if (info != nullptr && info->has(wire::ExtendedHeader::kDeth)) return packet.deth.src_qpn;
   if (const auto found = qps_.find(to); found != qps_.end() && found->second.peer)
     return found->second.peer->second;
-  for (const auto& [place, qp] : qps_) {
-    if (place.first == from && qp.peer == to) return place.second;
+  for (const auto& [key, qp] : qps_) {
+    if (key.first == from && qp.peer == to) return key.second;
   }
   return std::nullopt;
 }
@@ -99,13 +99,13 @@ Happening& FrameFollower::add(engine::Instant at, const wire::Packet& packet,
   happening.details = {{"frame", wire::to_string(packet)}};
   if (add_cm(packet, from, to, happening)) return happening;
 
-  const Place receiver_place{to, packet.bth.dest_qpn};
-  happening.to = lane_of(receiver_place);
-  const auto qpn = sender_qpn(packet, receiver_place, from);
-  const Place sender_place{from, qpn.value_or(0)};
-  happening.lane = lane_of(sender_place);
-  Qp& sender = qps_[sender_place];
-  Qp& receiver = qps_[receiver_place];
+  const QpKey receiver_key{to, packet.bth.dest_qpn};
+  happening.to = lane_of(receiver_key);
+  const auto qpn = sender_qpn(packet, receiver_key, from);
+  const QpKey sender_key{from, qpn.value_or(0)};
+  happening.lane = lane_of(sender_key);
+  Qp& sender = qps_[sender_key];
+  Qp& receiver = qps_[receiver_key];
   happening.text = info == nullptr
                        ? fmt::format("opcode {:#x}", static_cast<uint32_t>(packet.bth.opcode))
                        : name_without_transport(*info);

@@ -24,25 +24,25 @@ class FrameFollower {
   // ---- The facts about QPs -------------------------------------------------------------------
 
   /// The address of a QP: its device's name or address, and its QPN.
-  using Place = std::pair<std::string, uint32_t>;
+  using QpKey = std::pair<std::string, uint32_t>;
 
   void name_address(const wire::IpAddress& address, const std::string& device) {
     devices_[wire::to_string(address)] = device;
   }
   /// Forgets a QP number that a new QP uses.
-  void forget(const Place& place) { qps_.erase(place); }
+  void forget(const QpKey& key) { qps_.erase(key); }
   /// Notes that the QP is in RESET: what it sent before does not count any more.
-  void restart(const Place& place) {
-    const uint32_t lane = std::exchange(qps_[place], Qp()).lane;
-    qps_[place].lane = lane;
+  void restart(const QpKey& key) {
+    const uint32_t lane = std::exchange(qps_[key], Qp()).lane;
+    qps_[key].lane = lane;
   }
-  void set_lane(const Place& place, uint32_t lane) { qps_[place].lane = lane; }
-  void set_peer(const Place& place, const Place& peer);
-  void set_send_psn(const Place& place, uint32_t psn) { qps_[place].send_start = psn; }
-  void set_receive_psn(const Place& place, uint32_t psn) { qps_[place].receive_start = psn; }
+  void set_lane(const QpKey& key, uint32_t lane) { qps_[key].lane = lane; }
+  void set_peer(const QpKey& key, const QpKey& peer);
+  void set_send_psn(const QpKey& key, uint32_t psn) { qps_[key].send_start = psn; }
+  void set_receive_psn(const QpKey& key, uint32_t psn) { qps_[key].receive_start = psn; }
   std::string place_of(const wire::IpAddress& address) const;
   /// Returns the lane of the QP, and creates it if there is none.
-  uint32_t lane_of(const Place& place);
+  uint32_t lane_of(const QpKey& key);
 
   // ---- Frames --------------------------------------------------------------------------------
 
@@ -53,11 +53,11 @@ class FrameFollower {
  private:
   struct Qp {
     uint32_t lane = kNoLane;
-    std::optional<Place> peer;
+    std::optional<QpKey> peer;
     std::optional<uint32_t> send_start, receive_start;
   };
 
-  std::optional<uint32_t> sender_qpn(const wire::Packet& packet, const Place& to,
+  std::optional<uint32_t> sender_qpn(const wire::Packet& packet, const QpKey& to,
                                      const std::string& from);
   void add_request(const wire::Packet& packet, Qp& sender, Qp& receiver, Happening& happening);
   void add_response(const wire::Packet& packet, Qp& requester, Happening& happening);
@@ -67,7 +67,7 @@ class FrameFollower {
 
   Timeline& timeline_;
   std::map<std::string, std::string> devices_;  // by address
-  std::map<Place, Qp> qps_;
+  std::map<QpKey, Qp> qps_;
   std::map<std::pair<std::string, uint32_t>, uint32_t> comm_qpns_;  // by device and comm id
   /// REQs for which no REP has named the receiver's QP yet, by receiving device and the sender's
   /// communication ID.

@@ -36,7 +36,7 @@ std::string in_words(wire::ParseError error) {
   const std::string name(wire::name(error));
   switch (error) {
     case wire::ParseError::kNotIp:
-      return "neither IPv4 nor IPv6, as ARP (" + name + ")";
+      return "neither IPv4 nor IPv6, such as ARP (" + name + ")";
     case wire::ParseError::kNotUdp:
       return "IP, but not UDP (" + name + ")";
     case wire::ParseError::kNotRoce:

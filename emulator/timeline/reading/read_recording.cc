@@ -202,16 +202,16 @@ class Reader {
   }
 
   void connect_qp(const Event& event, uint64_t client, uint32_t qpn) {
-    const FrameFollower::Place place{lanes_.device_of(client), qpn};
+    const FrameFollower::QpKey key{lanes_.device_of(client), qpn};
     if (const Field* psn = event.find("sq_psn"))
-      frames_.set_send_psn(place, static_cast<uint32_t>(psn->number));
+      frames_.set_send_psn(key, static_cast<uint32_t>(psn->number));
     if (const Field* psn = event.find("rq_psn"))
-      frames_.set_receive_psn(place, static_cast<uint32_t>(psn->number));
+      frames_.set_receive_psn(key, static_cast<uint32_t>(psn->number));
     if (const Field* peer = event.find("dest_qp")) {
       const auto number = static_cast<uint32_t>(peer->number);
       // The device is found by the address vector; the QPNs of one fabric are all different.
       lanes_.for_each_owner(number, [&](const std::string& device) {
-        frames_.set_peer(place, {device, number});
+        frames_.set_peer(key, {device, number});
       });
     }
   }
@@ -309,28 +309,28 @@ class Reader {
                            .rule = std::string(output.rule),
                            .subject = std::string(output.subject),
                            .fault = output.frame,
-                           .lane = [this, of = place_of(output)] { return lane_of(of); }});
+                           .lane = [this, of = target_of(output)] { return lane_of(of); }});
     }
     Happening& one =
-        add(Kind::kFault, lane_of(place_of(output)), "rule " + std::string(output.rule));
+        add(Kind::kFault, lane_of(target_of(output)), "rule " + std::string(output.rule));
     one.tone = Tone::kFault;
     one.reason = "on " + std::string(output.subject);
   }
   /// The object that a rule acted on; unknown parts are missing.
-  struct Place {
+  struct RuleTarget {
     std::optional<engine::DeviceIndex> device;
     std::optional<engine::QpNumber> qp;
     std::optional<engine::Owner> owner;
   };
-  static Place place_of(const journal::RecordedRuleFired& output) {
+  static RuleTarget target_of(const journal::RecordedRuleFired& output) {
     return {output.device, output.qp, output.owner};
   }
   /// Returns the lane of the most specific of the object's known parts.
-  uint32_t lane_of(const Place& place) {
-    const auto* client = place.owner ? std::get_if<engine::ClientId>(&*place.owner) : nullptr;
-    if (place.qp && client != nullptr) return lanes_.of_qp(client->value, place.qp->value);
-    if (place.owner) return lane_of(*place.owner);
-    return frames_.lane_of({place.device ? device_name(*place.device) : "NIC", wire::kGsiQpn});
+  uint32_t lane_of(const RuleTarget& target) {
+    const auto* client = target.owner ? std::get_if<engine::ClientId>(&*target.owner) : nullptr;
+    if (target.qp && client != nullptr) return lanes_.of_qp(client->value, target.qp->value);
+    if (target.owner) return lane_of(*target.owner);
+    return frames_.lane_of({target.device ? device_name(*target.device) : "NIC", wire::kGsiQpn});
   }
   uint32_t lane_of(const engine::Owner& owner) {
     const auto* client = std::get_if<engine::ClientId>(&owner);

@@ -39,9 +39,10 @@ class ArtefactKeeper : public ::testing::EmptyTestEventListener {
       std::filesystem::create_directories(folder);
       fabric_.timeline(folder / "timeline.html");
       fabric_.capture(folder / "trace.pcap");
-      std::cerr << "rocemu: what happened is in " << folder << "\n";
+      std::cerr << "rocemu: the timeline and the frames of the test are in " << folder << "\n";
     } catch (const std::exception& error) {
-      std::cerr << "rocemu: nothing is kept in " << folder << ": " << error.what() << "\n";
+      std::cerr << "rocemu: cannot write the timeline and the frames to " << folder << ": "
+                << error.what() << "\n";
     }
   }
 

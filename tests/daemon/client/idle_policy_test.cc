@@ -47,16 +47,16 @@ TEST(IdlePolicy, YieldsIfNoClientIsElsewhere) {
 TEST(IdlePolicy, YieldsRegularlyDuringEndlessWork) {
   IdlePolicy policy(kStart);
   policy.worked(kStart + 49us);
-  EXPECT_FALSE(policy.is_turn_over(kStart + 49us));
-  EXPECT_TRUE(policy.is_turn_over(kStart + 50us));
+  EXPECT_FALSE(policy.must_yield(kStart + 49us));
+  EXPECT_TRUE(policy.must_yield(kStart + 50us));
   policy.gave_way(kStart + 50us, kStart + 51us);
-  EXPECT_FALSE(policy.is_turn_over(kStart + 100us));
-  EXPECT_TRUE(policy.is_turn_over(kStart + 101us));
+  EXPECT_FALSE(policy.must_yield(kStart + 100us));
+  EXPECT_TRUE(policy.must_yield(kStart + 101us));
 }
 
 TEST(IdlePolicy, BusyPollingKeepsTheProcessor) {
   const IdlePolicy policy(kStart, true);
-  EXPECT_FALSE(policy.is_turn_over(kStart + 1s));
+  EXPECT_FALSE(policy.must_yield(kStart + 1s));
   EXPECT_EQ(policy.next(kStart + 1s, {}), Way::kLookAgain);
   EXPECT_EQ(policy.next(kStart + 1s, {.beside = true, .elsewhere = true}), Way::kLookAgain);
 }

@@ -31,7 +31,7 @@ class Memory : public testing::Test {
     made->access = access;
     return made;
   }
-  static std::optional<uint64_t> address_of(const std::optional<Place>& place) {
+  static std::optional<uint64_t> address_of(const std::optional<TranslatedAddress>& at) {
     return place ? std::optional(place->address) : std::nullopt;
   }
   std::optional<uint64_t> local(uint64_t address, uint64_t length,
@@ -430,14 +430,16 @@ class Lists : public testing::Test {
         std::span(bytes).first(3), std::span<const uint8_t>(), std::span(bytes).subspan(3)};
     return list.write(memory, from);
   }
-  static Place in(ClientId client, uint64_t offset) { return {client, 0x1000 + offset}; }
+  static TranslatedAddress in(ClientId client, uint64_t offset) {
+    return {client, 0x1000 + offset};
+  }
   std::vector<uint8_t> bytes(ClientId client, uint64_t offset, size_t size) {
     const auto at = memory.at(client, 0x1000 + offset, size);
     return {at.begin(), at.end()};
   }
 
   static constexpr ClientId kOther{2};
-  static constexpr Place kNull{.client = kOwner, .address = 0, .null = true};
+  static constexpr TranslatedAddress kNull{.client = kOwner, .address = 0, .null = true};
   test::ArrayMemory memory;
   MemoryResult result{};
 };

@@ -101,7 +101,7 @@ TEST_F(Reports, ListFaultsThatWereNotTriedOrNotRepeated) {
 
 TEST_F(Reports, HaveAWarningThatDoesNotFail) {
   results_[2].misuses = {{.verdict = Verdict::kMisuse,
-                          .place = "refused-limit server",
+                          .signature = "refused-limit server",
                           .detail = "warning [refused-limit]: server#1 asked for too much",
                           .is_warning = true}};
   results_.erase(1);
@@ -116,7 +116,7 @@ TEST_F(Reports, HaveAWarningThatDoesNotFail) {
 
 TEST_F(Reports, HaveATestOfTheRunWithoutFaultsIfThereIsAFindingInIt) {
   findings_ = group(results_, {{.verdict = Verdict::kMisuse,
-                                .place = "cq-overrun server",
+                                .signature = "cq-overrun server",
                                 .detail = "error [cq-overrun]: server#1 overran CQ 1"}});
   EXPECT_EQ(concluded(), 1);
   EXPECT_THAT(contents_of(dir_.path() / "report.xml"),

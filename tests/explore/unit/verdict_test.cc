@@ -46,9 +46,9 @@ TEST(Verdict, IsWrongWhenAProgramFailsWithoutAFault) {
 
   RunFacts same = facts;
   same.errors = "slot 35 is used twice\n";
-  EXPECT_EQ(judged(same).place, judged(facts).place);
+  EXPECT_EQ(judged(same).signature, judged(facts).signature);
   same.status = 4;
-  EXPECT_NE(judged(same).place, judged(facts).place);
+  EXPECT_NE(judged(same).signature, judged(facts).signature);
 }
 
 TEST(Verdict, IsSurvivedWithoutAFaultToo) {

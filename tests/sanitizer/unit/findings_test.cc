@@ -65,9 +65,9 @@ TEST_F(Findings, BeginWithTheProcessThatTheNicHasNamed) {
 TEST_F(Findings, ShowTheProgramsOwnFramesOnly) {
   const auto found = read(kServer + std::string(kStack) + report(""));
   ASSERT_THAT(found, SizeIs(1));
-  ASSERT_THAT(found[0].places[0].stack, SizeIs(1));
-  EXPECT_EQ(found[0].places[0].stack[0].function, "refill");
-  EXPECT_EQ(found[0].places[0].stack[0].module, "/nowhere/server");
+  ASSERT_THAT(found[0].sites[0].stack, SizeIs(1));
+  EXPECT_EQ(found[0].sites[0].stack[0].function, "refill");
+  EXPECT_EQ(found[0].sites[0].stack[0].module, "/nowhere/server");
 }
 
 TEST_F(Findings, AreCountedByTheFileThatTheProcessKept) {
@@ -92,7 +92,7 @@ TEST_F(Findings, OfAWaitAreSomeUntilItIsWithdrawn) {
   const auto found = read(kServer + std::string(kStack));
   ASSERT_THAT(found, SizeIs(1));
   EXPECT_EQ(found[0].process, "server#2");
-  ASSERT_THAT(found[0].places[0].stack, SizeIs(1));
+  ASSERT_THAT(found[0].sites[0].stack, SizeIs(1));
   std::filesystem::remove(directory_.path() / "wait.7.0.1");
   EXPECT_THAT(read(kServer + std::string(kStack)), IsEmpty());
 }
@@ -120,9 +120,9 @@ TEST_F(Findings, OfTheNicShowWhereTheProgramMadeTheObject) {
       R"({"report":"cq-overrun","pid":7,"device":"rocemu0","index":1,"counts":"counts.nic","message":"overran CQ 3","objects":[{"what":"created","object":"CQ 3"}]})"
       "\n");
   ASSERT_THAT(found, SizeIs(1));
-  ASSERT_THAT(found[0].places, SizeIs(1));
-  EXPECT_EQ(found[0].places[0].what, "created");
-  EXPECT_EQ(found[0].places[0].call, "ibv_create_cq");
+  ASSERT_THAT(found[0].sites, SizeIs(1));
+  EXPECT_EQ(found[0].sites[0].what, "created");
+  EXPECT_EQ(found[0].sites[0].call, "ibv_create_cq");
 }
 
 // If a program is killed, the log may contain an incomplete line, and a child may write after it.

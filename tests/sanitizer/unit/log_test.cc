@@ -24,7 +24,7 @@ using ::testing::SizeIs;
 
 class LogTest : public ::testing::Test {
  protected:
-  Report report(std::string message) const { return {kLostWakeup, std::move(message), places_}; }
+  Report report(std::string message) const { return {kLostWakeup, std::move(message), sites_}; }
   std::vector<command::Misuse> findings() const {
     return command::FindingReader(directory_.path().string()).read(command::Waits::kAll);
   }
@@ -39,7 +39,7 @@ class LogTest : public ::testing::Test {
 
   TemporaryDirectory directory_;
   Stacks stacks_;
-  NamedPlace places_[1] = {{"waits", {"poll", stacks_.current(), 5}}};
+  NamedCallSite sites_[1] = {{"waits", {"poll", stacks_.current(), 5}}};
   Log log_{directory_.path().string(), stacks_};
 };
 

@@ -81,7 +81,7 @@ class ScriptedProgram final : public Host {
                                .cq = cq(1),
                                .queue = queue,
                                .thread = 1,
-                               .place = {},
+                               .site = {},
                                .last = request,
                                .status = 0,
                                .request = &queue.requests.at(request),
@@ -100,7 +100,7 @@ class ScriptedProgram final : public Host {
                                .cq = cq(1),
                                .queue = srq_.receives,
                                .thread = 1,
-                               .place = {},
+                               .site = {},
                                .last = 0,
                                .status = kLocalLengthError,
                                .qp = &qp(qp_number)});
@@ -144,7 +144,7 @@ class ScriptedProgram final : public Host {
   std::optional<uint64_t> checksum(std::span<const abi::Sge>, ReadableBytes&) override {
     return bytes;
   }
-  Place here(std::string_view call) override { return {call}; }
+  CallSite here(std::string_view call) override { return {call}; }
 
   /// The contents that the buffers of all sends have.
   uint64_t bytes = 0;
@@ -182,7 +182,7 @@ class ScriptedProgram final : public Host {
     sanitizer_.tell(Post{.objects = sanitizer_.objects(),
                          .queue = queue,
                          .thread = thread,
-                         .place = {},
+                         .site = {},
                          .begin = begin,
                          .end = queue.requests.posted() + 1,
                          .head = head,

@@ -22,7 +22,7 @@ Suppressions suppressions_of(const std::string& text) {
 Misuse found_in(const std::string& function, const std::string& file, const std::string& module) {
   Misuse finding;
   finding.rule = &sanitizer::kCqOverrun;
-  finding.places = {{"created", "ibv_create_cq", 0, {{function, file, 7, module, 0}}}};
+  finding.sites = {{"created", "ibv_create_cq", 0, {{function, file, 7, module, 0}}}};
   return finding;
 }
 

@@ -23,9 +23,9 @@ namespace {
 TEST(Arrange, GivesEachHappeningTheRowBelowTheLast) {
   const Arrangement rows = arrange(Written().verb("a").at(1).verb("b").verb("c").take());
   EXPECT_EQ(rows.rows, 3u);
-  EXPECT_EQ(rows.places[0].row, 0u);
-  EXPECT_EQ(rows.places[1].row, 1u);
-  EXPECT_EQ(rows.places[2].row, 2u);
+  EXPECT_EQ(rows.spans[0].row, 0u);
+  EXPECT_EQ(rows.spans[1].row, 1u);
+  EXPECT_EQ(rows.spans[2].row, 2u);
 }
 
 TEST(Arrange, LetsAnArrowEndInTheFirstRowOfTheTimeOfItsArrival) {
@@ -41,25 +41,25 @@ TEST(Arrange, LetsAnArrowEndInTheFirstRowOfTheTimeOfItsArrival) {
                                        .at(2)
                                        .completion("send wr 1")
                                        .take());
-  EXPECT_EQ(rows.places[0].end, 3u);
-  EXPECT_EQ(rows.places[4].end, 5u);
+  EXPECT_EQ(rows.spans[0].end, 3u);
+  EXPECT_EQ(rows.spans[4].end, 5u);
   EXPECT_EQ(rows.rows, 6u);
 }
 
 TEST(Arrange, GivesATimeAtWhichFramesOnlyArriveOneRow) {
   const Arrangement rows = arrange(
       Written().frame("a", 0, 1, 5).frame("b", 0, 1, 5).frame("c", 0, 1, 7).at(6).verb("d").take());
-  EXPECT_EQ(rows.places[0].end, 3u);
-  EXPECT_EQ(rows.places[1].end, 3u);
-  EXPECT_EQ(rows.places[3].row, 4u);
-  EXPECT_EQ(rows.places[2].end, 5u) << "after the last happening, too";
+  EXPECT_EQ(rows.spans[0].end, 3u);
+  EXPECT_EQ(rows.spans[1].end, 3u);
+  EXPECT_EQ(rows.spans[3].row, 4u);
+  EXPECT_EQ(rows.spans[2].end, 5u) << "after the last happening, too";
   EXPECT_EQ(rows.rows, 6u);
 }
 
 TEST(Arrange, LetsAFrameThatOvertakesAnotherEndAboveIt) {
   const Arrangement rows = arrange(Written().frame("slow", 0, 1, 9).frame("fast", 0, 1, 1).take());
-  EXPECT_EQ(rows.places[0].end, 3u);
-  EXPECT_EQ(rows.places[1].end, 2u);
+  EXPECT_EQ(rows.spans[0].end, 3u);
+  EXPECT_EQ(rows.spans[1].end, 2u);
 }
 
 TEST(Arrange, KeepsLostInstantAndLocalFramesInTheirRows) {
@@ -70,7 +70,7 @@ TEST(Arrange, KeepsLostInstantAndLocalFramesInTheirRows) {
                                        .at(1)
                                        .verb("later")
                                        .take());
-  for (const size_t i : {0u, 1u, 2u}) EXPECT_EQ(rows.places[i].end, rows.places[i].row) << i;
+  for (const size_t i : {0u, 1u, 2u}) EXPECT_EQ(rows.spans[i].end, rows.spans[i].row) << i;
   EXPECT_EQ(rows.rows, 4u);
 }
 
@@ -84,10 +84,10 @@ TEST(Arrange, NeverEndsAnArrowAboveAHappeningOfAnEarlierTimeNorBelowOneOfALaterT
       for (size_t j = 0; j < timeline.happenings.size(); ++j) {
         const engine::Instant at = timeline.happenings[j].at;
         if (at < arrival_of(one)) {
-          EXPECT_LT(rows.places[j].row, rows.places[i].end) << seed;
+          EXPECT_LT(rows.spans[j].row, rows.spans[i].end) << seed;
         }
         if (at > arrival_of(one)) {
-          EXPECT_GT(rows.places[j].row, rows.places[i].end) << seed;
+          EXPECT_GT(rows.spans[j].row, rows.spans[i].end) << seed;
         }
       }
     }
@@ -164,7 +164,7 @@ TEST(Folds, EndWhereAnArrowArrives) {
                                        .verb("f")
                                        .verb("g")
                                        .take());
-  EXPECT_EQ(rows.places[0].end, 4u);
+  EXPECT_EQ(rows.spans[0].end, 4u);
   EXPECT_THAT(rows.folds, ElementsAre(Fold{1, 3}, Fold{5, 7}));
 }
 
@@ -180,7 +180,7 @@ TEST(TwoRuns, HaveTheSameInTheSameRowUpToTheFirstDifferenceAndBothGoOnBelowIt) {
     auto& list = is_first_difference(one)        ? mark
                  : both.lanes[one.lane].run == 1 ? of_first
                                                  : of_second;
-    list.emplace_back(one.text, rows.places[i].row);
+    list.emplace_back(one.text, rows.spans[i].row);
   }
   using Pair = std::pair<std::string, uint32_t>;
   EXPECT_THAT(of_first, ElementsAre(Pair{"SEND", 0}, Pair{"a", 2}, Pair{"b", 4}));
@@ -194,9 +194,9 @@ TEST(TwoRuns, KeepEqualRowsTogetherIfFramesOfOneArriveLater) {
   const Timeline both = beside(first, second);
   const Arrangement rows = arrange(both);
   for (size_t i = 0; i < both.happenings.size(); i += 2)
-    EXPECT_EQ(rows.places[i].row, rows.places[i + 1].row) << both.happenings[i].text;
-  EXPECT_EQ(rows.places[0].end, 1u);
-  EXPECT_EQ(rows.places[1].end, 4u);
+    EXPECT_EQ(rows.spans[i].row, rows.spans[i + 1].row) << both.happenings[i].text;
+  EXPECT_EQ(rows.spans[0].end, 1u);
+  EXPECT_EQ(rows.spans[1].end, 4u);
 }
 
 }  // namespace

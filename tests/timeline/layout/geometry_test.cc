@@ -45,9 +45,9 @@ void expect_legible(const Timeline& timeline, size_t width) {
   ASSERT_EQ(picture.arrows.size(), arrows);
   for (const Arrow& arrow : picture.arrows) {
     const Happening& one = timeline.happenings[arrow.happening];
-    const Place& place = rows.places[arrow.happening];
-    const Row& start = picture.rows[place.row];
-    const Row& end = picture.rows[place.end];
+    const RowSpan& span = rows.spans[arrow.happening];
+    const Row& start = picture.rows[span.row];
+    const Row& end = picture.rows[span.end];
     EXPECT_GE(arrow.points.front().y, start.top) << one.text;
     EXPECT_LE(arrow.points.front().y, start.bottom) << one.text;
     EXPECT_EQ(arrow.points.front().x, picture.lifelines[one.lane]);

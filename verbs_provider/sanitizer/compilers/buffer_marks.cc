@@ -61,13 +61,13 @@ void BufferMarks::locate(const Objects& objects, Request& request) const {
 }
 
 /// Returns the stack without our own frames, which are the innermost.
-std::span<const uintptr_t> BufferMarks::stack_of(const Place& place) const {
-  if (place.stack == 0) return {};
-  const std::vector<Frame>& frames = stacks_.frames(place.stack);
+std::span<const uintptr_t> BufferMarks::stack_of(const CallSite& site) const {
+  if (site.stack == 0) return {};
+  const std::vector<Frame>& frames = stacks_.frames(site.stack);
   const auto program = std::find_if(frames.begin(), frames.end(), [](const Frame& frame) {
     return frame.file->find("/librocemu") == std::string::npos;
   });
-  return std::span(stacks_.addresses(place.stack))
+  return std::span(stacks_.addresses(site.stack))
       .subspan(static_cast<size_t>(program - frames.begin()));
 }
 
@@ -81,7 +81,7 @@ void BufferMarks::on(const Post& event) {
     if (poisoned_ && writes)
       for (const MemoryRange& range : request.memory)
         if (range.address != 0) poisoned_->hold(range);
-    if (threads_) threads_->post(queue, request, writes, stack_of(event.place));
+    if (threads_) threads_->post(queue, request, writes, stack_of(event.site));
   }
   if (!threads_ || queue.kind != QueueKind::kSend || event.begin == event.end) return;
   threads_->send_message(queue.number);

@@ -35,7 +35,7 @@ class BufferMarks final : public Check {
   void end(Request& request);
   void end_all(Queue& queue);
   void end_queue(Queue& queue);
-  std::span<const uintptr_t> stack_of(const Place& place) const;
+  std::span<const uintptr_t> stack_of(const CallSite& site) const;
 
   const Stacks& stacks_;
   std::optional<PoisonedMemory> poisoned_;

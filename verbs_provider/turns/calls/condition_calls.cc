@@ -11,7 +11,7 @@
 #include "verbs_provider/system/kernel.h"
 #include "verbs_provider/turns/gift_key.h"
 #include "verbs_provider/turns/gifts.h"
-#include "verbs_provider/turns/places.h"
+#include "verbs_provider/turns/preemption_points.h"
 #include "verbs_provider/turns/times.h"
 #include "verbs_provider/turns/turn.h"
 
@@ -122,14 +122,14 @@ ROCEMU_REPLACE(int, pthread_cond_signal, (pthread_cond_t * condition)) {
   begin_call("pthread_cond_signal");
   if (own_slot() != nullptr && joined()) give_gifts(key_of(condition), 1);
   const int result = next_signal(condition);
-  pass_place("pthread_cond_signal");
+  pass_preemption_point("pthread_cond_signal");
   return result;
 }
 ROCEMU_REPLACE(int, pthread_cond_broadcast, (pthread_cond_t * condition)) {
   begin_call("pthread_cond_broadcast");
   if (own_slot() != nullptr && joined()) give_gifts(key_of(condition), UINT_MAX);
   const int result = next_broadcast(condition);
-  pass_place("pthread_cond_broadcast");
+  pass_preemption_point("pthread_cond_broadcast");
   return result;
 }
 

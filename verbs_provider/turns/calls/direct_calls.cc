@@ -170,7 +170,7 @@ long call_other(long number, Arguments& arguments) {
 #ifdef SYS_clone3
     case SYS_clone3:
 #endif
-      unsettle();
+      require_quiescence();
       [[fallthrough]];
     default:
       return call_kernel(number, arguments);

@@ -10,7 +10,7 @@
 
 #include "verbs_provider/system/kernel.h"
 #include "verbs_provider/turns/gifts.h"
-#include "verbs_provider/turns/places.h"
+#include "verbs_provider/turns/preemption_points.h"
 #include "verbs_provider/turns/times.h"
 #include "verbs_provider/turns/turn.h"
 
@@ -68,7 +68,7 @@ long do_futex(const long (&arguments)[6]) {
       }
       const long result = wait_in_futex(word, value, deadline);
       if (result > 0) return straight();
-      pass_place("futex");
+      pass_preemption_point("futex");
       return result;
     }
     case FUTEX_WAKE:
@@ -82,7 +82,7 @@ long do_futex(const long (&arguments)[6]) {
                        nullptr, arguments[5]);
         if (woken >= 0) woken += given;
       }
-      pass_place("futex");
+      pass_preemption_point("futex");
       return woken;
     }
     default:

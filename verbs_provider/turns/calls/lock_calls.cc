@@ -11,7 +11,7 @@
 #include "verbs_provider/shim/interpose.h"
 #include "verbs_provider/system/kernel.h"
 #include "verbs_provider/turns/lock_queue.h"
-#include "verbs_provider/turns/places.h"
+#include "verbs_provider/turns/preemption_points.h"
 #include "verbs_provider/turns/times.h"
 #include "verbs_provider/turns/turn.h"
 
@@ -57,12 +57,12 @@ int take(const volatile void* lock, int64_t deadline, Try attempt) {
     const int result = attempt();
     if (result != EBUSY) return result;
   }
-  const LockPlace place(lock);
+  const LockTicket ticket(lock);
   const uint32_t polls = looks.pattern != 0 ? uint32_t{abi::ThreadSlot::kPolls} : 0;
   uint32_t more = looks.are_as_before ? 0 : uint32_t{abi::ThreadSlot::kProgressed};
   int64_t ready = polls != 0 ? time_after_looks() : 0;
   for (;;) {
-    if (place.is_first()) {
+    if (ticket.is_first()) {
       const int result = attempt();
       if (result != EBUSY) {
         go_on_after(looks);
@@ -151,10 +151,10 @@ int take_spin_lock(pthread_spinlock_t* lock) {
 /// Takes the semaphore. Returns the result of sem_wait(), which is 0, or -1 with errno; or 1 if the
 /// daemon has ended.
 int take_semaphore(sem_t* semaphore, int64_t deadline) {
-  const LockPlace place(semaphore);
+  const LockTicket ticket(semaphore);
   const End end = wait(call_of(semaphore), deadline, [&] {
     pthread_testcancel();
-    return place.is_first() && next_sem_trywait(semaphore) == 0;
+    return ticket.is_first() && next_sem_trywait(semaphore) == 0;
   });
   switch (end) {
     case End::kReady:
@@ -172,8 +172,8 @@ int take_semaphore(sem_t* semaphore, int64_t deadline) {
 }
 
 /// Notes that the call has ended, and returns its result.
-int at_place(const char* call, int result) {
-  pass_place(call);
+int at_preemption_point(const char* call, int result) {
+  pass_preemption_point(call);
   return result;
 }
 
@@ -190,7 +190,7 @@ ROCEMU_REPLACE(int, pthread_mutex_lock, (pthread_mutex_t * mutex)) {
   if (active()) {
     begin_call("pthread_mutex_lock");
     const int result = take_mutex(mutex, rocemu::abi::kNever);
-    if (result >= 0) return at_place("pthread_mutex_lock", result);
+    if (result >= 0) return at_preemption_point("pthread_mutex_lock", result);
   }
   return next_mutex_lock(mutex);
 }
@@ -203,7 +203,7 @@ ROCEMU_REPLACE(int, pthread_mutex_timedlock, (pthread_mutex_t * mutex, const tim
   if (time != nullptr && is_valid(*time) && active()) {
     begin_call("pthread_mutex_timedlock");
     const int result = take_mutex(mutex, deadline_at(CLOCK_REALTIME, *time));
-    if (result >= 0) return at_place("pthread_mutex_timedlock", result);
+    if (result >= 0) return at_preemption_point("pthread_mutex_timedlock", result);
   }
   return next_mutex_timedlock(mutex, time);
 }
@@ -212,21 +212,21 @@ ROCEMU_REPLACE(int, pthread_mutex_clocklock,
   if (time != nullptr && is_valid(*time) && active()) {
     begin_call("pthread_mutex_clocklock");
     const int result = take_mutex(mutex, deadline_at(clock, *time));
-    if (result >= 0) return at_place("pthread_mutex_clocklock", result);
+    if (result >= 0) return at_preemption_point("pthread_mutex_clocklock", result);
   }
   return next_mutex_clocklock(mutex, clock, time);
 }
 
 ROCEMU_REPLACE(int, pthread_mutex_unlock, (pthread_mutex_t * mutex)) {
   begin_call("pthread_mutex_unlock");
-  return at_place("pthread_mutex_unlock", next_mutex_unlock(mutex));
+  return at_preemption_point("pthread_mutex_unlock", next_mutex_unlock(mutex));
 }
 
 ROCEMU_REPLACE(int, pthread_rwlock_rdlock, (pthread_rwlock_t * lock)) {
   if (active()) {
     begin_call("pthread_rwlock_rdlock");
     const int result = take_rwlock(lock, rocemu::abi::kNever, [&] { return next_tryrdlock(lock); });
-    if (result >= 0) return at_place("pthread_rwlock_rdlock", result);
+    if (result >= 0) return at_preemption_point("pthread_rwlock_rdlock", result);
   }
   return next_rdlock(lock);
 }
@@ -234,7 +234,7 @@ ROCEMU_REPLACE(int, pthread_rwlock_wrlock, (pthread_rwlock_t * lock)) {
   if (active()) {
     begin_call("pthread_rwlock_wrlock");
     const int result = take_to_write(lock, rocemu::abi::kNever);
-    if (result >= 0) return at_place("pthread_rwlock_wrlock", result);
+    if (result >= 0) return at_preemption_point("pthread_rwlock_wrlock", result);
   }
   return next_wrlock(lock);
 }
@@ -243,7 +243,7 @@ ROCEMU_REPLACE(int, pthread_rwlock_timedrdlock, (pthread_rwlock_t * lock, const 
     begin_call("pthread_rwlock_timedrdlock");
     const int result =
         take_rwlock(lock, deadline_at(CLOCK_REALTIME, *time), [&] { return next_tryrdlock(lock); });
-    if (result >= 0) return at_place("pthread_rwlock_timedrdlock", result);
+    if (result >= 0) return at_preemption_point("pthread_rwlock_timedrdlock", result);
   }
   return next_timedrdlock(lock, time);
 }
@@ -251,7 +251,7 @@ ROCEMU_REPLACE(int, pthread_rwlock_timedwrlock, (pthread_rwlock_t * lock, const 
   if (time != nullptr && is_valid(*time) && active()) {
     begin_call("pthread_rwlock_timedwrlock");
     const int result = take_to_write(lock, deadline_at(CLOCK_REALTIME, *time));
-    if (result >= 0) return at_place("pthread_rwlock_timedwrlock", result);
+    if (result >= 0) return at_preemption_point("pthread_rwlock_timedwrlock", result);
   }
   return next_timedwrlock(lock, time);
 }
@@ -268,14 +268,14 @@ ROCEMU_REPLACE(int, pthread_rwlock_trywrlock, (pthread_rwlock_t * lock)) {
 
 ROCEMU_REPLACE(int, pthread_rwlock_unlock, (pthread_rwlock_t * lock)) {
   begin_call("pthread_rwlock_unlock");
-  return at_place("pthread_rwlock_unlock", next_rwlock_unlock(lock));
+  return at_preemption_point("pthread_rwlock_unlock", next_rwlock_unlock(lock));
 }
 
 ROCEMU_REPLACE(int, pthread_spin_lock, (pthread_spinlock_t * lock)) {
   if (active()) {
     begin_call("pthread_spin_lock");
     const int result = take_spin_lock(lock);
-    if (result >= 0) return at_place("pthread_spin_lock", result);
+    if (result >= 0) return at_preemption_point("pthread_spin_lock", result);
   }
   return next_spin_lock(lock);
 }
@@ -286,18 +286,18 @@ ROCEMU_REPLACE(int, pthread_spin_trylock, (pthread_spinlock_t * lock)) {
 }
 ROCEMU_REPLACE(int, pthread_spin_unlock, (pthread_spinlock_t * lock)) {
   begin_call("pthread_spin_unlock");
-  return at_place("pthread_spin_unlock", next_spin_unlock(lock));
+  return at_preemption_point("pthread_spin_unlock", next_spin_unlock(lock));
 }
 
 ROCEMU_REPLACE(int, sem_post, (sem_t * semaphore)) {
   begin_call("sem_post");
-  return at_place("sem_post", next_sem_post(semaphore));
+  return at_preemption_point("sem_post", next_sem_post(semaphore));
 }
 ROCEMU_REPLACE(int, sem_wait, (sem_t * semaphore)) {
   if (active()) {
     begin_call("sem_wait");
     const int result = take_semaphore(semaphore, rocemu::abi::kNever);
-    if (result <= 0) return at_place("sem_wait", result);
+    if (result <= 0) return at_preemption_point("sem_wait", result);
   }
   return next_sem_wait(semaphore);
 }
@@ -305,7 +305,7 @@ ROCEMU_REPLACE(int, sem_timedwait, (sem_t * semaphore, const timespec* time)) {
   if (is_valid(*time) && active()) {
     begin_call("sem_timedwait");
     const int result = take_semaphore(semaphore, deadline_at(CLOCK_REALTIME, *time));
-    if (result <= 0) return at_place("sem_timedwait", result);
+    if (result <= 0) return at_preemption_point("sem_timedwait", result);
   }
   return next_sem_timedwait(semaphore, time);
 }
@@ -313,7 +313,7 @@ ROCEMU_REPLACE(int, sem_clockwait, (sem_t * semaphore, clockid_t clock, const ti
   if (is_valid(*time) && active()) {
     begin_call("sem_clockwait");
     const int result = take_semaphore(semaphore, deadline_at(clock, *time));
-    if (result <= 0) return at_place("sem_clockwait", result);
+    if (result <= 0) return at_preemption_point("sem_clockwait", result);
   }
   return next_sem_clockwait(semaphore, clock, time);
 }

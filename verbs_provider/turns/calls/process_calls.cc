@@ -38,7 +38,7 @@ shim::Next<int(pthread_t, int)> next_pthread_kill("pthread_kill");
 /// the receiver itself, has ended before any other thread has a turn.
 void let_signal_act() {
   if (!active()) return;
-  unsettle();
+  require_quiescence();
   give(Call::of(SYS_kill), 0, abi::ThreadSlot::kProgressed);
 }
 
@@ -80,7 +80,7 @@ int spawn(Spawn* next, pid_t* pid, const char* program, const posix_spawn_file_a
   if (pid != nullptr && error == 0) *pid = started;
   if (error == 0 && active()) {
     if (abi::ThreadSlot* slot = take_slot()) slot->pid.store(started);
-    unsettle();
+    require_quiescence();
   }
   return error;
 }
@@ -121,7 +121,7 @@ ROCEMU_REPLACE(int, posix_spawnp,
 ROCEMU_REPLACE(FILE*, popen, (const char* command, const char* mode)) {
   const RealCycles real;
   FILE* const file = next_popen(command, mode);
-  unsettle();
+  require_quiescence();
   return file;
 }
 

@@ -9,7 +9,7 @@
 
 #include "verbs_provider/shim/interpose.h"
 #include "verbs_provider/system/kernel.h"
-#include "verbs_provider/turns/places.h"
+#include "verbs_provider/turns/preemption_points.h"
 #include "verbs_provider/turns/times.h"
 #include "verbs_provider/turns/turn.h"
 
@@ -106,7 +106,7 @@ ROCEMU_REPLACE(int, pthread_create,
     return error;
   }
   slot->handle.store(static_cast<uint64_t>(*thread));
-  pass_place("pthread_create");
+  pass_preemption_point("pthread_create");
   return 0;
 }
 

@@ -79,8 +79,8 @@ struct PosixTimer {
 PosixTimer posix_timers[kMaxTimers];
 
 PosixTimer* find(timer_t timer) {
-  const auto place = reinterpret_cast<uint64_t>(timer) - kOurs;
-  return place < kMaxTimers && posix_timers[place].exists() ? &posix_timers[place] : nullptr;
+  const auto index = reinterpret_cast<uint64_t>(timer) - kOurs;
+  return index < kMaxTimers && posix_timers[index].exists() ? &posix_timers[index] : nullptr;
 }
 
 Descriptor* find(int fd) {
@@ -276,13 +276,13 @@ ROCEMU_REPLACE(int, close, (int fd)) {
 ROCEMU_REPLACE(int, timer_create, (clockid_t clock, sigevent* event, timer_t* timer)) {
   const bool is_known =
       clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC || clock == CLOCK_BOOTTIME;
-  size_t place = 0;
-  while (place < kMaxTimers && posix_timers[place].exists()) ++place;
-  if (!is_known || place == kMaxTimers || !active()) return next_timer_create(clock, event, timer);
-  auto* const id = reinterpret_cast<timer_t>(kOurs + place);
+  size_t index = 0;
+  while (index < kMaxTimers && posix_timers[index].exists()) ++index;
+  if (!is_known || index == kMaxTimers || !active()) return next_timer_create(clock, event, timer);
+  auto* const id = reinterpret_cast<timer_t>(kOurs + index);
   PosixTimer made{.number = 0, .thread = nullptr, .clock = clock, .timer = {}};
   if (!make_posix_timer(event, id, &made)) return next_timer_create(clock, event, timer);
-  posix_timers[place] = made;
+  posix_timers[index] = made;
   *timer = id;
   return 0;
 }

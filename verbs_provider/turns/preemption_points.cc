@@ -1,4 +1,4 @@
-#include "verbs_provider/turns/places.h"
+#include "verbs_provider/turns/preemption_points.h"
 
 #include <cerrno>
 #include <cstddef>
@@ -47,7 +47,7 @@ void begin_call(const char* name) {
   if (own_slot() != nullptr) copy_name(own_slot()->call_after, name);
 }
 
-void pass_place(const char* name) {
+void pass_preemption_point(const char* name) {
   ThreadSlot* const slot = own_slot();
   if (slot == nullptr) return;
   begin_call(name);
@@ -64,26 +64,26 @@ using namespace rocemu::turns;
 ROCEMU_REPLACE(void, rocemu_turns_before_call, (const char* name)) {
   if (latest.is_empty_poll) {
     latest.is_empty_poll = false;
-    pass_place("ibv_poll_cq");
+    pass_preemption_point("ibv_poll_cq");
   }
   begin_call(name);
 }
 
 ROCEMU_REPLACE(void, rocemu_turns_after_call, (const char* name)) {
   latest.is_empty_poll = false;
-  pass_place(name);
+  pass_preemption_point(name);
 }
 
 ROCEMU_REPLACE(void, rocemu_turns_holds, (int change)) {
   latest.locks += change;
 }
 
-ROCEMU_REPLACE(bool, rocemu_turns_found_nothing, (const void* place)) {
+ROCEMU_REPLACE(bool, rocemu_turns_found_nothing, (const void* key)) {
   if (!active()) return false;
   begin_call("ibv_poll_cq");
   latest.is_empty_poll = true;
   // The poll is reported as a futex in the NIC's memory, by which reports recognize a completion
   // queue.
-  found_nothing(Call::of(SYS_futex, place), reinterpret_cast<uint64_t>(place));
+  found_nothing(Call::of(SYS_futex, key), reinterpret_cast<uint64_t>(key));
   return true;
 }

@@ -20,14 +20,14 @@ namespace rocemu::daemon {
 /// Returns the processes of all clients.
 std::vector<pid_t> pids_of_clients(Worker& worker);
 
-class ProgramsTurn {
+class ResponseWait {
  public:
   /// `ancestor` is the process from which all programs descend, if there is one. `on_over` is
-  /// called in the worker's loop when a turn is over, and may begin another turn. Throws
+  /// called in the worker's loop when a wait is over, and may begin another wait. Throws
   /// StartError.
-  ProgramsTurn(Worker& worker, std::optional<pid_t> ancestor, std::function<void()> on_over);
+  ResponseWait(Worker& worker, std::optional<pid_t> ancestor, std::function<void()> on_over);
 
-  /// Begins a turn, unless one is in progress. A running thread that has used `long_poll` of
+  /// Begins a wait, unless one is in progress. A running thread that has used `long_poll` of
   /// processor time in the turn counts as polling in vain.
   void begin(std::chrono::nanoseconds long_poll);
 
@@ -45,7 +45,7 @@ class ProgramsTurn {
   std::chrono::nanoseconds long_poll_{};
   size_t wakes_of_pollers_ = 0;           // since a program acted
   uint32_t taken_ = 0;                    // completions until that time
-  std::optional<engine::Instant> since_;  // in real time; nothing: no turn is in progress
+  std::optional<engine::Instant> since_;  // in real time; nothing: no wait is in progress
 };
 
 }  // namespace rocemu::daemon

@@ -1,4 +1,4 @@
-#include "verbs_provider/base/place_set.h"
+#include "verbs_provider/base/poll_key_set.h"
 
 #include <pthread.h>
 
@@ -10,15 +10,15 @@ namespace {
 pthread_key_t key;
 
 __attribute__((constructor)) void create_key() {
-  pthread_key_create(&key, [](void* set) { dispose(static_cast<PlaceSet*>(set)); });
+  pthread_key_create(&key, [](void* set) { dispose(static_cast<PollKeySet*>(set)); });
 }
 
 }  // namespace
 
-PlaceSet* PlaceSet::of_this_thread() {
-  auto* set = static_cast<PlaceSet*>(pthread_getspecific(key));
+PollKeySet* PollKeySet::of_this_thread() {
+  auto* set = static_cast<PollKeySet*>(pthread_getspecific(key));
   if (set != nullptr) return set;
-  set = make<PlaceSet>();
+  set = make<PollKeySet>();
   if (set != nullptr && pthread_setspecific(key, set) != 0) {
     dispose(set);
     return nullptr;

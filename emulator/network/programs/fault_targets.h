@@ -11,16 +11,16 @@ namespace rocemu::network {
 
 /// The part of a network in which a fault happens. One member is set, or none if the network has no
 /// such part.
-struct FaultPlace {
+struct FaultTarget {
   std::optional<LinkId> link;
   std::optional<SwitchId> switch_id;
   std::optional<HostId> host;
 };
 
-FaultPlace find_place(const Topology& topology, const engine::NetworkPlace& place);
+FaultTarget find_target(const Topology& topology, const engine::NetworkElement& element);
 
 /// Returns why the network cannot have the fault, or an empty text if it can.
-std::string problem_of(const Topology& topology, const engine::NetworkPlace& place,
+std::string problem_of(const Topology& topology, const engine::NetworkElement& element,
                        const engine::NetworkChange& change);
 
 }  // namespace rocemu::network

@@ -1,4 +1,4 @@
-// The places between two calls of a thread, at which `rocemu run --schedule N` can preempt it.
+// The points between two calls of a thread, at which `rocemu run --schedule N` can preempt it.
 #pragma once
 
 namespace rocemu::turns {
@@ -7,6 +7,6 @@ namespace rocemu::turns {
 /// before it.
 void begin_call(const char* name);
 /// Notes that the calling thread has ended the call, and may lose its turn now. Preserves errno.
-void pass_place(const char* name);
+void pass_preemption_point(const char* name);
 
 }  // namespace rocemu::turns

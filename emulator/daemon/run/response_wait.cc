@@ -1,4 +1,4 @@
-#include "emulator/daemon/run/programs_turn.h"
+#include "emulator/daemon/run/response_wait.h"
 
 #include <poll.h>
 #include <sys/timerfd.h>
@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 /// The interval of checks. The kernel does not report when a thread falls asleep.
 constexpr std::chrono::nanoseconds kLookInterval = 1ms;
 /// The longest wait for a thread that waits for a processor or a disk instead of the daemon.
-constexpr engine::Duration kMaxTurn = 10s;
+constexpr engine::Duration kMaxWait = 10s;
 
 engine::Instant real_now() {
   return engine::Instant(std::chrono::duration_cast<engine::Duration>(
@@ -34,7 +34,7 @@ std::vector<pid_t> pids_of_clients(Worker& worker) {
   return pids;
 }
 
-ProgramsTurn::ProgramsTurn(Worker& worker, std::optional<pid_t> ancestor,
+ResponseWait::ResponseWait(Worker& worker, std::optional<pid_t> ancestor,
                            std::function<void()> on_over)
     : worker_(worker),
       programs_(ancestor),
@@ -45,7 +45,7 @@ ProgramsTurn::ProgramsTurn(Worker& worker, std::optional<pid_t> ancestor,
   if (!watch_) fail_start("cannot watch a timer", errno);
 }
 
-void ProgramsTurn::begin(std::chrono::nanoseconds long_poll) {
+void ResponseWait::begin(std::chrono::nanoseconds long_poll) {
   if (since_) return;
   since_ = real_now();
   long_poll_ = long_poll;
@@ -54,13 +54,13 @@ void ProgramsTurn::begin(std::chrono::nanoseconds long_poll) {
   look_again();
 }
 
-void ProgramsTurn::look_again() {
+void ResponseWait::look_again() {
   itimerspec time{};
   time.it_value.tv_nsec = kLookInterval.count();
   timerfd_settime(timer_.get(), 0, &time, nullptr);
 }
 
-void ProgramsTurn::on_timer() {
+void ResponseWait::on_timer() {
   uint64_t count;
   [[maybe_unused]] const ssize_t size = read(timer_.get(), &count, sizeof count);
   if (!since_) return;
@@ -69,7 +69,7 @@ void ProgramsTurn::on_timer() {
   on_over_();
 }
 
-bool ProgramsTurn::is_over() {
+bool ResponseWait::is_over() {
   const bool quiet =
       programs_.is_quiet(pids_of_clients(worker_)) || programs_.everyone_had(long_poll_);
   // The doorbells that programs have rung are handled now. A program that took a completion may
@@ -81,7 +81,7 @@ bool ProgramsTurn::is_over() {
     wakes_of_pollers_ = 0;
     return false;
   }
-  if (real_now() - *since_ > kMaxTurn) return true;
+  if (real_now() - *since_ > kMaxWait) return true;
   pollfd more{.fd = worker_.loop().fd(), .events = POLLIN, .revents = 0};
   return quiet && poll(&more, 1, 0) == 0 && pollers_have_looked();
 }
@@ -89,7 +89,7 @@ bool ProgramsTurn::is_over() {
 /// Wakes the threads that sleep after an empty poll. Returns whether each of them has now polled
 /// all its CQs. A thread continues to sleep if a completion arrives in another one of its CQs, so
 /// it must be woken as many times as it has CQs.
-bool ProgramsTurn::pollers_have_looked() {
+bool ResponseWait::pollers_have_looked() {
   const size_t cqs = worker_.sessions().wake_pollers();
   return cqs == 0 || ++wakes_of_pollers_ > cqs;
 }
