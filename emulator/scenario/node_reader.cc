@@ -192,18 +192,21 @@ double NodeReader::probability(const Node& node) const {
 }
 
 uint64_t NodeReader::bandwidth(const Node& node) const {
+  struct Unit {
+    std::string_view text;
+    double bits;
+  };
+  // Network files (emulator/network/file) have the short forms, which perftest and ethtool print.
+  constexpr Unit kUnits[] = {{"bit/s", 1}, {"kbit/s", 1e3}, {"Mbit/s", 1e6}, {"Gbit/s", 1e9},
+                             {"bps", 1},   {"kbps", 1e3},   {"Mbps", 1e6},   {"Gbps", 1e9}};
   const auto quantity = node.is_scalar() ? parse_quantity(node.text) : std::nullopt;
-  double scale = 0;
-  if (quantity) {
-    if (quantity->unit == "bit/s") scale = 1;
-    if (quantity->unit == "kbit/s") scale = 1e3;
-    if (quantity->unit == "Mbit/s") scale = 1e6;
-    if (quantity->unit == "Gbit/s") scale = 1e9;
+  double bits = 0;
+  for (const Unit& unit : kUnits) {
+    if (quantity && quantity->unit == unit.text) bits = quantity->value * unit.bits;
   }
-  const double bits = quantity ? quantity->value * scale : 0;
-  if (scale == 0 || bits < 1000 || bits > 1e13) {
+  if (bits < 1000 || bits > 1e13) {
     fail(node, fmt::format("expected a bandwidth from 1kbit/s to 10000Gbit/s (units: bit/s, "
-                           "kbit/s, Mbit/s, Gbit/s), found {}",
+                           "kbit/s, Mbit/s, Gbit/s, or bps and the like), found {}",
                            found(node)));
   }
   return static_cast<uint64_t>(bits);

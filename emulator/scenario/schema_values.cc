@@ -54,7 +54,7 @@ Json probability() {
 }
 
 Json bandwidth() {
-  Json json = pattern(fmt::format("{} *(|k|M|G)bit/s", kFraction));
+  Json json = pattern(fmt::format("{} *(|k|M|G)(bit/s|bps)", kFraction));
   json["examples"] = {"100Mbit/s", "10Gbit/s"};
   return json;
 }

@@ -18,6 +18,7 @@ RIGHT = [
     "{on: frame, do: {inject: [{to: sender, opcode: ACK, payload: 4}]}}",
     "{on: frame, probability: 0.5%, burst: 4, after: 2s, for: 1.5 min, do: drop}",
     "{on: link, between: [a, b], do: {latency: 10us, bandwidth: 1.5 Gbit/s, loss: 0.1, jitter: 1us}}",
+    "{on: link, do: {bandwidth: 10Gbps}}",
     "{on: cm, mad: [REQ, RTU], do: {reject: {reason: CONSUMER, private_data: x}}}",
     "{on: cm, mad: REQ, do: {reject: 28}}",
     "{on: work_request, opcode: RDMA_WRITE, process: [a, 'b#2'], do: {status: IBV_WC_LOC_LEN_ERR, vendor_err: 0x1f}}",

@@ -516,6 +516,10 @@ TEST(NetworkRule, HasAPlaceATimeAndAChange) {
   EXPECT_EQ(slow.effects.bits_per_second, 0u) << "which is of rules for a link between devices";
   EXPECT_EQ(slow.when.lifetime, 1s);
 
+  const Rule also_slow = rule("{on: network, port: 's1:3', do: {bandwidth: 2.5 Gbps}}");
+  EXPECT_EQ(also_slow.effects.network.bits_per_second, 2'500'000'000u);
+  EXPECT_EQ(rule("{on: link, do: {bandwidth: 100kbps}}").effects.bits_per_second, 100'000u);
+
   const Rule ecn = rule("{on: network, switch: s1, do: {ecn: {kmin: 1KiB, kmax: 2KiB}}}");
   EXPECT_EQ(ecn.effects.network.ecn->kmin_bytes, 1024u);
   EXPECT_EQ(ecn.effects.network.ecn->kmax_bytes, 2048u);
