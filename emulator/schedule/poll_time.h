@@ -51,7 +51,7 @@ struct PollGrant {
 
 /// The situation when a turn begins
 struct Idleness {
-  /// If true, each thread has had a turn without success since the latest event.
+  /// If true, each other thread has had a turn without success since the latest event.
   bool is_quiet = false;
   Instant now, next = kNever;  // the next event, except polls
   bool reads_clock = false;    // some polling thread reads a clock in between

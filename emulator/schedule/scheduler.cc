@@ -153,8 +153,14 @@ Instant Scheduler::next_of_sleepers(const Facts& facts) const {
 PollGrant Scheduler::grant_to(const Thread& thread, const Facts& facts) const {
   if (stands_still(facts)) return {};
   if (priorities_ && priorities_->could_another_run(thread, facts.threads)) return {};
-  Idleness idleness{
-      .is_quiet = is_quiet_, .now = facts.now, .next = next_of_sleepers(facts), .is_alone = true};
+  // After the latest event, all other threads have had a turn without success.
+  const bool have_others_looked = std::ranges::all_of(facts.threads, [&](const Thread& other) {
+    return other.serial == thread.serial || other.is_blocked || looked_.contains(other.serial);
+  });
+  Idleness idleness{.is_quiet = is_quiet_ || have_others_looked,
+                    .now = facts.now,
+                    .next = next_of_sleepers(facts),
+                    .is_alone = true};
   for (const Thread& other : facts.threads) {
     if (!other.polling) continue;
     idleness.reads_clock |= other.polling->reads_clock;
