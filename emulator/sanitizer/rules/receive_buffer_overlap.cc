@@ -24,8 +24,10 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
     if (event.queue.kind == QueueKind::kSend) return;
     for (uint64_t number = event.begin; number != event.end; ++number) {
       const std::vector<abi::Sge>& sges = event.queue.requests.at(number).sges;
-      const auto [usual, is_first] = buffers_.try_emplace(&event.queue, Buffers{sges});
-      if (!is_first && !is_same(usual->second.first, sges)) usual->second.are_several = true;
+      const auto [usual, is_first] = buffers_.try_emplace(&event.queue);
+      Buffers& buffers = usual->second;
+      if (is_first) buffers.first = sges;
+      if (!buffers.are_several && !is_same(buffers.first, sges)) buffers.are_several = true;
     }
   }
 
@@ -53,7 +55,8 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
     message.sges = event.request->sges;  // usually without an allocation
     message.length = event.length;
     message.is_one_of_several = is_one_of_several;
-    if (is_one_buffer) return;
+    const bool may_overlap = messages.set_extent_of_last(extent_of(message));
+    if (is_one_buffer || !may_overlap) return;
     const Message* const first =
         messages.find_before_last([&](const Message& one) { return destroys(message, one); });
     if (first == nullptr) return;
@@ -84,7 +87,14 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
     bool is_one_of_several = false;  // its queue had receives with other bytes, too
   };
 
-  /// The latest messages of a CQ, in a ring whose entries are reused
+  /// The range from the first to the last byte of a message, whatever their regions. Messages with
+  /// disjoint extents do not overlap.
+  struct Extent {
+    uint64_t begin = UINT64_MAX, end = 0;
+  };
+
+  /// The latest messages of a CQ, in a ring whose entries are reused. Their extents are stored
+  /// apart from the rest, since nothing else is compared as long as these are disjoint.
   class Messages {
    public:
     bool empty() const { return count_ == 0; }
@@ -92,22 +102,26 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
     /// Forgets the messages that the program had received when the completion with that index
     /// arrived.
     void forget_up_to(uint32_t index) {
-      while (count_ != 0 && !is_behind(ring_[first_ % kMost].produced, index)) {
-        ++first_;
-        --count_;
-      }
+      while (count_ != 0 && !is_behind(ring_[first_ % kMost].produced, index)) forget_first();
     }
     bool are_all_of(const Queue& queue) const { return count_ == 0 || only_ == &queue; }
     /// Adds an entry for a message. The entry still has the values of an earlier message, which the
     /// caller must replace.
     Message& push(const Queue& queue) {
       if (ring_.empty()) ring_.resize(kMost);
+      if (extents_.empty()) extents_.resize(kMost);
       only_ = are_all_of(queue) ? &queue : nullptr;
-      if (count_ == kMost) {
-        ++first_;
-        --count_;
-      }
+      if (count_ == kMost) forget_first();
       return ring_[(first_ + count_++) % kMost];
+    }
+    /// Sets the extent of the last message added. Returns whether another message's extent overlaps
+    /// with it.
+    bool set_extent_of_last(const Extent& extent) {
+      bool overlaps = false;
+      for (const Extent& one : extents_)  // without a branch for each
+        overlaps |= (one.begin < extent.end) & (extent.begin < one.end);
+      extents_[(first_ + count_ - 1) % kMost] = extent;
+      return overlaps;
     }
     /// Returns the first message that matches, ignoring the last one added; null if there is none.
     template <class Is>
@@ -120,7 +134,13 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
    private:
     static constexpr size_t kMost = 64;  // compared with the next one
 
+    void forget_first() {
+      extents_[first_++ % kMost] = {};
+      --count_;
+    }
+
     std::vector<Message> ring_;
+    std::vector<Extent> extents_;  // at the same places; empty where there is no message
     size_t first_ = 0, count_ = 0;
     const Queue* only_ = nullptr;  // the queue of all of them; null if there are several
   };
@@ -165,6 +185,14 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
       if (size != 0) visit(sge.lkey, sge.address, sge.address + size);
       left -= size;
     }
+  }
+
+  static Extent extent_of(const Message& message) {
+    Extent extent;
+    for_each_piece(message, [&](uint32_t, uint64_t begin, uint64_t end) {
+      extent = {std::min(extent.begin, begin), std::max(extent.end, end)};
+    });
+    return extent;
   }
 
   /// Returns whether two messages share bytes. Regions may have different address spaces, so only
