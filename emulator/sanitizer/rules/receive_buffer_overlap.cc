@@ -4,12 +4,12 @@
 // program whose receives all have the same bytes discards messages on purpose, as benchmarks do,
 // and is not reported.
 #include <algorithm>
-#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "emulator/abi/send_opcodes.h"
 #include "emulator/sanitizer/check.h"
+#include "emulator/sanitizer/recent_map.h"
 #include "emulator/sanitizer/rules.h"
 #include "emulator/sanitizer/words.h"
 
@@ -24,10 +24,12 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
     if (event.queue.kind == QueueKind::kSend) return;
     for (uint64_t number = event.begin; number != event.end; ++number) {
       const std::vector<abi::Sge>& sges = event.queue.requests.at(number).sges;
-      const auto [usual, is_first] = buffers_.try_emplace(&event.queue);
-      Buffers& buffers = usual->second;
-      if (is_first) buffers.first = sges;
-      if (!buffers.are_several && !is_same(buffers.first, sges)) buffers.are_several = true;
+      Buffers* const buffers = buffers_.find(&event.queue);
+      if (buffers == nullptr) {
+        buffers_[&event.queue].first = sges;
+      } else if (!buffers->are_several) {
+        buffers->are_several = !is_same(buffers->first, sges);
+      }
     }
   }
 
@@ -42,8 +44,8 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
     // and will not be overwritten.
     const bool is_alone = messages.empty() && event.produced == event.index + 1;
     if (is_alone || reported_.contains(&event.queue)) return;
-    const auto buffers = buffers_.find(&event.queue);
-    const bool is_one_of_several = buffers == buffers_.end() || buffers->second.are_several;
+    const Buffers* const buffers = buffers_.find(&event.queue);
+    const bool is_one_of_several = buffers == nullptr || buffers->are_several;
     // If the queue has only one buffer, all overlapping messages were discarded on purpose.
     const bool is_one_buffer = !is_one_of_several && messages.are_all_of(event.queue);
     Message& message = messages.push(event.queue);
@@ -207,8 +209,8 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
     return found;
   }
 
-  std::unordered_map<const Cq*, Messages> messages_;
-  std::unordered_map<const Queue*, Buffers> buffers_;
+  RecentMap<const Cq*, Messages> messages_;
+  RecentMap<const Queue*, Buffers> buffers_;
   std::unordered_set<const Queue*> reported_;
 };
 
