@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "emulator/abi/verbs_values.h"
+#include "emulator/sanitizer/recent_map.h"
 #include "emulator/sanitizer/report.h"
 #include "emulator/sanitizer/requests.h"
 
@@ -135,8 +136,8 @@ template <class T>
 class Table {
  public:
   T* find(Handle handle) {
-    const auto found = objects_.find(handle);
-    return found == objects_.end() ? nullptr : found->second.get();
+    const std::unique_ptr<T>* const found = objects_.find(handle);
+    return found == nullptr ? nullptr : found->get();
   }
   T& add(std::unique_ptr<T> object) {
     T& added = *object;
@@ -144,14 +145,14 @@ class Table {
     return added;
   }
   std::unique_ptr<T> take(Handle handle) {
-    const auto found = objects_.find(handle);
-    if (found == objects_.end()) return nullptr;
-    std::unique_ptr<T> object = std::move(found->second);
-    objects_.erase(found);
+    std::unique_ptr<T>* const found = objects_.find(handle);
+    if (found == nullptr) return nullptr;
+    std::unique_ptr<T> object = std::move(*found);
+    objects_.erase(handle);
     return object;
   }
   void forget(Handle context) {
-    std::erase_if(objects_, [&](const auto& one) { return one.second->context == context; });
+    objects_.erase_if([&](const auto& one) { return one.second->context == context; });
   }
   template <class Visit>
   void for_each(Visit visit) {
@@ -163,7 +164,7 @@ class Table {
   }
 
  private:
-  std::unordered_map<Handle, std::unique_ptr<T>> objects_;
+  RecentMap<Handle, std::unique_ptr<T>> objects_;
 };
 
 /// The number of a QP or SRQ in a context, as in completions
@@ -185,15 +186,15 @@ struct Objects {
   Table<Cq> cqs;
   Table<Srq> srqs;
   Table<Qp> qps;
-  std::unordered_map<NumberInContext, Qp*, NumberHash> qps_by_number;
-  std::unordered_map<NumberInContext, Srq*, NumberHash> srqs_by_number;
+  RecentMap<NumberInContext, Qp*, NumberHash> qps_by_number;
+  RecentMap<NumberInContext, Srq*, NumberHash> srqs_by_number;
   std::unordered_map<uint32_t, Mr*> regions_by_lkey;
 
   /// Removes all objects of the context.
   void forget(Handle context) {
-    std::erase_if(qps_by_number, [&](const auto& one) { return one.first.context == context; });
+    qps_by_number.erase_if([&](const auto& one) { return one.first.context == context; });
+    srqs_by_number.erase_if([&](const auto& one) { return one.first.context == context; });
     std::erase_if(regions_by_lkey, [&](const auto& one) { return one.second->context == context; });
-    std::erase_if(srqs_by_number, [&](const auto& one) { return one.first.context == context; });
     qps.forget(context);
     srqs.forget(context);
     cqs.forget(context);

@@ -50,14 +50,14 @@ class Requests {
   /// caller must replace.
   Request& push() {
     if (size() == ring_.size()) grow();
-    Request& request = ring_[posted_ % ring_.size()];
-    request.number = ++posted_;
+    Request& request = at(++posted_);
+    request.number = posted_;
     request.is_finished = false;
     return request;
   }
   /// Returns a request; `number` must be from finished() + 1 to posted().
-  Request& at(uint64_t number) { return ring_[(number - 1) % ring_.size()]; }
-  const Request& at(uint64_t number) const { return ring_[(number - 1) % ring_.size()]; }
+  Request& at(uint64_t number) { return ring_[number & (ring_.size() - 1)]; }
+  const Request& at(uint64_t number) const { return ring_[number & (ring_.size() - 1)]; }
 
   void finish_up_to(uint64_t number) {
     if (number > finished_ && number <= posted_) finished_ = number;
@@ -99,11 +99,11 @@ class Requests {
     constexpr size_t kFirst = 16;
     std::vector<Request> larger(ring_.empty() ? kFirst : 2 * ring_.size());
     for (uint64_t number = finished_ + 1; number <= posted_; ++number)
-      larger[(number - 1) % larger.size()] = std::move(at(number));
+      larger[number & (larger.size() - 1)] = std::move(at(number));
     ring_ = std::move(larger);
   }
 
-  std::vector<Request> ring_;
+  std::vector<Request> ring_;  // its size is a power of two, or 0
   uint64_t posted_ = 0, finished_ = 0;
 };
 

@@ -26,6 +26,14 @@ Queue* queue_of(Objects& objects, const PostedRequests& posted) {
   return posted.kind == abi::WorkQueue::kSend ? &qp->sends : &qp->receives;
 }
 
+/// Returns the QP or SRQ that a completion names; null if it is unknown.
+template <class T>
+T* find_by_number(RecentMap<NumberInContext, T*, NumberHash>& objects, Handle context,
+                  uint32_t number) {
+  T** const found = objects.find({context, number});
+  return found != nullptr ? *found : nullptr;
+}
+
 ibv_context* context_of(const PostedRequests& posted) {
   return posted.kind == abi::WorkQueue::kSrq ? static_cast<const ibv_srq*>(posted.object)->context
                                              : static_cast<const ibv_qp*>(posted.object)->context;
@@ -179,13 +187,13 @@ void on_completion(ibv_cq* base, const abi::Cqe& cqe) {
   Cq* const cq = objects.cqs.find(base);
   if (cq == nullptr) return;
   const bool is_shared = cqe.queue == abi::WorkQueue::kSrq;
-  const auto qp = objects.qps_by_number.find({cq->context, cqe.qp_num});
-  const auto srq = is_shared ? objects.srqs_by_number.find({cq->context, cqe.wqe_count})
-                             : objects.srqs_by_number.end();
+  Qp* const qp = find_by_number(objects.qps_by_number, cq->context, cqe.qp_num);
+  Srq* const srq =
+      is_shared ? find_by_number(objects.srqs_by_number, cq->context, cqe.wqe_count) : nullptr;
   Queue* queue = nullptr;
-  if (srq != objects.srqs_by_number.end()) queue = &srq->second->receives;
-  if (!is_shared && qp != objects.qps_by_number.end())
-    queue = cqe.queue == abi::WorkQueue::kSend ? &qp->second->sends : &qp->second->receives;
+  if (srq != nullptr) queue = &srq->receives;
+  if (!is_shared && qp != nullptr)
+    queue = cqe.queue == abi::WorkQueue::kSend ? &qp->sends : &qp->receives;
   const bool is_error = cqe.status != static_cast<uint32_t>(abi::WcStatus::kSuccess);
   if (queue != nullptr) {
     Requests& requests = queue->requests;
@@ -199,24 +207,23 @@ void on_completion(ibv_cq* base, const abi::Cqe& cqe) {
                                    : last > requests.finished() && last <= requests.posted()
                                        ? &requests.at(last)
                                        : nullptr;
-    program->sanitizer().tell(
-        Completion{.objects = objects,
-                   .cq = *cq,
-                   .queue = *queue,
-                   .thread = this_thread(),
-                   .site = site,
-                   .last = last,
-                   .status = cqe.status,
-                   .request = request,
-                   .opcode = cqe.opcode,
-                   .length = cqe.byte_len,
-                   .source_qp = cqe.src_qp,
-                   .qp = qp != objects.qps_by_number.end() ? qp->second : nullptr,
-                   .index = count.taken - 1,
-                   .produced = count.produced});
+    program->sanitizer().tell(Completion{.objects = objects,
+                                         .cq = *cq,
+                                         .queue = *queue,
+                                         .thread = this_thread(),
+                                         .site = site,
+                                         .last = last,
+                                         .status = cqe.status,
+                                         .request = request,
+                                         .opcode = cqe.opcode,
+                                         .length = cqe.byte_len,
+                                         .source_qp = cqe.src_qp,
+                                         .qp = qp,
+                                         .index = count.taken - 1,
+                                         .produced = count.produced});
     is_shared ? (void)requests.finish_one(cqe.wr_id) : requests.finish_up_to(last);
   }
-  if (is_error && qp != objects.qps_by_number.end()) qp->second->had_error = true;
+  if (is_error && qp != nullptr) qp->had_error = true;
 }
 
 void on_dropped(ibv_cq* base, const abi::Cqe& cqe) {
@@ -225,9 +232,9 @@ void on_dropped(ibv_cq* base, const abi::Cqe& cqe) {
   const SavedErrno saved;
   const Guard guard(program->lock);
   Objects& objects = program->objects();
-  const auto srq = objects.srqs_by_number.find({base->context, cqe.wqe_count});
-  if (srq == objects.srqs_by_number.end()) return;
-  Queue& queue = srq->second->receives;
+  Srq* const srq = find_by_number(objects.srqs_by_number, base->context, cqe.wqe_count);
+  if (srq == nullptr) return;
+  Queue& queue = srq->receives;
   program->sanitizer().tell(DroppedCompletion{queue, cqe.wr_id});
   queue.requests.finish_one(cqe.wr_id);
 }

@@ -10,6 +10,7 @@ namespace rocemu::sanitizer {
 class OwnLock {
  public:
   void lock() {
+    if (!has_thread_sanitizer()) return mutex_.lock();
     begin_unseen_by_thread_sanitizer();
     begin_unseen_locks();
     mutex_.lock();
@@ -23,6 +24,7 @@ class OwnLock {
     return is_locked;
   }
   void unlock() {
+    if (!has_thread_sanitizer()) return mutex_.unlock();
     begin_unseen_locks();
     mutex_.unlock();
     end_unseen_locks();

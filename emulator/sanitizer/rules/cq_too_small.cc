@@ -1,9 +1,9 @@
 // cq-too-small: the outstanding requests that complete in a CQ are more than its capacity. The CQ
 // overruns if they complete before the program polls.
 #include <algorithm>
-#include <unordered_map>
 
 #include "emulator/sanitizer/check.h"
+#include "emulator/sanitizer/recent_map.h"
 #include "emulator/sanitizer/rules.h"
 #include "emulator/sanitizer/words.h"
 
@@ -54,19 +54,19 @@ class TooSmallCheck : public CheckOf<kCqTooSmall> {
   }
 
   void take(const Queue& queue, uint64_t last) {
-    const auto load = loads_.find(cq_of(queue));
-    if (load == loads_.end()) return;
+    Load* const load = loads_.find(cq_of(queue));
+    if (load == nullptr) return;
     uint64_t count = 0;
     for (uint64_t number = queue.requests.finished() + 1;
          number <= std::min(last, queue.requests.posted()); ++number)
       if (queue.requests.at(number).is_signaled) ++count;
-    load->second.requests -= std::min(load->second.requests, count);
+    load->requests -= std::min(load->requests, count);
   }
   void take_all(const Qp& qp) {
     for (const Queue* queue : {&qp.sends, &qp.receives}) take(*queue, queue->requests.posted());
   }
 
-  std::unordered_map<const Cq*, Load> loads_;
+  RecentMap<const Cq*, Load> loads_;
 };
 
 }  // namespace

@@ -4,12 +4,12 @@
 // program whose receives all have the same bytes discards messages on purpose, as benchmarks do,
 // and is not reported.
 #include <algorithm>
-#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "emulator/abi/send_opcodes.h"
 #include "emulator/sanitizer/check.h"
+#include "emulator/sanitizer/recent_map.h"
 #include "emulator/sanitizer/rules.h"
 #include "emulator/sanitizer/words.h"
 
@@ -24,8 +24,12 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
     if (event.queue.kind == QueueKind::kSend) return;
     for (uint64_t number = event.begin; number != event.end; ++number) {
       const std::vector<abi::Sge>& sges = event.queue.requests.at(number).sges;
-      const auto [usual, is_first] = buffers_.try_emplace(&event.queue, Buffers{sges});
-      if (!is_first && !is_same(usual->second.first, sges)) usual->second.are_several = true;
+      Buffers* const buffers = buffers_.find(&event.queue);
+      if (buffers == nullptr) {
+        buffers_[&event.queue].first = sges;
+      } else if (!buffers->are_several) {
+        buffers->are_several = !is_same(buffers->first, sges);
+      }
     }
   }
 
@@ -40,8 +44,8 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
     // and will not be overwritten.
     const bool is_alone = messages.empty() && event.produced == event.index + 1;
     if (is_alone || reported_.contains(&event.queue)) return;
-    const auto buffers = buffers_.find(&event.queue);
-    const bool is_one_of_several = buffers == buffers_.end() || buffers->second.are_several;
+    const Buffers* const buffers = buffers_.find(&event.queue);
+    const bool is_one_of_several = buffers == nullptr || buffers->are_several;
     // If the queue has only one buffer, all overlapping messages were discarded on purpose.
     const bool is_one_buffer = !is_one_of_several && messages.are_all_of(event.queue);
     Message& message = messages.push(event.queue);
@@ -53,7 +57,8 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
     message.sges = event.request->sges;  // usually without an allocation
     message.length = event.length;
     message.is_one_of_several = is_one_of_several;
-    if (is_one_buffer) return;
+    const bool may_overlap = messages.set_extent_of_last(extent_of(message));
+    if (is_one_buffer || !may_overlap) return;
     const Message* const first =
         messages.find_before_last([&](const Message& one) { return destroys(message, one); });
     if (first == nullptr) return;
@@ -84,7 +89,14 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
     bool is_one_of_several = false;  // its queue had receives with other bytes, too
   };
 
-  /// The latest messages of a CQ, in a ring whose entries are reused
+  /// The range from the first to the last byte of a message, whatever their regions. Messages with
+  /// disjoint extents do not overlap.
+  struct Extent {
+    uint64_t begin = UINT64_MAX, end = 0;
+  };
+
+  /// The latest messages of a CQ, in a ring whose entries are reused. Their extents are stored
+  /// apart from the rest, since nothing else is compared as long as these are disjoint.
   class Messages {
    public:
     bool empty() const { return count_ == 0; }
@@ -92,22 +104,26 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
     /// Forgets the messages that the program had received when the completion with that index
     /// arrived.
     void forget_up_to(uint32_t index) {
-      while (count_ != 0 && !is_behind(ring_[first_ % kMost].produced, index)) {
-        ++first_;
-        --count_;
-      }
+      while (count_ != 0 && !is_behind(ring_[first_ % kMost].produced, index)) forget_first();
     }
     bool are_all_of(const Queue& queue) const { return count_ == 0 || only_ == &queue; }
     /// Adds an entry for a message. The entry still has the values of an earlier message, which the
     /// caller must replace.
     Message& push(const Queue& queue) {
       if (ring_.empty()) ring_.resize(kMost);
+      if (extents_.empty()) extents_.resize(kMost);
       only_ = are_all_of(queue) ? &queue : nullptr;
-      if (count_ == kMost) {
-        ++first_;
-        --count_;
-      }
+      if (count_ == kMost) forget_first();
       return ring_[(first_ + count_++) % kMost];
+    }
+    /// Sets the extent of the last message added. Returns whether another message's extent overlaps
+    /// with it.
+    bool set_extent_of_last(const Extent& extent) {
+      bool overlaps = false;
+      for (const Extent& one : extents_)  // without a branch for each
+        overlaps |= (one.begin < extent.end) & (extent.begin < one.end);
+      extents_[(first_ + count_ - 1) % kMost] = extent;
+      return overlaps;
     }
     /// Returns the first message that matches, ignoring the last one added; null if there is none.
     template <class Is>
@@ -120,7 +136,13 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
    private:
     static constexpr size_t kMost = 64;  // compared with the next one
 
+    void forget_first() {
+      extents_[first_++ % kMost] = {};
+      --count_;
+    }
+
     std::vector<Message> ring_;
+    std::vector<Extent> extents_;  // at the same places; empty where there is no message
     size_t first_ = 0, count_ = 0;
     const Queue* only_ = nullptr;  // the queue of all of them; null if there are several
   };
@@ -167,6 +189,14 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
     }
   }
 
+  static Extent extent_of(const Message& message) {
+    Extent extent;
+    for_each_piece(message, [&](uint32_t, uint64_t begin, uint64_t end) {
+      extent = {std::min(extent.begin, begin), std::max(extent.end, end)};
+    });
+    return extent;
+  }
+
   /// Returns whether two messages share bytes. Regions may have different address spaces, so only
   /// messages in the same region are compared.
   static bool overlap(const Message& some, const Message& others) {
@@ -179,8 +209,8 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
     return found;
   }
 
-  std::unordered_map<const Cq*, Messages> messages_;
-  std::unordered_map<const Queue*, Buffers> buffers_;
+  RecentMap<const Cq*, Messages> messages_;
+  RecentMap<const Queue*, Buffers> buffers_;
   std::unordered_set<const Queue*> reported_;
 };
 

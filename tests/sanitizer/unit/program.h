@@ -33,6 +33,7 @@ class ScriptedProgram final : public Host {
     bool is_signaled = true;
     uint32_t lkey = 7;
     uint64_t address = 0x1000;  // the address of a buffer of 8 bytes
+    uint64_t second = 0;        // the address of 8 further bytes; 0: there are none
   };
 
   /// Posts as many requests of the list as fit. Returns whether it posted all.
@@ -178,6 +179,7 @@ class ScriptedProgram final : public Host {
       request.wr_id = wr.wr_id;
       request.is_signaled = wr.is_signaled;
       request.sges = {{wr.address, 8, wr.lkey}};
+      if (wr.second != 0) request.sges.push_back({wr.second, 8, wr.lkey});
     }
     sanitizer_.tell(Post{.objects = sanitizer_.objects(),
                          .queue = queue,

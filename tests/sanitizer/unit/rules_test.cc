@@ -113,6 +113,37 @@ TEST_F(RulesTest, OneBufferTwiceAmongOthersIsAMistake) {
   EXPECT_THAT(program.reports(), ElementsAre(HasSubstr("receive-buffer-overlap: ")));
 }
 
+TEST_F(RulesTest, PiecesOfAMessageBetweenThoseOfAnotherAreRight) {
+  program.post_receive(1, {.wr_id = 1, .address = 0x1000, .second = 0x2000});
+  program.post_receive(1, {.wr_id = 2, .address = 0x1008, .second = 0x2008});
+  program.post_receive(1, {.wr_id = 3, .address = 0x1010, .second = 0x200c});
+  program.receive(1, 1, 0, 3, /*length=*/16);
+  program.receive(1, 2, 1, 3, /*length=*/16);
+  EXPECT_THAT(program.reports(), IsEmpty());
+  program.receive(1, 3, 2, 3, /*length=*/16);
+  EXPECT_THAT(program.reports(),
+              ElementsAre(HasSubstr("received receive 3 on QP 1 over the bytes of receive 2 on")));
+}
+
+/// Uses that number of buffers in turn, for messages that all lie in the CQ.
+void receive_into_ring(ScriptedProgram& program, uint32_t buffers, uint32_t messages) {
+  for (uint32_t i = 0; i < messages; ++i) {
+    program.post_receive(1, {.wr_id = i, .address = 0x1000 + 8 * (i % buffers)});
+    program.receive(1, i + 1, /*index=*/i, /*produced=*/messages);
+  }
+}
+
+TEST_F(RulesTest, AMessageIsComparedWithTheSixtyThreeBeforeIt) {
+  receive_into_ring(program, /*buffers=*/63, /*messages=*/64);
+  EXPECT_THAT(program.reports(),
+              ElementsAre(HasSubstr("received receive 64 on QP 1 over the bytes of receive 1 on")));
+}
+
+TEST_F(RulesTest, AMessageIsNotComparedWithTheSixtyFourthBeforeIt) {
+  receive_into_ring(program, /*buffers=*/64, /*messages=*/200);
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
 TEST_F(RulesTest, RegionsOfTheSameAddressesAreOthers) {
   program.post_receive(1, {.wr_id = 1});
   program.post_receive(1, {.wr_id = 2, .lkey = 8});

@@ -3,7 +3,6 @@
 #include <string>
 
 extern "C" {
-[[gnu::weak]] void* __tsan_create_fiber(unsigned flags);
 [[gnu::weak]] void __tsan_destroy_fiber(void* fiber);
 [[gnu::weak]] void* __tsan_get_current_fiber();
 [[gnu::weak]] void __tsan_switch_to_fiber(void* fiber, unsigned flags);
@@ -32,24 +31,24 @@ constexpr unsigned kWithoutOrder = 1;  // __tsan_switch_to_fiber_no_sync
 }  // namespace
 
 void begin_unseen_by_thread_sanitizer() {
-  if (__tsan_create_fiber == nullptr) return;
+  if (!has_thread_sanitizer()) return;
   AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
   AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
 }
 void end_unseen_by_thread_sanitizer() {
-  if (__tsan_create_fiber == nullptr) return;
+  if (!has_thread_sanitizer()) return;
   AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
   AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
 }
 void begin_unseen_locks() {
-  if (__tsan_create_fiber != nullptr) AnnotateIgnoreSyncBegin(__FILE__, __LINE__);
+  if (has_thread_sanitizer()) AnnotateIgnoreSyncBegin(__FILE__, __LINE__);
 }
 void end_unseen_locks() {
-  if (__tsan_create_fiber != nullptr) AnnotateIgnoreSyncEnd(__FILE__, __LINE__);
+  if (has_thread_sanitizer()) AnnotateIgnoreSyncEnd(__FILE__, __LINE__);
 }
 
 bool NicThreads::are_wanted() {
-  return __tsan_create_fiber != nullptr && __tsan_switch_to_fiber != nullptr &&
+  return has_thread_sanitizer() && __tsan_switch_to_fiber != nullptr &&
          __tsan_func_entry != nullptr && __tsan_read_range != nullptr;
 }
 

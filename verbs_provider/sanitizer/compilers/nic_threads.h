@@ -11,7 +11,13 @@
 
 #include "emulator/sanitizer/program_objects.h"
 
+extern "C" [[gnu::weak]] void* __tsan_create_fiber(unsigned flags);
+
 namespace rocemu::sanitizer {
+
+inline bool has_thread_sanitizer() {
+  return __tsan_create_fiber != nullptr;
+}
 
 /// Hides our own accesses and locks from the runtime; otherwise verbs would order the program's
 /// threads. Can be nested.
