@@ -1,4 +1,5 @@
-// A process whose memory others access without its help, as the daemon does with programs.
+// A process whose memory another process accesses without its help, as the daemon accesses the
+// memory of programs.
 #pragma once
 
 #include <sys/prctl.h>

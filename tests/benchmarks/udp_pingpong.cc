@@ -59,8 +59,8 @@ class Side {
   void send_one() {
     if (send(fd_, data_.data(), data_.size(), 0) < 0) fail("send");
   }
-  /// Receives a datagram. Returns false if none has arrived, which only happens if the side is
-  /// busy.
+  /// Receives a datagram. Returns false if none has arrived. Without `busy`, recv(2) blocks until a
+  /// datagram arrives.
   bool receive_if_there() {
     if (recv(fd_, data_.data(), data_.size(), 0) >= 0) return true;
     if (errno != EAGAIN) fail("recv");
@@ -178,7 +178,7 @@ void answer(OneSide side, unsigned long iterations) {
 
 template <class OneSide>
 void ask(OneSide side, unsigned long iterations) {
-  // half of each round-trip time, in microseconds, as ib_send_lat counts
+  // half of each round-trip time, in microseconds, as ib_send_lat reports it
   std::vector<double> one_way;
   one_way.reserve(iterations);
   const auto start = std::chrono::steady_clock::now();

@@ -194,7 +194,8 @@ class Player {
     return 0;
   }
 
-  /// Returns whether this end of an RC connection does not answer at all, so that it has no QP.
+  /// Returns whether this end of an RC connection sent nothing in the capture. The engine then gets
+  /// no QP for it.
   bool is_gone() const {
     return type() == abi::QpType::kRc &&
            std::ranges::none_of(talk_.frames,
@@ -377,8 +378,7 @@ class Player {
     return bench_.memory.at(client_.id(), region.place + (va - region.begin), size);
   }
 
-  /// Writes the data that the application had written by then, as far as the captured responses
-  /// show it.
+  /// Writes the data that the READ request must find, as far as the captured responses show it.
   void fill_for_read(const CapturedFrame& request) {
     for (const CapturedFrame& frame : talk_.frames) {
       if (!talk_.is_from(frame, end_) || frame.info().operation != Operation::kReadResponse) {

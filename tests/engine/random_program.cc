@@ -356,7 +356,7 @@ void RandomProgram::consume_or_arm(App& app) {
   memory_.taken[{app.id, engine::CqId{cq.handle}}] = cq.consumed;
 }
 
-/// Makes the program's memory late, or available again if it is late.
+/// Makes the program's memory temporarily unavailable, or available again if it is not.
 void RandomProgram::be_late(const App& app) {
   if (memory_.not_yet.insert(app.id).second) return;
   memory_.not_yet.erase(app.id);

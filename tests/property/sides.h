@@ -137,8 +137,8 @@ struct Side {
   std::span<uint8_t> memory(uint64_t address, size_t size) {
     return bench->memory.at(client->id(), address, size);
   }
-  /// Returns the address of memory that nothing else uses. The gap after it shows whether a byte
-  /// too many is written.
+  /// Returns the address of memory that no other operation uses. The gap after this memory shows
+  /// whether too many bytes are written.
   uint64_t take_memory(size_t size);
   /// Return the regions for sends and for receives. SRQs belong to the first PD.
   const test::Mr& mr_of_sends(const Half& half) const { return mrs[half.pd]; }

@@ -26,7 +26,8 @@ uint32_t sleeps_after(WaitPolicy& policy, int64_t yield_ns) {
   return sleeps;
 }
 
-/// Makes one long yield less than the policy needs to see that others keep the processor.
+/// Simulates two long yields. After a third one, the policy assumes that other threads use the
+/// processor.
 void two_long_yields(WaitPolicy& policy) {
   for (int i = 0; i < 2; ++i) EXPECT_EQ(sleeps_after(policy, 4'000 * kMicrosecond), 0u);
 }

@@ -229,13 +229,13 @@ TEST(ThreadsWithPriorities, OneOfALowerPriorityStopsAfterEachCall) {
   s.gives(2).waits();
   s.gives(1);
   EXPECT_EQ(s.granted_calls(), 1U);
-  // Thread 2 waited for the effect of thread 1's call.
+  // Thread 2 may have waited for the effect of thread 1's call, so it gets the next turn.
   s.is_preempted().gives(2).waits();
   s.gives(1).is_preempted().gives(2).ends();
   s.gives(1).ends();
 }
 
-/// The number of these rounds depends on how long a program takes to start in real time.
+/// The number of rounds before a program starts depends on how long its start takes in real time.
 TEST(ThreadsWithPriorities, RoundsBeforeTheFirstThreadChangeNothing) {
   for (int rounds = 0; rounds < 5; ++rounds) {
     Script s(with({kNic, 1, 2}));

@@ -202,7 +202,7 @@ TEST_F(Steps, ThreadsThatGoOnAfterARequestMayAskAgainBeforeTimeMoves) {
   expect(Kind::kServeControl);
 }
 
-// Such events come in long series: the NIC has one for each packet of a message.
+// Events that no program sees come in long series: the NIC has one for each packet of a message.
 TEST_F(Steps, AThreadThatPollsFindsLateWhatTheNicDoesAfter16EventsThatNoProgramSees) {
   for (const int events : {15, 16}) {
     SCOPED_TRACE(events);

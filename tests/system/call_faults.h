@@ -93,7 +93,7 @@ class Verbs : public VerbsTest {
     return error;
   }
 
-  /// Return an attempt that only creates an object, or only destroys it.
+  /// Return an attempt that creates an object, or destroys it, while the rule applies.
   template <class Make, class End>
   static Attempt makes(Make make, End end) {
     return [=](const Under& under) { return making(under, make, end); };

@@ -1,5 +1,5 @@
-// Tests copies to and from a page that is provided late, by both ways to access a process's memory.
-// The accessed process is the test itself.
+// Tests copies to and from a page whose contents the kernel gets only after a delay, by both ways
+// to access a process's memory. The accessed process is the test itself.
 #include "emulator/daemon/memory/patient_copier.h"
 
 #include <fcntl.h>

@@ -153,7 +153,7 @@ class Side {
   }
 
   void send(const Step& step) {
-    // An answer for which rxe's program decided nothing was already sent.
+    // If rxe's program had nothing to decide, this side has already sent its answer.
     if (sent_.empty())
       act([&] { std::visit([&](const auto& m) { answer(m, step); }, step.mad.message); });
     ASSERT_EQ(sent_.size(), 1u);

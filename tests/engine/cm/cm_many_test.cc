@@ -91,7 +91,8 @@ TEST_F(ManyConnections, AThousandMayBeHalfOpen) {
   bench.run_for(std::chrono::minutes(5));
   for (int i = 0; i < 1000; ++i) ASSERT_EQ(active.next_event().event, EventType::kUnreachable);
   EXPECT_EQ(active.next_event().id, 0u);
-  // The passive program gets no event since it has accepted nothing; now it is too late to accept.
+  // The passive program got no event, since it had not accepted any request. It is now too late to
+  // accept one.
   for (const uint32_t server : servers) {
     EXPECT_EQ(passive.accept(server, kUid, {}), EINVAL);
     EXPECT_EQ(passive.destroy_id(server), 0);

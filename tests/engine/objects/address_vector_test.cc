@@ -78,8 +78,8 @@ TEST(AddressVector, NeedsPortOne) {
 TEST(AddressVector, NeedsASourceGidThatExists) {
   EXPECT_EQ(verdict(address_vector(kSecond, 2)), EINVAL);
   EXPECT_EQ(verdict(address_vector(kSecond, 255)), EINVAL);
-  // For a group, the address families are not compared. The devices of the test have the GIDs 0 and
-  // 1.
+  // If the destination is a group, the source may have the other address family, but must exist:
+  // the devices of the test have the GID indexes 0 and 1.
   const wire::IpAddress group = *wire::parse_ip_address("ff12::1");
   EXPECT_EQ(verdict(address_vector(group, 1)), 0);
   EXPECT_EQ(verdict(address_vector(group, 2)), EINVAL);

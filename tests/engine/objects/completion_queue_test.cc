@@ -18,7 +18,8 @@ CompletionQueue make_cq(uint32_t capacity = 8, uint64_t first = 0) {
   return cq;
 }
 
-// All cases of which completion answers which request.
+// The cases are all combinations of a request (for any or only for solicited completions) and a
+// completion (solicited or not).
 TEST(CompletionQueue, FiresForTheCompletionsThatTheRequestIsFor) {
   struct Case {
     bool solicited_only, qualifies, fires;

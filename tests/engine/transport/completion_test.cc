@@ -233,7 +233,8 @@ TEST(CqOverrun, FailsEveryQpOfTheCqAndNoOther) {
   EXPECT_EQ(client.state(in_reset), QpState::kReset);
 }
 
-// The first overrun fails the QP, whose flushed requests then overrun the other CQ.
+// The overrun of the first CQ makes the QP fail. The flushed requests of the QP then overrun its
+// other CQ.
 TEST(CqOverrun, CanCauseAnother) {
   ScriptOptions options;
   options.cq_capacity = 1;

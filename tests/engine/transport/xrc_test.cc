@@ -20,7 +20,7 @@ using abi::WrOpcode;
 constexpr wire::IpAddress kSender = wire::IpAddress::from_v4(10, 0, 0, 1);
 constexpr wire::IpAddress kReceivers = wire::IpAddress::from_v4(10, 0, 0, 2);
 constexpr uint64_t kBuffer = 0x10000000;
-// the first handle; each further reference to the target has the next number
+// the handle of the first reference to the target; each further reference has the next number
 constexpr uint64_t kTargetHandle = 800;
 constexpr abi::QpCap kCap = {.max_send_wr = 16,
                              .max_recv_wr = 16,
@@ -508,8 +508,8 @@ TEST(Xrc, CreatingInADomainNeedsTheClientToHaveOpenedIt) {
   EXPECT_EQ(x.first.client.error, EINVAL);
 }
 
-// As in Linux, since perftest and other programs set the attributes of senders and receivers on any
-// connected QP.
+// As in Linux, these attributes are ignored, since perftest and other programs set the attributes
+// of senders and receivers on any connected QP.
 TEST(Xrc, AttributesOfTheHalfThatItDoesNotHaveAreIgnored) {
   Xrc x;
   const uint32_t target =
