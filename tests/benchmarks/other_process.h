@@ -13,7 +13,8 @@
 
 namespace rocemu::benchmarks {
 
-/// A child that has the same buffer at the same address, and does nothing until it is killed.
+/// A child process that has the parent's buffer at the same address. It does nothing until it is
+/// killed.
 class OtherProcess {
  public:
   explicit OtherProcess(size_t size) : buffer_(size, 'x'), pid_(fork()) {

@@ -66,7 +66,8 @@ TEST(PairOnNetwork, PacketsOfAMessageFollowEachOtherAtTheRateOfTheLink) {
   pair.bench.advance_to(1ms);
   const int64_t mtu = abi::mtu_bytes(Connection().mtu);
   const int64_t packets = (1 << 20) / mtu;
-  // The sender's link is never idle. The last packet then only crosses the second link.
+  // The sender's link carries one packet after another, without a pause. Then the last packet
+  // crosses the second link.
   const int64_t ps = (packets + 1) * (kOverhead + mtu) * 80;
   EXPECT_EQ(completion_times(pair, pair.right),
             std::vector{engine::Duration(2 * 500 + (ps + 999) / 1000)});

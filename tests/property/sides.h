@@ -21,7 +21,7 @@ namespace rocemu::property {
 // each operation gets a separate range.
 inline constexpr uint64_t kMemory = 0x10000000;
 inline constexpr uint64_t kMemorySize = 768 * 1024;
-// the memory behind this size is for receives at the end of the program
+// the memory after this many bytes is for receives at the end of the program
 inline constexpr uint64_t kMemoryOfOps = 512 * 1024;
 inline constexpr uint64_t kConstant = kMemory;
 inline constexpr uint32_t kConstantSize = 16 * kMtu;
@@ -45,7 +45,7 @@ struct Message {
   Op op;
   uint64_t wr_id = 0;
   bool signalled = true;
-  // the status with which it completes if no other error comes first
+  // the status with which the request completes if no other error comes first
   abi::WcStatus fate = abi::WcStatus::kSuccess;
   uint64_t local = 0;             // address of its buffer
   uint32_t size = 0;              // the size of its buffer

@@ -220,7 +220,8 @@ Result call(const char* name, Result (*declared)(Parameters..., ...), Arguments.
   return function(arguments...);
 }
 
-// Man pages of such calls: "EFAULT: pathname is outside your accessible address space".
+// The man pages of calls that take a path: "EFAULT: pathname is outside your accessible address
+// space".
 TEST_F(ShimCalls, ABadPathIsEfaultToEveryCallThatTakesOne) {
   const BadPaths bad;
   char out[64];

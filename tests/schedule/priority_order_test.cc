@@ -31,7 +31,7 @@ uint64_t pct(uint64_t number) {
   return 2 * number;
 }
 
-/// Returns who makes each step: one of several threads or the NIC, all of which can always run.
+/// Returns which of several threads or the NIC makes each step. All of them can always run.
 std::vector<uint64_t> steps_of(uint64_t schedule, size_t count, size_t threads_count = 3) {
   PriorityOrder order({.number = schedule});
   std::vector<Thread> threads;

@@ -189,7 +189,7 @@ class Verbs : public VerbsTest {
     return gid;
   }
 
-  /// Calls `poll` for a CQ with completions, and again while it finds none.
+  /// Calls `poll` with a CQ that gets four flushed completions. Returns the result of `poll`.
   int with_completions(const Under& under,
                        const std::function<int(ibv_cq_ex*, const Under&)>& poll) {
     ibv_cq_ex* extended = make_cq_ex();

@@ -79,8 +79,8 @@ engine::Duration crowd_after(IdlePolicy& policy, engine::Instant& now, engine::D
   return now - begin;
 }
 
-/// Simulates two long yields. The policy assumes after a third one that other threads use the
-/// processors.
+/// Simulates two long yields. After a third consecutive one, the daemon would sleep instead of
+/// yielding.
 void almost_a_crowd(IdlePolicy& policy, engine::Instant& now) {
   for (int i = 0; i < 2; ++i) EXPECT_EQ(crowd_after(policy, now, 4ms), 0ms);
 }

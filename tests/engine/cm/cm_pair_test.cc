@@ -73,7 +73,7 @@ void connect_and_disconnect(Bed& bed, const Route& route) {
   bed.step([&](ConnectionManager& m) { EXPECT_EQ(m.ready(replied.connection), 0); });
   EXPECT_EQ(take(bed, EventKind::kEstablished).connection, asked.connection);
 
-  // The attributes of each side must fit those of the other.
+  // The attributes of each side must fit those of the other side.
   const auto& m = bed.fabric.connections;
   using abi::QpState;
   const auto active_rtr = *m.qp_attributes(replied.connection, QpState::kRtr);

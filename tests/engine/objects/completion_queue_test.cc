@@ -1,5 +1,5 @@
-// Tests how a completion queue counts, and its requests for notification (ibv_req_notify_cq(3);
-// IBTA vol 1, 11.4.2.2).
+// Tests how a completion queue counts completions and handles requests for notification
+// (ibv_req_notify_cq(3); IBTA vol 1, 11.4.2.2).
 #include "emulator/engine/objects/completion_queue.h"
 
 #include <gtest/gtest.h>

@@ -113,7 +113,7 @@ TEST(JoinedAcknowledgements, ARuleFindsTheOneForAllMessages) {
   expect_all_in_order(completions_of(world.bench.log, engine::ClientId{1}), 5);
 }
 
-// The RNR NAK also acknowledges the messages before the one that found no receive (9.7.5.2.8).
+// The RNR NAK also acknowledges the messages before the message that found no receive (9.7.5.2.8).
 TEST(JoinedAcknowledgements, ANakAcknowledgesAllMessagesBeforeIt) {
   World world(16);
   world.receive(3);

@@ -78,8 +78,8 @@ TEST(LateMemory, ALongMessageContinuesWhereItStopped) {
   s.wire_delivers(ack(psn(2))).expect({completion(1)});
 }
 
-// A response that arrives while its memory is late is discarded, and requested again when the
-// memory is available.
+// A response that arrives while the memory for its data is not available is discarded. It is
+// requested again when the memory is available.
 TEST(LateMemory, AnAnswerWithoutAPlaceIsAskedForAgainWhenThereIsOne) {
   LateScript s;
   s.at(0ms)
@@ -249,7 +249,8 @@ TEST(LateMemory, AUcMessageIsDroppedAndTakesNoReceive) {
 
 // ---- Both sides, over a link -------------------------------------------------------------------
 
-// If either side's memory is late, but not longer than its peer retries, everything arrives.
+// If the memory of either side is unavailable, but for less time than the peer retries, everything
+// arrives.
 TEST(LateMemory, PipelinedWorkOfEveryKindArrivesWhicheverSideIsLate) {
   for (const bool right : {false, true}) {
     for (const WrOpcode opcode : {WrOpcode::kSend, WrOpcode::kRdmaWrite, WrOpcode::kRdmaRead}) {

@@ -95,7 +95,8 @@ TEST(Pair, AStepMovesABoundedNumberOfFrames) {
   EXPECT_LE(pair.bench.engine().next_deadline().value(), pair.bench.now());
 }
 
-// IBTA vol 1, 10.3.1.5 and the retry limit: for its peer, a client that detached is a dead NIC.
+// IBTA vol 1, 10.3.1.5 and the retry limit: for its peer, a client that detached is like a NIC that
+// has failed.
 TEST(Pair, ThePeerOfADetachedClientRetriesAndGivesUp) {
   PairOptions options;
   options.left.connection.retry_cnt = 2;

@@ -354,7 +354,8 @@ TEST(Xrc, HostileFramesDoNoHarm) {
   EXPECT_EQ(left, posted - completed);
 }
 
-// Completions on that CQ can no longer be reported (ibv_get_async_event(3), IBV_EVENT_SRQ_ERR).
+// After a CQ overran, completions of its SRQ can no longer be reported (ibv_get_async_event(3),
+// IBV_EVENT_SRQ_ERR).
 TEST(Xrc, AnOverrunOfItsCqFailsTheSrq) {
   Xrc x;
   const uint32_t cq = x.first.client.create_cq(1, 600);
@@ -418,7 +419,7 @@ void overrun(Receiver& receiver, uint32_t cq) {
   receiver.client.set_state(qp, abi::QpState::kErr);
 }
 
-// The SRQ still has a receive, but its completion could not be reported.
+// The SRQ still has a posted receive, but the completion of that receive could not be reported.
 TEST(Xrc, AnSrqThatFailedRefusesMessages) {
   Xrc x;
   const uint32_t cq = x.first.client.create_cq(1);
