@@ -1,10 +1,10 @@
 // Measures the minimum time that a network stack needs for the messages of ibv_rc_pingpong and
 // ib_send_lat: two processes exchange UDP datagrams over loopback, one at a time. With `relayed`,
-// the socket of each process is in another process, which it reaches by shared memory, as a
-// program's NIC is in a daemon. The relay does not process the data. With `acknowledged`, the
-// process that has the socket answers each datagram with a short one, and the sender waits for that
-// answer before it waits for the peer's datagram. Messages of a reliable connection work in the
-// same way, since their sender waits for the completion.
+// each of the two processes has a relay, another process that has the socket. The process and its
+// relay communicate by shared memory, like a program and a daemon. The relay does not process the
+// data. With `acknowledged`, the process that has the socket answers each datagram with a short
+// one, and the sender waits for that answer before it waits for the peer's datagram. Messages of a
+// reliable connection work in the same way, since their sender waits for the completion.
 //   udp_pingpong blocking|busy|relayed|acknowledged BYTES ITERATIONS
 #include <arpa/inet.h>
 #include <fcntl.h>

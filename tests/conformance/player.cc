@@ -33,8 +33,9 @@ uint32_t hash_of(std::span<const uint8_t> bytes) {
 /// Describes all fields of a frame that the protocol determines.
 std::string describe(const wire::Packet& packet, const Setting& setting) {
   const wire::OpcodeInfo& info = *wire::find_opcode(packet.bth.opcode);
-  // If the rest of a READ's answer is requested again, rocemu begins a new answer, as in 9.7.5.2.1,
-  // and rxe continues the old one. Which READs are requested again depends on the losses.
+  // If the rest of a READ response is requested again, rocemu begins a new response, as in
+  // 9.7.5.2.1, and rxe continues the old one. Losses decide which READs are requested again. So
+  // opcode and AETH of READ responses are not compared if there were losses.
   const bool read_answer = info.operation == Operation::kReadResponse;
   std::string text = fmt::format(
       "{} psn {:#x}", setting.disturbed && read_answer ? "RC RDMA READ Response" : info.name,

@@ -201,9 +201,9 @@ class BadPaths {
   char* pages_;
 };
 
-/// Returns the shim's replacement of a function. Called by this pointer, no attributes of the
-/// function's declaration apply, and a sanitizer's own replacement does not read the arguments
-/// first.
+/// Returns the shim's replacement of a function. A call by this pointer ignores the attributes of
+/// the function's declaration, and bypasses a sanitizer's replacement, which would read the
+/// arguments first.
 template <class Function>
 Function* of_shim(const char* name, Function*) {
   static void* const shim = dlopen("librocemu.so", RTLD_LAZY | RTLD_NOLOAD);

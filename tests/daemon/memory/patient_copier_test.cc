@@ -98,8 +98,8 @@ TEST_P(PatientCopierTest, FinishesALateWriteWithTheBytesThatItWasGiven) {
             (std::vector<uint8_t>{1, 2, 3}));
 }
 
-// While a call is late, nothing else is written: later data must not become visible before the late
-// data.
+// While a call waits for the late page, nothing else is written: later data must not become visible
+// before the call's data.
 TEST_P(PatientCopierTest, DuringALateCallWritesNothingElse) {
   std::vector<uint8_t> memory(3);
   EXPECT_EQ(write(page_->data(), {1}), MemoryResult::kNotYet);

@@ -179,9 +179,9 @@ TEST(AddressVector, LeadsBackToTheSameDevice) {
   EXPECT_EQ(pair.take_left().size(), 1u);
 }
 
-// Annex A17.4.1: the UDP source port of a flow. The ports are those of rxe's captures: in rping's,
-// the port depends on the flow label that rdma_cm made from its ports; rc_send's has no flow label,
-// so the port depends on QPs 32 and 33.
+// Annex A17.4.1: the UDP source port of a flow. The expected ports are those in rxe's captures. In
+// the capture of rping, the port depends on the flow label, which rdma_cm made from its own ports.
+// In that of rc_send, there is no flow label, so the port depends on the QP numbers 32 and 33.
 TEST(AddressVector, TheUdpSourcePortIsOfTheFlowLabelOrOfTheQps) {
   const auto port = [](uint32_t flow_label) {
     const engine::FabricConfig config = engine::default_fabric(1);

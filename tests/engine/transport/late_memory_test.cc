@@ -281,7 +281,7 @@ TEST(LateMemory, PipelinedWorkOfEveryKindArrivesWhicheverSideIsLate) {
                              .remote_address = Endpoint::kRecvBuffer + offset,
                              .rkey = pair.right.recv_mr.rkey});
       }
-      // The memory becomes late and available again, twenty times.
+      // The memory becomes unavailable and available again, twenty times.
       for (int i = 1; i <= 40; ++i) {
         pair.bench.advance_to(i * 3ms);
         if (i % 2 == 0) {

@@ -302,7 +302,7 @@ TEST(Xrc, TheTargetOutlivesTheProcessThatMadeIt) {
   EXPECT_TRUE(x.bench.engine().snapshot().devices[1].xrcds.empty());
 }
 
-// Frames of an XRC peer with any SRQ, opcode and length: no SRQ loses a WQE.
+// The frames are those of an XRC peer, with any SRQ, opcode and length. No SRQ may lose a WQE.
 TEST(Xrc, HostileFramesDoNoHarm) {
   constexpr std::array kOpcodes = {
       wire::Opcode::kXrcSendFirst,   wire::Opcode::kXrcSendMiddle,  wire::Opcode::kXrcSendLast,
