@@ -26,7 +26,7 @@ namespace {
 
 using namespace rocemu;
 
-// The parameters of perftest.
+// perftest's defaults for ib_send_bw, except that the message size is that of `-s 64`.
 constexpr uint32_t kMessageSize = 64, kSendDepth = 128, kRecvDepth = 512, kPollBatch = 16;
 constexpr uint32_t kCqEntries = 512;
 
@@ -86,7 +86,7 @@ class Program {
     ring(abi::DoorbellKind::kRecv, ++posted_);
   }
 
-  /// Polls completions and returns their number. Yields if there is none.
+  /// Polls completions and returns their number. Yields the processor if that is 0.
   uint32_t poll() {
     const uint32_t ready = rings_.cq->producer.load(std::memory_order_acquire) - consumed_;
     const uint32_t count = std::min(ready, kPollBatch);

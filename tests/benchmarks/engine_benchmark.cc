@@ -43,7 +43,7 @@ class OwnMemory : public engine::HostMemory {
     }
     return engine::MemoryResult::kDone;
   }
-  /// Says that the client has polled every completion at once.
+  /// Returns the number of all completions in the CQ, as if the client polled each of them at once.
   uint32_t completions_taken(ClientId client, engine::CqId) override {
     return client == ClientId{1} ? added[0] : added[1];
   }

@@ -46,7 +46,8 @@ class FortyVerbs : public testing::Test {
               0);
   }
 
-  /// Waits for the completions by their event. Both QPs use the CQ.
+  /// Polls `completions` completions of the CQ, which both QPs use, and waits for the channel's
+  /// event whenever the CQ is empty.
   void complete(ibv_comp_channel* channel, ibv_cq* cq, int completions) {
     for (ibv_wc wc{}; completions > 0;) {
       const int count = ibv_poll_cq(cq, 1, &wc);

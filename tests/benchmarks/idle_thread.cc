@@ -12,7 +12,7 @@ void* sleep_for_ever(void*) {
   for (;;) pause();
 }
 
-/// The thread blocks all signals, since they are for the program's own thread.
+/// The thread blocks all signals, so that the kernel delivers them to the program's own thread.
 [[gnu::constructor]] void start_thread() {
   sigset_t all, before;
   sigfillset(&all);

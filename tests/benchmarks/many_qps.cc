@@ -126,8 +126,7 @@ class Bench {
     const auto start = std::chrono::steady_clock::now();
     uint32_t sent = 0, done = 0;  // `done` counts both ends of each message
     while (done < 2 * kMessages) {
-      // Each QP has at most one message in flight to it, so the number of waiting messages does not
-      // grow with the number of messages for each QP.
+      // Each QP receives at most one message at a time, so that it needs only one posted receive.
       const auto window = std::min<uint32_t>(kInFlight, static_cast<uint32_t>(qps_.size()));
       while (sent < kMessages && 2 * sent - done < 2 * window) post(sent++);
       ibv_wc wc[32];

@@ -1,4 +1,5 @@
-// A process whose memory others access without its help, as the daemon does with programs.
+// A process whose memory another process accesses without its help, as the daemon accesses the
+// memory of programs.
 #pragma once
 
 #include <sys/prctl.h>
@@ -12,7 +13,8 @@
 
 namespace rocemu::benchmarks {
 
-/// A child that has the same buffer at the same address, and does nothing until it is killed.
+/// A child process that has the parent's buffer at the same address. It does nothing until it is
+/// killed.
 class OtherProcess {
  public:
   explicit OtherProcess(size_t size) : buffer_(size, 'x'), pid_(fork()) {

@@ -108,7 +108,8 @@ void work_as_told(const Options& options, Shared& shared, size_t pair, size_t si
   }
 }
 
-/// Starts a process that does `work`, and ends when this one does, at the latest.
+/// Starts a child process that calls `work` and then exits. The kernel kills the child if this
+/// process ends first.
 template <class Work>
 pid_t start_process(Work work) {
   const pid_t parent = getpid();

@@ -153,7 +153,7 @@ class VerbsParty {
     check(ibv_post_recv(qp_, &wr, &bad) == 0, "ibv_post_recv");
   }
 
-  /// Polls completions. Returns whether there was one.
+  /// Polls all CQs once. Returns whether any of them had a completion.
   bool reap() {
     bool found = false;
     for (ibv_cq* cq : cqs_) {

@@ -1,10 +1,10 @@
 // Measures the minimum time that a network stack needs for the messages of ibv_rc_pingpong and
 // ib_send_lat: two processes exchange UDP datagrams over loopback, one at a time. With `relayed`,
-// the socket of each process is in another process, which it reaches by shared memory, as a
-// program's NIC is in a daemon. The relay does not process the data. With `acknowledged`, the
-// process that has the socket answers each datagram with a short one, and the sender waits for that
-// answer before it waits for the peer's datagram. Messages of a reliable connection work in the
-// same way, since their sender waits for the completion.
+// each of the two processes has a relay, another process that has the socket. The process and its
+// relay communicate by shared memory, like a program and a daemon. The relay does not process the
+// data. With `acknowledged`, the process that has the socket answers each datagram with a short
+// one, and the sender waits for that answer before it waits for the peer's datagram. Messages of a
+// reliable connection work in the same way, since their sender waits for the completion.
 //   udp_pingpong blocking|busy|relayed|acknowledged BYTES ITERATIONS
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -59,8 +59,8 @@ class Side {
   void send_one() {
     if (send(fd_, data_.data(), data_.size(), 0) < 0) fail("send");
   }
-  /// Receives a datagram. Returns false if none has arrived, which only happens if the side is
-  /// busy.
+  /// Receives a datagram. Returns false if none has arrived. Without `busy`, recv(2) blocks until a
+  /// datagram arrives.
   bool receive_if_there() {
     if (recv(fd_, data_.data(), data_.size(), 0) >= 0) return true;
     if (errno != EAGAIN) fail("recv");
@@ -178,7 +178,7 @@ void answer(OneSide side, unsigned long iterations) {
 
 template <class OneSide>
 void ask(OneSide side, unsigned long iterations) {
-  // half of each round-trip time, in microseconds, as ib_send_lat counts
+  // half of each round-trip time, in microseconds, as ib_send_lat reports it
   std::vector<double> one_way;
   one_way.reserve(iterations);
   const auto start = std::chrono::steady_clock::now();

@@ -17,7 +17,7 @@ struct CapturedFrame {
   const wire::OpcodeInfo& info() const { return *wire::find_opcode(packet.bth.opcode); }
 };
 
-/// One end of a conversation. A QPN that no frame names is 0.
+/// One end of a conversation. The QPN is 0 if no captured frame contains it.
 struct End {
   wire::IpAddress address;
   uint32_t qpn = 0;

@@ -33,8 +33,9 @@ uint32_t hash_of(std::span<const uint8_t> bytes) {
 /// Describes all fields of a frame that the protocol determines.
 std::string describe(const wire::Packet& packet, const Setting& setting) {
   const wire::OpcodeInfo& info = *wire::find_opcode(packet.bth.opcode);
-  // If the rest of a READ's answer is requested again, rocemu begins a new answer, as in 9.7.5.2.1,
-  // and rxe continues the old one. Which READs are requested again depends on the losses.
+  // If the rest of a READ response is requested again, rocemu begins a new response, as in
+  // 9.7.5.2.1, and rxe continues the old one. Losses decide which READs are requested again. So
+  // opcode and AETH of READ responses are not compared if there were losses.
   const bool read_answer = info.operation == Operation::kReadResponse;
   std::string text = fmt::format(
       "{} psn {:#x}", setting.disturbed && read_answer ? "RC RDMA READ Response" : info.name,
@@ -194,7 +195,8 @@ class Player {
     return 0;
   }
 
-  /// Returns whether this end of an RC connection does not answer at all, so that it has no QP.
+  /// Returns whether this end of an RC connection sent nothing in the capture. The engine then gets
+  /// no QP for it.
   bool is_gone() const {
     return type() == abi::QpType::kRc &&
            std::ranges::none_of(talk_.frames,
@@ -377,8 +379,7 @@ class Player {
     return bench_.memory.at(client_.id(), region.place + (va - region.begin), size);
   }
 
-  /// Writes the data that the application had written by then, as far as the captured responses
-  /// show it.
+  /// Writes the data that the READ request must find, as far as the captured responses show it.
   void fill_for_read(const CapturedFrame& request) {
     for (const CapturedFrame& frame : talk_.frames) {
       if (!talk_.is_from(frame, end_) || frame.info().operation != Operation::kReadResponse) {

@@ -19,7 +19,7 @@ struct Setting {
   uint32_t unheard_qpn = 0;           // the QPN of an end to which nothing is sent
   uint32_t qp_access = ~0u;           // all
   uint32_t receive_size = 64 * 1024;  // bytes of each receive buffer
-  // if not 0, the region ends this number of bytes after those that a request names
+  // if not 0, the region ends this number of bytes after the last byte that a request accesses
   uint64_t region_end = 0;
   bool bad_rkey = false;  // the R_Keys of the requests name no region
   /// Frames were lost or reordered outside the captured part of the network, so retransmissions and

@@ -32,7 +32,8 @@ class ArenaTest : public testing::Test {
     while (arena.file_of(count)) ++count;
     return count;
   }
-  /// Returns how many bytes of memory the system has provided.
+  /// Returns how many bytes of memory the system has allocated to the files of the arena's
+  /// segments.
   uint64_t memory_in_use() const {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < segments(); ++i) {
@@ -127,7 +128,7 @@ TEST_F(ArenaTest, ASegmentCanNeitherShrinkNorGrowNorBeUnsealed) {
   EXPECT_EQ(fcntl(file, F_GET_SEALS) & kSeals, kSeals);
   EXPECT_NE(ftruncate(file, static_cast<off_t>(kPageSize)), 0);
   EXPECT_NE(ftruncate(file, 1 << 30), 0);
-  // The pages of a piece can be freed, and read as zeros when they are accessed again.
+  // The pages of a piece can be returned to the system. They are zero when they are accessed again.
   piece.data()[0] = std::byte{1};
   EXPECT_EQ(
       fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(kPageSize)),

@@ -268,8 +268,8 @@ class LingeringSocket {
 TEST(Daemon, ADescriptorWhoseCloseTakesLongDelaysNobody) {
   const TempDir temp;
   UniqueFd sender, peer;
-  // When the daemon reads the message, it must have the socket's last descriptor, so this function
-  // runs before that.
+  // The daemon must hold the last descriptor of the socket when it reads the message, so this
+  // function sends the message and closes the test's descriptor before any client is served.
   RunningDaemon daemon(temp / "nic", "", [&](const std::string& device) {
     LingeringSocket socket(20);
     peer = std::move(socket.peer);
@@ -300,7 +300,7 @@ TEST(Daemon, AClientThatLeavesTakesItsObjectsWithIt) {
   const TempDir temp;
   RunningDaemon daemon(temp / "nic");
   { Endpoint gone(daemon.device(0)); }
-  // The same thread answers, but maybe before it has noticed that the client disconnected.
+  // The thread that answers `show` also detects that a client disconnected, but may answer first.
   nlohmann::json state = daemon.command("show");
   while (!state["clients"].empty()) state = daemon.command("show");
   EXPECT_TRUE(state["fabric"]["devices"][0]["qps"].empty());

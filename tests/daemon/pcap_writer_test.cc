@@ -161,7 +161,7 @@ class PcapStream : public testing::Test {
     writer = std::make_unique<PcapWriter>(CaptureFile{"live", UniqueFd(ends[1]), -1, ""}, kStart,
                                           SlowReader::kMissesFrames);
   }
-  /// Writes far more than fits into a pipe and than may wait for its reader.
+  /// Writes far more bytes than the pipe and the writer's own buffer hold together.
   void write_too_much() {
     const std::vector<uint8_t> frame(4096);
     for (int i = 0; i < 20'000; ++i) EXPECT_TRUE(writer->write(at(0ns), frame));

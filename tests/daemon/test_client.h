@@ -126,8 +126,8 @@ class TestClient {
     if (ring.daemon_sleeping.load(std::memory_order_seq_cst) != 0)
       eventfd_write(doorbell_.get(), 1);
   }
-  /// Returns whether the daemon ends the connection: waits for a message, which can only be its
-  /// end.
+  /// Returns whether the daemon ends the connection. Blocks until the connection ends or, wrongly,
+  /// a message arrives.
   bool is_ended() {
     char byte;
     return recv(socket_.get(), &byte, 1, 0) <= 0;

@@ -192,7 +192,7 @@ RandomProgram::Peer RandomProgram::peer_of(size_t app, size_t qp) {
   return kPeers[app][qp];
 }
 
-// Connects both QPs of a pair, or only one QP if its peer is outside.
+// Connects both QPs of a pair, or only one QP if its peer is outside the fabric.
 void RandomProgram::connect(App& app, Qp& qp) {
   const auto index = static_cast<size_t>(&qp - app.qps.data());
   const Peer peer = peer_of(static_cast<size_t>(&app - apps_.data()), index);
@@ -273,7 +273,7 @@ void RandomProgram::deliver_frames() {
   step(engine::ReceivedFrames{burst});
 }
 
-/// Returns a frame from outside; in its burst, `before` other frames come first.
+/// Returns a frame from outside the fabric, which `before` other frames precede in its burst.
 std::vector<uint8_t> RandomProgram::make_frame(const App& app, uint32_t before) {
   const Qp& qp = app.qps[one_in(10) ? random(kQpsPerApp) : kOutsideIndex];
   uint32_t expected = 0, unacked = 0;
@@ -356,7 +356,7 @@ void RandomProgram::consume_or_arm(App& app) {
   memory_.taken[{app.id, engine::CqId{cq.handle}}] = cq.consumed;
 }
 
-/// Makes the program's memory late, or available again if it is late.
+/// Makes the program's memory temporarily unavailable, or available again if it is not.
 void RandomProgram::be_late(const App& app) {
   if (memory_.not_yet.insert(app.id).second) return;
   memory_.not_yet.erase(app.id);

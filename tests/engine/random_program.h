@@ -26,8 +26,8 @@ class RandomProgram {
   const std::string& transcript() const { return transcript_; }
   /// Returns a description of the violated invariant, or "" if none was violated.
   const std::string& broken() const { return broken_; }
-  /// Return the number of completions, and of those without error, which show that the inputs were
-  /// useful.
+  /// Return the number of all completions, and of the successful ones. A test checks that there are
+  /// many, since other inputs would test little.
   uint64_t completions() const { return completions_; }
   uint64_t successes() const { return successes_; }
 

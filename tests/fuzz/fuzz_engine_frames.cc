@@ -25,7 +25,7 @@ std::vector<uint8_t> plausible(Script& script, const std::vector<uint8_t>& frame
   const auto parsed = wire::parse_frame(frame);
   if (!parsed) return frame;
   PacketSpec spec{.packet = *parsed};
-  // the PSNs of both directions begin at 0
+  // the PSNs of both directions begin at 0, so small PSNs are possible
   spec.packet.bth.psn = psn(spec.packet.bth.psn.value() & 0xf);
   if ((flags & kMayAccess) != 0) {
     const uint64_t offset = spec.packet.reth.va & 0x7ff8;

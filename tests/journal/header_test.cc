@@ -43,7 +43,8 @@ TEST(JournalHeader, IsReadAsItWasWritten) {
   EXPECT_EQ(after.fabric.devices[1].interfaces, (std::vector<uint32_t>{1, 7}));
 }
 
-// Older recordings are those of an engine that did not resolve neighbors and accepted any scope.
+// Older recordings were made by an engine that did not resolve neighbors and accepted any scope.
+// Their headers lack both fields.
 TEST(JournalHeader, OfAnOlderRecordingHasNeitherInterfacesNorNeighbors) {
   auto json = nlohmann::json::parse(to_json(some_header()));
   json["devices"][1].erase("resolve_neighbors");

@@ -58,7 +58,7 @@ Outcome read(Bytes contents) {
   return outcome;
 }
 
-/// Every file is read, and one of each kReplayEach files is also replayed by an engine.
+/// Every file is read, and one in kReplayEach files is also replayed by an engine.
 constexpr size_t kReplayEach = 499;
 
 TEST(JournalFile, GivesBackTheRecordsAndTheirPlaces) {

@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 class OutputsInAJournal : public testing::Test {
  protected:
-  /// Returns the output as it is after it was written and read.
+  /// Writes the output as a record, reads the record, and returns the result.
   template <class Recorded>
   Recorded written(engine::Output output) {
     engine::Outputs outputs;

@@ -21,7 +21,7 @@ struct PlayedLibibverbs {
   // What the plugin passed to libibverbs.
   const void* driver = nullptr;           // DeviceOps
   const void* ops[kMostOperations] = {};  // one for each operation of the version
-  // whether it is within the memory that libibverbs was asked to allocate
+  // whether the context is within the memory that libibverbs was asked to allocate
   bool context_fits = false;
 };
 

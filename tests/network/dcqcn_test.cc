@@ -117,7 +117,7 @@ TEST(Pacer, KeepsARateOverManyFrames) {
   // 1000 bytes at 7 Gbit/s take 1142.857 ns.
   for (int i = 0; i < 7000; ++i) pacer.sent(1000, 7'000'000'000, pacer.ready_at());
   EXPECT_NEAR(static_cast<double>(pacer.ready_at().time_since_epoch().count()), 8e6, 10);
-  // A sender cannot use idle time later.
+  // A sender that was idle may not send faster afterwards.
   pacer.sent(1000, 1'000'000'000, at(1s));
   EXPECT_EQ(pacer.ready_at(), at(1s + 8us));
 }

@@ -56,8 +56,9 @@ TEST(Latency, CarriesFractionsOfPicosecondsFromFrameToFrame) {
     network.inject({.token = i, .from = 0, .to = 1, .bytes_on_wire = 1500}, at_ns(0));
   run(network, log);
   ASSERT_EQ(log.deliveries.size(), kFrames);
-  // After the last frame has left the NIC, it needs the time of one more frame at the switch. If
-  // each frame was rounded to a picosecond, the result would be wrong by up to 50 ns.
+  // After the last frame has left the NIC, the switch needs the time of one more frame to forward
+  // it. If the time of each frame was rounded to a picosecond, the sum would be wrong by up to 50
+  // ns.
   const long double ns_of_one = 1500.0L * 8e9L / 7'000'000'007.0L;
   const auto expected = static_cast<int64_t>(std::ceil(ns_of_one * (kFrames + 1)));
   EXPECT_NEAR(static_cast<double>(log.deliveries.back().at.time_since_epoch().count()),

@@ -167,8 +167,8 @@ TEST(BadNetworkFile, NamesPlaceAndRemedy) {
 }
 
 TEST(NetworkFileWarning, NamesTheHeadroomThatTheCableNeeds) {
-  // At 40 Gbit/s, 5 bytes per nanosecond: twice the delay of 10 us, three frames of 4200 bytes, and
-  // a PFC frame of 84 bytes.
+  // The needed headroom at 40 Gbit/s, or 5 bytes per nanosecond, is twice the delay of 10 us, three
+  // frames of 4200 bytes, and a PFC frame of 84 bytes.
   const std::string warning = warning_of(
       "topology: {star: 4}\n"
       "links: {rate: 40Gbps, delay: 10us}\n"

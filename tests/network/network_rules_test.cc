@@ -187,8 +187,8 @@ TEST(NetworkRule, WrongEcnThresholdsMarkEveryQueue) {
   pair.bench.advance_to(1us);
   send(pair, 8192);
   pair.bench.advance_to(1ms);
-  // With the kmin of 20 KiB in the file, none of these packets would be marked. The last packet
-  // leaves an empty queue behind, so it is not marked even by the rule.
+  // With the kmin of 20 KiB in the file, none of these packets would be marked. When the last
+  // packet leaves, the queue is empty, so it is not marked even with the rule.
   const auto packets = 8192 / static_cast<uint64_t>(abi::mtu_bytes(Connection().mtu));
   EXPECT_GT(counter(pair, 1, Counter::kCongestionMarks), 0u);
   EXPECT_LT(counter(pair, 1, Counter::kCongestionMarks), packets);

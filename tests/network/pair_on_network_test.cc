@@ -66,7 +66,8 @@ TEST(PairOnNetwork, PacketsOfAMessageFollowEachOtherAtTheRateOfTheLink) {
   pair.bench.advance_to(1ms);
   const int64_t mtu = abi::mtu_bytes(Connection().mtu);
   const int64_t packets = (1 << 20) / mtu;
-  // The sender's link is never idle. After it, the last packet only crosses the second link.
+  // The sender's link carries one packet after another, without a pause. Then the last packet
+  // crosses the second link.
   const int64_t ps = (packets + 1) * (kOverhead + mtu) * 80;
   EXPECT_EQ(completion_times(pair, pair.right),
             std::vector{engine::Duration(2 * 500 + (ps + 999) / 1000)});
@@ -93,8 +94,8 @@ TEST(PairOnNetwork, MarksMakeTheReceiverNotifyAndTheSenderSlowDown) {
   EXPECT_GT(counter(pair, 1, Counter::kCongestionMarks), 0u);
   const uint64_t cnps = counter(pair, 1, Counter::kCnpsSent);
   EXPECT_GT(cnps, 1u);
-  // Sending 8 MiB at 10 Gbit/s takes more than 6.7 ms, with at most one CNP in 50 us. The limit is
-  // that of 100 ms.
+  // Sending 8 MiB at 10 Gbit/s takes more than 6.7 ms. A NIC sends at most one CNP in 50 us, so
+  // there are fewer CNPs than the 100 ms of the test allow.
   EXPECT_LT(cnps, 100'000u / 50);
   EXPECT_EQ(counter(pair, 0, Counter::kCnpsReceived), cnps);
   EXPECT_EQ(counter(pair, 0, Counter::kCnpsHandled), cnps);

@@ -111,7 +111,7 @@ TEST(Pfc, LosesNothingWhenTheSharedBufferIsUsedUpBeforeXoff) {
   patterns.switches.pfc = {.xoff_bytes = 90'000, .xon_bytes = 60'000};
   Topology topology = star(9, patterns);
   const uint64_t reserved = 9 * needed_headroom(topology.links[0], topology.largest_frame_bytes);
-  // 100,000 bytes for 8 senders: each has less than the two xoff of a lossless port
+  // 100,000 bytes for 8 senders are 12,500 bytes each, far less than an xoff of 90,000 bytes
   topology.switches[0].parameters.buffer_bytes = reserved + 100'000;
   Network network(topology, 1);
   std::vector<Flow> flows;
@@ -180,8 +180,8 @@ TEST(Pfc, ResumesWhenTheQueueIsDownToXon) {
 }
 
 TEST(Headroom, IsTheSumOfWhatMayBeUnderWay) {
-  // At 100 Gbit/s, 12.5 bytes per nanosecond: twice the delay of 500 ns, three frames, and the PFC
-  // frame.
+  // The needed headroom at 100 Gbit/s, or 12.5 bytes per nanosecond, is twice the delay of 500 ns,
+  // three frames, and the PFC frame.
   const Link link{.a = {}, .b = {}, .rate_bps = 100'000'000'000, .delay = 500ns};
   const uint64_t expected = 2 * 500 * 100 / 8 + 3 * 4200 + 84;
   EXPECT_GE(needed_headroom(link, 4200), expected);

@@ -39,8 +39,8 @@ void expect_refusal(const std::string& path, int error, const std::string& why) 
   ASSERT_TRUE(refusal) << path;
   EXPECT_EQ(refusal->error, error);
   EXPECT_THAT(refusal->why, HasSubstr(why));
-  // The kernel must give the same error. (But if env(1) does not find a program, the kernel gives
-  // none: env reports that itself.)
+  // The kernel must report the same error. (If env(1) does not find a program, execv() succeeds,
+  // and env itself reports the error.)
   if (refusal->why.find("looks for") == std::string::npos) {
     const char* const argv[] = {path.c_str(), nullptr};
     EXPECT_EQ(execv(path.c_str(), const_cast<char* const*>(argv)), -1);

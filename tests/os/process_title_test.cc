@@ -12,7 +12,8 @@ namespace {
 
 constexpr int kUnsupported = 2;
 
-/// Runs a child that sets this title. Its exit status is that of `check()`, and is returned.
+/// Runs a child that sets this title, and exits with the result of `check()`. Returns its exit
+/// status.
 template <class Check>
 int with_title(const std::vector<std::string>& arguments, Check check) {
   const pid_t child = fork();
@@ -23,7 +24,7 @@ int with_title(const std::vector<std::string>& arguments, Check check) {
 }
 
 TEST(ProcessTitle, IsWhatProcShowsForAProgramWithTheseArguments) {
-  // longer than the process's arguments and environment were
+  // longer than the process's original arguments and environment
   const std::string long_value(10'000, 'x');
   const std::string before = proc::contents_of("/proc/self/environ");
   const int status = with_title({"/some where/rocemud", "--dir", "", long_value}, [&] {

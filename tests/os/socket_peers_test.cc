@@ -1,4 +1,4 @@
-// Tests for which peer a socket waits while it is not connected.
+// Tests the kind of peer that a socket without a connection waits for.
 #include "emulator/os/threads/socket_peers.h"
 
 #include <arpa/inet.h>

@@ -1,4 +1,5 @@
-// Tests that the outputs of the two programs that can print stacks are read as the same names.
+// Tests that the outputs of eu-stack and gdb, which both print stacks, yield the same names of
+// functions.
 #include "emulator/os/threads/stacks.h"
 
 #include <gtest/gtest.h>

@@ -268,7 +268,7 @@ void World::check_end_of(uint32_t i, uint32_t c) {
     return sides_[1 - i].image.set(words, bytes);
   }
   sides_[1 - i].image.leave_open(words, sizeof(half.words));
-  // a message may have filled one of them partly
+  // a message may have filled one of the posted receives partly
   for (const Receive& left : half.receives->posted) {
     sides_[i].image.leave_open(left.address, left.length);
   }

@@ -31,7 +31,7 @@ class Network {
   /// Removes and returns the frame that arrives at the time next().
   Arrival take();
 
-  // Numbers of frames so far.
+  // The number of frames that were sent so far, and the number of those that were lost.
   uint64_t frames = 0, lost = 0;
 
  private:

@@ -21,7 +21,7 @@ namespace rocemu::property {
 // each operation gets a separate range.
 inline constexpr uint64_t kMemory = 0x10000000;
 inline constexpr uint64_t kMemorySize = 768 * 1024;
-// the memory behind this size is for receives at the end of the program
+// the memory after this many bytes is for receives at the end of the program
 inline constexpr uint64_t kMemoryOfOps = 512 * 1024;
 inline constexpr uint64_t kConstant = kMemory;
 inline constexpr uint32_t kConstantSize = 16 * kMtu;
@@ -45,7 +45,7 @@ struct Message {
   Op op;
   uint64_t wr_id = 0;
   bool signalled = true;
-  // the status with which it completes if no other error comes first
+  // the status with which the request completes if no other error comes first
   abi::WcStatus fate = abi::WcStatus::kSuccess;
   uint64_t local = 0;             // address of its buffer
   uint32_t size = 0;              // the size of its buffer
@@ -137,8 +137,8 @@ struct Side {
   std::span<uint8_t> memory(uint64_t address, size_t size) {
     return bench->memory.at(client->id(), address, size);
   }
-  /// Returns the address of memory that nothing else uses. The gap after it shows whether a byte
-  /// too many is written.
+  /// Returns the address of memory that no other operation uses. The gap after this memory shows
+  /// whether too many bytes are written.
   uint64_t take_memory(size_t size);
   /// Return the regions for sends and for receives. SRQs belong to the first PD.
   const test::Mr& mr_of_sends(const Half& half) const { return mrs[half.pd]; }

@@ -1,4 +1,4 @@
-// Tests for how long a thread need not check for completions (docs/design/waiting.md).
+// Tests the time for which a thread need not check for completions (docs/design/waiting.md).
 #include "verbs_provider/context/backlog.h"
 
 #include <gtest/gtest.h>
@@ -12,8 +12,8 @@ constexpr int64_t kUs = 1'000, kMs = 1'000'000, kNow = 1000 * kMs;
 
 using End = void (Backlog::*)(uint32_t requests, uint32_t ahead);
 
-/// Returns the backlog of a thread that had regular completions until kNow, and that has `ahead`
-/// requests before its own.
+/// Returns the backlog of a thread whose requests completed every `each_ns` until kNow, with
+/// `ahead` later requests outstanding at each completion.
 Backlog backlog_of(End end, int64_t each_ns, uint32_t ahead, uint32_t requests = 1) {
   Backlog backlog;
   for (int64_t at = kNow - 10 * kMs; at < kNow; at += each_ns) {

@@ -134,8 +134,9 @@ TEST_F(CqEx, HasAFunctionForEachFieldOfACompletion) {
   ibv_end_poll(cq_);
 }
 
-// Timestamp, raw clock and wall clock must mean the same moment. Neither the present time of the
-// system's clock matters, nor whether that clock was set in the meantime.
+// A completion's wall clock time depends neither on the present time of the system's clock nor on
+// whether that clock was set in the meantime. A query of the raw clock uses the same clock as
+// completions.
 TEST_F(CqEx, ReadsTheTimestampOnTheWallClockThatTheDaemonBeganWith) {
   const uint64_t now = read_clock(CLOCK_MONOTONIC);
   constexpr uint64_t kHour = 3'600'000'000'000, kLongAgo = 1'000'000'000'000'000'000;

@@ -1,4 +1,4 @@
-// Tests for which mapped files the daemon may have to wait.
+// Tests which mapped files are recognized as files for which the daemon may have to wait.
 #include "verbs_provider/context/file_systems.h"
 
 #include <gtest/gtest.h>

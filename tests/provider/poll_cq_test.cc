@@ -166,8 +166,8 @@ void find_a_crowd() {
   wait_policy().finds();
 }
 
-// Such a program polls until the CQ is empty, requests the next event, polls once more, and then
-// blocks.
+// A program that waits for events polls until the CQ is empty, requests the next event, polls once
+// more, and then blocks.
 TEST_F(PollCq, InACrowdAProgramThatWaitsForEventsIsNotHeldUp) {
   in_new_thread([this] {
     find_a_crowd();
@@ -192,8 +192,8 @@ TEST_F(PollCq, InACrowdTheNextCompletionWakes) {
   });
 }
 
-/// Polls this number of times, which must find nothing. Returns how many polls announce a sleep to
-/// the daemon.
+/// Calls `poll` `polls` times; each call must return `nothing`. Returns how many calls announce a
+/// sleep to the daemon.
 int sleeps_in(abi::CqRing& ring, int polls, const std::function<int()>& poll, int nothing) {
   int sleeps = 0;
   for (int i = 0; i < polls; ++i) {
@@ -241,7 +241,7 @@ TEST_F(PollCq, InACrowdFewPollsOfSeveralQueuesSleep) {
   });
 }
 
-// If several threads poll a CQ, they probably do so under a lock, as UCX's do
+// If several threads poll a CQ, they probably do so under a lock, as the threads of UCX do
 // (MPI_THREAD_MULTIPLE).
 TEST_F(PollCq, InACrowdPollsOfAQueueThatSeveralThreadsPollDoNotSleep) {
   EXPECT_EQ(poll(), 0);

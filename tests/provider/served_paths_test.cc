@@ -90,7 +90,8 @@ TEST(ServedPaths, LieBelowTheRuntimeDirectory) {
   EXPECT_FALSE(map_path(AT_FDCWD, "/sys/class/net", mapped));
 }
 
-// A daemon serves the list of PCI functions, and network interfaces, only if it has them.
+// The shim maps the paths of the PCI functions and of the network interfaces to the daemon's files
+// only if the daemon has such files.
 TEST(ServedPaths, OfTheMachineAreTheMachinesUnlessTheDaemonHasThem) {
   const test::FakeDaemon daemon;
   const test::ScopedVariable variable(abi::kDirVariable, daemon.dir().c_str());

@@ -201,9 +201,9 @@ class BadPaths {
   char* pages_;
 };
 
-/// Returns the shim's replacement of a function. Called by this pointer, no attributes of the
-/// function's declaration apply, and a sanitizer's own replacement does not read the arguments
-/// first.
+/// Returns the shim's replacement of a function. A call by this pointer ignores the attributes of
+/// the function's declaration, and bypasses a sanitizer's replacement, which would read the
+/// arguments first.
 template <class Function>
 Function* of_shim(const char* name, Function*) {
   static void* const shim = dlopen("librocemu.so", RTLD_LAZY | RTLD_NOLOAD);
@@ -220,7 +220,8 @@ Result call(const char* name, Result (*declared)(Parameters..., ...), Arguments.
   return function(arguments...);
 }
 
-// Man pages of such calls: "EFAULT: pathname is outside your accessible address space".
+// The man pages of calls that take a path: "EFAULT: pathname is outside your accessible address
+// space".
 TEST_F(ShimCalls, ABadPathIsEfaultToEveryCallThatTakesOne) {
   const BadPaths bad;
   char out[64];
@@ -528,7 +529,7 @@ TEST(ShimCallsWithoutDaemon, ReachTheKernelsFiles) {
   struct stat status;
   EXPECT_EQ(stat("/dev/null", &status), 0);
   EXPECT_TRUE(S_ISCHR(status.st_mode));
-  // Any result of the kernel is right.
+  // This call may succeed or fail, since the kernel executes it.
   const int fd = socket(AF_NETLINK, SOCK_RAW, NETLINK_RDMA);
   if (fd >= 0) close(fd);
   EXPECT_EQ(getenv("IBV_DRIVERS"), nullptr);

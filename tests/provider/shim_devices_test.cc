@@ -86,7 +86,7 @@ TEST_F(ShimDevices, LookLikeCharacterDevicesByAnyDescriptor) {
     EXPECT_TRUE(is_device_0(status));
     close(each);
   }
-  // The next descriptor has the same number, but is another file.
+  // The next descriptor has the number of the closed one, but refers to another file.
   const int pair = socket(AF_UNIX, SOCK_STREAM, 0);
   ASSERT_EQ(fstat(pair, &status), 0);
   EXPECT_TRUE(S_ISSOCK(status.st_mode));

@@ -1,5 +1,5 @@
-// For tests that use parts of the provider without a plugin: tells these parts about the machine's
-// libibverbs, as a plugin does when it is loaded.
+// Tells the parts of the provider that tests use without a plugin about the machine's libibverbs,
+// as a plugin does when it is loaded.
 #include <infiniband/verbs.h>
 
 #include <cstdlib>

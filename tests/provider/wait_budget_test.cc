@@ -38,8 +38,8 @@ TEST(WaitBudget, AnyThousandPollsSleepForLessThanTwoMilliseconds) {
   }
 }
 
-// A program that stops polling after 2^20 polls gets to that point in little more than a second, if
-// a poll itself takes 50 ns.
+// If a program stops polling after 2^20 polls, which take 50 ns each, it stops after little more
+// than a second.
 TEST(WaitBudget, AMillionPollsSleepForAboutASecondAtMost) {
   WaitBudget budget;
   int64_t slept = 0;

@@ -26,7 +26,8 @@ uint32_t sleeps_after(WaitPolicy& policy, int64_t yield_ns) {
   return sleeps;
 }
 
-/// Makes one long yield less than the policy needs to see that others keep the processor.
+/// Simulates two long yields. After a third consecutive one, the policy would sleep instead of
+/// yielding.
 void two_long_yields(WaitPolicy& policy) {
   for (int i = 0; i < 2; ++i) EXPECT_EQ(sleeps_after(policy, 4'000 * kMicrosecond), 0u);
 }
@@ -124,7 +125,7 @@ TEST(WaitPolicy, AYieldWithoutASwitchShowsNothing) {
   EXPECT_EQ(next(policy), Way::kSleep);
 }
 
-/// Counts empty polls until one waits in this way.
+/// Makes empty polls until a poll waits in the way `way`. Returns the number of these polls.
 int polls_between(WaitPolicy& policy, Way way) {
   for (int polls = 1;; ++polls) {
     policy.finds_nothing(1);

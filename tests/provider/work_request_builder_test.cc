@@ -198,7 +198,7 @@ TEST_F(Builder, TakesTheEightBytesOfAnAtomicWriteAtOnce) {
   EXPECT_EQ(value, 0x0123456789abcdefu);
 }
 
-// Does not need ibv_wr_flush(), which some versions of <infiniband/verbs.h> lack.
+// This test does not call ibv_wr_flush(), which some versions of <infiniband/verbs.h> lack.
 TEST_F(Builder, WritesTheRangeOfAFlush) {
   queues_.qp->builder_opcodes |= 1u << static_cast<uint32_t>(abi::WrOpcode::kFlush);
   ibv_wr_start(qp_);

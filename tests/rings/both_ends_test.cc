@@ -1,7 +1,7 @@
-// Tests the rings between a program's thread and the daemon's thread, each of which uses its own
-// functions. Everything that one thread publishes must reach the other one completely, in order,
-// and without a lost wake-up. docs/design/shared-memory-order.md lists the memory orders that this
-// needs; ThreadSanitizer checks them, too.
+// Tests the rings between a program's thread, which uses the provider's functions, and the daemon's
+// thread, which uses the daemon's functions. Everything that one thread publishes must reach the
+// other one completely, in order, and without a lost wake-up. docs/design/shared-memory-order.md
+// lists the memory orders that this needs; ThreadSanitizer checks them, too.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/eventfd.h>

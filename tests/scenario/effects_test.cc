@@ -35,7 +35,7 @@ struct Sample {
   const char* with;   // keys that then are effects of the same rule, too
 };
 
-/// A rule for each key of `do`. A new effect also needs one.
+/// A rule for each key of `do`. A new effect needs a rule here, too.
 const std::map<std::string, Sample> kSamples = {
     {"drop", {"frame", "true", "", "partition"}},
     {"delay", {"frame", "1ms", "", ""}},

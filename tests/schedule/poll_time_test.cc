@@ -81,7 +81,7 @@ TEST(PollTime, LetsThePriceGrowLaterForThreadsThatSeldomReadClocks) {
   expect(grant_polls(idleness, rare), 8192, 50ns);
   rare = polled(1U << 20, 1024);
   rare.reads_clock = true;
-  // An eighth of 2^20 polls of 50 ns is 6,553,600 ns: 6400 ns for each of 1024 polls.
+  // An eighth of the time of 2^20 polls of 50 ns is 6,553,600 ns: 6400 ns for each of 1024 polls.
   expect(grant_polls(idleness, rare), 1024, 6401ns);
 }
 

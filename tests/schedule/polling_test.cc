@@ -365,7 +365,7 @@ TEST(Polling, ALoopOf2To20PollsEndsWithNothingElseToHappen) {
     script.polls_on();
     return true;
   });
-  // and no hang is reported in the meantime, however slow the machine is
+  // No hang was reported before the thread had polled that often, however slow the machine is.
   EXPECT_GE(polls, 1U << 20);
   EXPECT_LT(turns, 400U);
 }
@@ -423,8 +423,8 @@ TEST(Polling, TimeDoesNotMoveWithPollsWhileTheNicIsPaused) {
   s.at(0ns);
 }
 
-/// If the price of a thread's polls has increased, a poll takes long. It ends when another thread
-/// does something.
+/// After a thread has polled for long, each of its polls takes a long time. Such a poll ends as
+/// soon as another thread does something.
 TEST(Polling, AThreadSeesAnothersActionDuringALongPollAtOnce) {
   Script s;
   s.starts(1).starts(2).timer_is_due(1h);
@@ -441,7 +441,7 @@ TEST(Polling, AThreadSeesAnothersActionDuringALongPollAtOnce) {
   const Instant acted_at = s.now();
   s.waits();
   s.plays([](Script&, uint64_t) { return false; });
-  // the time of its polls before their price increased
+  // at most the time that 1024 polls of thread 1 take before it has polled for long
   EXPECT_LE(s.now(), acted_at + 1024 * kPoll);
 }
 

@@ -31,7 +31,7 @@ uint64_t pct(uint64_t number) {
   return 2 * number;
 }
 
-/// Returns who makes each step: one of several threads or the NIC, all of which can always run.
+/// Returns which of several threads or the NIC makes each step. All of them can always run.
 std::vector<uint64_t> steps_of(uint64_t schedule, size_t count, size_t threads_count = 3) {
   PriorityOrder order({.number = schedule});
   std::vector<Thread> threads;
@@ -229,13 +229,13 @@ TEST(ThreadsWithPriorities, OneOfALowerPriorityStopsAfterEachCall) {
   s.gives(2).waits();
   s.gives(1);
   EXPECT_EQ(s.granted_calls(), 1U);
-  // Thread 2 waited for the effect of thread 1's call.
+  // Thread 2 may have waited for the effect of thread 1's call, so it gets the next turn.
   s.is_preempted().gives(2).waits();
   s.gives(1).is_preempted().gives(2).ends();
   s.gives(1).ends();
 }
 
-/// The number of these rounds depends on how long a program takes to start in real time.
+/// The number of rounds before a program starts depends on how long its start takes in real time.
 TEST(ThreadsWithPriorities, RoundsBeforeTheFirstThreadChangeNothing) {
   for (int rounds = 0; rounds < 5; ++rounds) {
     Script s(with({kNic, 1, 2}));

@@ -223,8 +223,8 @@ class World {
     turn.polls = true;
   }
 
-  /// Continues the act. Returns whether it is over, so that the thread continues with the next act
-  /// in the same turn.
+  /// Continues the act. Returns whether the act is over, so that the thread continues with the next
+  /// act in the same turn.
   bool go_on(Thread& thread, schedule::PollGrant granted, schedule::Turn& turn) {
     const Act& act = thread.program[thread.act];
     const bool begins = !std::exchange(thread.is_in_act, true);

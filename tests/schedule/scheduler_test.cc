@@ -109,8 +109,8 @@ TEST(Scheduler, ReportsAHangWhenRetriesRepeatAndNoQpComesFurther) {
   s.starts(1).qps_stand_still().gives(1).waits();
   for (int i = 1;; ++i) {
     s.nic_is_due(i * 1ms, /*is_seen=*/false).advances_to(i * 1ms);
-    // The first check is after 1000 advances, the second after another 1000, and 64 more are for
-    // the one QP.
+    // The scheduler first reads the QPs' progress after 1000 advances. It reports a hang if the
+    // progress is the same after another 1000, and 64 for the one QP.
     if (i < 2064) continue;
     s.reports_hang();
     break;

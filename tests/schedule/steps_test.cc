@@ -55,8 +55,9 @@ class Steps : public testing::Test {
     EXPECT_EQ(static_cast<int>(step.kind), static_cast<int>(Kind::kWait)) << "line " << line;
     EXPECT_EQ(step.time, time) << "line " << line;
   }
-  /// Expects that the clock advances to `until`, where something is due, and reports what happened
-  /// there. `is_seen`: whether programs see what is due. `has_happened`: whether anything happened.
+  /// Expects that the clock advances to `until`, where something is due, and reports to the
+  /// scheduler what happened then. `is_seen`: whether programs see what is due. `has_happened`:
+  /// whether anything happened.
   void advances(Instant until, bool is_seen, bool has_happened, int line = __builtin_LINE()) {
     const Step step = next();
     EXPECT_EQ(static_cast<int>(step.kind), static_cast<int>(Kind::kAdvance)) << "line " << line;
@@ -64,7 +65,8 @@ class Steps : public testing::Test {
     facts.now = until;
     scheduler.advanced(until, is_seen, has_happened);
   }
-  /// Thread 1 has polled until now, and its polls take the time until `ready_at`.
+  /// Sets the state of thread 1: it has polled until now, and its granted polls take the time until
+  /// `ready_at`.
   void polls_until(Instant ready_at) {
     threads[0].polling = Polling{.polled_at = facts.now,
                                  .polls = static_cast<uint32_t>((ready_at - facts.now) / 50ns),
@@ -202,7 +204,7 @@ TEST_F(Steps, ThreadsThatGoOnAfterARequestMayAskAgainBeforeTimeMoves) {
   expect(Kind::kServeControl);
 }
 
-// Such events come in long series: the NIC has one for each packet of a message.
+// Events that no program sees come in long series: the NIC has one for each packet of a message.
 TEST_F(Steps, AThreadThatPollsFindsLateWhatTheNicDoesAfter16EventsThatNoProgramSees) {
   for (const int events : {15, 16}) {
     SCOPED_TRACE(events);

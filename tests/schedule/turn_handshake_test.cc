@@ -189,8 +189,8 @@ struct Table {
 };
 constexpr size_t kNotified = 3;
 
-/// Gives a turn, and sleeps if it is not back at once. With `rechecks`, it checks once more between
-/// the announcement that it sleeps and its sleep.
+/// Gives a turn, and sleeps if the turn is not returned at once. With `rechecks`, the daemon checks
+/// once more after it announced its sleep and before it sleeps.
 Program daemon_that_may_sleep(bool rechecks) {
   return [rechecks](Memory& memory) {
     Slot slot(memory);

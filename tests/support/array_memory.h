@@ -117,7 +117,7 @@ class ArrayMemory : public engine::HostMemory {
   /// The payload that clients put into slots when they posted a message (abi::SendSlots).
   std::map<std::pair<engine::ClientId, uint32_t>, std::vector<uint8_t>> in_slots;
 
-  // Numbers of calls so far.
+  // The numbers of reads and writes by the engine so far.
   uint64_t reads = 0;
   uint64_t writes = 0;
 

@@ -163,8 +163,8 @@ class EventChannel {
         .value_or(engine::cm::SocketAddress{});
   }
 
-  /// Returns the oldest event of this channel, or an event with the ID 0 if there is none. For a
-  /// backlog, the event counts as read.
+  /// Returns the oldest event of this channel, or an event with the ID 0 if there is none. A
+  /// connect request that was returned no longer counts for the listener's backlog.
   Event next_event() {
     const Event event = take_event();
     if (event.event == abi::ucma::EventType::kConnectRequest && event.id != 0) {

@@ -93,7 +93,7 @@ class Verbs : public VerbsTest {
     return error;
   }
 
-  /// Return an attempt that only creates an object, or only destroys it.
+  /// Return an attempt that creates an object, or destroys it, while the rule applies.
   template <class Make, class End>
   static Attempt makes(Make make, End end) {
     return [=](const Under& under) { return making(under, make, end); };
@@ -189,7 +189,7 @@ class Verbs : public VerbsTest {
     return gid;
   }
 
-  /// Calls `poll` for a CQ with completions, and again while it finds none.
+  /// Calls `poll` with a CQ that gets four flushed completions. Returns the result of `poll`.
   int with_completions(const Under& under,
                        const std::function<int(ibv_cq_ex*, const Under&)>& poll) {
     ibv_cq_ex* extended = make_cq_ex();

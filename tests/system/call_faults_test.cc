@@ -82,8 +82,8 @@ TEST_F(Verbs, AreNotMadeToFailByARuleForAnother) {
   }
 }
 
-// Verbs are counted for each context. When a device is opened, its context does not exist yet, so
-// this verb is counted for each device.
+// Verbs are counted for each context. While a device is being opened, its context does not exist
+// yet, so ibv_open_device() is counted for each device.
 TEST_F(Verbs, OpeningIsCountedByTheDevice) {
   inject("{on: verb, verb: open_device, nth: 2, do: {errno: EMFILE}}");
   EXPECT_NE(open_device(), nullptr);

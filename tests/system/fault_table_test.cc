@@ -44,7 +44,7 @@ std::vector<std::string> enumerators(const char* header, const std::string& name
 
 class FaultTable : public VerbsTest {
  protected:
-  /// Connects two QPs of an SRQ, and sends a message from one to the other.
+  /// Connects two QPs that use one SRQ, and sends a message from one to the other.
   void SetUp() override {
     VerbsTest::SetUp();
     send_cq = create_cq();

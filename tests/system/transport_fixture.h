@@ -9,8 +9,8 @@ namespace rocemu::system_test {
 
 using SrqPtr = std::unique_ptr<ibv_srq, Destroyer<ibv_srq, ibv_destroy_srq>>;
 using AhPtr = std::unique_ptr<ibv_ah, Destroyer<ibv_ah, ibv_destroy_ah>>;
-// These two functions of verbs.h are static. As a part of a type, each file would have a different
-// type.
+// ibv_close_xrcd() and ibv_dealloc_mw() are static functions in verbs.h. If they were arguments of
+// a template, each source file would have a different type.
 inline int close_xrcd(ibv_xrcd* xrcd) {
   return ibv_close_xrcd(xrcd);
 }

@@ -223,7 +223,7 @@ TEST_F(Transfer, ANotifyHandlerGetsTheDescriptorThatIsComplete) {
   VIP_DESCRIPTOR* recv = node.descriptor(0);
   VIP_DESCRIPTOR* send = node.descriptor(1);
   post_recv(b, recv);
-  // registers before the receive completes
+  // the registration precedes the completion of the receive
   EXPECT_EQ(VipRecvNotify(b, &notified, &Notified::add), VIP_SUCCESS);
   EXPECT_EQ(notified.calls.count(), 0u);
   post_send(a, send);
@@ -233,7 +233,7 @@ TEST_F(Transfer, ANotifyHandlerGetsTheDescriptorThatIsComplete) {
   EXPECT_EQ(call.descriptor, recv);
   EXPECT_EQ(recv->CS.Status, VIP_UINT32{VIP_STATUS_DONE | VIP_STATUS_OP_RECEIVE});
   VIP_DESCRIPTOR* done = nullptr;
-  // the notification has removed it from the queue
+  // the notification has removed the descriptor from the queue
   EXPECT_EQ(VipRecvDone(b, &done), VIP_DESCRIPTOR_ERROR);
   EXPECT_EQ(VipSendNotify(a, &notified, &Notified::add), VIP_SUCCESS);  // after
   EXPECT_EQ(notified.calls.wait_for(2)[1].descriptor, send);

@@ -85,9 +85,9 @@ TEST_P(OnEachMachine, BesideOtherWorkPollingIsBetterThanYieldingOnly) {
   EXPECT_GT(adaptive.messages, 4 * yielding.messages);
 }
 
-// Without wake-ups, the other thread on a processor would keep it for a time slice each time, so
-// the daemon must be woken there. With one processor nothing helps, since a thread that reads
-// memory in a loop keeps the other from writing to it.
+// If the daemon yielded to a program that reads memory in a loop on the same processor, it would
+// get the processor back only after a time slice. So the daemon must sleep and be woken. With one
+// processor that does not help, since the program also keeps its peer from writing to the memory.
 TEST_P(OnEachMachine, OnePairThatLooksAtMemoryDoesNotWaitForTimeSlices) {
   if (GetParam().pairs != 1 || GetParam().processors == 1) return;
   const auto result = run(Waits::kInMemory);

@@ -17,7 +17,7 @@ struct Capture {
 // Returns all captures, in order of their names.
 const std::vector<Capture>& rxe_captures();
 
-// Returns the RoCEv2 frames of the captures, without kBadIcrcFrame.
+// Returns the RoCEv2 frames of the captures, without frame kBadIcrcFrame of kBadIcrcCapture.
 const std::vector<ByteVector>& rxe_roce_frames();
 
 // The capture with a connection request that was sent with a wrong ICRC on purpose, to see rxe drop

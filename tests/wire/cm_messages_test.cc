@@ -103,8 +103,8 @@ struct Field {
   std::function<void(CmMessage&)> fill;  // fills the field with ones
 };
 
-// Returns a value of ones, for a number more ones than its field has bits. This must not change the
-// fields next to it.
+// Returns a value whose bits are all ones. A number then has more ones than its field has bits, and
+// emitting it must not change the fields next to it.
 template <class Value>
 Value ones(size_t width) {
   if constexpr (std::is_enum_v<Value>) {

@@ -11,7 +11,7 @@
 namespace rocemu::wire {
 namespace {
 
-// Returns the bytes that emit writes, and checks that it writes no others.
+// Returns the bytes that emit() writes, and checks that it writes no other bytes.
 template <class Header>
 ByteVector emitted_header(const Header& header) {
   constexpr size_t kMargin = 8;

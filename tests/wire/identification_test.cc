@@ -58,7 +58,7 @@ TEST(Identification, IsFoundBeforeEthernetPaddingToo) {
 }
 
 // Checks what the header file claims: whatever the IP identification is, a change of any other
-// single bit is detected.
+// single bit that the ICRC covers is detected.
 void expect_single_flips_are_noticed(ByteVector frame) {
   const std::set<size_t> masked = {14 + 1, 14 + 8, 14 + 10, 14 + 11, 34 + 6, 34 + 7, 42 + 4};
   const std::set<size_t> identification = {18, 19};

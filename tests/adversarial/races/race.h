@@ -20,8 +20,8 @@ struct end {
 };
 
 bool is_right(int argc, char** argv);
-// Creates and connects both. Each receives in its slot 0 and the slots after it, if receives are
-// posted.
+// Creates and connects both ends. An end has no posted receives until the program calls
+// post_receive() for it.
 void open_pair(struct end* one, struct end* other);
 void post_receive(struct end* e, uint64_t wr_id);  // in slot wr_id % SLOTS
 void post_send(struct end* e, uint64_t wr_id);     // from there

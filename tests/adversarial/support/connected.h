@@ -26,7 +26,7 @@ struct pair connect_pair(void);  // RC, each queue with a CQ of its own
 // Moves the QP to ERR, so that all its requests are flushed.
 void fail_qp(struct ibv_qp* qp);
 
-// Zeroed memory of that size in whole pages, registered for all accesses; `access` is added.
+// Returns a region of `size` zeroed bytes, in whole pages. Allows all accesses, and `access`, too.
 struct ibv_mr* make_region(size_t size, int access);
 
 // Posts a request for `size` bytes of `from`, and of `to` unless it is a SEND. For atomics, which
@@ -44,9 +44,9 @@ struct request {
 void post(struct end* end, struct request request);
 void post_receive(struct end* end, struct ibv_mr* to, size_t size);
 
-// Polls until there is a completion, which must be successful.
+// Polls until the CQ has a completion, which must be successful, and returns the completion.
 struct ibv_wc wait_for(struct ibv_cq* cq);
-// The same with any status.
+// Polls until the CQ has a completion, with any status, and returns the completion.
 struct ibv_wc wait_for_any(struct ibv_cq* cq);
 
 // Waits until the byte or word is not 0 any more, as a program does that polls memory.

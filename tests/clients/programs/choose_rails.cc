@@ -51,7 +51,8 @@ int main() {
     const std::string pci = resolved(place + "/device");
     // Mooncake, topology.cpp: listInfiniBandDevices().
     if (resolved(place + "/../..") != pci) return fail(name + " is at two places");
-    // libibverbs names the device by a different path, which must lead to the same place.
+    // libibverbs reports the device's directory by another path, which must resolve to the same
+    // directory.
     if (resolved(std::string(devices[i]->ibdev_path)) != resolved(place)) {
       return fail(name + " is elsewhere for libibverbs");
     }

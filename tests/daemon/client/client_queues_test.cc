@@ -105,7 +105,7 @@ TEST_F(CqMoveTest, TakesTheUnreadCompletionsAlongAndCountsOn) {
   EXPECT_EQ(smaller.error.load(), 0u);
 }
 
-// The new memory may have been that of another CQ.
+// The new memory may have belonged to another CQ, whose completions it still contains.
 TEST_F(CqMoveTest, BeginsEmptyWhateverIsInItsMemory) {
   for (const bool moves : {false, true}) {
     if (moves) make(1);
@@ -211,7 +211,7 @@ TEST(ObjectMap, FindsItsEntriesAfterAnyInsertionsAndRemovals) {
   ObjectMap<uint64_t> map;
   std::map<uint32_t, uint64_t> expected;
   for (uint64_t i = 0; i < 50'000; ++i) {
-    // Consecutive numbers, and numbers far apart.
+    // The numbers are either close to each other or arbitrary.
     const auto number = static_cast<uint32_t>(random() % 2 == 0 ? random() % 500 : random() << 8);
     if (map.find(number) != nullptr && random() % 2 == 0) {
       map.erase(number);

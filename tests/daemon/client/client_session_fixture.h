@@ -69,8 +69,8 @@ class ClientSessionTest : public testing::Test {
               SendStatus::kOk);
     loop.wait(kNow);
   }
-  /// Sends the message with `count` copies of the descriptor, which are more than send_message()
-  /// can send.
+  /// Sends the message with `count` copies of the descriptor. `count` may exceed the number of
+  /// descriptors that send_message() can send.
   void send_many(abi::Request asked, int fd, size_t count) {
     const std::vector<int> fds(count, fd);
     const size_t size = count * sizeof(int);

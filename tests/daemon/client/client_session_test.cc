@@ -26,8 +26,8 @@ class StrangeDescriptor {
     write_end_ = UniqueFd(ends[1]);
   }
   int get() const { return write_end_.get(); }
-  /// Closes the descriptor, and returns whether no process has it open any more, after waiting for
-  /// that.
+  /// Closes the write end, and waits until all copies of it are closed. Returns false if that takes
+  /// more than 30 s.
   bool is_closed_by_all() {
     write_end_.reset();
     pollfd entry{read_end_.get(), 0, 0};

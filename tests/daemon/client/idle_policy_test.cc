@@ -79,7 +79,8 @@ engine::Duration crowd_after(IdlePolicy& policy, engine::Instant& now, engine::D
   return now - begin;
 }
 
-/// Makes two fewer long yields than the policy needs to detect a crowd.
+/// Simulates two long yields. After a third consecutive one, the daemon would sleep instead of
+/// yielding.
 void almost_a_crowd(IdlePolicy& policy, engine::Instant& now) {
   for (int i = 0; i < 2; ++i) EXPECT_EQ(crowd_after(policy, now, 4ms), 0ms);
 }

@@ -190,7 +190,8 @@ TEST_F(RingPumpTest, ReceivesCanBeTakenAheadAndAreNotTakenAgain) {
   EXPECT_EQ(ring().consumer.load(), 3u);
 }
 
-// A CQ must be armed before another client's later sends complete there.
+// If another client posts a send after this client armed its CQ, the CQ must be armed before that
+// send completes in the CQ.
 TEST_F(RingPumpTest, RequestsForNotificationAreTakenAheadWithTheReceives) {
   write_send_wqe(0, 100);
   ring_bell(DoorbellKind::kSend, kQp, 1);
@@ -366,8 +367,8 @@ TEST_F(RingPumpTest, ReceivesThatWereRungOneByOneAreHandedOverTogether) {
   EXPECT_EQ(ring().consumer.load(), 6u);
 }
 
-// The budget ends between two receives. The rest includes receives of doorbells that have arrived
-// since.
+// The budget ends between two receives. The next call takes the remaining receives, and also those
+// of doorbells that arrived in the meantime.
 TEST_F(RingPumpTest, ReceivesThatWereRungOneByOneContinueWhereTheBudgetEnded) {
   engine.most = 3;
   for (uint32_t i = 0; i < 3; ++i) {

@@ -68,7 +68,7 @@ class SessionTableTest : public testing::Test {
     return ask(i, abi::Op::kCreateCq).body.create_cq.handle;
   }
   abi::DoorbellRing& ring(size_t i) { return sessions[i]->queues().doorbells(); }
-  /// Makes the client's ring say on which processor the client is.
+  /// Writes to the client's ring that the client runs on this processor.
   void is_on(size_t i, uint32_t processor) { ring(i).client_processor = processor; }
   void arm(size_t i, uint32_t cq) {
     ring(i).entries[ring(i).producer % abi::kDoorbellEntries] = {abi::DoorbellKind::kCqArm, cq, 0};
@@ -136,7 +136,7 @@ TEST_F(SessionTableTest, TellsClientsHowManyOfThemPoll) {
   EXPECT_EQ(ring(1).pollers_per_processor, 0u);
 }
 
-// The client may write any number, so its number is limited.
+// The client may write any number into its ring, so the table limits the number that it uses.
 TEST_F(SessionTableTest, AClientSaysThatVeryManyOfItsThreadsPoll) {
   ring(0).giving_way = ring(1).giving_way = UINT32_MAX;
   table.count_pollers(engine::Instant(1s));

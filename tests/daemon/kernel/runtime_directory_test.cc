@@ -1,4 +1,5 @@
-// Tests which files are created, that existing files do not change, and that no file remains.
+// Tests which files the daemon creates in its runtime directory, that it does not change files that
+// exist, and that none of its own files remain.
 #include "emulator/daemon/kernel/runtime_directory.h"
 
 #include <gmock/gmock.h>

@@ -164,7 +164,7 @@ TEST_F(MemoryNames, ContextsOfOneProcessSeeEachOthersMessages) {
   EXPECT_EQ(Bytes(own_, own_ + 2), Bytes({6, 6})) << "the older is written before the newer waits";
 }
 
-// Of the contexts of a process, any one may be closed while others remain.
+// A process that has several contexts may close any of them and continue to use the others.
 TEST_F(MemoryNames, WhatWaitsIsWrittenWhenItsContextIsClosed) {
   add_second_context();
   write(kFirst, at(own_, 1, false), {1});

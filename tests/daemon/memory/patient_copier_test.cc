@@ -1,5 +1,5 @@
-// Tests copies to and from a page that is provided late, by both ways to access a process's memory.
-// The accessed process is the test itself.
+// Tests copies to and from a page whose contents the kernel gets only after a delay, by both ways
+// to access a process's memory. The accessed process is the test itself.
 #include "emulator/daemon/memory/patient_copier.h"
 
 #include <fcntl.h>
@@ -98,8 +98,8 @@ TEST_P(PatientCopierTest, FinishesALateWriteWithTheBytesThatItWasGiven) {
             (std::vector<uint8_t>{1, 2, 3}));
 }
 
-// While a call is late, nothing else is written: later data must not become visible before the late
-// data.
+// While a call waits for the late page, nothing else is written: later data must not become visible
+// before the call's data.
 TEST_P(PatientCopierTest, DuringALateCallWritesNothingElse) {
   std::vector<uint8_t> memory(3);
   EXPECT_EQ(write(page_->data(), {1}), MemoryResult::kNotYet);

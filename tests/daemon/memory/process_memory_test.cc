@@ -134,7 +134,7 @@ TEST_P(ProcessMemoryTest, TakesMoreRangesThanOneSystemCallDoes) {
   EXPECT_EQ(one.front(), 2);
   EXPECT_EQ(one.back(), 1);
 
-  // Conversely, reads one range into many buffers.
+  // The reverse case: one range is read into many buffers.
   Buffer bytes(2 * kPageSize);
   std::vector<std::span<uint8_t>> to;
   for (uint8_t& byte : bytes) to.emplace_back(&byte, 1);

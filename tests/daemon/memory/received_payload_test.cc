@@ -233,7 +233,8 @@ TEST_F(ReceivedPayloadTest, WaitsUntilTheClientHasCopiedTheEarlierOne) {
   EXPECT_EQ(now(100, 1), Bytes({2}));
 }
 
-// Each slot is used again, beginning with the first, after the client has emptied it.
+// The slots are used in turn, beginning with the first. After the client has emptied a slot, the
+// slot is used again.
 TEST_F(ReceivedPayloadTest, TheLatestMessageIsWrittenLast) {
   for (uint32_t i = 0; i < 1000; ++i) {
     const auto value = static_cast<uint8_t>(i);

@@ -21,8 +21,8 @@ TEST(WaitAllowance, LetsTheFirstLateCallsTakeTheWholeTime) {
   EXPECT_EQ(allowance.limit(now), 1ms);
 }
 
-// The total time is limited, for any program and any duration: to the initial budget, a twentieth
-// of the elapsed time, and the shortest wait for each late call.
+// The total time of waits is at most the sum of the initial budget, a twentieth of the elapsed
+// time, and the shortest wait for each late call. This holds for any programs and durations.
 TEST(WaitAllowance, LimitsTheTimeOfManyLateCalls) {
   for (uint64_t seed = 1; seed <= 100; ++seed) {
     SCOPED_TRACE(seed);

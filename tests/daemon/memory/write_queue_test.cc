@@ -51,7 +51,7 @@ class WriteQueueTest : public testing::Test {
     EXPECT_EQ(memory_.read(kClient, {&from, 1}, to), MemoryResult::kDone);
     return bytes;
   }
-  /// Returns the bytes that the program itself finds there.
+  /// Returns the bytes that the program itself reads at `offset`.
   Bytes now(size_t offset, size_t length) const {
     return Bytes(pages_ + offset, pages_ + offset + length);
   }
@@ -140,7 +140,7 @@ TEST_F(WriteQueueTest, NothingIsLostWhereMoreIsWrittenThanWaits) {
   }
 }
 
-// A client that has closed its context may still have a process, which reads its memory.
+// After a client has closed its context, its process may continue and read its memory.
 TEST_F(WriteQueueTest, DataThatWaitsIsWrittenBeforeItsClientIsRemoved) {
   write_soon(0, {1});
   memory_.remove(kClient);

@@ -48,8 +48,9 @@ class UdpNetworkTest : public testing::Test {
   std::optional<UdpNetwork> network;
 };
 
-// The network holds back an acknowledgement for a client's answer, and the client may need the
-// daemon's processor to send it.
+// A lone acknowledgement is held back for a moment, because the program that got the message may
+// reply, and both can then leave in one system call. While it waits, flush() returns false: the
+// program may need the daemon's processor to post its reply.
 TEST_F(UdpNetworkTest, WhileAnAcknowledgementWaitsThereIsNothingToDo) {
   network->transmit({0}, frame(test::ack(test::psn(1))));
   EXPECT_FALSE(network->flush(kStart));

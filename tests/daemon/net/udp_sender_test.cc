@@ -1,4 +1,5 @@
-// Tests in which system calls frames are sent, and in which order (docs/design/udp.md).
+// Tests how frames are grouped into system calls and datagrams, and in which order they are sent
+// (docs/design/udp.md).
 #include "emulator/daemon/net/udp_sender.h"
 
 #include <gtest/gtest.h>

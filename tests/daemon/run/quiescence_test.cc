@@ -1,4 +1,4 @@
-// Tests when all threads of some processes are considered asleep.
+// Tests when Quiescence considers all threads of a group of processes asleep.
 #include "emulator/daemon/run/quiescence.h"
 
 #include <gtest/gtest.h>

@@ -85,14 +85,15 @@ struct Adversarial {
     std::copy(bytes.begin(), bytes.end(), reinterpret_cast<uint8_t*>(&value));
     return value;
   }
-  /// Advances to the next deadline if that is before kEnough. Returns whether it was.
+  /// Advances to the engine's next deadline and returns true. Returns false if there is no deadline
+  /// until kEnough.
   bool go_on() {
     const auto next = bench.engine().next_deadline();
     if (!next || *next > engine::Instant(kEnough)) return false;
     bench.advance_to(std::max(*next, bench.now()).time_since_epoch());
     return true;
   }
-  /// Calls `look()` before and after each deadline.
+  /// Calls `look()` at the start and after each deadline until kEnough.
   template <class Look>
   void watch(Look look) {
     do {

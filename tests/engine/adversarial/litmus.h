@@ -253,7 +253,8 @@ class World {
     }
   }
 
-  /// Executes the instruction of one thread whose time has come. Returns false if there is none.
+  /// Executes one instruction of a thread that is ready at the present time. Returns false if no
+  /// thread is ready.
   bool run_one_thread() {
     poll_all();
     std::vector<Running*> ready;

@@ -104,7 +104,7 @@ TEST(FreeNumbers, ComeOnceEachAndNotBeforeTheyHaveRested) {
   Random random(3);
   FreeNumbers numbers;
   std::vector<uint32_t> used;
-  // when each number was pushed: the count of pushes at that time
+  // for each number that is free, the value of `freed` when it was pushed
   std::vector<int> freed_at(kNumbers, 0);
   int freed = 0;
   for (uint32_t i = 0; i < kNumbers; ++i) used.push_back(i);
@@ -125,8 +125,8 @@ TEST(FreeNumbers, ComeOnceEachAndNotBeforeTheyHaveRested) {
     }
     ASSERT_EQ(numbers.empty(), used.size() == kNumbers);
   }
-  // If no other number is left, numbers that still rest are used too, the one first that has rested
-  // longest.
+  // When only numbers remain whose rest is not over, they are popped as well, in the order in which
+  // they were pushed.
   while (numbers.has_rested()) numbers.pop();
   int latest = 0;
   for (; !numbers.empty(); numbers.pop()) {

@@ -162,7 +162,7 @@ TEST(CmActive, ARequestIsRepeatedUntilItsRetriesAreUsedUpAndThenGivenUpWithARej)
   s.at(2 * kCmTimeout).expect_sent({req});
   s.at(3 * kCmTimeout).expect_sent({s.our_timeout(0)}).expect_told({EventKind::kRequestError});
   s.expect_counter(Counter::kCmRetries, 2);
-  // A REP that arrives too late is answered by the same REJ.
+  // A REP that arrives after the timeout is answered by the REJ that was already sent.
   s.wire_delivers(s.peer_rep()).expect_sent({s.our_timeout(0)});
   s.at(1000s).expect_silence();
   EXPECT_FALSE(s.manager().exists(s.id()));

@@ -153,7 +153,7 @@ class Side {
   }
 
   void send(const Step& step) {
-    // An answer for which rxe's program decided nothing was already sent.
+    // If rxe's program had nothing to decide, this side has already sent its answer.
     if (sent_.empty())
       act([&] { std::visit([&](const auto& m) { answer(m, step); }, step.mad.message); });
     ASSERT_EQ(sent_.size(), 1u);
@@ -171,8 +171,8 @@ class Side {
     compare_frames(frame, got, step);
   }
 
-  // This side and rxe choose different IDs. Records which of rxe's IDs corresponds to that in
-  // `got`, and writes rxe's ID to `got`.
+  // This side and rxe choose different IDs. Records which ID of rxe corresponds to the ID in `got`,
+  // and replaces the ID in `got` by rxe's.
   template <class Message>
   void learn_ids(Message& got, const wire::CmMessage& captured) {
     const auto* rxe = std::get_if<Message>(&captured);

@@ -21,8 +21,8 @@ class ManyConnections : public testing::Test {
     ASSERT_EQ(passive.listen(listener, 1000), 0);
   }
 
-  /// Returns an id that has sent its REQ. The passive side's next event has the id of the new
-  /// connection.
+  /// Requests a connection with a new id, and returns the id. The passive side's next event has the
+  /// id of the new connection.
   uint32_t connect() {
     const uint32_t id = active.create_id(kUid);
     EXPECT_EQ(active.resolve(id, ip("127.0.0.2", 7471)), 0);
@@ -60,7 +60,8 @@ class ManyConnections : public testing::Test {
   uint32_t listener = 0;
 
  private:
-  // A QP has one connection at a time (IBTA vol 1, 12.9.8.3.1).
+  // Returns parameters with a new QP number, since a QP has one connection at a time (IBTA vol 1,
+  // 12.9.8.3.1).
   abi::ucma::ConnParam parameters() {
     abi::ucma::ConnParam param{};
     param.qp_num = ++last_qpn_ & 0xffffff;
@@ -91,7 +92,8 @@ TEST_F(ManyConnections, AThousandMayBeHalfOpen) {
   bench.run_for(std::chrono::minutes(5));
   for (int i = 0; i < 1000; ++i) ASSERT_EQ(active.next_event().event, EventType::kUnreachable);
   EXPECT_EQ(active.next_event().id, 0u);
-  // The passive program gets no event since it has accepted nothing; now it is too late to accept.
+  // The passive program got no event, since it had not accepted any request. It is now too late to
+  // accept one.
   for (const uint32_t server : servers) {
     EXPECT_EQ(passive.accept(server, kUid, {}), EINVAL);
     EXPECT_EQ(passive.destroy_id(server), 0);

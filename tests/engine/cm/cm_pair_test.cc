@@ -73,7 +73,7 @@ void connect_and_disconnect(Bed& bed, const Route& route) {
   bed.step([&](ConnectionManager& m) { EXPECT_EQ(m.ready(replied.connection), 0); });
   EXPECT_EQ(take(bed, EventKind::kEstablished).connection, asked.connection);
 
-  // The attributes of each side must fit those of the other.
+  // The attributes of each side must fit those of the other side.
   const auto& m = bed.fabric.connections;
   using abi::QpState;
   const auto active_rtr = *m.qp_attributes(replied.connection, QpState::kRtr);
@@ -255,7 +255,9 @@ class Wild {
     for (const Event& event : std::exchange(bed.events, {})) take_note(side, event);
   }
 
-  // Checks the guarantees that every program has.
+  // Checks what holds for every connection ID: it is new in a request, it is established at most
+  // once and only if it was accepted, it gets at most one reply, and no event follows
+  // kTimewaitExit.
   void take_note(size_t side, const Event& event) {
     const auto key = std::pair(side, event.connection);
     switch (event.kind) {

@@ -286,7 +286,7 @@ TEST(CmPassive, AReplyIsRepeatedUntilItsRetriesAreUsedUpAndThenGivenUpWithARej) 
   s.at(2 * kCmTimeout)
       .expect_sent({s.our_timeout(CmScript::kPeerId)})
       .expect_told({EventKind::kReplyError});
-  // An RTU that arrives too late is answered by the same REJ.
+  // An RTU that arrives after the timeout is answered by the REJ that was already sent.
   s.wire_delivers(s.peer_rtu()).expect_sent({s.our_timeout(CmScript::kPeerId)});
   s.at(1000s).expect_silence();
 }

@@ -106,7 +106,8 @@ TEST(CmRelease, ARepeatedDreqIsAnsweredAgainInTimewait) {
   s.expect_sent_mads({{.transaction_id = 99, .message = s.our_drep()}});
 }
 
-// A DREQ for a connection that does not exist is answered, since the peer wants just this state.
+// A DREQ for a connection that does not exist is answered, since the peer only wants the connection
+// not to exist.
 TEST(CmRelease, ADreqForNoConnectionIsAnswered) {
   CmScript s;
   s.at(0ms).wire_delivers({.transaction_id = 5, .message = s.peer_dreq()});
@@ -181,7 +182,7 @@ TEST(CmRelease, ARejInsteadOfADrepEndsTheConnection) {
   s.at(kCmTimewait).expect_told({EventKind::kTimewaitExit});
 }
 
-// 34 s, even if the peer states a longer packet lifetime.
+// The time in timewait is at most 34 s, even if the peer states a longer packet lifetime.
 TEST(CmRelease, TimewaitHasAnEnd) {
   CmScript s;
   s.at(0ms).app_listens();

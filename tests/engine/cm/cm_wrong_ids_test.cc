@@ -15,8 +15,8 @@ using namespace abi::ucma;
 
 struct Case {
   const char* name;
-  /// Runs the command on a channel with an id that does not belong to it. Everything else is
-  /// correct.
+  /// Runs the command on a channel with an id that does not belong to the channel. All other
+  /// arguments are valid.
   std::function<int(EventChannel&, uint32_t id)> run;
 };
 

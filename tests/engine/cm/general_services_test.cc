@@ -111,8 +111,8 @@ TEST(GeneralServices, OnlyGetAndSetAreAnsweredWhenNotSupported) {
             std::nullopt);
 }
 
-// A valid request for the program's service, except that version, class, method or attribute is
-// wrong.
+// The MAD is a valid request for the program's service, except that its version, class, method or
+// attribute is wrong.
 TEST(GeneralServices, AMadOfAnotherVersionClassMethodOrAttributeIsDropped) {
   const auto expect_dropped = [](const std::function<void(wire::MadHeader&)>& change) {
     CmScript s;
@@ -220,7 +220,7 @@ TEST(GeneralServices, AFullTableRejectsForLackOfResourcesAndRecovers) {
   s.at(100s).wire_delivers(req).expect_told({EventKind::kRequest});
 }
 
-// Messages that are nearly valid, with random fields, for a connection manager with connections in
+// The messages are nearly valid, with random fields. The connection manager has connections in
 // every state.
 TEST(GeneralServices, HostileMessagesDoNoHarm) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {

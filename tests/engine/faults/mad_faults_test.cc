@@ -20,7 +20,8 @@ PacketSpec to_general_services(size_t size) {
   return spec;
 }
 
-/// Returns whether `rule` acts on such a datagram of `size` bytes.
+/// Returns whether `rule` acts on a datagram of `size` bytes from the peer's QP 1 to the device's
+/// QP 1.
 bool sees(const std::string& rule, size_t size) {
   ScriptOptions options;
   options.outside = true;

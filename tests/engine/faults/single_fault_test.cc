@@ -168,7 +168,8 @@ class World {
     EndpointOptions options;
     options.connection.access = kAccess;
     options.connection.max_rd_atomic = static_cast<uint8_t>(outstanding_);
-    // After a lost frame one retry must be enough; a duplicated one must need none.
+    // After a frame is lost, one retry must be enough. After a frame is duplicated, none must be
+    // needed.
     options.connection.retry_cnt = disturbance_.fault == Fault::kDuplicated ? 0 : 1;
     options.recv_access = kAccess | abi::kAccessLocalWrite;
     options.buffer_size = exchange_.buffer_size();

@@ -214,7 +214,8 @@ TEST(Outside, ALongReadContinuesWhereItsResponseWasLost) {
   s.wire_delivers(packet(wire::Opcode::kRcReadResponseFirst, psn(0)).of_length(256));
   EXPECT_EQ(sent(s).size(), 1u);
   s.at(ack_timeout(14));
-  // First one packet is requested, and then each time as many as have arrived: 1, 2, 4 and 8.
+  // The requester asks for one packet first. Each later request is for as many packets as have
+  // arrived: 1, 2, 4 and 8.
   for (uint32_t begin = 1, count = 1; begin < 16; begin += count, count *= 2) {
     const auto again = sent(s);
     ASSERT_EQ(again.size(), 1u);
@@ -263,7 +264,7 @@ struct Members {
     std::copy(kGroup.bytes.begin(), kGroup.bytes.end(), body.mcast.gid);
     return app.client.command(op, body).error;
   }
-  /// Returns the notifications of the network since the last call.
+  /// Returns the notifications that the network got since the last call.
   std::vector<bool> told() {
     std::vector<bool> changes;
     for (const Timed& got : bench.log) {

@@ -72,7 +72,7 @@ TEST(PacketAdmission, DropsAResponseBeforeRts) {
   expect_only_drop(s, Counter::kDroppedUnknownQp);
 }
 
-// IBTA vol 1, 9.6.1.2: the packet's transport must be the QP's.
+// IBTA vol 1, 9.6.1.2: the packet's transport must be that of the QP.
 TEST(PacketAdmission, DropsAFrameOfAnotherTransport) {
   for (const Opcode opcode :
        {Opcode::kUcSendOnly, Opcode::kUdSendOnly, Opcode::kXrcSendOnly, Opcode::kXrcAck}) {
@@ -82,7 +82,8 @@ TEST(PacketAdmission, DropsAFrameOfAnotherTransport) {
   }
 }
 
-// IBTA vol 1, 10.9.3: the low 15 bits must match, and one of the two must be a full member.
+// IBTA vol 1, 10.9.3: the low 15 bits of the packet's P_Key and of the port's must match, and one
+// of the two keys must be that of a full member.
 TEST(PacketAdmission, DropsAFrameOfAnotherPartition) {
   for (const uint16_t pkey : {uint16_t{0x8001}, uint16_t{0x0000}, uint16_t{0xfffe}}) {
     Script s;

@@ -92,7 +92,8 @@ TEST(PacketRun, AMessageTakesOneWqeOfAnSrq) {
   }
 }
 
-// The first packets are received; a later one finds that its memory does not exist.
+// The memory for the first packets exists, and they are received; the memory for a later packet
+// does not exist.
 TEST(PacketRun, MemoryThatIsNotThereIsFoundByThePacketThatMeetsIt) {
   Pair pair(options());
   constexpr uint64_t kHole = 0x30000000;
@@ -130,7 +131,7 @@ TEST(PacketRun, NothingIsWrittenThroughAKeyThatDoesNotAllowIt) {
   }
 }
 
-// For its peer, a process that ended is a dead NIC: nothing is acknowledged.
+// For its peer, a process that ended is like a NIC that has failed: nothing is acknowledged.
 TEST(PacketRun, AProcessThatEndedDoesNotAnswer) {
   Pair pair(options());
   pair.right.post_recv({.wr_id = 1, .sges = {pair.right.recv_sge(16 * kMtu)}});

@@ -78,8 +78,8 @@ TEST(AddressVector, NeedsPortOne) {
 TEST(AddressVector, NeedsASourceGidThatExists) {
   EXPECT_EQ(verdict(address_vector(kSecond, 2)), EINVAL);
   EXPECT_EQ(verdict(address_vector(kSecond, 255)), EINVAL);
-  // For a group, the address families are not compared. The devices of the test have the GIDs 0 and
-  // 1.
+  // If the destination is a group, the source may have the other address family, but must exist:
+  // the devices of the test have the GID indexes 0 and 1.
   const wire::IpAddress group = *wire::parse_ip_address("ff12::1");
   EXPECT_EQ(verdict(address_vector(group, 1)), 0);
   EXPECT_EQ(verdict(address_vector(group, 2)), EINVAL);
@@ -179,9 +179,9 @@ TEST(AddressVector, LeadsBackToTheSameDevice) {
   EXPECT_EQ(pair.take_left().size(), 1u);
 }
 
-// Annex A17.4.1: the UDP source port of a flow. The ports are those of rxe's captures: in rping's,
-// the port depends on the flow label that rdma_cm made from its ports; rc_send's has no flow label,
-// so the port depends on QPs 32 and 33.
+// Annex A17.4.1: the UDP source port of a flow. The expected ports are those in rxe's captures. In
+// the capture of rping, the port depends on the flow label, which rdma_cm made from its own ports.
+// In that of rc_send, there is no flow label, so the port depends on the QP numbers 32 and 33.
 TEST(AddressVector, TheUdpSourcePortIsOfTheFlowLabelOrOfTheQps) {
   const auto port = [](uint32_t flow_label) {
     const engine::FabricConfig config = engine::default_fabric(1);

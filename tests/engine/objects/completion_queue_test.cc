@@ -1,5 +1,5 @@
-// Tests how a completion queue counts, and its requests for notification (ibv_req_notify_cq(3);
-// IBTA vol 1, 11.4.2.2).
+// Tests how a completion queue counts completions and handles requests for notification
+// (ibv_req_notify_cq(3); IBTA vol 1, 11.4.2.2).
 #include "emulator/engine/objects/completion_queue.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,8 @@ CompletionQueue make_cq(uint32_t capacity = 8, uint64_t first = 0) {
   return cq;
 }
 
-// All cases of which completion answers which request.
+// The cases are all combinations of a request (for any or only for solicited completions) and a
+// completion (solicited or not).
 TEST(CompletionQueue, FiresForTheCompletionsThatTheRequestIsFor) {
   struct Case {
     bool solicited_only, qualifies, fires;

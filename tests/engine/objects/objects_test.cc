@@ -173,7 +173,7 @@ TEST_F(Objects, OneCqCanServeBothQueues) {
 
 // ---- Queue pairs ------------------------------------------------------------------------------
 
-// ibv_create_qp(3); the limits of ibv_query_device(3).
+// ibv_create_qp(3) accepts QPs up to the limits of ibv_query_device(3).
 TEST_F(Objects, AQpIsAsLargeAsTheDeviceAllows) {
   const abi::DeviceAttr limits = client.command(Op::kQueryDevice, {}).body.device;
   struct Case {

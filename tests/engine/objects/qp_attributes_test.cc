@@ -455,7 +455,8 @@ TEST(QpReset, DropsPostedRequestsWithoutACompletion) {
   s.at(10s).expect_silence();
 }
 
-// A completion has the QP's generation, so that those before a reset differ from those after it.
+// A completion contains the QP's generation, so that completions from before a reset can be
+// distinguished from later ones.
 TEST(QpReset, BeginsALifeWhoseCompletionsAreToldApart) {
   Script s;
   s.at(0ms).app_posts_send(1).app_posts_recv(2).expect({send_only(psn(0))});

@@ -26,7 +26,8 @@ class ListenBacklog : public testing::Test {
     EXPECT_EQ(passive.listen(listener, backlog), 0);
     return listener;
   }
-  /// Returns the id of a request that is on its way to the listener, or that was already refused.
+  /// Requests a connection to the listener. Returns the requesting id, even if the request was
+  /// already refused.
   uint32_t connect(PortSpace space = PortSpace::kTcp) {
     const uint32_t id = active.create_id(kUid, space);
     EXPECT_EQ(active.resolve(id, ip("127.0.0.2", kPort)), 0);

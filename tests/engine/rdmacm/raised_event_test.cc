@@ -43,8 +43,8 @@ class RaisedCmEvent : public testing::Test {
 };
 
 // Linux's ucma_event_handler() ignores ids without a context, such as that of a request before it
-// is accepted. An event with the listener's uid would count as read for the listener, and
-// rdma_destroy_id(3) would wait for ever because its count is wrong.
+// is accepted. An event with the listener's uid would be counted for the listener, whose
+// rdma_destroy_id(3) would then wait for ever.
 TEST_F(RaisedCmEvent, IsNoneOfAnIdThatIsNotAccepted) {
   add_rule("{on: cm_event, event: CONNECT_REQUEST, do: {raise_cm: DISCONNECTED}}");
   request_connection();

@@ -261,7 +261,7 @@ TEST_F(RdmaIds, TheLastOfTwoIdsOnAPortMayListenAndThenHasItAlone) {
 }
 
 TEST_F(RdmaIds, AnAfIbAddressIsBoundByItsGid) {
-  // librdmacm first tries such an address in every process.
+  // When a process first uses librdmacm, the library tries to bind an id to this address.
   SocketAddress address;
   address.family = Family::kIb;
   address.address = *wire::parse_ip_address("::1");
@@ -387,7 +387,7 @@ TEST_F(RdmaIds, AnUnusedAddressIsAnErrorAfterTheTimeout) {
   const auto event = channel.next_event();
   EXPECT_EQ(event.event, EventType::kAddrError);
   EXPECT_EQ(static_cast<int32_t>(event.status), -ETIMEDOUT);
-  // A program may try the resolution again.
+  // After this error, the program may resolve an address again.
   EXPECT_EQ(channel.resolve(id, ip("127.0.0.1", 7471)), 0);
 }
 

@@ -95,8 +95,8 @@ TEST(Burst, ARuleForFramesDoesNotChangeItsEffect) {
   s.expect({received(1), received(2), ack(psn(1)).with_msn(2)});
 }
 
-// The rule rewrites the first frame, and this was its last time. The second frame must still stay
-// behind the first.
+// The rule rewrites the first frame, and then has no effect any more. The second frame must still
+// stay behind the first.
 TEST(Burst, FramesKeepTheirOrderWhenARuleIsUsedUp) {
   Script s(outside());
   s.bench().step(engine::AddRules{scenario::parse_rule(

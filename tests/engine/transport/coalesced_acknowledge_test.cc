@@ -113,7 +113,7 @@ TEST(JoinedAcknowledgements, ARuleFindsTheOneForAllMessages) {
   expect_all_in_order(completions_of(world.bench.log, engine::ClientId{1}), 5);
 }
 
-// The RNR NAK also acknowledges the messages before the one that found no receive (9.7.5.2.8).
+// The RNR NAK also acknowledges the messages before the message that found no receive (9.7.5.2.8).
 TEST(JoinedAcknowledgements, ANakAcknowledgesAllMessagesBeforeIt) {
   World world(16);
   world.receive(3);
@@ -157,7 +157,7 @@ TEST(JoinedAcknowledgements, AnOverrunOfTheCqIsAcknowledgedUpToTheMessageBeforeI
         EXPECT_EQ(completions_of(world.bench.log, engine::ClientId{2}).size(), room);
         EXPECT_EQ(world.right.state(), abi::QpState::kErr);
         EXPECT_EQ(world.left.state(), abi::QpState::kRts);
-        // From then on, the receiver answers nothing.
+        // After the overrun, the receiver answers nothing.
         world.bench.advance_to(60s);
         std::vector<WcStatus> expected(room, WcStatus::kSuccess);
         expected.push_back(WcStatus::kRetryExcErr);

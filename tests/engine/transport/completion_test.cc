@@ -108,7 +108,7 @@ TEST(Completions, CarryTheDevicesTime) {
 // ---- Overrun ----------------------------------------------------------------------------------
 
 // ibv_poll_cq(3): "CQ overrun ... IBV_EVENT_CQ_ERR will be triggered, and the CQ cannot be used".
-// IBTA vol 1, 10.2.6: the QPs that complete there go to the error state (IBV_EVENT_QP_FATAL).
+// IBTA vol 1, 10.2.6: the QPs that use the CQ go to the error state (IBV_EVENT_QP_FATAL).
 TEST(CqOverrun, FailsTheCqAndItsQpOnce) {
   ScriptOptions options = with_channel();
   options.cq_capacity = 2;
@@ -122,8 +122,8 @@ TEST(CqOverrun, FailsTheCqAndItsQpOnce) {
                event(EventType::kQpFatal, Endpoint::kQpHandle), flushed(5)})
       .expect_state(QpState::kErr)
       .expect_counter(Counter::kCqOverruns, 1);
-  // The CQ cannot be used any more: further messages cause no completion, and requests for events
-  // no event.
+  // The CQ cannot be used any more: further messages cause no completion, and requests for
+  // notification cause no event.
   s.app_posts_recv(6).expect_silence();
   s.client().arm(s.app().recv_cq, 0);
   s.bench().log.clear();
@@ -233,7 +233,8 @@ TEST(CqOverrun, FailsEveryQpOfTheCqAndNoOther) {
   EXPECT_EQ(client.state(in_reset), QpState::kReset);
 }
 
-// The first overrun fails the QP, whose flushed requests then overrun the other CQ.
+// The overrun of the first CQ makes the QP fail. The flushed requests of the QP then overrun its
+// other CQ.
 TEST(CqOverrun, CanCauseAnother) {
   ScriptOptions options;
   options.cq_capacity = 1;

@@ -78,8 +78,8 @@ TEST(LateMemory, ALongMessageContinuesWhereItStopped) {
   s.wire_delivers(ack(psn(2))).expect({completion(1)});
 }
 
-// A response that arrives while its memory is late is discarded, and requested again when the
-// memory is available.
+// A response that arrives while the memory for its data is not available is discarded. It is
+// requested again when the memory is available.
 TEST(LateMemory, AnAnswerWithoutAPlaceIsAskedForAgainWhenThereIsOne) {
   LateScript s;
   s.at(0ms)
@@ -107,7 +107,7 @@ TEST(LateMemory, ASendIsAnsweredByRnrNakAndTakesNoReceive) {
   s.at(0ms).app_posts_recv(5);
   s.memory_is_late();
   s.wire_delivers(send_only(psn(0)).with({1, 2})).expect({rnr_nak(psn(0), kRnrTimer)});
-  // 9.7.5.1.1: dropped because it follows a packet that was refused
+  // 9.7.5.1.1: the packet is dropped because it follows a packet that was refused
   s.wire_delivers(send_only(psn(1)).with({3})).expect_silence();
   s.memory_is_there().expect_silence();
   s.at(1ms)
@@ -177,8 +177,8 @@ TEST(LateMemory, AReadOfAProcessThatDiedMeanwhileIsNotAnswered) {
 }
 
 // The responder has resources for only four READs (IBTA vol 1, 9.7.4.1.5). While repeated READs
-// wait, the requester, which has received the first answer, may send a new READ: it takes the
-// resources of the oldest.
+// wait, the requester, which has received the first answer, may send a new READ. The new READ takes
+// the resources of the oldest READ.
 TEST(LateMemory, ANewReadTakesTheResourcesOfTheOldestThatIsRepeated) {
   LateScript s;
   s.at(0ms);
@@ -194,8 +194,8 @@ TEST(LateMemory, ANewReadTakesTheResourcesOfTheOldestThatIsRepeated) {
   s.memory_is_there().expect({answered(1, 4), answered(2, 4), answered(3, 4), answered(4, 5)});
 }
 
-// READs that wait for their data count as outstanding: one more exceeds the number that the peer
-// may have outstanding.
+// READs that wait for their data count as outstanding: with one more READ, the peer exceeds the
+// number of READs that it may have outstanding.
 TEST(LateMemory, ANewReadBesideAsManyThatWaitIsRefused) {
   LateScript s;
   s.memory_is_late().at(0ms);
@@ -207,7 +207,7 @@ TEST(LateMemory, ANewReadBesideAsManyThatWaitIsRefused) {
   };
   for (uint32_t n = 0; n < 4; ++n) s.wire_delivers(read(n)).expect_silence();
   s.wire_delivers(read(1)).expect_silence();  // a repeated READ takes the place of the original
-  // its NAK is sent after the answers to the READs before it
+  // the NAK for this READ is sent after the answers to the READs before it
   s.wire_delivers(read(4)).expect_silence();
   s.memory_is_there()
       .expect({answered(0, 1), answered(1, 4), answered(2, 3), answered(3, 4),
@@ -249,7 +249,8 @@ TEST(LateMemory, AUcMessageIsDroppedAndTakesNoReceive) {
 
 // ---- Both sides, over a link -------------------------------------------------------------------
 
-// If either side's memory is late, but not longer than its peer retries, everything arrives.
+// If the memory of either side is unavailable, but for less time than the peer retries, everything
+// arrives.
 TEST(LateMemory, PipelinedWorkOfEveryKindArrivesWhicheverSideIsLate) {
   for (const bool right : {false, true}) {
     for (const WrOpcode opcode : {WrOpcode::kSend, WrOpcode::kRdmaWrite, WrOpcode::kRdmaRead}) {
@@ -280,7 +281,7 @@ TEST(LateMemory, PipelinedWorkOfEveryKindArrivesWhicheverSideIsLate) {
                              .remote_address = Endpoint::kRecvBuffer + offset,
                              .rkey = pair.right.recv_mr.rkey});
       }
-      // The memory becomes late and available again, twenty times.
+      // The memory becomes unavailable and available again, twenty times.
       for (int i = 1; i <= 40; ++i) {
         pair.bench.advance_to(i * 3ms);
         if (i % 2 == 0) {

@@ -95,7 +95,8 @@ TEST(Pair, AStepMovesABoundedNumberOfFrames) {
   EXPECT_LE(pair.bench.engine().next_deadline().value(), pair.bench.now());
 }
 
-// IBTA vol 1, 10.3.1.5 and the retry limit: for its peer, a client that detached is a dead NIC.
+// IBTA vol 1, 10.3.1.5 and the retry limit: for its peer, a client that detached is like a NIC that
+// has failed.
 TEST(Pair, ThePeerOfADetachedClientRetriesAndGivesUp) {
   PairOptions options;
   options.left.connection.retry_cnt = 2;
@@ -326,7 +327,7 @@ TEST(JoinedPair, SurvivesRandomFaults) {
       }
       for (const abi::Cqe& cqe : pair.take_left()) {
         if (cqe.status != 0) {
-          // allowed if the link loses many frames
+          // the link may lose so many frames that the retries do not suffice
           ASSERT_EQ(cqe.status, status(WcStatus::kRetryExcErr));
           failed = true;
           break;

@@ -64,7 +64,7 @@ TEST(RdmaWrite, WithImmediateTakesAReceive) {
   pair.left.fill_send_buffer(pattern(600));
   SendWr wr = rdma(pair.right, WrOpcode::kRdmaWriteWithImm, 0, pair.left.send_sge(600));
   wr.imm = 0x01020304;
-  // needs no buffer, since the data goes to the address in the request
+  // the receive needs no buffer, since the data goes to the address in the request
   pair.right.post_recv({.wr_id = 9});
   pair.left.post_send(wr);
   const auto done = pair.take_right();

@@ -15,8 +15,8 @@ constexpr engine::Duration kTimeout = ack_timeout(14);
 
 // ---- Signalling -------------------------------------------------------------------------------
 
-// ibv_post_send(3), IBV_SEND_SIGNALED: only requests with this flag have a completion; its
-// wqe_count also releases the WQEs of the others.
+// ibv_post_send(3), IBV_SEND_SIGNALED: only requests with this flag have a completion. The
+// wqe_count of the completion also releases the WQEs of the unsignaled requests before it.
 TEST(Requester, CompletesOnlySignalledSends) {
   Script s;
   s.at(0ms)

@@ -69,7 +69,7 @@ TEST(Requester, IgnoresAnAckWhenNothingWasSent) {
   s.at(2ms).wire_delivers(ack(psn(0))).expect({completion(1)});
 }
 
-// IBTA vol 1, 9.7.5.1.1: the credit count of an ACK is advice.
+// IBTA vol 1, 9.7.5.1.1: the credit count of an ACK is only advice, which a requester may ignore.
 TEST(Requester, TakesAcksWithAnyCreditCount) {
   Script s;
   for (uint32_t i = 0; i < 32; ++i) {

@@ -78,7 +78,8 @@ INSTANTIATE_TEST_SUITE_P(AtEveryPathMtu, Segmentation, testing::ValuesIn(all_cut
                                   std::to_string(cut.param.size);
                          });
 
-// IBTA vol 1, 9.2.3: PadCnt zero bytes align the payload to 4; they are zero on the wire.
+// IBTA vol 1, 9.2.3: PadCnt bytes after the payload align the packet to 4 bytes. They are zero on
+// the wire.
 TEST(Requester, PadsWithZeros) {
   Script s;
   s.app().fill_send_buffer({1, 2, 3, 4, 5});

@@ -204,8 +204,8 @@ INSTANTIATE_TEST_SUITE_P(
                    [](Script&) { return RecvWr{.sges = std::vector<abi::Sge>(1 << 16)}; }}),
     [](const testing::TestParamInfo<BadReceive>& one) { return one.param.name; });
 
-// For its peer, a NIC whose process died is a dead NIC: it answers nothing, neither with a NAK nor
-// with a completion.
+// If the receiving process died, its NIC behaves toward the peer like a NIC that has failed: it
+// sends neither an ACK nor a NAK. It also reports no completion.
 TEST(ResponderErrors, IsSilentWhenTheProcessIsGone) {
   Script s;
   s.at(0ms).app_posts_recv(1);

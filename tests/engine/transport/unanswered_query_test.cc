@@ -1,6 +1,6 @@
-// Tests which PSN the ACK of a duplicate may name if READs and atomics followed it whose responses
-// may also be lost. Some tests are scripts for the clauses. Others have a model of a requester that
-// loses data if the responder breaks a clause.
+// Tests which PSN the ACK of a duplicate may name if the duplicate was followed by READs and
+// atomics whose responses may also be lost. Some tests are scripts for the clauses. Others use a
+// model of a requester that loses data if the responder breaks a clause.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -249,7 +249,7 @@ TEST(LocalOperations, WaitBehindAFence) {
   SendWr fenced = local_inv(rkey);
   fenced.flags |= abi::kSendFence;
   s.app_posts(fenced).expect_silence();
-  // The window is still open to the peer.
+  // The window is still open to the peer, since the invalidate waits.
   PacketSpec write = packet(Opcode::kRcWriteOnly, psn(0)).of_length(8);
   write.packet.reth = {.va = Endpoint::kRecvBuffer, .rkey = rkey, .dma_length = 8};
   s.wire_delivers(write).expect({ack(psn(0))});

@@ -20,7 +20,7 @@ using abi::WrOpcode;
 constexpr wire::IpAddress kSender = wire::IpAddress::from_v4(10, 0, 0, 1);
 constexpr wire::IpAddress kReceivers = wire::IpAddress::from_v4(10, 0, 0, 2);
 constexpr uint64_t kBuffer = 0x10000000;
-// the first handle; each further reference to the target has the next number
+// the handle of the first reference to the target; each further reference has the next number
 constexpr uint64_t kTargetHandle = 800;
 constexpr abi::QpCap kCap = {.max_send_wr = 16,
                              .max_recv_wr = 16,
@@ -302,7 +302,7 @@ TEST(Xrc, TheTargetOutlivesTheProcessThatMadeIt) {
   EXPECT_TRUE(x.bench.engine().snapshot().devices[1].xrcds.empty());
 }
 
-// Frames of an XRC peer with any SRQ, opcode and length: no SRQ loses a WQE.
+// The frames are those of an XRC peer, with any SRQ, opcode and length. No SRQ may lose a WQE.
 TEST(Xrc, HostileFramesDoNoHarm) {
   constexpr std::array kOpcodes = {
       wire::Opcode::kXrcSendFirst,   wire::Opcode::kXrcSendMiddle,  wire::Opcode::kXrcSendLast,
@@ -354,7 +354,8 @@ TEST(Xrc, HostileFramesDoNoHarm) {
   EXPECT_EQ(left, posted - completed);
 }
 
-// Completions on that CQ can no longer be reported (ibv_get_async_event(3), IBV_EVENT_SRQ_ERR).
+// After a CQ overran, completions of its SRQ can no longer be reported (ibv_get_async_event(3),
+// IBV_EVENT_SRQ_ERR).
 TEST(Xrc, AnOverrunOfItsCqFailsTheSrq) {
   Xrc x;
   const uint32_t cq = x.first.client.create_cq(1, 600);
@@ -418,7 +419,7 @@ void overrun(Receiver& receiver, uint32_t cq) {
   receiver.client.set_state(qp, abi::QpState::kErr);
 }
 
-// The SRQ still has a receive, but its completion could not be reported.
+// The SRQ still has a posted receive, but the completion of that receive could not be reported.
 TEST(Xrc, AnSrqThatFailedRefusesMessages) {
   Xrc x;
   const uint32_t cq = x.first.client.create_cq(1);
@@ -508,8 +509,8 @@ TEST(Xrc, CreatingInADomainNeedsTheClientToHaveOpenedIt) {
   EXPECT_EQ(x.first.client.error, EINVAL);
 }
 
-// As in Linux, since perftest and other programs set the attributes of senders and receivers on any
-// connected QP.
+// As in Linux, these attributes are ignored, since perftest and other programs set the attributes
+// of senders and receivers on any connected QP.
 TEST(Xrc, AttributesOfTheHalfThatItDoesNotHaveAreIgnored) {
   Xrc x;
   const uint32_t target =

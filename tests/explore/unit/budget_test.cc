@@ -23,8 +23,8 @@ TEST(Budget, IsForTrialsAsLongAsNothingWasFound) {
   EXPECT_TRUE(budget.is_over(kBegin + 90s));
 }
 
-// To confirm two findings with 2 runs of 5 s each takes 20 s, and half as much again for their
-// files.
+// Confirming two findings with 2 runs of 5 s each takes 20 s, and writing their files takes half as
+// long.
 TEST(Budget, KeepsTimeToConfirmFindings) {
   Budget budget(90s, kBegin, 1);
   budget.reserve("HANG a", 5s, 2);

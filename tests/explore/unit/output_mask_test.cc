@@ -11,7 +11,8 @@ namespace {
 
 using testing::HasSubstr;
 
-/// The last lines of test runners, as their sources print them, with different durations.
+/// The texts are the last lines of test runners, as the runners' sources print them, with different
+/// durations.
 TEST(Durations, OfTestRunnersAreNotCompared) {
   const struct {
     const char *one, *other;

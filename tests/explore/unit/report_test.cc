@@ -1,4 +1,4 @@
-// Tests the reports, and the exit status that follows from them.
+// Tests the reports of `rocemu explore`, and its exit status.
 #include "emulator/explore/findings/exploration_report.h"
 
 #include <gmock/gmock.h>

@@ -46,6 +46,6 @@ struct ibv_sge whole(struct side* s);                         // of the buffer
 int post_send(struct side* s, uint64_t wr_id, int signaled);  // 8 bytes
 int post_receive(struct side* s, uint64_t wr_id);
 void move_to(struct ibv_qp* qp, enum ibv_qp_state state);
-// Polls until there is one.
+// Polls the CQ until it has a completion, and returns that completion.
 struct ibv_wc next_completion(struct ibv_cq* cq);
 struct ibv_wc next_success(struct ibv_cq* cq);

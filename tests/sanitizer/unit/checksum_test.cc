@@ -1,4 +1,4 @@
-// Tests the checksum of the bytes in a buffer, which may not exist any more.
+// Tests the checksum of the bytes in a buffer, whose memory may have been unmapped.
 #include "verbs_provider/sanitizer/checksum.h"
 
 #include <gtest/gtest.h>

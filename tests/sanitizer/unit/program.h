@@ -73,8 +73,8 @@ class ScriptedProgram final : public Host {
     queue.requests.finish_up_to(request);
     if (status != 0) queue.qp->had_error = true;
   }
-  /// Polls the completion of a receive. It is the completion with this index in its CQ, which has
-  /// had `produced` completions at that time.
+  /// Polls the completion of a receive. The completion is number `index` of its CQ, and `produced`
+  /// completions were written to the CQ before the poll.
   void receive(uint32_t qp_number, uint64_t request, uint32_t index, uint32_t produced,
                uint32_t length = 8) {
     Queue& queue = qp(qp_number).receives;
@@ -147,7 +147,7 @@ class ScriptedProgram final : public Host {
   }
   CallSite here(std::string_view call) override { return {call}; }
 
-  /// The contents that the buffers of all sends have.
+  /// The checksum that the buffer of every send has.
   uint64_t bytes = 0;
 
  private:

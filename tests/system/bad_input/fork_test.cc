@@ -63,7 +63,7 @@ TEST_F(Fork, WithRequestsInProgressLosesNone) {
 }
 
 // Memory is not pinned. If a child shares pages with its parent until one of them writes, the NIC
-// must still use the parent's (the subject of ibv_fork_init(3)).
+// must still use the parent's pages (the subject of ibv_fork_init(3)).
 TEST_F(Fork, TheParentsMemoryIsReachedAlthoughTheChildHasACopy) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);

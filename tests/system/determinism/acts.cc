@@ -1,4 +1,4 @@
-// The acts of random programs, except those that only need completions.
+// The acts of random programs, except those that only use queue pairs (party.cc).
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>

@@ -1,4 +1,4 @@
-// Threads that poll completion queues, and print when they find which completion.
+// Threads that poll completion queues, and print which completions each of their rounds found.
 #include <array>
 #include <string>
 

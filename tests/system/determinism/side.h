@@ -64,8 +64,8 @@ class Side {
   /// the peer changes last.
   uint8_t& last_byte_to_send() { return buffer_[size_ - 1]; }
   const volatile uint8_t& last_byte_that_comes() const { return buffer_.back(); }
-  /// Polls one completion. Returns whether there was one. Ends the program if the completion is not
-  /// successful.
+  /// Polls for one completion. Returns whether there was a completion. Ends the program if the
+  /// completion is not successful.
   bool poll(ibv_wc& wc);
   /// Polls until this number of completions was found.
   void poll_for(int completions);

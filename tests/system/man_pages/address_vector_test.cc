@@ -58,7 +58,8 @@ TEST_F(AddressVector, ToAnAddressOnTheLinkThatNothingHasTimesOut) {
   EXPECT_EQ(to_rtr_with(nobody), ETIMEDOUT);
 }
 
-// rxe accepts this, and so do we: the group that perftest joins with -g is not an IPv4 group.
+// rxe accepts an IPv6 group with an IPv4 source GID, and so do we: the group that perftest joins
+// with -g is not an IPv4 group.
 TEST_F(AddressVector, MayBeOfAnIpv6GroupFromAnIpv4Gid) {
   const ibv_gid group = {{0xff, 1, 0, 0, 0, 2, 201, 133}};
   ASSERT_EQ(own_gid.raw[10], 0xff) << "GID 0 is IPv4-mapped";

@@ -1,5 +1,4 @@
-// Tests ibv_get_async_event(3) and ibv_ack_async_event(3), sentence by sentence, for the events
-// that exist so far.
+// Tests ibv_get_async_event(3) and ibv_ack_async_event(3), sentence by sentence.
 #include <fcntl.h>
 
 #include <atomic>

@@ -48,7 +48,8 @@ TEST_F(CompChannel, ItsFdWorksWithPoll) {
   EXPECT_FALSE(readable(channel->fd));
 }
 
-// Like any file descriptor, it works with epoll(7), level-triggered and edge-triggered.
+// Like any file descriptor, that of a channel works with epoll(7), level-triggered and
+// edge-triggered.
 TEST_F(CompChannel, ItsFdWorksWithEpoll) {
   for (const uint32_t mode : {uint32_t{0}, uint32_t{EPOLLET}}) {
     const int epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -80,8 +81,8 @@ TEST_F(CompChannel, ItsFdWorksWithONonblock) {
   EXPECT_EQ(take_event(channel.get()), cq.get());
 }
 
-// As on Linux, nothing can be written to it: files with events never report POLLOUT, whatever
-// arrives and is read.
+// As on Linux, nothing can be written to a channel or to the file of async events, so neither ever
+// reports POLLOUT, whatever arrives and is read.
 TEST_F(CompChannel, ItsFdAndTheAsyncFdNeverReportPollout) {
   const auto writable = [](int fd) {
     pollfd entry{fd, POLLOUT, 0};
@@ -109,7 +110,7 @@ TEST_F(CompChannel, ItsFdAndTheAsyncFdNeverReportPollout) {
   close(epoll);
 }
 
-// It works with read(2): each event is 8 bytes, the address of the CQ.
+// The channel's descriptor works with read(2): each event is 8 bytes, the address of the CQ.
 TEST_F(CompChannel, ItsFdWorksWithRead) {
   cause_event();
   uint64_t record = 0;
@@ -169,8 +170,8 @@ TEST_F(CompChannel, DestructionFailsWhileACqIsAssociated) {
   EXPECT_EQ(take_event(channel.get()), cq.get());
 }
 
-// "returns 0 on success": the fixture's destructors check it for each test; this test does so many
-// times.
+// "returns 0 on success": the fixture's destructors check that for each test; this test creates and
+// destroys many channels.
 TEST_F(CompChannel, CanBeCreatedAndDestroyedManyTimes) {
   std::set<int> fds;
   for (int i = 0; i < 500; ++i) {

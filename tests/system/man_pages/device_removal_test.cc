@@ -331,9 +331,9 @@ TEST_F(DeviceRemoval, AChildThatWaitsFailsTogetherWithItsParent) {
   close(ready[1]);
 }
 
-// The library replaces the read(2) of a channel in a program, so this must behave like read(2). A
-// signal does not end it if its handler was installed with SA_RESTART; otherwise the call fails
-// with EINTR.
+// In a program, the shim's library replaces the read(2) with which ibv_get_cq_event(3) waits, so
+// its replacement must behave like read(2). A signal whose handler was installed with SA_RESTART
+// does not end the call. With other handlers, the call fails with EINTR.
 TEST_F(DeviceRemoval, SignalsInterruptAGetAsTheyInterruptARead) {
   // The program has its own handler for SIGSEGV, as with a sanitizer.
   struct sigaction fault {

@@ -222,8 +222,8 @@ TEST_F(Errno, IsSetByTheVerbsOfACqThatOverran) {
   expect("ibv_start_poll", EIO, [&] { return ibv_start_poll(small, &attr); });
   ibv_wc wc;
   expect("ibv_poll_cq", EIO, [&] { return ibv_poll_cq(base, 1, &wc) < 0 ? errno : 0; });
-  // The overrun causes two events, one about the CQ and one about the QP. Destroying the CQ or the
-  // QP waits until both events are acknowledged.
+  // The overrun causes two events, one about the CQ and one about the QP. Destroying either object
+  // waits until its event is acknowledged.
   while (readable(context->async_fd)) take_async_event();
   full.reset();
   expect("ibv_destroy_cq", 0, [&] { return ibv_destroy_cq(base); });
@@ -250,7 +250,8 @@ TEST_F(Errno, StaysAsItWasWhenAVerbSucceeds) {
   EXPECT_EQ(poll_for(cq.get(), 2).size(), 2u);
 }
 
-/// While this object exists, another object has a handle that names nothing.
+/// Replaces a handle, or another number of an object, by one that no object has. The destructor
+/// restores it.
 class WrongNumber {
  public:
   explicit WrongNumber(uint32_t& number) : number_(number), right_(number) { number = 0xfffff0; }

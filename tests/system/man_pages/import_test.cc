@@ -163,8 +163,8 @@ TEST_F(Import, OfAnMrHasItsKeys) {
   EXPECT_EQ(errno, ENOENT);
 }
 
-// "The first one will go to the kernel to destroy the object": so does ibv_dereg_mr of an imported
-// region.
+// ibv_import_mr(3): "ibv_dereg_mr() or ibv_unimport_mr() should be called. The first one will go to
+// the kernel to destroy the object". A region that was deregistered cannot be imported again.
 TEST_F(Import, DeregisteringAnImportedMrEndsIt) {
   const ContextPtr imported = import_from(context.get());
   const ImportedPd shared(ibv_import_pd(imported.get(), pd->handle));

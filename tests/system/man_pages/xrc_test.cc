@@ -318,8 +318,9 @@ TEST_F(XrcTest, AnotherContextReceivesThroughTheSameTarget) {
   ibv_recv_wr recv{.wr_id = 33, .next = nullptr, .sg_list = &place, .num_sge = 1};
   ibv_recv_wr* bad = nullptr;
   ASSERT_EQ(ibv_post_srq_recv(second_srq.get(), &recv, &bad), 0);
-  // The query returns after the device has got the posted receive. Without it, the message could be
-  // faster, because its doorbell belongs to another context.
+  // When the query returns, the device has got the posted receive. Without the query, the message
+  // could arrive before the receive, because the doorbell of the receive belongs to another
+  // context.
   ibv_srq_attr attr{};
   ASSERT_EQ(ibv_query_srq(second_srq.get(), &attr), 0);
 

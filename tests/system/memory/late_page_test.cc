@@ -83,7 +83,8 @@ class LatePageTest : public TransportTest, public testing::WithParamInterface<Pr
   QpPtr a_, b_;
 };
 
-// Also tests a short payload, which the provider copies when it is posted if it can.
+// The test also sends a short payload, which the provider would copy when it posts the message if
+// the page were available.
 TEST_P(LatePageTest, AMissingPayloadBlocksNoOtherQpAndIsSentLater) {
   for (const uint32_t length : {1024u, 64u}) {
     late_->take_away();

@@ -44,7 +44,8 @@ class Page {
   std::vector<uint8_t*> mappings_;
 };
 
-/// The same bytes at two addresses, each with its own region and party.
+/// The same bytes, registered twice: at one address or two, and by one Party or two, as the
+/// parameter says.
 class SharedMemory : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {

@@ -199,7 +199,8 @@ void executions(const char* other) {
   spin(1000);
 }
 
-/// For a run without rocemu: prints whether this machine supports virtual time for the counter.
+/// Prints whether this machine supports virtual time for the counter. This is for a run without
+/// rocemu.
 void whether_reads_fault() {
   signal(SIGSEGV, [](int) {
     report("reads_fault", 1);

@@ -7,8 +7,8 @@
 // destroyed.
 //   object_limits exhaust
 // takes memory and file descriptors away from the daemon and then creates objects until the daemon
-// has none left. It fails unless only the call that created the object fails, or if another process
-// is affected.
+// has none left. It fails if any call fails except the one for which no resources are left, or if
+// another process is affected.
 //   object_limits hold PART
 // creates the objects, writes a byte, and keeps them until no process reads its output any more.
 //
