@@ -19,7 +19,7 @@ namespace rocemu::capture {
 /// The behavior when the reader of a stream is too slow: the writer waits for it, or omits frames.
 enum class SlowReader { kIsWaitedFor, kMissesFrames };
 
-/// The limits on what is kept of the frames.
+/// Limits on the data that a capture keeps
 struct CaptureLimits {
   size_t snap_length = 65535;  // the first bytes of each frame that are kept
   uint64_t last_frames = 0;    // the number of latest frames to keep, written at the end; 0: all

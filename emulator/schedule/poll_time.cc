@@ -34,8 +34,8 @@ Duration step_after(Duration in_vain, const Polling& polling) {
   return Duration(4 * root * root);
 }
 
-/// Returns the number of polls after which the price grows, and the number of polls in each later
-/// turn.
+/// Returns the number of polls after which the price of a poll grows, and the number of polls in
+/// each later turn.
 std::pair<uint32_t, uint32_t> growth_of(const Polling& polling) {
   if (!polling.reads_clock) return {kIs.exact, kIs.growing};
   if (polling.polls == 0) return {0, kIs.of_clock_reads};

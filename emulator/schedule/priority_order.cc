@@ -181,8 +181,8 @@ bool PriorityOrder::turn_ended(uint64_t serial, const Turn& turn) {
   state.is_stopped = false;
   state.is_preempted = turn.is_preempted;
   state.acts = acts_;
-  // A thread that made progress polls once more, since an answer may have arrived. A thread that
-  // has not polled a place before continues at the same instant.
+  // A thread that made progress polls once more, since an answer may have arrived. The first poll
+  // of a place counts as progress, so the thread continues at the same instant.
   state.has_looked = !turn.is_preempted && !turn.progressed;
   state.since = now_;
   steps_at_instant_ += std::max(turn.calls, 1U);

@@ -217,8 +217,8 @@ size_t UdpSender::bundle_size(size_t first) const {
   return count;
 }
 
-/// Finds the next datagrams that one system call can send. If `only_full` is true, only those to
-/// which no later frame can be added.
+/// Finds the next datagrams that one system call can send. If `only_full` is true, finds only
+/// datagrams to which no later frame can be added.
 size_t UdpSender::find_bundles(bool only_full, std::span<Bundle, kMaxBundles> bundles) const {
   const Outline head(queue_[next_].bytes());
   size_t count = 0;

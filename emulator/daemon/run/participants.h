@@ -58,7 +58,7 @@ class Participants {
   /// Lets the processes join that wait for it.
   void answer_waiting();
   /// Removes the processes that have closed their connection. Must be called when all threads are
-  /// at rest and these processes have not joined again.
+  /// asleep and these processes have not joined again.
   void drop_leaving();
 
   /// Returns whether a process joined or ended since the latest call.

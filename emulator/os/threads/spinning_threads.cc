@@ -28,7 +28,8 @@ constexpr size_t kFirstSteps = 64, kGrowth = 4, kMaxSteps = 1024;
 constexpr nanoseconds kStepTime{20'000};
 /// The processor time of a thread between two checks, as a multiple of the duration of a check.
 constexpr int kPauses = 2;
-/// The same time after a check with kMaxSteps: the thread seems to compute.
+/// The processor time of a thread between two checks after a check with kMaxSteps, since such a
+/// thread seems to compute.
 constexpr nanoseconds kLongestPause{200'000'000};
 /// The pause after a thread could not be stopped, for example because a debugger traces it.
 constexpr nanoseconds kPauseAfterRefusal{1'000'000};
