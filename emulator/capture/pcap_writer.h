@@ -54,7 +54,8 @@ class PcapWriter {
   const std::string& error() const { return error_; }
 
  private:
-  /// Adds the UDP checksum to the latest frame in `unwritten_` if the frame lacks it.
+  /// Adds the UDP checksum to the latest frame in `unwritten_` if the frame is over IPv6 and lacks
+  /// it.
   void complete(std::span<const uint8_t> frame, size_t kept);
   /// Writes the frames of the ring, if only the latest frames are kept.
   bool write_ring();

@@ -31,8 +31,9 @@ struct PollConstants {
   /// 1/lead_part of the time for which they have polled. Thousands of frames may be due within a
   /// microsecond.
   uint32_t crowd = 16;
-  /// The number of polls in a turn once the price grows. The turn of a thread that reads a clock
-  /// between its polls lasts from one reading to the next, but at least between_clocks polls.
+  /// The number of polls in a turn once the price of a poll grows. The turn of a thread that reads
+  /// a clock between its polls lasts from one reading to the next, but at least between_clocks
+  /// polls.
   uint32_t growing = 1024, between_clocks = 32;
   /// The price, in polls, of a turn in which a thread only reads clocks. Such a thread waits for a
   /// time that only it knows, so the price grows from the first such turn.

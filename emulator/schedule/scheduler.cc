@@ -129,7 +129,8 @@ Instant Scheduler::next_of_programs(const Facts& facts) const {
     const Instant ready = ready_at(thread, facts);
     next = std::min(next, ready > facts.now ? ready : thread.deadline);
     if (!priorities_) continue;
-    // The clock must not pass the deadline of a thread that has to wait for the NIC, either.
+    // The clock must not pass the deadline of a thread, even if the thread is held back because it
+    // has a low priority.
     if (thread.deadline > facts.now) next = std::min(next, thread.deadline);
     if (!thread.polling || stands_still(facts)) continue;
     const Instant polled = ready_after_polls(*thread.polling, idle_since_);

@@ -21,7 +21,7 @@ namespace rocemu::daemon {
 namespace {
 
 /// The number of waiting frames above which the daemon is congested and adds no more. One round of
-/// its loop can still add frames beyond it, up to kQueueLimit.
+/// the daemon's loop can still exceed this number, up to kQueueLimit.
 constexpr size_t kCongestion = 512;
 constexpr size_t kQueueLimit = 16384;
 /// The maximum number of segments of a datagram, which is UDP_MAX_SEGMENTS of older kernels.

@@ -202,8 +202,8 @@ void Turns::wait_for_quiescence(Checks checks, const MustStop& must_stop) {
     participants_->answer_waiting();
     if (!must_wait_for_quiescence(checks)) return;
     child_waits_.happened();
-    // Requests are served when all processes wait. By then, everything has arrived that arrives at
-    // a random time, such as the closing of descriptors when a process ends.
+    // Requests are served when all threads wait. By then, all data and events have arrived whose
+    // time of arrival is random, such as the closing of descriptors when a process ends.
     const bool quiet = everybody_.is_quiet(requests_.clients());
     tell_of_unseen();
     if (quiet) {
@@ -369,8 +369,8 @@ schedule::Turn Turns::give_turn(const schedule::Step& step, const MustStop& must
     if (slot.state.load() == ThreadSlot::kStarting) {
       spinning_.reap();  // a process does not end before its threads that we hold
       unseen_.look_at(slot.pid.load());
-      // The process of a thread with a turn either ends, which the daemon always notices, or
-      // executes another program, which joins if it can.
+      // A process that is just starting either ends, which the daemon always notices, or executes
+      // another program, which joins if it can.
       if (participants_->says_hello(slot.pid.load()) ||
           (held >= kUntilJoined && !sleep_of(slot, status_of(slot)).empty() &&
            (held >= kAboutToJoin || !is_about_to_join(slot.pid.load()))))

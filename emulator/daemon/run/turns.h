@@ -60,8 +60,8 @@ class Turns {
   /// Begins a round of turns. `is_quiet` is true if nothing happened since the previous round
   /// except that the time of polls has passed.
   void begin_round(bool is_quiet);
-  /// The threads that wait_for_quiescence() checks: all of them (kAll), or spinning threads only
-  /// when SpinChecks::is_due() returns true (kDue).
+  /// Selects the checks of wait_for_quiescence(). With kDue, threads that are held because they
+  /// spin are checked only if SpinChecks::is_due() returns true.
   enum class Checks { kAll, kDue };
   /// Waits until all threads that take no turns are asleep.
   void wait_for_quiescence(Checks checks, const MustStop& must_stop);

@@ -17,8 +17,9 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-/// The number of repetitions of its loop after which a thread counts as spinning. The registers and
-/// flags of a loop that counts in memory may repeat the same states twice, but not this many times.
+/// A thread counts as spinning if its loop repeats the same states this number of times. A loop
+/// that counts in memory may repeat the states of registers and flags twice, but not this many
+/// times.
 constexpr size_t kRepeats = 4;
 /// The number of instructions that a thread's first check runs, the factor by which the number
 /// grows at each further check, and its maximum. Most loops are short; a loop of more than a
@@ -90,8 +91,9 @@ bool SpinningThreads::hold_if_it_spins(pid_t process, pid_t thread) {
 }
 
 /// Stops a thread. If the thread executes a program, the kernel first waits until all other threads
-/// of its process have ended, and until their tracer has reaped those that we hold. ptrace(2)
-/// blocks us during that time. Therefore an additional thread reaps the held threads meanwhile.
+/// of its process have ended, and until their tracer, which is this process, has reaped those that
+/// it holds. ptrace(2) blocks the caller during that time. Therefore an additional thread reaps the
+/// held threads meanwhile.
 std::optional<StoppedThread> SpinningThreads::stop(pid_t process, pid_t thread) {
   reap();
   std::optional<pid_t> ended;
