@@ -15,7 +15,7 @@ class WaitAllowance {
   /// The longest time for which the daemon waits for one call. If another thread of the program
   /// provides the page, this takes about 10 us, or one or two time slices on a busy machine.
   static constexpr Duration kMost = std::chrono::milliseconds(20);
-  /// The maximum of the budget from which the waits for all calls are taken.
+  /// The maximum of the budget, from which the time of every wait is subtracted.
   static constexpr Duration kBudget = std::chrono::milliseconds(100);
   /// The longest wait for one call when the budget is used up. It suffices for a call that accesses
   /// present memory, which must still succeed.
