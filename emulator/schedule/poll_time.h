@@ -38,8 +38,8 @@ struct PollConstants {
   /// The price, in polls, of a turn in which a thread only reads clocks. Such a thread waits for a
   /// time that only it knows, so the price grows from the first such turn.
   uint32_t of_clock_reads = 20;
-  /// The number of polls without a pause by threads that poll while no event is due. After that the
-  /// run waits between polls, and may count as hanging.
+  /// The number of polls that threads may make without a pause while no event is due. After that
+  /// the run waits between polls, and may count as hanging.
   uint32_t busy = 1U << 20;
 };
 inline constexpr PollConstants kPollConstants;

@@ -332,8 +332,8 @@ bool Scheduler::is_busy(const Facts& facts) const {
 }
 
 /// Moves time although threads could continue at this instant; these threads have their next turns
-/// immediately. Polling threads poll only when something is due: one poll for each 50 ns would take
-/// thousands of turns for each microsecond.
+/// immediately afterwards. Polling threads poll only when something is due: one poll for each 50 ns
+/// would take thousands of turns for each microsecond.
 Step Scheduler::move_time_of_busy(const Facts& facts) {
   next_of_sleepers_ = next_of_sleepers(facts);
   Instant due = std::min(next_of_sleepers_, facts.device);

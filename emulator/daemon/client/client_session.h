@@ -143,7 +143,7 @@ class ClientSession {
     uint32_t doorbells;  // the producer index that was visible when the request arrived
   };
 
-  /// Does the work, or ends the client if memory is exhausted. Returns whether there was something
+  /// Calls `work`, and ends the client if memory is exhausted. Returns whether there was something
   /// to do.
   template <class Work>
   bool unless_out_of_memory(Work work);
