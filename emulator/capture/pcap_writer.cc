@@ -83,8 +83,8 @@ bool PcapWriter::write(engine::Instant at, std::span<const uint8_t> frame) {
   return unwritten_.size() < kHandOver || flush();
 }
 
-// Adds the UDP checksum if the frame lacks it. Frames that no program reads have neither UDP
-// checksums nor ICRCs.
+// Adds the UDP checksum if a frame over IPv6 has 0 instead, which receivers of RoCEv2 accept but
+// analyzers report as illegal (wire/udp_checksum.h).
 void PcapWriter::complete(std::span<const uint8_t> frame, size_t kept) {
   const auto checksum = wire::missing_udp_checksum(frame);
   if (!checksum || kept < wire::kIpv6UdpChecksumAt + 2) return;

@@ -19,7 +19,7 @@ namespace rocemu::capture {
 /// The behavior when the reader of a stream is too slow: the writer waits for it, or omits frames.
 enum class SlowReader { kIsWaitedFor, kMissesFrames };
 
-/// The limits on what is kept of the frames.
+/// Limits on the data that a capture keeps
 struct CaptureLimits {
   size_t snap_length = 65535;  // the first bytes of each frame that are kept
   uint64_t last_frames = 0;    // the number of latest frames to keep, written at the end; 0: all
@@ -54,7 +54,8 @@ class PcapWriter {
   const std::string& error() const { return error_; }
 
  private:
-  /// Adds the UDP checksum to the latest frame in `unwritten_` if the frame lacks it.
+  /// Adds the UDP checksum to the latest frame in `unwritten_` if the frame is over IPv6 and lacks
+  /// it.
   void complete(std::span<const uint8_t> frame, size_t kept);
   /// Writes the frames of the ring, if only the latest frames are kept.
   bool write_ring();

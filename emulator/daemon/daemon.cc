@@ -319,8 +319,8 @@ void Daemon::run_on_virtual_clock() {
   for (bool done = false; !done;) {
     try {
       time.run(stopping_);
-      // The run can end before the daemon must stop. Until it must, clients can still query the
-      // daemon.
+      // The run can end before the daemon must stop. Until then, the daemon still answers requests
+      // at the control socket.
       while (!stopping_) {
         pollfd ready[] = {{end_loop_.fd(), POLLIN, 0}, {control_loop_.fd(), POLLIN, 0}};
         poll(ready, 2, -1);

@@ -57,8 +57,8 @@ class CanonicalReader {
   std::deque<std::string> lines_;
 };
 
-/// The first difference between two recordings a and b: the line of each, or nothing for a
-/// recording that ends there, and the lines before it.
+/// The first difference between two recordings a and b: the differing line of each, or nothing for
+/// a recording that ends there, and the lines before the difference.
 struct Deviation {
   uint64_t line = 0;  // of the canonical form, from 1
   std::deque<std::string> before;

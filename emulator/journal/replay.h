@@ -81,8 +81,8 @@ class Replay {
   uint64_t steps_ = 0, frames_ = 0, events_ = 0;
 };
 
-/// Returns the last `count` events and frames, as lines of JSON, that precede the record at
-/// `offset` in the journal and are not after `until`.
+/// Returns, as lines of JSON, the last `count` events and frames that are before the record at
+/// `offset` in the journal and not after `until`.
 std::vector<std::string> last_lines(const std::string& path, uint64_t offset, size_t count,
                                     const Until& until = {});
 

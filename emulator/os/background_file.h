@@ -39,8 +39,8 @@ class BackgroundFile {
   /// Returns whether write() would accept data without waiting for the reader of a stream.
   bool has_room();
 
-  /// How long sync() waits for the reader of a stream: until the reader has paused for 2 s, but at
-  /// most 20 s in total; or without a limit.
+  /// The limit for the time that sync() waits for the reader of a stream: until the reader has
+  /// paused for 2 s, but at most 20 s in total (kLimited), or none (kEndless).
   enum class Patience { kLimited, kEndless };
 
   /// Waits until everything is written. Returns false after a failure, like write(). If the reader

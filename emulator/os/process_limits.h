@@ -13,8 +13,9 @@ struct ProcessLimits {
 
 ProcessLimits own_limits();
 
-/// Returns a message with the command that raises the limit if the stack is too small; otherwise an
-/// empty string. main() must call this first, because later code crashes with a small stack.
+/// If the limit for the stack is too small, returns a message with the command that raises it;
+/// otherwise an empty string. main() must call this first, because later code crashes with a small
+/// stack.
 std::string too_small_stack(const ProcessLimits& limits = own_limits());
 /// Returns a message with the first limit that is too small for a NIC, and with the command that
 /// raises it; an empty string if all limits suffice.

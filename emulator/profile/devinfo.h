@@ -16,8 +16,8 @@ struct RecordedProfile {
   std::vector<std::string> left_out;  // names of lines about features that rocemu does not emulate
 };
 
-/// Returns further values for the device with this name. If the dump has the same value, that of
-/// the dump is used.
+/// Returns further values for the device with this name. If the dump also has a value for the same
+/// key, the value of the dump is used.
 using FurtherValues = std::function<std::vector<FoundValue>(const std::string& device)>;
 
 /// Creates a profile from the first device of a dump, which may be truncated anywhere. Throws

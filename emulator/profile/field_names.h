@@ -57,8 +57,9 @@ inline constexpr FieldName kGidTypes[] = {{"RoCE v1", 0}, {"RoCE v2", 1}};
 
 inline constexpr FieldName kInlineAbove[] = {{"refuse", 0}, {"cap", 1}};
 
-/// The names for abi::PostRules::no_inline_room. With a profile, the provider never adds the room
-/// of the SGEs to the inline data of a QP; for `true`, the engine adds it.
+/// The names for abi::PostRules::no_inline_room. If the value is `true`, inline data can also use
+/// the space of the SGEs in a WQE: the engine then grants this space. With a profile, the provider
+/// never requests it.
 inline constexpr FieldName kInlineRoom[] = {{"true", 1}, {"false", 2}};
 
 inline constexpr FieldName kBooleans[] = {{"false", 0}, {"true", 1}};

@@ -77,7 +77,8 @@ constexpr Member kEcnMembers[] = {
      }},
 };
 
-/// Fails if the rule has the effect, but its place in the network is not of one of these kinds.
+/// Fails if the rule has the effect, but the part of the network that the rule names is not of one
+/// of these kinds.
 void check_kind(Reading in, const Node& node, bool has_effect, std::string_view effect,
                 std::initializer_list<NetworkElement::Kind> kinds, std::string_view example) {
   if (!has_effect || std::ranges::find(kinds, in.rule.which.network->kind) != kinds.end()) return;

@@ -196,7 +196,8 @@ uint64_t NodeReader::bandwidth(const Node& node) const {
     std::string_view text;
     double bits;
   };
-  // Network files (emulator/network/file) have the short forms, which perftest and ethtool print.
+  // Units such as Gbps, which perftest and ethtool print, are allowed for network files
+  // (emulator/network/file).
   constexpr Unit kUnits[] = {{"bit/s", 1}, {"kbit/s", 1e3}, {"Mbit/s", 1e6}, {"Gbit/s", 1e9},
                              {"bps", 1},   {"kbps", 1e3},   {"Mbps", 1e6},   {"Gbps", 1e9}};
   const auto quantity = node.is_scalar() ? parse_quantity(node.text) : std::nullopt;

@@ -29,7 +29,8 @@ Json bandwidth();
 /// Returns the schema of a number of bytes.
 Json size();
 Json text();
-/// Returns the schema of a name. Editors offer `texts`, and accept them in any spelling.
+/// Returns the schema of a name. Editors offer `texts`, and also accept them in any case and with
+/// '-' or ' ' for '_'.
 Json words(const std::vector<std::string>& texts, std::string_view prefix = "");
 Json words(const Names& names);
 /// Returns the schema of a flag, which is true or missing.

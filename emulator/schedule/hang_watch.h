@@ -16,8 +16,8 @@ class HangWatch {
   void see(uint32_t activity);
   uint32_t activity() const { return activity_; }
 
-  /// Notes that the clock has advanced to the next due event. With `moves_frames`, frames were
-  /// crossing a simulated network, so the event may be one of thousands before a retry ends.
+  /// Notes that the clock has advanced to the next due event. If `moves_frames` is true, frames
+  /// were crossing a simulated network, so the event may be one of thousands before a retry ends.
   void jumped(bool moves_frames = false);
   /// Returns whether it is time to check the progress of the QPs.
   bool wants_progress() const;
@@ -42,8 +42,8 @@ class HangWatch {
   bool is_stuck_ = false;
   bool repeats_ = false;
   Instant stuck_since_{}, reported_{};  // in real time
-  // The number of advances of the clock since programs last acted, and that number at the latest
-  // check of the QPs.
+  // The number of advances of the clock since programs last acted, and the value of this number at
+  // the latest check of the QPs.
   uint64_t jumps_ = 0, looked_at_jump_ = 0;
   uint64_t jumps_of_frames_ = 0;  // of which most are not counted in jumps_
   std::vector<uint32_t> progress_;

@@ -25,17 +25,17 @@ int64_t cube_root(int64_t value) {
 
 /// Returns the duration of the next turn after a thread has polled in vain for the time `in_vain`.
 /// Only the thread knows why it reads clocks: to wait for one long time or, like programs that
-/// measure the speed of a processor, for many short times, which must not become long. For such
-/// threads the total time therefore grows only with the cube of the number of turns, and an hour
-/// takes about 11,000 turns.
+/// measure the speed of a processor, for many short times, which must not become long. For a thread
+/// that only reads clocks, the total time therefore grows only with the cube of the number of
+/// turns, and an hour takes about 11,000 turns.
 Duration step_after(Duration in_vain, const Polling& polling) {
   if (polling.polls != 0) return in_vain / kIs.lead_part;
   const int64_t root = cube_root(in_vain.count());
   return Duration(4 * root * root);
 }
 
-/// Returns the number of polls after which the price grows, and the number of polls in each later
-/// turn.
+/// Returns the number of polls after which the price of a poll grows, and the number of polls in
+/// each later turn.
 std::pair<uint32_t, uint32_t> growth_of(const Polling& polling) {
   if (!polling.reads_clock) return {kIs.exact, kIs.growing};
   if (polling.polls == 0) return {0, kIs.of_clock_reads};

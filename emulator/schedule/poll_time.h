@@ -13,13 +13,14 @@ struct PollConstants {
   /// The time of an empty poll. With a real NIC, it is a load and a compare, which take about this
   /// time.
   Duration poll{50};
-  /// The number of consecutive polls at this price, while nothing happens anywhere. After that the
-  /// price of a poll grows, up to a maximum. The second number applies to a thread that reads a
-  /// clock, but makes at least a thousand polls between two readings.
+  /// The number of consecutive polls that take the time `poll` each, while nothing happens
+  /// anywhere. After that the time for a poll, its price, grows up to a maximum. The second number
+  /// applies to a thread that reads a clock, but makes at least a thousand polls between two
+  /// readings.
   uint32_t exact = 65'536, exact_of_rare_clocks = 1U << 20;
   Duration max_poll = std::chrono::seconds(1);
   /// A polling thread may get ahead of other polling threads by min_lead polls or, if that is more,
-  /// by 1/lead_part of the time since one of them last found something.
+  /// by 1/lead_part of the time since any polling thread last found something.
   uint32_t min_lead = 32;
   uint32_t lead_part = 8;
   /// The maximum number of polls in a turn. At 100 ns of real time for each poll, they take less
@@ -30,14 +31,15 @@ struct PollConstants {
   /// 1/lead_part of the time for which they have polled. Thousands of frames may be due within a
   /// microsecond.
   uint32_t crowd = 16;
-  /// The number of polls in a turn once the price grows. The turn of a thread that reads a clock
-  /// between its polls lasts from one reading to the next, but at least between_clocks polls.
+  /// The number of polls in a turn once the price of a poll grows. The turn of a thread that reads
+  /// a clock between its polls lasts from one reading to the next, but at least between_clocks
+  /// polls.
   uint32_t growing = 1024, between_clocks = 32;
   /// The price, in polls, of a turn in which a thread only reads clocks. Such a thread waits for a
   /// time that only it knows, so the price grows from the first such turn.
   uint32_t of_clock_reads = 20;
-  /// The number of polls without a pause by threads that poll while no event is due. After that the
-  /// run waits between polls, and may count as hanging.
+  /// The number of polls that threads may make without a pause while no event is due. After that
+  /// the run waits between polls, and may count as hanging.
   uint32_t busy = 1U << 20;
 };
 inline constexpr PollConstants kPollConstants;
@@ -70,8 +72,8 @@ PollGrant grant_polls(const Idleness& idleness, const Polling& polling);
 Instant next_poll_after(const Polling& polling, Instant happened_at);
 
 /// Returns when a polling thread has its next turn. `happened_at` is the time of the latest event.
-/// A grown price applies only while nothing happens: if the thread polled before the event, its
-/// polls cost 50 ns each.
+/// A price above 50 ns for a poll applies only while nothing happens: if the event happened after
+/// the thread's polls, they cost 50 ns each.
 Instant ready_after_polls(const Polling& polling, Instant happened_at);
 
 }  // namespace rocemu::schedule

@@ -42,9 +42,9 @@ PriorityOrder::Priority PriorityOrder::initial(uint64_t serial) const {
   return {kHighest, draw(kOfPriority, serial), serial};
 }
 
-/// Returns the priority after a change, which is lower than all changes of earlier windows. The
-/// order of changes in the same window is random, like in PCT, which gives them the priorities 1,
-/// 2, 3 and so on in random order.
+/// Returns the priority after a change, which is lower than all priorities that were set by changes
+/// in earlier windows. The order of changes in the same window is random, like in PCT, which gives
+/// them the priorities 1, 2, 3 and so on in random order.
 PriorityOrder::Priority PriorityOrder::lowered(uint64_t serial) const {
   const uint64_t changes = std::max(depth_ - 1, 1U);
   const auto level = static_cast<uint32_t>(kHighest - 1 - (lowerings_ - 1) / changes);
@@ -133,7 +133,8 @@ Instant PriorityOrder::held_until(const Thread& thread, const Due& due) const {
   const Instant until = state.since + kPct.patience;
   if (until <= due.now) return Instant::min();
   Instant next = state.priority < nic_ ? due.device : kNever;
-  // A polling thread will see the event when the time of its latest poll is over.
+  // A thread that has not polled since the latest event polls when the time for its earlier polls
+  // is over.
   for (const Thread& other : due.threads) {
     if (!other.polling || other.serial == thread.serial || !threads_.contains(other.serial))
       continue;
@@ -181,8 +182,8 @@ bool PriorityOrder::turn_ended(uint64_t serial, const Turn& turn) {
   state.is_stopped = false;
   state.is_preempted = turn.is_preempted;
   state.acts = acts_;
-  // A thread that made progress polls once more, since an answer may have arrived. A thread that
-  // has not polled a place before continues at the same instant.
+  // A thread that made progress polls once more, since an answer may have arrived. The first poll
+  // of a place counts as progress, so the thread continues at the same instant.
   state.has_looked = !turn.is_preempted && !turn.progressed;
   state.since = now_;
   steps_at_instant_ += std::max(turn.calls, 1U);

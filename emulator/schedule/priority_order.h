@@ -37,8 +37,8 @@ struct PctConstants {
   /// this time, counted from when the thread could run. It does not wait for later events, such as
   /// timers.
   Duration patience = std::chrono::microseconds(1024);
-  /// After this number of steps at one instant, the thread that made the last one, such as a thread
-  /// that repeatedly takes a lock to read a flag, gets a priority below all others.
+  /// The number of steps at one instant after which the thread that made the latest step gets a
+  /// priority below all others. An example is a thread that repeatedly takes a lock to read a flag.
   uint32_t most_steps = 4096;
 };
 inline constexpr PctConstants kPctConstants;
@@ -90,7 +90,7 @@ class PriorityOrder {
   }
   bool is_before(const Thread& one, const Thread& other) const;
   bool is_behind_nic(const Thread& thread) const;
-  /// The times of events other than turns, and the threads
+  /// The times of the next events other than turns, and the threads that wait for a turn
   struct Due {
     Instant now, device, timers;
     std::span<const Thread> threads;

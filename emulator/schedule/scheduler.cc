@@ -129,7 +129,8 @@ Instant Scheduler::next_of_programs(const Facts& facts) const {
     const Instant ready = ready_at(thread, facts);
     next = std::min(next, ready > facts.now ? ready : thread.deadline);
     if (!priorities_) continue;
-    // The clock must not pass the deadline of a thread that has to wait for the NIC, either.
+    // The clock must not pass the deadline of a thread, even if the thread is held back because it
+    // has a low priority.
     if (thread.deadline > facts.now) next = std::min(next, thread.deadline);
     if (!thread.polling || stands_still(facts)) continue;
     const Instant polled = ready_after_polls(*thread.polling, idle_since_);
@@ -331,8 +332,8 @@ bool Scheduler::is_busy(const Facts& facts) const {
 }
 
 /// Moves time although threads could continue at this instant; these threads have their next turns
-/// immediately. Polling threads poll only when something is due: one poll for each 50 ns would take
-/// thousands of turns for each microsecond.
+/// immediately afterwards. Polling threads poll only when something is due: one poll for each 50 ns
+/// would take thousands of turns for each microsecond.
 Step Scheduler::move_time_of_busy(const Facts& facts) {
   next_of_sleepers_ = next_of_sleepers(facts);
   Instant due = std::min(next_of_sleepers_, facts.device);

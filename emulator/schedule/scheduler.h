@@ -87,7 +87,8 @@ class Scheduler {
     if (options_.schedule.is_any()) priorities_.emplace(options_.schedule);
   }
 
-  /// Returns whether the next step may be a turn. Threads that take no turns must be at rest then.
+  /// Returns whether the next step may be a turn. If so, threads that take no turns must be asleep
+  /// when next() is called.
   bool in_round() const { return phase_ == Phase::kRound || (phase_ == Phase::kBegin && is_seen_); }
   /// Returns whether nothing has happened since each thread has polled without success.
   bool is_quiet() const { return is_quiet_; }
@@ -186,7 +187,8 @@ class Scheduler {
   uint32_t waits_of_pollers_ = 0;
   bool is_for_askers_ = false;  // this round, because of requests at the control socket
   bool is_ending_ = false;      // as a hang
-  // Times that were computed before the clock moved.
+  // The next times of programs and of sleepers, which were computed before the latest move of the
+  // clock.
   Instant next_of_programs_ = kNever, next_of_sleepers_ = kNever;
   bool was_nic_due_ = false;
   bool moved_frames_ = false;  // frames were in a simulated network

@@ -14,8 +14,7 @@ using engine::Instant;
 /// No deadline
 inline constexpr Instant kNever = Instant::max();
 
-/// Returns the instant that is this number of nanoseconds after the beginning; kNever for
-/// INT64_MAX.
+/// Returns the instant that is this number of nanoseconds after Instant 0; kNever for INT64_MAX.
 constexpr Instant instant_of(int64_t ns) {
   return Instant(Duration(ns < 0 ? 0 : ns));
 }

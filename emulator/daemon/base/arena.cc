@@ -62,8 +62,8 @@ std::optional<uint64_t> FreeRanges::take(uint64_t size) {
   const auto found = by_size_.lower_bound({size, 0});
   if (found == by_size_.end()) return std::nullopt;
   const auto [free, begin] = *found;
-  // The entries of the free part are reused for what remains of it, so nothing is allocated and
-  // nothing can fail.
+  // The free part's nodes in both containers are reused for the part that remains, so no memory is
+  // allocated and this cannot fail.
   auto range = by_begin_.extract(begin);
   auto entry = by_size_.extract(found);
   if (free == size) return begin;
@@ -145,8 +145,8 @@ class Arena::Segment {
   SegmentFile file() const { return {file_.get(), memory_.size()}; }
 
  private:
-  /// Returns whole pages to the system: those that are completely in the free range `free` and
-  /// partly in `gone`, the range that was released last.
+  /// Returns to the system the pages that are completely in the free range `free` and overlap
+  /// `gone`, the range that was released last.
   void give_pages_back(FreeRanges::Range free, FreeRanges::Range gone) {
     const uint64_t page = page_size();
     const uint64_t begin = std::max(round_up(free.begin, page), round_down(gone.begin, page));

@@ -48,8 +48,8 @@ class Arena {
   /// The maximum size of a client's arena, in bytes. Segments are sparse: only touched pages cost
   /// memory.
   static constexpr uint64_t kMaxBytes = uint64_t{256} << 30;
-  /// The minimum size of a segment. One of this size has space for payload (abi::Payload) and for
-  /// the queues of most programs.
+  /// The minimum size of a segment. A segment of this size has space for payload (abi::Payload) and
+  /// for the queues of most programs.
   static constexpr uint64_t kFirstSegment = uint64_t{4} << 20;
 
   /// A part of a segment, aligned to a cache line. It still contains the data of earlier pieces.

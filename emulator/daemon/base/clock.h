@@ -23,7 +23,7 @@ class Clock {
     if (instant > virtual_now_) virtual_now_ = instant;
   }
 
-  /// Returns the real time since the daemon's start, also if the engine's clock is virtual.
+  /// Returns the real time since the daemon's start, even if the engine's clock is virtual.
   engine::Instant real_now() const {
     return engine::Instant(
         std::chrono::duration_cast<engine::Duration>(std::chrono::steady_clock::now() - start_));
@@ -37,8 +37,8 @@ class Clock {
         std::chrono::duration_cast<std::chrono::nanoseconds>(start_.time_since_epoch()).count());
   }
 
-  /// Returns the wall-clock time of Instant 0. For a virtual clock it is a constant: the time at
-  /// which CLOCK_REALTIME starts in its programs.
+  /// Returns the wall-clock time of Instant 0. For a virtual clock it is a constant: the time that
+  /// CLOCK_REALTIME has at the start of a run.
   std::chrono::system_clock::time_point wall_start() const {
     constexpr std::chrono::nanoseconds kOfPrograms{abi::kRealtimeStartNs};
     using std::chrono::system_clock;
@@ -54,8 +54,9 @@ class Clock {
 
  private:
   /// Returns the wall-clock time at `instant`, which is in the past, according to the current
-  /// setting of the wall clock. The two clocks cannot be read at the same time. Of several
-  /// attempts, the fastest is the most precise.
+  /// setting of the wall clock. The wall clock and the steady clock cannot be read at the same
+  /// instant. Therefore both are read several times, and the fastest reading, which is the most
+  /// precise, is used.
   static std::chrono::system_clock::time_point wall_time_at(
       std::chrono::steady_clock::time_point instant) {
     std::chrono::system_clock::time_point best;

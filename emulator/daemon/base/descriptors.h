@@ -15,16 +15,17 @@ size_t descriptor_limit();
 /// other numbers are in use.
 bool is_reserved(int fd);
 
-/// Returns whether the number of the descriptor is so high that few numbers are left. The last
-/// numbers are for new clients, and for the minimum that each client needs; a client with more than
-/// the minimum is refused.
+/// Returns whether the number of the descriptor is so high that few numbers are left. These are for
+/// new clients and for the few descriptors that each client needs. The caller must then refuse
+/// requests that would need further descriptors.
 bool leaves_few(int fd);
 
 /// Returns whether `error`, an errno value, means that the process or the system has no more
 /// descriptors.
 bool is_shortage(int error);
 
-/// Logs that something is refused because few descriptors are left. Only the first call logs.
+/// Logs that a request or connection is refused because few descriptors are left. Only the first
+/// call logs this.
 void tell_of_shortage();
 
 }  // namespace rocemu::daemon

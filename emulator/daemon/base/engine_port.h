@@ -24,8 +24,9 @@ class EnginePort {
   /// Returns the maximum number of WQEs in a PostRecv or PostSrqRecv.
   virtual size_t most_receives() const { return most_wqes(); }
 
-  /// Delays outputs: while a Batch exists, the outputs of many inputs may be collected, and they
-  /// are delivered together when it is destroyed. Only submit() may be called during this time.
+  /// Lets the engine delay outputs: while a Batch exists, the outputs of several inputs may be
+  /// collected and delivered together. All have been delivered when the Batch is destroyed. Only
+  /// submit() may be called while it exists.
   class Batch {
    public:
     explicit Batch(EnginePort& engine) : engine_(engine) { engine_.begin_batch(); }

@@ -70,7 +70,8 @@ int EventLoop::wait(std::optional<engine::Duration> timeout) {
     try {
       (*callback)(event.events);
     } catch (const std::bad_alloc&) {
-      // The other callbacks must still run, since some descriptors report an event only once.
+      // The exception is thrown after the other callbacks have run, since some descriptors report
+      // an event only once.
       is_out_of_memory = true;
     }
   }
@@ -101,8 +102,8 @@ int EventLoop::wait_for_events(epoll_event* events, int count,
   if (timeout && timeout->count() <= 0) return epoll_wait(epoll_.get(), events, count, 0);
   if (!timeout) return epoll_wait(epoll_.get(), events, count, -1);
 #ifdef SYS_epoll_pwait2
-  // The system call is made directly: glibc has a wrapper only since 2.35, while the kernel has the
-  // call since 5.11.
+  // epoll_pwait2() is called without the C library: Linux has it since 5.11, but glibc only since
+  // 2.35.
   if (has_pwait2_) {
     constexpr engine::Duration::rep kBillion = 1'000'000'000;
     const timespec time{static_cast<time_t>(timeout->count() / kBillion),

@@ -38,7 +38,7 @@ class EventLoop {
     uint64_t token_ = 0;
   };
 
-  /// Creates an epoll instance. Throws StartError if the system has none left.
+  /// Creates an epoll instance. Throws StartError if the system refuses to create it.
   EventLoop();
 
   /// Starts to watch the file descriptor. Returns an empty Watch if that is not possible; errno has

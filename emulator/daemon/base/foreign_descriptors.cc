@@ -33,8 +33,8 @@ constexpr unsigned kMaxThreads = 16;
 /// Runs work that can block, in separate threads. A thread ends when no work is left.
 class Elsewhere {
  public:
-  /// Starts the work, or queues it if all threads are busy. If `at_once` is true, does not queue
-  /// it, and returns false instead.
+  /// Starts the work, or queues it if all threads are busy. If `at_once` is true and all threads
+  /// are busy, returns false instead of queueing it.
   bool run(std::function<void()> work, bool at_once) {
     const std::scoped_lock lock(mutex_);
     if (threads_ == kMaxThreads && at_once) return false;

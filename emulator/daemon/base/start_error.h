@@ -1,5 +1,5 @@
-// The reasons why the daemon cannot start, as one line for the user. They are thrown before the
-// loop runs, and never caused by a client.
+// Exceptions with the reason why the daemon cannot start, as one line for the user. They are thrown
+// before the daemon serves clients.
 #pragma once
 
 #include <cstring>

@@ -33,7 +33,8 @@ class StopLog {
   StopLog(const StopLog&) = delete;
   StopLog& operator=(const StopLog&) = delete;
 
-  /// Notes that the thread has a turn, since the threads of a process are numbered in start order.
+  /// Notes a thread that has a turn. Every such thread must be noted, because the log numbers the
+  /// threads of a process in start order.
   void see(const abi::ThreadSlot& slot) { number_of(slot.pid.load(), slot.serial.load()); }
   using CallName = char[abi::ThreadSlot::kCallName];
   /// Writes a line for a stopped thread that has just ended its next turn. It was stopped after its
@@ -54,7 +55,8 @@ class StopLog {
     std::string program;  // recorded when its latest thread started; it can have ended since
     std::vector<uint64_t> serials;  // of its threads
   };
-  /// Returns the number of the thread within its process.
+  /// Returns the number of the thread among the noted threads of its process, from 1 in start
+  /// order.
   size_t number_of(pid_t pid, uint64_t serial);
   void write_line(pid_t pid, uint64_t serial, uint64_t call, const std::string& before,
                   const std::string& after);

@@ -39,7 +39,7 @@ class AwakeSessions {
   /// Sets the number of the processor on which the daemon runs, counted from 1; 0 means that it is
   /// not known.
   void set_processor(uint32_t processor) { processor_ = processor; }
-  /// Returns on which processors the clients are that rang recently and do not wait for an event.
+  /// Describes the processors of the clients that rang recently and do not wait for an event.
   IdlePolicy::Clients recent(engine::Instant now) const;
   /// Returns the number of the clients' threads that are yielding at this moment.
   uint32_t yielding_threads() const;

@@ -87,7 +87,8 @@ Answer ClientObjects::create_channel(const abi::Request& request) {
   if (reply.error != 0 || queues_.ended) return {reply};
   ClientEvents::NewChannel channel = events_.open_channel();
   if (!channel.client_end) return refusal(EMFILE);
-  // When the client's end is destroyed, the channel is closed, too.
+  // If the request is refused, the client's end of the channel is closed, and this also closes the
+  // channel.
   if (events_.channels() > kFewChannels && leaves_few(channel.client_end.get())) {
     tell_of_shortage();
     return refusal(EMFILE);

@@ -102,7 +102,8 @@ void CompletionQueue::add(const abi::Cqe& cqe) {
 
 bool CompletionQueue::publish() {
   abi::CqRing& ring = ring_in(memory_);
-  // The store and the load are sequentially consistent: see CqRing::waiting.
+  // The store to `producer` and the load of `waiting` are sequentially consistent; CqRing::waiting
+  // explains why.
   ring.producer.store(produced_, std::memory_order_seq_cst);
   if (ring.waiting.load(std::memory_order_seq_cst) == 0) return false;
   if (static_cast<int32_t>(produced_ - ring.wake_at.load(std::memory_order_relaxed)) < 0) {

@@ -55,8 +55,8 @@ class CompletionQueue {
   /// Adds a completion, which becomes visible to the client with publish().
   void add(const abi::Cqe& cqe);
   /// Makes the added completions visible. Returns true if a thread waits for more completions than
-  /// there are, so that wake_waiting() must be called when no more arrive; but only once for each
-  /// wait.
+  /// the ring has: the caller must then call wake_waiting() when no more arrive. Returns true only
+  /// once until that call.
   [[nodiscard]] bool publish();
   /// Wakes the threads that wait for more completions. Returns whether any thread waited.
   bool wake_waiting();

@@ -43,11 +43,13 @@ class SessionOwner {
   /// Returns the attached session whose client's end of the connection is this file; null if there
   /// is none.
   virtual ClientSession* find_by_client_end(const FileId& client_end) = 0;
-  /// Returns the current round of a virtual clock, which new clients need.
+  /// Returns the number of the current round of a virtual clock, which new clients need.
   virtual uint32_t round() const { return 0; }
-  /// Returns the operations for which clients must ask the daemon (abi::DoorbellRing::asked_for).
+  /// Returns the operations before which clients must send a request, because a rule may make them
+  /// fail (abi::DoorbellRing::asked_for).
   virtual uint32_t asked_for() const { return 0; }
-  /// Returns the value for abi::DoorbellRing::pollers_per_processor.
+  /// Returns the number of threads that wait by yielding for each processor
+  /// (abi::DoorbellRing::pollers_per_processor).
   virtual uint32_t pollers_per_processor() const { return 0; }
 };
 
@@ -56,11 +58,13 @@ class ClientSession {
   /// The number of doorbells and WQEs of one client that are handled before those of the next
   /// client.
   static constexpr uint32_t kPumpBudget = 256;
-  /// The limit for receives, which is higher because they cost little and are handled before the
-  /// sends of other clients. A round seldom has more receives. If it has more, a message may arrive
-  /// before its receive is posted, which causes an RNR NAK.
+  /// The number of posted receives of one client that are handled in a round. It is higher than
+  /// kPumpBudget because receives cost little and are handled before the sends of other clients. A
+  /// round seldom has more receives. If it does, a message may arrive before its receive is posted,
+  /// which causes an RNR NAK.
   static constexpr uint32_t kReceiveBudget = 1 << 14;
-  /// The limit on a virtual clock, for all kinds of doorbells together.
+  /// The number of doorbells and WQEs of one client, including receives, that are handled before
+  /// those of the next client on a virtual clock.
   static constexpr uint32_t kOrderedBudget = 1 << 14;
 
   struct Services {
@@ -69,7 +73,8 @@ class ClientSession {
     ProcessMemory& memory;
     SessionOwner& owner;
     const Clock& clock;
-    /// The value for abi::DoorbellRing::has_exact_memory.
+    /// If true, the daemon reads and writes messages in memory at once
+    /// (abi::DoorbellRing::has_exact_memory).
     bool has_exact_memory = false;
     bool fills_undefined = false;  // `--adversarial=undefined`
   };
@@ -138,7 +143,7 @@ class ClientSession {
     uint32_t doorbells;  // the producer index that was visible when the request arrived
   };
 
-  /// Does the work, or ends the client if memory is exhausted. Returns whether there was something
+  /// Calls `work`, and ends the client if memory is exhausted. Returns whether there was something
   /// to do.
   template <class Work>
   bool unless_out_of_memory(Work work);

@@ -1,7 +1,7 @@
 // Reads and writes the words of a client's doorbell ring with which daemon and client inform each
-// other. The daemon publishes the number of the round, the operations for which the client must
-// ask, and whether the daemon sleeps. The client publishes its processor and the number of its
-// threads that yield. There is no ring before the hello: until then, nothing is published.
+// other. The daemon publishes the number of the round, the operations before which the client must
+// send a request, and whether the daemon sleeps. The client publishes its processor and the number
+// of its threads that yield. There is no ring before the hello: until then, nothing is published.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ class ClientSignals {
   /// Publishes the time and the number of a new round on a virtual clock, so that the client's
   /// threads poll again.
   void begin_round(uint32_t round, engine::Instant now) const;
-  /// Sets the operations for which the client must ask from now on.
+  /// Sets the operations before which the client must send a request from now on.
   void set_asked_for(uint32_t operations) const;
   void set_pollers_per_processor(uint32_t pollers) const;
 
@@ -48,8 +48,8 @@ class ClientSignals {
   /// (abi::DoorbellRing::giving_way).
   bool gives_way() const { return threads_giving_way() != 0; }
   /// Returns the number of the client's threads that are yielding at this moment, but at most 512.
-  /// If more threads yielded in turn, that would take as long as a time slice of other work, and
-  /// the two could not be distinguished.
+  /// With more threads, a yield would take as long as if a thread with other work used its time
+  /// slice, and the two cases could not be distinguished.
   uint32_t threads_giving_way() const;
 
  private:

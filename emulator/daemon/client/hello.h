@@ -18,8 +18,9 @@ struct HelloFds {
   UniqueFd imported;  // another session's client end, if requested
 };
 
-/// Assigns the descriptors of a hello to their purposes. Returns nothing if they are not those that
-/// a hello must have. `own_end` is the daemon's end of the connection.
+/// Assigns the descriptors of a hello to their purposes. Returns nothing if a required descriptor
+/// is missing, there are too many, or the client's end is not a connection to the daemon. `own_end`
+/// is the daemon's end of the connection.
 std::optional<HelloFds> sort_hello_fds(std::vector<UniqueFd> fds, bool imports, int own_end);
 
 /// Returns the reply to the hello of a client whose doorbell memory has been set.

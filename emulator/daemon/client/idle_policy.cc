@@ -10,8 +10,9 @@ IdlePolicy::Way IdlePolicy::next(engine::Instant now, const Clients& clients) co
   if (idle >= kIdleConstants.awake || now < crowded_until_) return Way::kSleep;
   if (clients.beside && clients.elsewhere && !clients.beside_gives_way) {
     // The client's thread on the daemon's processor may be polling memory for the rest of its time
-    // slice. If the daemon yields, it must wait for that thread; if it sleeps and is woken, it
-    // preempts the thread.
+    // slice. A daemon that yields must wait for that thread; a daemon that sleeps preempts it when
+    // it is woken. Therefore the daemon sleeps. If the latest ring came from this processor, the
+    // daemon first polls for a moment.
     return clients.rung_beside && idle < kIdleConstants.answer ? Way::kLookAgain : Way::kSleep;
   }
   return Way::kGiveWay;

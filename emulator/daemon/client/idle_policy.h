@@ -25,8 +25,9 @@ struct IdleConstants {
   /// The number of consecutive long yields after which the daemon sleeps instead of yielding.
   /// Single long yields happen while programs start.
   uint32_t long_yields = 3;
-  /// The shortest and the longest time for which the daemon then sleeps instead of yielding,
-  /// because a thread that is woken runs soon. The time is doubled whenever long yields follow it.
+  /// The shortest and the longest time for which the daemon sleeps instead of yielding after too
+  /// many long yields, because a thread that is woken runs soon. The time is doubled if long yields
+  /// follow again.
   engine::Duration shortest_crowd = std::chrono::milliseconds(20);
   engine::Duration longest_crowd = std::chrono::seconds(1);
   /// The duration below which a yield has not let another thread run.

@@ -16,7 +16,7 @@
 namespace rocemu::daemon {
 namespace {
 
-/// A message is too long if it also fills the additional byte.
+/// The buffer has one byte more than a request, so that a message that is too long is detected.
 using RequestBuffer = std::array<std::byte, sizeof(abi::Request) + 1>;
 constexpr size_t kHeaderSize = offsetof(abi::Request, body);
 

@@ -48,8 +48,8 @@ class SessionTable : public SessionOwner {
   /// Wakes the threads that wake_when_idle() noted. Must be called when no more completions arrive
   /// for now.
   void wake_waiting();
-  /// Wakes all threads that sleep after an empty poll. Returns 0 if no thread slept; otherwise,
-  /// among the clients with such threads, the largest number of CQs of one client.
+  /// Wakes all threads that sleep after an empty poll. Returns the largest number of CQs of any
+  /// client that has such a thread; 0 if no thread slept.
   size_t wake_pollers();
   /// Returns the total number of completions that clients claim to have taken, which changes when
   /// they take more.
@@ -63,7 +63,7 @@ class SessionTable : public SessionOwner {
   bool pump_in_order();
   /// Begins a round on a virtual clock, in which all clients may poll again.
   void begin_round();
-  /// Sets the operations for which all clients, present and future, must ask the daemon.
+  /// Sets the operations before which all clients, present and future, must send a request.
   void set_asked_for(uint32_t operations);
   /// Counts the threads that wait by yielding, and publishes the number to all clients from time to
   /// time.

@@ -10,8 +10,8 @@
 namespace rocemu::daemon {
 namespace {
 
-/// The maximum number of connections that have not sent a hello. A quarter of the descriptor limit
-/// is another maximum.
+/// The maximum number of connections that have not sent a hello. If a quarter of the descriptor
+/// limit is less, that is the maximum.
 constexpr size_t kMaxSilent = 1024;
 /// The time limit for a hello. It is long because a debugger, for example, can stop a program
 /// between its connection and its hello.

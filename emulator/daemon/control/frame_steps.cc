@@ -13,8 +13,8 @@ namespace rocemu::daemon {
 namespace {
 
 constexpr uint64_t kMaxFrames = 1000;
-/// The maximum number of consecutive advances of the clock after which no frame is sent, such as
-/// for the ends of timewaits
+/// The maximum number of consecutive advances of the clock that cause no frame, for example because
+/// only a timewait ends
 constexpr int kMaxMoves = 100;
 
 /// Returns the state of the QP to which a frame goes, and of its peer.

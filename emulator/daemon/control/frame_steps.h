@@ -1,6 +1,6 @@
 // The command {"command":"step"}: while the NIC is paused, frames arrive one at a time. Programs
 // have time to respond before the first frame, after each frame, and before the clock advances to a
-// timeout. The caller of advance() detects when their time is over.
+// timeout. The caller of advance() detects when programs have responded.
 #pragma once
 
 #include <cstdint>

@@ -6,8 +6,8 @@
 
 namespace rocemu::daemon {
 
-/// Returns the ports with their counters, and the time of these values, which is that of the
-/// engine's latest step. Throws ControlServer::Refusal if there is no simulated network.
+/// Returns the ports with their counters, and the time of the engine's latest step, at which the
+/// counters had these values. Throws ControlServer::Refusal if there is no simulated network.
 Json network_json(const engine::Engine& engine, engine::Instant now);
 
 }  // namespace rocemu::daemon

@@ -232,8 +232,8 @@ class Answer {
     }
   }
 
-  /// Adds objects to the reply: for a dump all of them, each in a separate table; otherwise the
-  /// object that the attribute `number` selects.
+  /// Adds objects to the reply. A dump gets all objects, each in a separate message; any other
+  /// request gets the object that its attribute `number` selects.
   template <class Object>
   int list(const engine::DeviceSnapshot& state, uint32_t index, uint16_t table, uint16_t number,
            const std::vector<Object>& objects) {

@@ -16,7 +16,7 @@
 
 namespace rocemu::daemon {
 
-/// A context of a program, which has opened a device
+/// A context: a device that a program has opened
 struct NldevClient {
   engine::ClientId id;
   engine::DeviceIndex device;

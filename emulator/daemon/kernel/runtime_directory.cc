@@ -25,8 +25,8 @@ std::string parent_of(const std::string& path) {
   return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
 
-/// Returns whether the directory is one that rocemu creates, and that contains only runtime
-/// directories.
+/// Returns whether the path is that of a directory in which rocemu creates its runtime directories,
+/// and nothing else.
 bool is_base(const std::string& path) {
   const std::string name = path.substr(path.rfind('/') + 1);
   return name == abi::kBaseInRuntimeDir ||

@@ -167,7 +167,7 @@ std::string cpu_mask_text(const std::vector<unsigned>& cpus, size_t machine_cpus
   const size_t bits = std::max(machine_cpus, cpus.empty() ? 0 : size_t{std::ranges::max(cpus)} + 1);
   std::vector<uint32_t> words((bits + 31) / 32);
   for (const unsigned cpu : cpus) words[cpu / 32] |= uint32_t{1} << cpu % 32;
-  // The first word printed has only as many digits as its processors need.
+  // The first word of the mask has only as many digits as are needed for the machine's processors.
   const size_t digits = ((bits - 1) % 32 + 4) / 4;
   std::string text = fmt::format("{:0{}x}", words.back(), digits);
   for (size_t i = words.size() - 1; i-- > 0;) text += fmt::format(",{:08x}", words[i]);

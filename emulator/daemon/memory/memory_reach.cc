@@ -189,8 +189,9 @@ engine::MemoryResult MemoryReach::copy(std::span<const engine::RemoteRange> remo
 
   if (way_ == Way::kProcessVm) {
     while (!theirs.at_end() && !ours.at_end()) {
-      // Both sides must have the same number of bytes in their vectors. If the remote vectors are
-      // full before they match, the local ones are collected again, for fewer bytes.
+      // The local and the remote ranges of a call must have the same number of bytes. If the remote
+      // ranges have fewer bytes, because there are IOV_MAX ranges, the local ones are gathered
+      // again with that number of bytes.
       const Cursor<std::span<Bytes>> ours_before = ours;
       uint64_t bytes = gather(ours, bytes_for_call<kWrite>(left), scratch.local);
       const uint64_t matched = gather(theirs, bytes, scratch.remote);

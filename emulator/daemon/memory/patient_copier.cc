@@ -26,8 +26,8 @@ struct PatientCopier::Shared {
   Shared(MemoryReach own_reach, UniqueFd tell_returned)
       : reach(std::move(own_reach)), returned(std::move(tell_returned)) {}
 
-  /// Runs the thread: executes calls until there will be no more. The thread shares ownership of
-  /// this object, since it can outlive all other users.
+  /// Runs the thread: executes calls until the PatientCopier is destroyed. The thread shares
+  /// ownership of this object, since it can outlive all other users.
   void serve() {
     MemoryReach::Scratch scratch;
     std::unique_lock lock(mutex);

@@ -91,8 +91,8 @@ class ProcessMemory {
   /// Writes to memory the payload of completions that the client has not polled. Must be called
   /// when the client is about to deregister the memory, or to lose the completions.
   void withdraw_payload(engine::ClientId client);
-  /// Writes payload to memory if its completion has not been polled since before the previous call,
-  /// because the program may read the memory without polling.
+  /// Writes to memory the payload that was already in a slot at the previous call and has not been
+  /// taken since, because the program may read the memory without polling the CQ.
   void write_untaken();
   /// Returns whether write_untaken() might have payload to write.
   bool is_any_untaken() const { return !untaken_.empty(); }
@@ -107,7 +107,7 @@ class ProcessMemory {
     bool has_shared_in_queue = false;
     bool is_in_waiting = false;
     std::vector<engine::ClientId> clients{};
-    /// The allowance, which all contexts of the process share, no matter how many it opens.
+    /// The budget for waiting for the process's memory, which all its contexts share.
     std::shared_ptr<WaitAllowance> allowance = std::make_shared<WaitAllowance>();
   };
   struct Client {

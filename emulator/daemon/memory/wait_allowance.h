@@ -12,13 +12,13 @@ class WaitAllowance {
   using Clock = std::chrono::steady_clock;
   using Duration = Clock::duration;
 
-  /// The maximum limit for one call. If another thread of the program provides the page, that takes
-  /// about 10 us, or one or two time slices on a busy machine.
+  /// The longest time for which the daemon waits for one call. If another thread of the program
+  /// provides the page, this takes about 10 us, or one or two time slices on a busy machine.
   static constexpr Duration kMost = std::chrono::milliseconds(20);
-  /// The maximum of the budget, which is shared by consecutive calls.
+  /// The maximum of the budget, from which the time of every wait is subtracted.
   static constexpr Duration kBudget = std::chrono::milliseconds(100);
-  /// The limit for one call when the budget is used up. A call that accesses present memory must
-  /// still succeed, and takes less than this.
+  /// The longest wait for one call when the budget is used up. It suffices for a call that accesses
+  /// present memory, which must still succeed.
   static constexpr Duration kLeast = std::chrono::milliseconds(1);
   /// The budget grows by 1/kRefill of the time that passes.
   static constexpr int kRefill = 20;

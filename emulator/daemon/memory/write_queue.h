@@ -1,6 +1,7 @@
 // Collects short writes to a client's memory, because a system call takes about the same time for
-// one of them as for sixteen. ProcessMemory carries them out before any program can notice the
-// delay: before it reads the same bytes or writes anything else, and when flush() is called.
+// one of them as for sixteen. ProcessMemory carries out the collected writes before any program can
+// notice the delay: before it reads the same bytes or makes a write that is not collected, and when
+// ProcessMemory::flush() is called.
 //
 // Only the system call shows whether the memory still exists, which is too late to report an error
 // for the write. A NIC has pinned the memory, and would not notice either

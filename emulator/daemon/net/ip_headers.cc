@@ -99,7 +99,7 @@ std::optional<IpHeaders::Header> IpHeaders::take(const wire::IpAddress& src, uin
              agrees(packet);
     });
   };
-  // The first search is for a packet of which no part was taken. The UDP socket may have had no
+  // A packet of which no part was taken is searched first, because the UDP socket may have had no
   // space for the remaining parts of an earlier packet.
   auto found = find(
       [&](const Packet& packet) { return packet.pieces == 0 && packet.beginning == beginning; });

@@ -28,7 +28,7 @@ constexpr int kMaxReads = 16;
 
 }  // namespace
 
-/// A socket at which datagrams arrive, and when it was last active
+/// A socket at which datagrams arrive, and the times of its latest activity
 struct UdpNetwork::Source {
   UniqueFd owned;  // of a group; the others belong to UdpSockets
   UdpReceiver receiver;

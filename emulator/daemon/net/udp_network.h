@@ -33,8 +33,8 @@ class UdpNetwork : public Network, public NetworkPort {
   void transmit(engine::DeviceIndex from, engine::Frame frame) override;
   void change_group(const engine::GroupChange& change) override;
 
-  /// Receives datagrams from the sockets that epoll reported, or at which others arrived recently.
-  /// Returns whether there were any.
+  /// Receives datagrams from the sockets that epoll reported, and from those at which datagrams
+  /// arrived recently. Returns whether there were any.
   bool receive(engine::Instant now) override;
   bool flush(engine::Instant now) override;
   bool holds_back() const override;

@@ -1,7 +1,7 @@
 // The receive path of a device: converts datagrams, each of which may contain many frames
 // (UDP_GRO), to the Ethernet frames that the engine accepts, in one burst for each system call. The
-// system scatters the packets of a datagram by the size of the previous ones. There is space for
-// headers in front of each packet then, and nothing is copied.
+// system scatters the packets of a datagram by the size of the previous ones. This leaves space for
+// headers in front of each packet, so no packet is copied.
 #pragma once
 
 #include <cstdint>

@@ -21,7 +21,7 @@ namespace rocemu::daemon {
 namespace {
 
 /// The number of waiting frames above which the daemon is congested and adds no more. One round of
-/// its loop can still add frames beyond it, up to kQueueLimit.
+/// the daemon's loop can still exceed this number, up to kQueueLimit.
 constexpr size_t kCongestion = 512;
 constexpr size_t kQueueLimit = 16384;
 /// The maximum number of segments of a datagram, which is UDP_MAX_SEGMENTS of older kernels.
@@ -217,8 +217,8 @@ size_t UdpSender::bundle_size(size_t first) const {
   return count;
 }
 
-/// Finds the next datagrams that one system call can send. If `only_full` is true, only those to
-/// which no later frame can be added.
+/// Finds the next datagrams that one system call can send. If `only_full` is true, finds only
+/// datagrams to which no later frame can be added.
 size_t UdpSender::find_bundles(bool only_full, std::span<Bundle, kMaxBundles> bundles) const {
   const Outline head(queue_[next_].bytes());
   size_t count = 0;

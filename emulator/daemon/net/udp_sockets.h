@@ -24,8 +24,8 @@ struct UdpSendSocket {
   int traffic_class = -1;  // not set yet
   int hop_limit = -1;
 
-  /// Sets the values for IP headers, if they differ. Returns false with errno set if the system
-  /// refuses.
+  /// Sets the values for IP headers, if they differ from the present ones. Returns false with errno
+  /// set if the system refuses.
   bool set_headers(bool is_v4, uint8_t traffic_class, uint8_t hop_limit);
 };
 

@@ -11,8 +11,8 @@
 namespace rocemu::daemon {
 namespace {
 
-/// The number of outputs after which a batch is delivered before its end. A batch takes some
-/// microseconds, and programs wait for these outputs.
+/// The number of collected outputs at which they are delivered although the batch has not ended. A
+/// batch takes some microseconds, and programs wait for these outputs.
 constexpr size_t kMaxBatch = 16;
 
 /// Returns the name of the process's program; "?" if the process has ended.

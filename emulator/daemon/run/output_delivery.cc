@@ -72,8 +72,8 @@ void OutputDelivery::hold(engine::Output& output) {
 }
 
 /// Delivers all completions before the first event, because an event may wake a client that then
-/// polls for them. Begins the new round between the two, so that a client that is woken by an event
-/// is already in the new round.
+/// polls for them. Begins the new round after the completions and before the events, so that a
+/// client that is woken by an event is already in the new round.
 bool OutputDelivery::release_outputs() {
   if (!holding_) return false;
   const bool any = !held_cqs_.empty() || !held_.empty();

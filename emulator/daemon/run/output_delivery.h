@@ -61,9 +61,9 @@ class OutputDelivery {
     device_changed_ = std::move(callback);
   }
 
-  /// Starts to hold outputs back. Clients then see them only with release_outputs(), all at the
-  /// same time, or with a reply. So no client gets ahead of the others during their turns. Each
-  /// release begins a round.
+  /// Starts to hold outputs back. Clients then see an output when release_outputs() is called,
+  /// which delivers all of them at the same time, or when they get a reply. So no client gets ahead
+  /// of the others during their turns. Each release begins a round.
   void hold_outputs() { holding_ = true; }
   /// Delivers the outputs that are held back. Returns whether there were any.
   bool release_outputs();

@@ -58,13 +58,13 @@ class Participants {
   /// Lets the processes join that wait for it.
   void answer_waiting();
   /// Removes the processes that have closed their connection. Must be called when all threads are
-  /// at rest and these processes have not joined again.
+  /// asleep and these processes have not joined again.
   void drop_leaving();
 
   /// Returns whether a process joined or ended since the latest call.
   bool take_changed() { return std::exchange(changed_, false); }
-  /// Returns whether, since the latest call, an action woke threads outside of their turns, such as
-  /// the end of a process.
+  /// Returns whether, since the latest call, something woke threads outside of their turns, such as
+  /// the end of a child process.
   bool take_quiescence_need() { return std::exchange(needs_quiescence_, false); }
 
   /// Returns whether the command of the run, which is the first child of the ancestor, has ended.

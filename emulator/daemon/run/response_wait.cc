@@ -17,7 +17,8 @@ using namespace std::chrono_literals;
 
 /// The interval of checks. The kernel does not report when a thread falls asleep.
 constexpr std::chrono::nanoseconds kLookInterval = 1ms;
-/// The longest wait for a thread that waits for a processor or a disk instead of the daemon.
+/// The longest time for which the daemon waits for programs to react, for example if a thread waits
+/// for a processor or a disk.
 constexpr engine::Duration kMaxWait = 10s;
 
 engine::Instant real_now() {

@@ -1,6 +1,6 @@
 // Detects, on the real clock, when programs have finished reacting to what they saw, as far as this
-// is possible. They have if all their threads sleep, or poll and have had the processor for long
-// enough to react.
+// is possible. They count as finished if all their threads sleep, or poll and have had the
+// processor for long enough to react.
 #pragma once
 
 #include <sys/types.h>

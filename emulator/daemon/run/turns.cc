@@ -161,7 +161,7 @@ bool Turns::has_news() {
 }
 
 /// Serves all requests that have arrived. The threads that wait for replies continue only when all
-/// of them have been served.
+/// requests have been served.
 void Turns::serve() {
   const std::span<ThreadSlot> slots = used_slots(table());
   for (ThreadSlot& slot : slots) {
@@ -202,8 +202,8 @@ void Turns::wait_for_quiescence(Checks checks, const MustStop& must_stop) {
     participants_->answer_waiting();
     if (!must_wait_for_quiescence(checks)) return;
     child_waits_.happened();
-    // Requests are served when all processes wait. By then, everything has arrived that arrives at
-    // a random time, such as the closing of descriptors when a process ends.
+    // Requests are served when all threads wait. By then, all data and events have arrived whose
+    // time of arrival is random, such as the closing of descriptors when a process ends.
     const bool quiet = everybody_.is_quiet(requests_.clients());
     tell_of_unseen();
     if (quiet) {
@@ -282,7 +282,8 @@ void Turns::find_strangers() {
   }
 }
 
-/// Reports programs that the run cannot observe. This happens early, since they can end soon.
+/// Reports programs that the run cannot observe. Each program is reported as soon as it is
+/// detected, since it can end soon.
 void Turns::tell_of_unseen() {
   for (const pid_t pid : everybody_.processes()) {
     if (!participants_->takes_turns(pid)) unseen_.look_at(pid);
@@ -304,7 +305,7 @@ void Turns::begin_round(bool is_quiet) {
 
 std::span<const schedule::Thread> Turns::threads() {
   threads_.clear();
-  // Other processes and threads can end unnoticed.
+  // A process or thread that takes no turns can end unnoticed.
   const bool are_known = strangers_.empty() && unscheduled_.empty();
   const std::span<ThreadSlot> slots = used_slots(table());
   for (uint32_t i = 0; i < slots.size(); ++i) {
@@ -368,8 +369,8 @@ schedule::Turn Turns::give_turn(const schedule::Step& step, const MustStop& must
     if (slot.state.load() == ThreadSlot::kStarting) {
       spinning_.reap();  // a process does not end before its threads that we hold
       unseen_.look_at(slot.pid.load());
-      // The process either ends, which the daemon always notices, or executes another program,
-      // which joins if it can.
+      // A process that is just starting either ends, which the daemon always notices, or executes
+      // another program, which joins if it can.
       if (participants_->says_hello(slot.pid.load()) ||
           (held >= kUntilJoined && !sleep_of(slot, status_of(slot)).empty() &&
            (held >= kAboutToJoin || !is_about_to_join(slot.pid.load()))))
@@ -418,8 +419,8 @@ bool Turns::must_go_on_beside(const ThreadSlot& slot, Nanoseconds held, Nanoseco
   spinning_.reap();  // it may execute a program, and wait for the other threads to end
   const std::string status = status_of(slot);
   if (is_stopped_by_another(status)) return true;
-  // The thread has not had a processor yet. How long it waits for one is random, unlike the other
-  // reasons for keeping a turn.
+  // A thread that has not had a processor yet keeps its turn, because the time until it gets one is
+  // random.
   if (slot.turn.load() != ThreadSlot::kTaken) return false;  // it has not had a processor yet
   const std::string sleep = sleep_of(slot, status);
   if (!sleep.empty()) {

@@ -1,6 +1,7 @@
 // The threads of all programs and their turns (abi/turn_table.h): collects the waiting threads,
 // gives turns, and takes turns back. schedule/ decides which thread is next. If a process takes no
-// turns, such as a statically linked one, the daemon waits until it sleeps (quiescence.h).
+// turns, for example because it is statically linked, the daemon waits until the process sleeps
+// (quiescence.h).
 #pragma once
 
 #include <sys/types.h>
@@ -59,8 +60,8 @@ class Turns {
   /// Begins a round of turns. `is_quiet` is true if nothing happened since the previous round
   /// except that the time of polls has passed.
   void begin_round(bool is_quiet);
-  /// The checks of wait_for_quiescence(): all, or those of spinning threads only if SpinChecks says
-  /// so.
+  /// Selects the checks of wait_for_quiescence(). With kDue, threads that are held because they
+  /// spin are checked only if SpinChecks::is_due() returns true.
   enum class Checks { kAll, kDue };
   /// Waits until all threads that take no turns are asleep.
   void wait_for_quiescence(Checks checks, const MustStop& must_stop);
@@ -111,7 +112,8 @@ class Turns {
   bool is_stopped_by_another(const std::string& status) const;
   void revoke(uint32_t number);
   bool must_wait_for_quiescence(Checks checks);
-  /// Returns whether unscheduled threads may have to continue because memory changed.
+  /// Returns whether the threads in `unscheduled_` must be checked, because memory that they poll
+  /// may have changed.
   bool must_check_unscheduled(Checks checks) const;
   bool is_one_starting() const;
   bool may_still_join(std::chrono::nanoseconds slept) const;

@@ -32,8 +32,9 @@ VirtualTime::VirtualTime(const Options& options, Turns& turns, Worker& worker,
 void VirtualTime::run(const bool& stopping) {
   worker_.engine_host().delivery().hold_outputs();
   scheduler_.restart();
-  // After the command has ended, the daemon stops only when the remaining work that belongs to the
-  // run has been done, or kMaxEnd has passed.
+  // The real time at which `stopping` became true. The daemon then stops at once if the command of
+  // the run has not ended. If it has, the daemon first does the remaining work that belongs to the
+  // run, for up to kMaxEnd.
   std::optional<engine::Instant> told_to_stop;
   const auto must_stop = [&] {
     if (!stopping) return false;

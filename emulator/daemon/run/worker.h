@@ -80,7 +80,7 @@ class Worker {
   NetworkPort* medium_ = nullptr;
   engine::Instant looked_for_untaken_{};
   bool releasing_ = false;  // very many objects
-  // The following members describe what has happened since memory was last returned.
+  // The following members describe what has happened since memory was last returned to the system.
   bool somebody_left_ = false;
   uint64_t destroyed_before_ = 0;  // objects until then
   engine::Instant gave_back_{};

@@ -22,10 +22,10 @@ struct SourceLine {
 using SourceLines = std::map<uint64_t, std::vector<SourceLine>>;
 
 /// Returns the source lines of the addresses. Unknown addresses are missing in the result. The
-/// result is empty if neither tool is installed.
+/// result is empty if neither eu-addr2line nor addr2line is installed.
 SourceLines source_lines(const std::string& file, const std::vector<uint64_t>& addresses);
 
-/// Parses what the tool prints with -a, -f and -i.
+/// Parses the output of eu-addr2line or addr2line with the options -a, -f and -i.
 SourceLines parse_source_lines(std::string_view output);
 
 }  // namespace rocemu

@@ -7,8 +7,8 @@
 namespace rocemu {
 
 /// Runs a program from $PATH outside the run, so that it does not see the run's NIC. Returns what
-/// it prints to standard output and standard error, but only the part of the first 30 s. Returns an
-/// empty string if there is no such program.
+/// it prints to standard output and standard error within the first 30 s. Returns an empty string
+/// if there is no such program.
 std::string output_of_tool(std::vector<std::string> words);
 
 }  // namespace rocemu

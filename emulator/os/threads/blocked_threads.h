@@ -56,8 +56,8 @@ using ToldWaits = std::map<pid_t, ToldWait>;
 /// children. Returns nothing if /proc belongs to another PID namespace.
 std::vector<pid_t> descendants(pid_t ancestor, const std::function<bool(pid_t)>& leaves_out);
 
-/// Returns all threads of these processes. `daemon` is the process of the NIC, or 0. If `alone` is
-/// true, a thread that waits for a peer at a socket or FIFO cannot be woken by other programs.
+/// Returns all threads of these processes. `daemon` is the process of the NIC, or 0. `alone` is
+/// true if no other program can be the peer for which a thread waits at a socket or FIFO.
 std::vector<BlockedThread> blocked_threads(const std::vector<pid_t>& processes, pid_t daemon,
                                            const ToldWaits& told = {}, bool alone = false);
 

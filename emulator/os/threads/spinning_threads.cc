@@ -17,8 +17,9 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-/// The number of repetitions of its loop after which a thread counts as spinning. The registers and
-/// flags of a loop that counts in memory may repeat the same states twice, but not this many times.
+/// A thread counts as spinning if its loop repeats the same states this number of times. A loop
+/// that counts in memory may repeat the states of registers and flags twice, but not this many
+/// times.
 constexpr size_t kRepeats = 4;
 /// The number of instructions that a thread's first check runs, the factor by which the number
 /// grows at each further check, and its maximum. Most loops are short; a loop of more than a
@@ -28,7 +29,8 @@ constexpr size_t kFirstSteps = 64, kGrowth = 4, kMaxSteps = 1024;
 constexpr nanoseconds kStepTime{20'000};
 /// The processor time of a thread between two checks, as a multiple of the duration of a check.
 constexpr int kPauses = 2;
-/// The same time after a check with kMaxSteps: the thread seems to compute.
+/// The processor time of a thread between two checks after a check with kMaxSteps, since such a
+/// thread seems to compute.
 constexpr nanoseconds kLongestPause{200'000'000};
 /// The pause after a thread could not be stopped, for example because a debugger traces it.
 constexpr nanoseconds kPauseAfterRefusal{1'000'000};
@@ -89,8 +91,9 @@ bool SpinningThreads::hold_if_it_spins(pid_t process, pid_t thread) {
 }
 
 /// Stops a thread. If the thread executes a program, the kernel first waits until all other threads
-/// of its process have ended, and until their tracer has reaped those that we hold. ptrace(2)
-/// blocks us during that time. Therefore an additional thread reaps the held threads meanwhile.
+/// of its process have ended, and until their tracer, which is this process, has reaped those that
+/// it holds. ptrace(2) blocks the caller during that time. Therefore an additional thread reaps the
+/// held threads meanwhile.
 std::optional<StoppedThread> SpinningThreads::stop(pid_t process, pid_t thread) {
   reap();
   std::optional<pid_t> ended;

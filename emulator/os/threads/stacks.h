@@ -19,14 +19,14 @@ enum class StackTool : uint8_t { kEuStackNames, kEuStack, kGdb };
 std::string_view word_for(StackTool tool);
 std::optional<StackTool> stack_tool_called(std::string_view word);
 
-/// The message if neither program is installed.
+/// The error message if neither eu-stack nor gdb is installed.
 inline constexpr std::string_view kNoStackTool =
     "neither eu-stack (Debian's package elfutils) nor gdb is installed";
 
 /// Returns whether the program of the tool is in $PATH.
 bool is_installed(StackTool tool);
-/// Returns the preferred tool if it is installed, else a tool of the other program; nothing if
-/// neither program is installed.
+/// Returns the preferred tool if its program is installed, else a tool of the other program;
+/// nothing if neither eu-stack nor gdb is installed.
 std::optional<StackTool> find_stack_tool(StackTool preferred);
 
 /// Returns the stacks as text: for each thread, a line with its number, and one or two lines for
