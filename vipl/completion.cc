@@ -111,7 +111,8 @@ void flush(Vi& vi, WorkQueue& queue) {
 
 void break_connection(Vi& vi, VIP_ERROR_CODE code, VIP_DESCRIPTOR* descriptor) {
   if (vi.state != VIP_STATE_CONNECTED) return;
-  // Messages that arrived before are completed first; the flush comes after them.
+  // The descriptors are not flushed here: the QP, in the error state, completes messages that
+  // arrived before, and then flushes the other work requests.
   vi.state = VIP_STATE_ERROR;
   to_error(vi);
   if (vi.connection != nullptr) rdma_disconnect(vi.connection->id);

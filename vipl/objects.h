@@ -258,8 +258,8 @@ struct Access {
   Lock lock;
 };
 
-/// Runs `body`. No exception leaves the library: if memory is exhausted, the result is a lack of
-/// resources.
+/// Runs `body` and returns its result. No exception leaves the library: the result is then
+/// VIP_ERROR_RESOURCE.
 template <class Body>
 VIP_RETURN guarded(Body body) noexcept {
   try {
@@ -269,13 +269,13 @@ VIP_RETURN guarded(Body body) noexcept {
   }
 }
 
-/// Returns the time when a timeout in milliseconds ends.
+/// Returns the time at which a timeout in milliseconds, counted from now, ends.
 inline Clock::time_point deadline_after(VIP_ULONG timeout) {
   if (timeout >= VIP_INFINITE) return Clock::time_point::max();
   return Clock::now() + std::chrono::milliseconds(timeout);
 }
-/// Returns the time until the deadline for poll(2). It is rounded up, so that no thread wakes too
-/// early and spins.
+/// Returns the time until the deadline, in the form of poll(2)'s timeout. It is rounded up, so that
+/// no thread wakes too early and spins.
 int milliseconds_until(Clock::time_point deadline);
 
 }  // namespace rocemu::vipl

@@ -92,7 +92,7 @@ Exploration explore_test(const std::string& name, const std::vector<std::string>
   std::error_code error;
   std::filesystem::create_directories("rocemu-findings", error);
   if (error) throw Error("cannot make the folder rocemu-findings: " + error.message());
-  // The run must not use settings of GoogleTest that write files or skip the test.
+  // The environment omits settings of GoogleTest that write files, repeat the test or skip it.
   return explore(
       {"env", "-u", "GTEST_OUTPUT", "-u", "GTEST_REPEAT", "-u", "GTEST_SHUFFLE", "-u",
        "GTEST_SHARD_INDEX", "-u", "GTEST_TOTAL_SHARDS", std::string(kExplored) + "=1",

@@ -14,8 +14,9 @@ struct Spawned {
   int error = 0;  // errno, if it could not be started
 };
 
-/// Starts argv[0], found in PATH, with `variables` added to the environment. Descriptors of -1 are
-/// not changed. The program gets the descriptors `further` as 3, 4 and so on.
+/// Starts argv[0], found in PATH, with `variables` added to the environment. The program gets the
+/// descriptors `input`, `output` and `errors` as 0, 1 and 2, and `further` as 3, 4 and so on; where
+/// one is -1, the program keeps this process's.
 Spawned spawn(const std::vector<std::string>& argv, const std::vector<std::string>& variables,
               int input, int output, int errors, const std::vector<int>& further = {});
 

@@ -16,7 +16,7 @@
 namespace rocemu::provider {
 namespace {
 
-/// The state of the process, to which the memory belongs
+/// The registered memory of this process
 struct State {
   Mutex lock;
   Context* contexts;  // that have registered memory

@@ -1,4 +1,5 @@
-// Frees what a completion finishes, when the completion is taken from its CQ.
+// Frees the slots of the work requests that a completion finishes, when the completion is taken
+// from its CQ.
 #pragma once
 
 #include <cstdint>

@@ -109,8 +109,8 @@ int query_rt_values(ibv_context* context, ibv_values_ex* values) {
   // comp_mask field"
   values->comp_mask &= IBV_VALUES_MASK_RAW_CLOCK;
   if (values->comp_mask != 0) {
-    // The value is in ticks and not in seconds, as on other devices. With ticks of 1 ns both are
-    // equal.
+    // As on other devices, the value is a number of ticks in tv_nsec, and tv_sec is not used. With
+    // ticks of 1 ns, it is also the time in nanoseconds.
     values->raw_clock.tv_sec = 0;
     values->raw_clock.tv_nsec = static_cast<long>(device_time_ns(context));
   }

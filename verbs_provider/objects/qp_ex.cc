@@ -64,8 +64,8 @@ void finish_request(Qp* qp) {
   builder.building = false;
 }
 
-/// Returns the QP setter that an operation of a QP type requires. An operation without a packet
-/// needs no address.
+/// Returns the setters, other than setters of data, that an operation requires on a QP of this
+/// type. An operation that sends no packet needs no address.
 uint32_t required_setters(ibv_qp_type type, ibv_wr_opcode opcode) {
   if ((bit(opcode) & kLocal) != 0) return 0;
   if (type == IBV_QPT_UD) return kUdAddress;
@@ -287,7 +287,7 @@ PostedRequests shown(const Qp& qp) {
           .head_wr_id = 0};
 }
 
-/// Reports the session's requests to the sanitizer; there are none if it failed.
+/// Reports the session's requests to the sanitizer; a failed session has none.
 void show_session(const Qp& qp, int error) {
   PostedRequests posted = shown(qp);
   if (error == 0) return sanitizer()->posted(posted, nullptr);

@@ -133,8 +133,8 @@ int open_pair(int (&pair)[2]) {
       -raw_syscall(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair));
 }
 
-/// Checks the descriptor of the channel that an id will leave. Returns ENOENT if there is no such
-/// descriptor, and EINVAL if it is something else.
+/// Checks the descriptor of the channel that an id will leave. Returns 0, ENOENT if there is no
+/// such descriptor, or EINVAL if it is not an event channel.
 int check_old_channel(int fd) {
   DeviceNumber number;
   if (raw_syscall(SYS_fcntl, fd, F_GETFD) < 0) return ENOENT;

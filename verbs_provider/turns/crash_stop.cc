@@ -33,7 +33,7 @@ void tell_reader() {
   if (kernel(SYS_rt_sigqueueinfo, reader, SIGURG, &info) != 0) return;
   const uint64_t done = uint64_t{1} << (SIGCONT - 1);
   const timespec longest{kLongestLook, 0};
-  // The tracer interrupts the call.
+  // The call is repeated if the tracer interrupts it.
   while (kernel(SYS_rt_sigtimedwait, &done, nullptr, &longest, kSignalSetSize) == -EINTR) {
   }
 }

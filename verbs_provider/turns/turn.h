@@ -12,7 +12,7 @@
 
 namespace rocemu::turns {
 
-/// The reason for a wait, as the system call that would wait for it.
+/// What a thread waits for, described by the system call that would wait for the same event.
 struct Call {
   long number;
   uint64_t arguments[4];
@@ -77,7 +77,8 @@ struct Looks {
   bool are_as_before = false;
 };
 Looks looks_of_turn();
-/// Continues the thread in the state after the empty polls of `looks`.
+/// Called with the result of looks_of_turn() after a wait for a lock: the thread counts as having
+/// polled the places of `looks` in the turn before.
 void go_on_after(const Looks& looks);
 
 /// With kMay, a wait is a cancellation point (pthreads(7)).
@@ -139,7 +140,8 @@ void begin_thread(abi::ThreadSlot* slot);
 /// Ends a thread. Must be its last call.
 void end_thread();
 
-/// Writes the daemon's eventfd: the thread has a request, or has returned its turn.
+/// Writes to the daemon's eventfd, after the thread has stored a request or returned its turn in
+/// its slot.
 void tell_daemon(abi::ThreadSlot* slot);
 /// Waits until the daemon has finished the thread's request.
 void wait_until_served(abi::ThreadSlot* slot);

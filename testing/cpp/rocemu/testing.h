@@ -33,7 +33,7 @@ namespace rocemu::testing {
 
 using std::chrono::nanoseconds;
 
-/// The error that the NIC refused a request, did not answer or could not be started; what() has the
+/// Thrown if the NIC refuses a request, does not answer or cannot be started. what() has the
 /// reason.
 class Error : public std::runtime_error {
  public:
@@ -46,11 +46,12 @@ enum class ClockKind {
 };
 
 struct FabricOptions {
-  /// The devices, such as "mlx5_0" or "mlx5_1=10.0.0.2,fd00::2"; empty: rocemu0 and rocemu1.
+  /// The devices, such as "mlx5_0" or "mlx5_1=10.0.0.2,fd00::2". If the list is empty, the devices
+  /// are rocemu0 and rocemu1.
   std::vector<std::string> devices = {};
   ClockKind clock = ClockKind::kReal;
-  /// A file, or the name of a scenario that is installed with rocemu. For several scenarios, put
-  /// {"--scenario", FILE} into `further`.
+  /// The file of a scenario, or the name of a scenario that is installed with rocemu. For several
+  /// scenarios, put {"--scenario", FILE} into `further`.
   std::string scenario = {};
   std::optional<uint64_t> seed = {};
   /// The directory of a recording; needed for events(), capture() and timeline().
@@ -92,11 +93,11 @@ struct ClockReading {
 /// An event of the recording (docs/control.md)
 struct Event {
   std::string what;  // "frame", "completion", "fault" ...
-  /// All other fields. Values that are not strings are in JSON format.
+  /// All other fields of the event. Values that are not strings are in JSON format.
   std::map<std::string, std::string> fields;
 };
 
-/// A function of a stack. Unknown strings are empty, and an unknown line is 0.
+/// A function in a call stack. Strings that are unknown are empty, and an unknown line is 0.
 struct Frame {
   std::string function;
   std::string file;

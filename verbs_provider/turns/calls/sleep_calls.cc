@@ -19,8 +19,8 @@ shim::Next<int(useconds_t)> next_usleep("usleep");
 shim::Next<unsigned(unsigned)> next_sleep("sleep");
 shim::Next<int()> next_sched_yield("sched_yield");
 
-/// Returns true when the time is over. Otherwise the remaining time is in `left`, or the daemon has
-/// ended.
+/// Returns true when the deadline has passed. Returns false if a signal handler ran before, with
+/// the remaining time in `left`, or if the daemon has ended, with `gone` set.
 bool sleep_until(int64_t deadline, int64_t* left, bool* gone) {
   const Call call = Call::of(SYS_nanosleep);
   End end = End::kReady;
