@@ -9,7 +9,7 @@
 namespace rocemu::vipl {
 namespace {
 
-/// Returns the control segment, if its memory is still registered.
+/// Returns the descriptor's control segment; null if its memory is no longer registered.
 VIP_CONTROL_SEGMENT* control_of(Vi& vi, const Posted& posted) {
   const auto region = vi.nic->regions.find(posted.handle);
   const bool there = region != vi.nic->regions.end() &&

@@ -43,9 +43,9 @@ void log_error(VIP_PVOID, VIP_ERROR_DESCRIPTOR* error) {
                static_cast<void*>(error->DescriptorPtr));
 }
 
-/// Returns the error for a peer's RDMA request that was refused. Verbs do not report the operation.
-/// The rights show it in part: an operation that the QP forbids is an invalid request, and one that
-/// the memory forbids is an access error.
+/// Returns the error for a peer's RDMA request that was refused. Verbs do not report which
+/// operation it was, but the access rights show it in part: an operation that the QP forbids is an
+/// invalid request, and one that the memory forbids is an access error.
 VIP_ERROR_CODE refused_rdma(const Vi& vi, bool by_memory) {
   const bool read = vi.attributes.EnableRdmaRead != 0;
   const bool write = vi.attributes.EnableRdmaWrite != 0;

@@ -241,7 +241,8 @@ inline Nic& nic_of(Object& object) {
   return *object.nic;
 }
 
-/// Finds the object of a handle and locks its NIC. Returns false if there is none.
+/// The object of a handle. Its NIC is locked while this exists. It is false if the handle has no
+/// object, or an object that was destroyed.
 template <class T>
 struct Access {
   Access(Handles<T>& handles, const void* handle) : object(handles.find(handle)) {

@@ -1,4 +1,4 @@
-// Receives the hangs that the `rocemu run` with a test's NIC finds (abi/test_watch.h).
+// Receives reports of hangs from the `rocemu run` that has a test's NIC (abi/test_watch.h).
 #pragma once
 
 #include <cstddef>

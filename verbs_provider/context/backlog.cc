@@ -13,8 +13,8 @@ constexpr uint32_t kFewest = 4;
 constexpr int64_t kMaxNs = 5'000'000;
 /// A thread counts as sending or receiving for this time after its latest message.
 constexpr int64_t kLatelyNs = 100'000'000;
-/// If the NIC still has work for kLongLeadNs, a thread need not poll for half of the time of that
-/// work, but at most for kMaxAwayNs, since other work of the thread waits in the meantime.
+/// If the NIC still has work for kLongLeadNs, a thread stops polling for half of the time that this
+/// work takes, but for kMaxAwayNs at most, since other work of the thread waits in the meantime.
 constexpr int64_t kLongLeadNs = 800'000;
 constexpr int64_t kMaxAwayNs = 400'000;
 

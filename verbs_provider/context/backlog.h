@@ -1,6 +1,6 @@
 // Measures how far ahead of the NIC a thread has posted. A thread that has given the NIC work for a
-// long time, or receives for many messages, need not watch the NIC, and leaves its processor to the
-// threads that do the work; if messages go over a network, these are two daemons.
+// long time, or receives for many messages, need not watch the NIC. It leaves its processor to the
+// threads that do the work: those of the daemon, or of two daemons if messages go over a network.
 #pragma once
 
 #include <cstdint>

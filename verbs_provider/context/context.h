@@ -117,9 +117,9 @@ void forget_answer();
 /// Stores the daemon's answer to the calling thread and returns it.
 int note_answer(int error);
 
-/// Sends a control request whose reply contains shared memory, and maps that memory. `range` is in
-/// `reply`. After a failure the daemon may nevertheless have executed the request: see
-/// is_success().
+/// Sends a control request whose reply contains shared memory, and maps that memory. `range` is the
+/// member of `reply` that describes the memory. After a failure the daemon may nevertheless have
+/// executed the request: see is_success().
 int call_for_memory(ibv_context* context, const abi::Request& request, abi::Reply* reply,
                     const abi::SharedRange& range, SharedPiece* memory);
 

@@ -35,7 +35,7 @@ ibv_context* context_of_object(const Object* object) {
   return object->context;
 }
 
-/// Returns the handle of an object with which a request can start, or 0 if the object has none.
+/// Returns the handle that requests about the object contain, or 0 if the object has none.
 template <class Object>
 uint32_t handle_of_object(const Object* object) {
   if constexpr (std::is_same_v<Object, VerbsMr>) {

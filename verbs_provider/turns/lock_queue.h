@@ -12,7 +12,8 @@ namespace rocemu::turns {
 /// Returns whether another thread of this process waits for the lock at that address.
 bool somebody_waits_for(const volatile void* lock);
 
-/// The ticket of a thread in the queue of a lock, while the calling thread waits for it.
+/// The calling thread's ticket in the queue of a lock, which exists while the thread waits for the
+/// lock.
 class LockTicket {
  public:
   explicit LockTicket(const volatile void* lock);

@@ -16,8 +16,8 @@ using abi::ThreadSlot;
 
 /// The last action of a thread.
 struct Latest {
-  /// The latest call is an empty poll. Consecutive empty polls count as one call, since the
-  /// scheduler counts them itself.
+  /// If true, the thread's latest call is an empty poll. Consecutive empty polls count as one call,
+  /// since the scheduler counts them itself.
   bool is_empty_poll;
   bool was_stopped;  // and has made no call since
   int locks;         // our locks that it holds: others cannot continue if it stops

@@ -51,8 +51,8 @@ Call call_of(const volatile void* object) {
 template <class Try>
 int take(const volatile void* lock, int64_t deadline, Try attempt) {
   const Looks looks = looks_of_turn();
-  // While nothing happens, a thread that polls under a lock keeps the lock for as many polls
-  // as it was granted, instead of passing it on in each turn.
+  // While nothing happens, a thread that polls under a lock keeps the lock for as many polls as the
+  // daemon granted it, instead of passing the lock on in each turn.
   if (looks.are_as_before && may_look_on()) {
     const int result = attempt();
     if (result != EBUSY) return result;
