@@ -10,7 +10,8 @@ namespace rocemu::vipl {
 
 /// Polls the ibv_cq until it is empty, and records the completions in the work queues.
 void drain(Cq& cq);
-/// Publishes the finished descriptors at the head of the work queue.
+/// Stores the status of the finished descriptors at the head of the work queue, in order, so that
+/// the program sees that they are complete.
 void advance(Vi& vi, WorkQueue& queue);
 /// Flushes all unfinished descriptors. The QP must be unable to access them any more.
 void flush(Vi& vi, WorkQueue& queue);

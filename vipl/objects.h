@@ -60,7 +60,7 @@ struct Region {
   }
 };
 
-/// A CQ of VIPL, or the ibv_cq behind work queues that have none
+/// A CQ of VIPL, or an ibv_cq for the work queues of a VI that have no CQ of VIPL
 struct Cq : Object {
   Cq() = default;
   Cq(const Cq&) = delete;

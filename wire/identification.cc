@@ -149,7 +149,7 @@ void write_identification(std::span<uint8_t> frame, uint16_t identification) {
   if (ip_version(packet) != 4) return;
   const uint16_t own = load_be16(packet, kIdentificationAt);
   store_be16(identification, packet, kIdentificationAt);
-  // The checksum is updated by equation 3 of RFC 1624.
+  // The header checksum is updated by equation 3 of RFC 1624.
   uint32_t checksum = static_cast<uint16_t>(~load_be16(packet, 10));
   checksum += static_cast<uint16_t>(~own);
   checksum += identification;

@@ -24,7 +24,7 @@ struct Output {
   std::string text;
 };
 
-/// Returns the standard output of a program, and its exit status.
+/// Runs a program. Returns its standard output and its exit status.
 Output output_of(const std::vector<std::string>& words) {
   const int file = make_memory_file();
   if (file < 0) throw Error(std::string("cannot make a file in memory: ") + std::strerror(errno));

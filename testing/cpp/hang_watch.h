@@ -14,13 +14,13 @@ namespace rocemu::testing {
 
 class HangWatch {
  public:
-  /// Creates the memory that is shared with `rocemu run`. Throws Error.
+  /// Creates the memory through which `rocemu run` reports hangs. Throws Error if that fails.
   HangWatch();
   ~HangWatch();
   HangWatch(const HangWatch&) = delete;
   HangWatch& operator=(const HangWatch&) = delete;
 
-  /// Returns the descriptor of the memory, which `rocemu run` must get.
+  /// Returns the descriptor of the shared memory, which `rocemu run` must inherit.
   int fd() const { return fd_; }
 
   /// Marks the calling thread as waiting for programs while the object exists.

@@ -35,7 +35,7 @@ class NicProcess {
   std::string directory_, preload_, sanitizer_;
 };
 
-/// Returns the path of the `rocemu` to use.
+/// Returns the path of the `rocemu` command that belongs to this library.
 std::string find_command();
 
 }  // namespace rocemu::testing

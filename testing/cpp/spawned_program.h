@@ -20,7 +20,8 @@ struct Spawned {
 Spawned spawn(const std::vector<std::string>& argv, const std::vector<std::string>& variables,
               int input, int output, int errors, const std::vector<int>& further = {});
 
-/// Returns the exit status, or 128 plus the signal's number.
+/// Returns the exit status in a status from waitpid(2), or 128 plus the number of the signal that
+/// killed the program.
 int exit_status(int wait_status);
 
 /// Creates a file in memory, for a child's output.

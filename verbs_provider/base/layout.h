@@ -10,7 +10,7 @@
 
 namespace rocemu::provider {
 
-/// The layout of one libibverbs.
+/// The layout of the structs of one version of libibverbs.
 struct Layout {
   int newest_public = 0;    // N of IBVERBS_1.N: determines the ContextOps
   size_t context_head = 0;  // bytes of its verbs_context before the ibv_context at its end

@@ -122,7 +122,7 @@ bool is_of_the_layout(const Context& context) {
   return size == layout.context_head + sizeof(ibv_context);
 }
 
-/// Opens a context, which owns cmd_fd from then on.
+/// Opens a context. From then on the context owns cmd_fd, also if this fails.
 Context* open_context(ibv_device* device, int cmd_fd, int shared) {
   auto* context = static_cast<Context*>(
       _verbs_init_and_alloc_context(device, cmd_fd, sizeof(Context),

@@ -31,7 +31,7 @@ bool is_of_the_kernel(const char* path) {
   return false;
 }
 
-/// File systems that are looked up together
+/// A list of file systems whose types are looked up together
 struct FileSystems {
   static constexpr size_t kMax = 16;
   struct One {

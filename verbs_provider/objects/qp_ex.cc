@@ -145,7 +145,7 @@ void wr_local_inv(ibv_qp_ex* base, uint32_t rkey) {
 void wr_bind_mw(ibv_qp_ex* base, ibv_mw* mw, uint32_t rkey, const ibv_mw_bind_info* info) {
   abi::SendWqe* wqe = begin_request(base, IBV_WR_BIND_MW);
   if (wqe == nullptr) return;
-  // ibv_wr_post(3): "Bind a MW type 2"
+  // ibv_wr_post(3) about ibv_wr_bind_mw(): "Bind a MW type 2"
   if (mw == nullptr || mw->type != IBV_MW_TYPE_2 || info == nullptr || !is_valid(*info)) {
     return fail_session(builder_qp(base), EINVAL);
   }

@@ -110,7 +110,7 @@ static_assert(sizeof(abi::ucma::SetOption) <= kOwnPart &&
               sizeof(abi::ucma::MigrateId) <= kOwnPart && sizeof(abi::ucma::GetEvent) <= kOwnPart &&
               offsetof(abi::ucma::CreateId, response) + sizeof(uint64_t) <= kOwnPart);
 
-/// One command in progress
+/// A command of librdmacm that is being executed
 struct Call {
   int fd;
   Command command;

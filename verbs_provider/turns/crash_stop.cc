@@ -59,7 +59,8 @@ extern "C" __attribute__((visibility("default"))) void rocemu_turns_on_crash(int
 
 namespace {
 
-/// Installs the handler. Programs that have their own handlers keep them.
+/// Installs the handler for the signals of crashes. A handler that the program installs later
+/// replaces it.
 __attribute__((constructor)) void watch_crashes() {
   const char* const variable = getenv(rocemu::abi::kStacksVariable);
   if (variable == nullptr) return;

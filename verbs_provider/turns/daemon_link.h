@@ -8,7 +8,7 @@
 
 namespace rocemu::turns {
 
-/// Returns the table; null before the process has connected.
+/// Returns the table of all threads; null before the process has connected.
 abi::TurnTable* table();
 
 /// Connects for the slot, or for TurnsHello::kNoSlot, and stores the slot that the daemon assigns.

@@ -14,7 +14,7 @@ namespace {
 
 using abi::ThreadSlot;
 
-/// The last action of a thread.
+/// The latest action of a thread, which decides what the next preemption point does.
 struct Latest {
   /// If true, the thread's latest call is an empty poll. Consecutive empty polls count as one call,
   /// since the scheduler counts them itself.

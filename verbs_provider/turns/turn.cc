@@ -28,8 +28,8 @@ constexpr long kLookNs = 100'000'000;
 /// Further clock readings in one turn wait for time to pass: kMaxClockReads of them cost as much as
 /// kPollsOfClockReads polls (schedule::PollConstants::of_clock_reads).
 constexpr uint32_t kMaxClockReads = 256, kPollsOfClockReads = 20;
-/// A thread that has made more polls in its turn sees the time that they took when it reads a
-/// clock.
+/// If a thread has made more polls than this in its turn and then reads a clock, the clock shows
+/// the time that the polls took.
 constexpr uint32_t kPollsBetweenClocks = 32;
 /// The number of places that are remembered for the empty polls of one turn.
 constexpr uint32_t kMaxPollKeys = 32;

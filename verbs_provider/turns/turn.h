@@ -137,7 +137,7 @@ void free_slot(abi::ThreadSlot* slot);
 
 /// Begins a new thread: takes over the slot, and waits for the first turn.
 void begin_thread(abi::ThreadSlot* slot);
-/// Ends a thread. Must be its last call.
+/// Ends the calling thread's turns. Must be the last call that the thread makes here.
 void end_thread();
 
 /// Writes to the daemon's eventfd, after the thread has stored a request or returned its turn in

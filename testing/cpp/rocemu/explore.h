@@ -35,7 +35,7 @@ struct Exploration {
   std::vector<Finding> findings;
   std::string report;  // the contents of report.json
 
-  /// Returns two lines for each finding.
+  /// Returns the findings as text, two lines for each.
   std::string text() const;
 };
 

@@ -124,7 +124,7 @@ struct Report {
   std::vector<Place> places;  // the last one is the mistake
   uint64_t count = 0;         // the number of times that it was found
 
-  /// Returns a line with the message, and one for each place.
+  /// Returns the report as text: a line with the message, and one for each place.
   std::string text() const;
 };
 
@@ -167,7 +167,7 @@ class Program {
   HangWatch* watch_;  // null in a `rocemu run` that detects hangs itself
 };
 
-/// The result of Fabric::step().
+/// A frame, as Fabric::step() returns it.
 struct SteppedFrame {
   std::string frame;   // in words
   std::string before;  // the QP that receives it, and its peer: JSON as in docs/control.md
@@ -186,7 +186,7 @@ struct SteppedFrame {
 /// detection of hangs. Options that differ from the run's cause an Error.
 class Fabric {
  public:
-  /// Starts the NIC. Throws Error.
+  /// Starts the NIC. Throws Error if that fails.
   explicit Fabric(const FabricOptions& options = {});
   ~Fabric();
   Fabric(const Fabric&) = delete;

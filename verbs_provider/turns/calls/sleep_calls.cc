@@ -24,7 +24,7 @@ shim::Next<int()> next_sched_yield("sched_yield");
 bool sleep_until(int64_t deadline, int64_t* left, bool* gone) {
   const Call call = Call::of(SYS_nanosleep);
   End end = End::kReady;
-  // Other threads have a turn even if the sleep is short.
+  // Even a short sleep returns the turn once, so that other threads run.
   bool gave = false;
   end = wait(call, deadline, [&] {
     const bool was = gave;

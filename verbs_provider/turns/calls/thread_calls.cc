@@ -40,7 +40,7 @@ void* run(void* given) {
   return start.function(start.argument);
 }
 
-/// Returns whether a thread of the run has not ended yet.
+/// Returns whether the thread takes turns and has not ended yet.
 bool runs(pthread_t thread) {
   const auto pid = own_slot()->pid.load();
   const uint32_t count = table()->high_water.load();
