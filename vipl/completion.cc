@@ -54,8 +54,8 @@ void complete(Nic& nic, const ibv_wc& wc) {
   Vi& vi = *found->second;
   WorkQueue& queue = (wc.wr_id & 1) != 0 ? vi.recv : vi.send;
   const uint64_t serial = wc.wr_id >> 1;
-  // A serial number beyond the queue occurs only for a QP whose number belonged to another QP
-  // before.
+  // A completion whose serial number is not in the queue belongs to an earlier QP with the same
+  // number.
   if (serial < queue.first_serial || serial - queue.first_serial >= queue.posted.size()) return;
   Posted& posted = queue.posted[serial - queue.first_serial];
   if (!posted.on_qp || posted.finished) return;

@@ -166,7 +166,8 @@ VIP_RETURN VipErrorCallback(VIP_NIC_HANDLE NicHandle, VIP_PVOID Context,
     if (!nic) return VIP_INVALID_PARAMETER;
     nic->error_handler = Handler;
     nic->error_context = Context;
-    // The program can release what the old handler uses when this function returns.
+    // After this function returns, the program may release what the old handler uses, so it waits
+    // until that handler has ended, unless the handler itself makes this call.
     if (std::this_thread::get_id() != nic->handler_thread.get_id()) {
       nic->changed.wait(nic.lock, [&] { return !nic->in_error_handler; });
     }

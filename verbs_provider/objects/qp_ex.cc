@@ -53,7 +53,8 @@ void fail_session(Qp* qp, int error) {
   drop_request(qp);
 }
 
-/// Ends the request that is being built; the application has made all its calls.
+/// Adds the request that is being built to the queue, or fails the session if a required setter is
+/// missing. Called when the application begins the next request or ends the session.
 void finish_request(Qp* qp) {
   WorkRequestBuilder& builder = qp->builder;
   if (!builder.building) return;
@@ -155,8 +156,8 @@ void wr_bind_mw(ibv_qp_ex* base, ibv_mw* mw, uint32_t rkey, const ibv_mw_bind_in
   qp->builder.binds = true;
 }
 
-/// Stores the new keys of the windows that were bound in this session. Must be called when the
-/// session has been posted.
+/// Stores the new R_Keys in the ibv_mw of all windows that were bound in this session. Must be
+/// called when the session has been posted.
 void tell_keys(const Qp& qp) {
   for (uint64_t i = qp.builder.posted_before; i != qp.send.posted; ++i) {
     const std::byte* slot = qp.send.slot(i);

@@ -252,7 +252,7 @@ int get_event(const Call& call) {
   return 0;
 }
 
-/// Returns the name of the librdmacm function that starts with the command.
+/// Returns the name of the librdmacm function that begins by sending the command.
 const char* public_name(Command command) {
   if (command == Command::kGetEvent) return "rdma_get_cm_event";
   switch (command) {

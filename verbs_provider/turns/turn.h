@@ -53,7 +53,7 @@ bool joined();
 abi::ThreadSlot* own_slot();
 
 int64_t now_ns();
-/// Returns the virtual time `ns` from now, or kNever if it is beyond all times.
+/// Returns the virtual time `ns` from now, or kNever if that is later than all representable times.
 int64_t deadline_after(int64_t ns);
 
 /// Returns the turn to the daemon until it is assigned to this thread again, not before `ready_ns`.
@@ -130,7 +130,7 @@ bool has_looked();
 /// Returns the time at which the cost of this turn's polls has passed.
 int64_t time_after_looks();
 
-/// Takes a slot for a thread or process that is about to be started. Returns null if no slot is
+/// Reserves a slot for a thread or process that is about to be started. Returns null if no slot is
 /// free.
 abi::ThreadSlot* take_slot();
 void free_slot(abi::ThreadSlot* slot);

@@ -51,7 +51,7 @@ bool wants_async_fd(Command& command) {
 }
 
 /// Answers the command with the offered file if it asks for the async event file. Returns whether
-/// it does.
+/// it has been answered.
 bool take_offer(void* argument) {
   Command command;
   if (copy_from_program(command.bytes, argument, sizeof(command.bytes)) != 0) return false;

@@ -38,7 +38,7 @@ bool find_device(int fd, const char* path, DeviceNumber* number) {
   return device_of_relative_path(fd, by_fd ? "" : path, number, name);
 }
 
-/// Changes the status of a socket into a device's if it is a device.
+/// Changes the status of a socket into that of a device, if the socket emulates a device.
 void correct(int fd, const char* path, Stat* status) {
   DeviceNumber number;
   if (!find_device(fd, path, &number)) return;
