@@ -1,5 +1,5 @@
-// The memory that this process has registered. Registration does not pin or mark the memory: the
-// daemon accesses it by system calls.
+// The memory that this process has registered. It is not pinned: the daemon accesses it by system
+// calls.
 #pragma once
 
 #include <cstdint>

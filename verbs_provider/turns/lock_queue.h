@@ -1,8 +1,9 @@
 // The queue of a lock: waiting threads get the lock in the order of their arrival.
 //
-// The reason is a thread that polls while it holds a lock and returns its turn only there. When it
-// gets its turn again, it unlocks and locks again before any other thread has a turn. Without a
-// queue the others would never get the lock. POSIX leaves the order to the implementation.
+// The reason is a thread that polls while it holds a lock, and returns its turn only in these
+// polls. When it gets its turn again, it unlocks and locks again before any other thread has a
+// turn. Without a queue the others would never get the lock. POSIX leaves the order to the
+// implementation.
 #pragma once
 
 #include <cstdint>
