@@ -64,7 +64,8 @@ static_assert(same(kAccessZeroBased, IBV_ACCESS_ZERO_BASED));
 static_assert(same(kAccessOnDemand, IBV_ACCESS_ON_DEMAND));
 static_assert(same(kAccessHugetlb, IBV_ACCESS_HUGETLB));
 static_assert(same(kAccessRelaxedOrdering, IBV_ACCESS_RELAXED_ORDERING));
-// kAccessFlushGlobal and kAccessFlushPersistent are not in the header of rdma-core 44.
+// kAccessFlushGlobal and kAccessFlushPersistent are not compared, because the header of rdma-core
+// 44 does not define them.
 
 static_assert(same(kSendFence, IBV_SEND_FENCE));
 static_assert(same(kSendSignaled, IBV_SEND_SIGNALED));

@@ -19,7 +19,7 @@
 namespace rocemu::provider {
 namespace {
 
-/// uverbsN/abi_version in the daemon's sysfs tree
+/// The content of uverbsN/abi_version in the daemon's sysfs tree
 constexpr uint32_t kDeviceAbiVersion = 1;
 
 /// Returns whether the device is one of the daemon's. Such devices can have any name, but they have

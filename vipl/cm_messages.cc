@@ -43,7 +43,7 @@ std::optional<Hello> hello_of(const std::string& bytes) {
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(bytes[i]); };
   const size_t length = byte(5);
   const size_t own_length = byte(6);
-  // The remaining bytes are the padding of the message.
+  // The message may be longer, because it is padded.
   if (bytes.size() < kFixed + length + own_length) return std::nullopt;
   Hello hello;
   hello.attributes.EnableRdmaWrite = (byte(3) & kRdmaWrite) != 0;

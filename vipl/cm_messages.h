@@ -9,7 +9,7 @@
 
 namespace rocemu::vipl {
 
-/// The description of a side's VI.
+/// The properties of a VI that each side of a connection sends to the other
 struct Hello {
   VIP_VI_ATTRIBUTES attributes{};
   bool of_peer = false;       // VipConnectPeerRequest

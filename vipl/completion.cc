@@ -9,7 +9,7 @@
 namespace rocemu::vipl {
 namespace {
 
-/// Returns the control segment, if its memory is still registered.
+/// Returns the descriptor's control segment; null if its memory is no longer registered.
 VIP_CONTROL_SEGMENT* control_of(Vi& vi, const Posted& posted) {
   const auto region = vi.nic->regions.find(posted.handle);
   const bool there = region != vi.nic->regions.end() &&
@@ -54,8 +54,8 @@ void complete(Nic& nic, const ibv_wc& wc) {
   Vi& vi = *found->second;
   WorkQueue& queue = (wc.wr_id & 1) != 0 ? vi.recv : vi.send;
   const uint64_t serial = wc.wr_id >> 1;
-  // A serial number beyond the queue occurs only for a QP whose number belonged to another QP
-  // before.
+  // A completion whose serial number is not in the queue belongs to an earlier QP with the same
+  // number.
   if (serial < queue.first_serial || serial - queue.first_serial >= queue.posted.size()) return;
   Posted& posted = queue.posted[serial - queue.first_serial];
   if (!posted.on_qp || posted.finished) return;
@@ -111,7 +111,8 @@ void flush(Vi& vi, WorkQueue& queue) {
 
 void break_connection(Vi& vi, VIP_ERROR_CODE code, VIP_DESCRIPTOR* descriptor) {
   if (vi.state != VIP_STATE_CONNECTED) return;
-  // Messages that arrived before are completed first; the flush comes after them.
+  // The descriptors are not flushed here: the QP, in the error state, completes messages that
+  // arrived before, and then flushes the other work requests.
   vi.state = VIP_STATE_ERROR;
   to_error(vi);
   if (vi.connection != nullptr) rdma_disconnect(vi.connection->id);

@@ -67,7 +67,8 @@ void arm(Cq& cq) {
   cq.armed = ibv_req_notify_cq(cq.cq, 0) == 0;
 }
 
-/// Computes the timeout for poll(2), and reads the event.
+/// Sleeps until the CQ has an event, another thread writes to `kick_fd`, or the deadline has
+/// passed.
 void sleep_on(const Cq& cq, Clock::time_point deadline) {
   pollfd entries[] = {{cq.channel->fd, POLLIN, 0}, {cq.kick_fd, POLLIN, 0}};
   ::poll(entries, 2, milliseconds_until(deadline));
@@ -82,8 +83,8 @@ int milliseconds_until(Clock::time_point deadline) {
 }
 
 void keep_armed(Cq& cq) {
-  // The CQ is armed again for a leader, too: the event for which this thread sleeps may have just
-  // been read.
+  // The CQ is armed again also if no handler but a sleeping thread (the leader) needs the event: it
+  // may have been read just now.
   if (cq.dead || (cq.registrations == 0 && !cq.has_leader)) return;
   if (cq.registrations != 0) watch(cq, EPOLL_CTL_MOD);
   if (cq.armed) return;

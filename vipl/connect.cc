@@ -44,7 +44,7 @@ VIP_RETURN meaning_of_failure(const CmEvent& event) {
   }
 }
 
-/// An attempt with one port of the remote discriminator
+/// An attempt to connect to one of the ports of the remote discriminator
 class Attempt {
  public:
   Attempt(Lock& lock, Vi& vi, Clock::time_point deadline)

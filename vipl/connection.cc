@@ -148,7 +148,7 @@ VIP_RETURN connected(Vi& vi, const std::shared_ptr<Connection>& connection) {
   connection->vi = &vi;
   vi.state = VIP_STATE_CONNECTED;
   vi.nic->changed.notify_all();
-  // The connection may have ended already.
+  // If the connection has ended in the meantime, its end is reported now.
   if (connection->over) break_connection(vi, VIP_ERROR_CONN_LOST);
   return VIP_SUCCESS;
 }

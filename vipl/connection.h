@@ -10,7 +10,7 @@
 
 namespace rocemu::vipl {
 
-/// Starts the thread. Throws std::system_error.
+/// Starts the NIC's thread that reads events. Throws std::system_error.
 void start_event_thread(Nic& nic);
 
 /// Creates a connection with a new id. Returns null if that is not possible.
@@ -20,7 +20,7 @@ std::shared_ptr<Connection> adopt_connection(Nic& nic, rdma_cm_id* id);
 void destroy_connection(Nic& nic, Connection& connection);
 void refuse_connection(Nic& nic, Connection& connection, Refusal why);
 
-/// Takes a request that arrived at a listener (listen.cc).
+/// Processes a connection request that arrived at a listener (listen.cc).
 void take_request(Nic& nic, rdma_cm_id* id, const std::string& private_data);
 
 /// Returns the next event; nothing if the time is over, the NIC is closed or the VI's connection is

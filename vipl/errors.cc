@@ -43,9 +43,9 @@ void log_error(VIP_PVOID, VIP_ERROR_DESCRIPTOR* error) {
                static_cast<void*>(error->DescriptorPtr));
 }
 
-/// Returns the error for a peer's RDMA request that was refused. Verbs do not report the operation.
-/// The rights show it in part: an operation that the QP forbids is an invalid request, and one that
-/// the memory forbids is an access error.
+/// Returns the error for a peer's RDMA request that was refused. Verbs do not report which
+/// operation it was, but the access rights show it in part: an operation that the QP forbids is an
+/// invalid request, and one that the memory forbids is an access error.
 VIP_ERROR_CODE refused_rdma(const Vi& vi, bool by_memory) {
   const bool read = vi.attributes.EnableRdmaRead != 0;
   const bool write = vi.attributes.EnableRdmaWrite != 0;
@@ -166,7 +166,8 @@ VIP_RETURN VipErrorCallback(VIP_NIC_HANDLE NicHandle, VIP_PVOID Context,
     if (!nic) return VIP_INVALID_PARAMETER;
     nic->error_handler = Handler;
     nic->error_context = Context;
-    // The program can release what the old handler uses when this function returns.
+    // After this function returns, the program may release what the old handler uses, so it waits
+    // until that handler has ended, unless the handler itself makes this call.
     if (std::this_thread::get_id() != nic->handler_thread.get_id()) {
       nic->changed.wait(nic.lock, [&] { return !nic->in_error_handler; });
     }

@@ -6,7 +6,7 @@
 
 namespace rocemu::vipl {
 
-/// Starts the thread. Throws std::system_error.
+/// Starts the NIC's thread that calls handlers. Throws std::system_error.
 void start_handler_thread(Nic& nic);
 void call_later(Nic& nic, Job job);
 /// Makes the thread get events of the CQ's channel, one at a time.

@@ -138,7 +138,8 @@ VIP_RETURN accept_connection(Lock& lock, Vi& vi, Request& request) {
   if (!ensure_qp(vi)) return failed(vi, connection.get(), VIP_ERROR_RESOURCE, false);
   const std::string hello = to_bytes(Hello{vi.attributes, request.of_peer, "", ""});
   rdma_conn_param param = parameters(vi, hello);
-  // Events of the QP that arrive while its reply is in transit belong to this connection.
+  // The connection is set before the reply is sent, so that events of the QP that arrive while the
+  // reply is in transit belong to this connection.
   vi.connection = connection;
   const bool sent = make_ready(vi, connection->id) && rdma_accept(connection->id, &param) == 0;
   const auto event =

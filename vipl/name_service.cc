@@ -20,7 +20,8 @@ VIP_RETURN set_open(VIP_NIC_HANDLE handle, bool open) {
   });
 }
 
-/// Returns the NIC's address if names can be queried; empty if there is no such NIC.
+/// Returns the NIC's address, and stores in `open` whether VipNSInit has been called for the NIC.
+/// Returns an empty text if the handle has no NIC.
 std::string own_address(VIP_NIC_HANDLE handle, bool* open) {
   Access<Nic> nic(nics, handle);
   if (!nic) return "";

@@ -29,7 +29,7 @@ struct NetAddress {
   auto operator<=>(const NetAddress&) const = default;
 };
 
-/// Reads the address. Returns nothing if it is null or invalid for this provider.
+/// Converts the address. Returns nothing if it is null or invalid for this provider.
 std::optional<NetAddress> read_address(const VIP_NET_ADDRESS* address);
 /// Writes the address to `to`, which must have space for it.
 void write_address(const NetAddress& from, VIP_NET_ADDRESS* to);

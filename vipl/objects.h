@@ -60,7 +60,7 @@ struct Region {
   }
 };
 
-/// A CQ of VIPL, or the ibv_cq behind work queues that have none
+/// A CQ of VIPL, or an ibv_cq for the work queues of a VI that have no CQ of VIPL
 struct Cq : Object {
   Cq() = default;
   Cq(const Cq&) = delete;
@@ -241,7 +241,8 @@ inline Nic& nic_of(Object& object) {
   return *object.nic;
 }
 
-/// Finds the object of a handle and locks its NIC. Returns false if there is none.
+/// The object of a handle. Its NIC is locked while this exists. It is false if the handle has no
+/// object, or an object that was destroyed.
 template <class T>
 struct Access {
   Access(Handles<T>& handles, const void* handle) : object(handles.find(handle)) {
@@ -258,8 +259,8 @@ struct Access {
   Lock lock;
 };
 
-/// Runs `body`. No exception leaves the library: if memory is exhausted, the result is a lack of
-/// resources.
+/// Runs `body` and returns its result. No exception leaves the library: the result is then
+/// VIP_ERROR_RESOURCE.
 template <class Body>
 VIP_RETURN guarded(Body body) noexcept {
   try {
@@ -269,13 +270,13 @@ VIP_RETURN guarded(Body body) noexcept {
   }
 }
 
-/// Returns the time when a timeout in milliseconds ends.
+/// Returns the time at which a timeout in milliseconds, counted from now, ends.
 inline Clock::time_point deadline_after(VIP_ULONG timeout) {
   if (timeout >= VIP_INFINITE) return Clock::time_point::max();
   return Clock::now() + std::chrono::milliseconds(timeout);
 }
-/// Returns the time until the deadline for poll(2). It is rounded up, so that no thread wakes too
-/// early and spins.
+/// Returns the time until the deadline, in the form of poll(2)'s timeout. It is rounded up, so that
+/// no thread wakes too early and spins.
 int milliseconds_until(Clock::time_point deadline);
 
 }  // namespace rocemu::vipl

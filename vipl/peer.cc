@@ -21,7 +21,8 @@ VIP_RETURN ask(Lock& lock, Vi& vi, const NetAddress& local, const NetAddress& re
   for (;;) {
     const VIP_RETURN result =
         request_connection(lock, vi, local, remote, deadline, true, &vi.peer_attributes);
-    // The last attempt may have had no time left to find the address.
+    // After the deadline, VIP_NO_MATCH and VIP_NOT_REACHABLE count as a timeout: the last attempt
+    // may have had too little time.
     const bool in_time = Clock::now() < deadline;
     if (!in_time && (result == VIP_NO_MATCH || result == VIP_NOT_REACHABLE)) return VIP_TIMEOUT;
     if (result != VIP_NO_MATCH) return result;

@@ -58,7 +58,7 @@ uint32_t check(const Vi& vi, const WorkQueue& queue, const VIP_DESCRIPTOR& descr
       return VIP_STATUS_PROTECTION_ERROR;
     }
   }
-  // Receive buffers may be longer than any message.
+  // MaxTransferSize limits only sends: receive buffers may be longer.
   const bool too_long = !queue.recv && *total > vi.attributes.MaxTransferSize;
   return too_long ? VIP_STATUS_LENGTH_ERROR : 0;
 }

@@ -133,7 +133,8 @@ VIP_RETURN VipSetViAttributes(VIP_VI_HANDLE ViHandle, VIP_VI_ATTRIBUTES* ViAttri
     std::shared_ptr<Ptag> ptag;
     const VIP_RETURN result = check(*vi->nic, *ViAttribs, &ptag);
     if (result != VIP_SUCCESS) return result;
-    // The type and the PD of a QP cannot change.
+    // A VI whose type or protection tag changes needs another QP, because the type and the PD of a
+    // QP cannot change.
     const bool other_qp = vi->qp == nullptr || ptag != vi->ptag ||
                           ViAttribs->ReliabilityLevel != vi->attributes.ReliabilityLevel;
     const VIP_VI_ATTRIBUTES old = std::exchange(vi->attributes, *ViAttribs);

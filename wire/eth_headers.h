@@ -154,7 +154,8 @@ struct Cnp {
 enum class ExtendedHeader : uint8_t { ROCEMU_EXTENDED_HEADERS(ROCEMU_HEADER_ENUMERATOR) };
 #undef ROCEMU_HEADER_ENUMERATOR
 
-// The headers in the opcode's row are on the wire; the others have no meaning.
+// All extended headers. Only those in the row of the packet's opcode are on the wire; the values of
+// the others have no meaning.
 #define ROCEMU_HEADER_MEMBER(header, Type, member, name) Type member{};
 struct ExtendedHeaders {
   ROCEMU_EXTENDED_HEADERS(ROCEMU_HEADER_MEMBER)

@@ -24,8 +24,8 @@ static_assert(kLargestHead >= kV6Head);
 
 using Head = std::array<uint8_t, kLargestHead>;
 
-// Returns ones at the fields that can change in transit, which count as ones. All of them are in
-// the headers up to the BTH.
+// Returns a mask of the header bits that can change in transit; the ICRC is computed as if they
+// were ones. All of them are in the headers up to the BTH.
 constexpr Head ones_in_head(bool is_v4, size_t ip_size) {
   Head ones{};
   if (is_v4) {

@@ -60,9 +60,9 @@ constexpr uint32_t bits_to_icrc(size_t ip_packet_size) {
   return static_cast<uint32_t>(8 * (ip_packet_size - kIcrcSize - kIdentificationAt));
 }
 
-// The change of the ICRC by each bit of an identification, as a little-endian number, and the
-// multiplier for the reverse direction. Frames have few sizes, and usually the same size as the
-// previous frame.
+// For packets of one size: the change of the ICRC by each bit of an identification (as a
+// little-endian number), and the multiplier for the reverse direction. The values are kept for the
+// latest sizes, because frames have few sizes.
 struct Powers {
   size_t ip_packet_size = 0;
   std::array<Polynomial, 16> bits{};
@@ -149,7 +149,7 @@ void write_identification(std::span<uint8_t> frame, uint16_t identification) {
   if (ip_version(packet) != 4) return;
   const uint16_t own = load_be16(packet, kIdentificationAt);
   store_be16(identification, packet, kIdentificationAt);
-  // The checksum is updated by equation 3 of RFC 1624.
+  // The header checksum is updated by equation 3 of RFC 1624.
   uint32_t checksum = static_cast<uint16_t>(~load_be16(packet, 10));
   checksum += static_cast<uint16_t>(~own);
   checksum += identification;

@@ -11,10 +11,11 @@
 namespace rocemu::wire {
 
 // Returns the identification with which the frame's ICRC is correct, with all other bytes
-// unchanged: the frame's own, or the only other one. Returns nothing if there is none, because the
-// frame is damaged. One of 65,536 damaged frames passes, but none with a single wrong bit outside
-// the identification (up to 4,300 bytes, all of which were tested). Over IPv6, which has no
-// identification, returns 0 if the ICRC is correct.
+// unchanged: the frame's own, or the only other one. Returns nothing if no identification makes it
+// correct, because the frame is damaged. One of 65,536 damaged frames passes, but no frame with a
+// single wrong bit among the bits that the ICRC covers, outside the identification (tested for
+// frames of up to 4,300 bytes). Over IPv6, which has no identification, returns 0 if the ICRC is
+// correct.
 //
 // `frame` extends from its Ethernet header to the end of its ICRC; IPv4 must have no options.
 // Ethernet padding after the IP packet is ignored.

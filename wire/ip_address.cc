@@ -76,7 +76,7 @@ std::optional<IpAddress> parse_v6(std::string_view text) {
 
   if (!gap) return filled == bytes.size() ? std::optional(address) : std::nullopt;
   if (filled == bytes.size()) return std::nullopt;  // the "::" stands for nothing
-  // The groups that were read after the gap belong at the end.
+  // The groups that were read after "::" belong at the end of the address.
   IpAddress spread;
   const auto before = bytes.first(*gap);
   const auto behind = bytes.subspan(*gap, filled - *gap);

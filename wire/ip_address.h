@@ -35,8 +35,8 @@ struct IpAddress {
 // RFC 5952 otherwise.
 std::string to_string(const IpAddress& address);
 
-// Parses dotted quads and every RFC 4291 form; no zone, no prefix length, no leading zeros in a
-// quad.
+// Parses dotted quads and every form of RFC 4291. Refuses zones, prefix lengths, and leading zeros
+// in a quad.
 std::optional<IpAddress> parse_ip_address(std::string_view text);
 
 }  // namespace rocemu::wire

@@ -1,8 +1,9 @@
 // Copies layout structs (structs of big_endian.h fields) to and from frames. The span's extent is
 // the layout's size, so neither direction can fail: the caller has checked the length before.
 //
-// The headers that every frame has are constructed in place (::new (bytes.data()) Layout{...}): a
-// processor stalls if it reads in larger pieces what was written in small ones, as a copy does.
+// The headers that every frame has are constructed in place (::new (bytes.data()) Layout{...}) and
+// not copied: a copy reads in large pieces what was written in small ones, and the processor
+// stalls.
 #pragma once
 
 #include <cstddef>

@@ -171,7 +171,7 @@ using enum Opcode;
 using enum Operation;
 using enum ExtendedHeader;
 
-// The properties in a row besides its headers
+// The properties of an opcode besides its headers
 enum Trait : unsigned {
   kPayload = 1,
   kFirst = 2,
@@ -268,7 +268,7 @@ inline constexpr auto kOpcodes = std::to_array<OpcodeInfo>({
 });
 // clang-format on
 
-// A row's index plus 1; 0 for opcodes without a row
+// For each opcode, the index of its row plus 1, or 0 if it has no row
 inline constexpr auto kRowOfOpcode = [] {
   static_assert(kOpcodes.size() < 0xff);
   std::array<uint8_t, 256> row_of_opcode{};

@@ -1,4 +1,4 @@
-// Packet sequence numbers: 24 bits, wrapping. The shorter way around the circle decides which of
+// Packet sequence numbers: 24 bits, which wrap. The shorter way around the circle decides which of
 // two PSNs is older, so they have a distance but no operator<.
 #pragma once
 

@@ -10,7 +10,7 @@
 
 namespace rocemu::wire {
 
-/// The position of a frame's UDP checksum over IPv6, in network byte order.
+/// The offset of the UDP checksum, which is in network byte order, in a frame over IPv6.
 inline constexpr size_t kIpv6UdpChecksumAt = 60;
 
 /// Returns the checksum that a UDP packet over IPv6 lacks, given its frame from the Ethernet header

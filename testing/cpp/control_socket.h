@@ -16,7 +16,7 @@ class ControlSocket {
   ControlSocket(const ControlSocket&) = delete;
   ControlSocket& operator=(const ControlSocket&) = delete;
 
-  /// Returns the reply. Throws the NIC's error if the request fails.
+  /// Sends the request and returns the reply. If the request fails, throws the NIC's error.
   Json request(const Json& request);
 
  private:

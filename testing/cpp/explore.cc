@@ -24,7 +24,7 @@ struct Output {
   std::string text;
 };
 
-/// Returns the standard output of a program, and its exit status.
+/// Runs a program. Returns its standard output and its exit status.
 Output output_of(const std::vector<std::string>& words) {
   const int file = make_memory_file();
   if (file < 0) throw Error(std::string("cannot make a file in memory: ") + std::strerror(errno));
@@ -92,7 +92,7 @@ Exploration explore_test(const std::string& name, const std::vector<std::string>
   std::error_code error;
   std::filesystem::create_directories("rocemu-findings", error);
   if (error) throw Error("cannot make the folder rocemu-findings: " + error.message());
-  // The run must not use settings of GoogleTest that write files or skip the test.
+  // The environment omits settings of GoogleTest that write files, repeat the test or skip it.
   return explore(
       {"env", "-u", "GTEST_OUTPUT", "-u", "GTEST_REPEAT", "-u", "GTEST_SHUFFLE", "-u",
        "GTEST_SHARD_INDEX", "-u", "GTEST_TOTAL_SHARDS", std::string(kExplored) + "=1",

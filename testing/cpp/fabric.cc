@@ -183,7 +183,7 @@ class Fabric::Nic {
   }
   Json request(const Json& request) { return control_.request(request); }
 
-  /// Returns the output of `rocemu timeline` for the recording with these options.
+  /// Returns the output of `rocemu timeline` with these options for the recording of this NIC.
   std::string of_recording(const std::vector<std::string>& options) {
     std::vector<std::string> argv = {find_command(), "timeline",
                                      request("sync").at("record").get<std::string>()};
@@ -205,7 +205,7 @@ class Fabric::Nic {
     return !programs_.empty() &&
            std::ranges::none_of(programs_, [](const auto& one) { return one->is_running(); });
   }
-  /// Returns what the programs have printed so far, each under its name. Leaves out `other`.
+  /// Returns what all programs except `other` have printed so far, each under its name.
   std::string outputs(const Program* other = nullptr) const {
     std::string text;
     for (const auto& program : programs_) {
@@ -250,8 +250,8 @@ class Fabric::Nic {
     return text;
   }
 
-  /// Makes later reports omit what the surrounding run has found so far. Throws Error if
-  /// `are_needed` and that run does not use --sanitize.
+  /// Makes later reports omit the wrong uses that the surrounding run has found before. Throws
+  /// Error if `are_needed` and that run does not use --sanitize.
   void begin_reports(bool are_needed) {
     try {
       request("sanitizer");

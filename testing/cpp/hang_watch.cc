@@ -36,7 +36,7 @@ HangWatch::Waiting::Waiting(HangWatch* watch) : watch_(watch), index_(abi::TestW
   if (watch_ == nullptr) return;
   hangs_before_ = watch_->watch_->hangs.load();
   const auto thread = static_cast<int32_t>(syscall(SYS_gettid));
-  // If all entries are in use, this thread counts as busy.
+  // If no entry is free, `rocemu run` regards this thread as not waiting.
   for (index_ = 0; index_ < abi::TestWatch::kThreads; ++index_) {
     int32_t free = 0;
     if (watch_->watch_->waiting[index_].compare_exchange_strong(free, thread)) break;

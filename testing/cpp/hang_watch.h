@@ -1,4 +1,4 @@
-// Receives the hangs that the `rocemu run` with a test's NIC finds (abi/test_watch.h).
+// Receives reports of hangs from the `rocemu run` that has a test's NIC (abi/test_watch.h).
 #pragma once
 
 #include <cstddef>
@@ -14,13 +14,13 @@ namespace rocemu::testing {
 
 class HangWatch {
  public:
-  /// Creates the memory that is shared with `rocemu run`. Throws Error.
+  /// Creates the memory through which `rocemu run` reports hangs. Throws Error if that fails.
   HangWatch();
   ~HangWatch();
   HangWatch(const HangWatch&) = delete;
   HangWatch& operator=(const HangWatch&) = delete;
 
-  /// Returns the descriptor of the memory, which `rocemu run` must get.
+  /// Returns the descriptor of the shared memory, which `rocemu run` must inherit.
   int fd() const { return fd_; }
 
   /// Marks the calling thread as waiting for programs while the object exists.

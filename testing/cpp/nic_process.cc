@@ -34,9 +34,10 @@ std::string read_line(int fd) {
 
 }  // namespace
 
-/// Returns the path of `rocemu`. It is found from the library that makes libibverbs see the NIC:
-/// PREFIX/bin/rocemu, if that library is in PREFIX/lib/TRIPLET. Since this function refers to the
-/// library, a linker with --as-needed does not omit the library.
+/// Returns the path of `rocemu`: the value of ROCEMU_COMMAND, or else bin/rocemu in one of the four
+/// folders above the library that makes libibverbs see the NIC, or else "rocemu", which is found in
+/// PATH. Since this function refers to the library, a linker with --as-needed does not omit the
+/// library.
 std::string find_command() {
   if (const char* chosen = std::getenv("ROCEMU_COMMAND")) return chosen;
   Dl_info library{};

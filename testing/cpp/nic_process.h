@@ -35,7 +35,8 @@ class NicProcess {
   std::string directory_, preload_, sanitizer_;
 };
 
-/// Returns the path of the `rocemu` to use.
+/// Returns the `rocemu` command to use: the value of ROCEMU_COMMAND, or else the command that is
+/// installed with the NIC's library.
 std::string find_command();
 
 }  // namespace rocemu::testing

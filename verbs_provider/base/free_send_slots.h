@@ -11,8 +11,8 @@ namespace rocemu::provider {
 
 class FreeSendSlots {
  public:
-  /// Returns 1 + the number of the lowest free slot, which is likely to be in a cache, or 0 if
-  /// there is none.
+  /// Takes the lowest free slot, which is likely to be in a cache, and returns 1 + its number.
+  /// Returns 0 if no slot is free.
   uint32_t take() {
     for (uint32_t word = 0; word < kWords; ++word) {
       uint64_t free = free_[word].load(std::memory_order_relaxed);

@@ -42,8 +42,8 @@ constexpr bool is_one_of_these(size_t header_context_head) {
     if (version.context_head == header_context_head) return true;
   return false;
 }
-// This fails for a header that is newer than the table. The table must then be checked and
-// extended, although the provider uses nothing that is new.
+// If this fails, the header of libibverbs is newer than the table. Check its new members, and add a
+// row to the table, even if the provider uses none of them.
 static_assert(is_one_of_these(offsetof(verbs_context, context)));
 
 /// A loaded library, with the numbers of the newest symbol versions that it defines. A number is 0
@@ -61,7 +61,7 @@ const char* pointer(const dl_phdr_info& info, ElfW(Addr) value) {
   return reinterpret_cast<const char*>(value < info.dlpi_addr ? info.dlpi_addr + value : value);
 }
 
-/// Stores N if `name` is the prefix followed by N and N is larger than `*newest`.
+/// Stores N in `*newest` if `name` is the prefix followed by N, and N is larger than `*newest`.
 void read_number(const char* name, const char* prefix, int* newest) {
   if (strncmp(name, prefix, strlen(prefix)) != 0) return;
   const int number = atoi(name + strlen(prefix));

@@ -10,13 +10,13 @@
 
 namespace rocemu::provider {
 
-/// The layout of one libibverbs.
+/// The layout of the structs of one version of libibverbs.
 struct Layout {
   int newest_public = 0;    // N of IBVERBS_1.N: determines the ContextOps
   size_t context_head = 0;  // bytes of its verbs_context before the ibv_context at its end
   size_t qp_mask_at = 0;    // offset of comp_mask in its verbs_qp
 
-  /// Returns whether the function exists: in older versions ibv_qp_ex ends before it.
+  /// Returns whether ibv_qp_ex has wr_atomic_write: in older versions it ends before that member.
   bool has_atomic_write() const { return qp_mask_at > offsetof(QpEx, wr_atomic_write); }
   bool has_flush() const { return qp_mask_at > offsetof(QpEx, wr_flush); }
 };
@@ -31,8 +31,8 @@ extern Layout layout;
 /// standard error, if this version of rocemu does not support the libibverbs.
 bool recognize_libibverbs(const void* function);
 
-/// Returns `all` in the arrangement of this libibverbs: its operations without gaps, without those
-/// that are newer than it.
+/// Returns the operations of `all` in the layout that this libibverbs expects: without the
+/// operations that are newer than it, and without gaps in their places.
 ContextOps arranged(const ContextOps& all);
 
 /// Makes ibv_qp_to_qp_ex() succeed for the QP.

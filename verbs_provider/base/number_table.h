@@ -1,4 +1,4 @@
-// A context's objects by number, with which completions are matched.
+// A context's objects by number: the objects to which completions belong are found here.
 //
 // Looking up an object takes no lock, since poll_cq of several CQs runs at the same time. The
 // comments in Context::Parts say what keeps an object of each kind alive while it is used.

@@ -25,15 +25,15 @@ void dispose(T* object) {
   free(object);
 }
 
-/// Returns null, the result of verbs that return a pointer, after storing the reason in errno.
+/// Stores the error in errno and returns null, as a verb that returns a pointer does when it fails.
 template <class T = void>
 T* fail(int error) {
   errno = error;
   return nullptr;
 }
 
-/// Returns the provider's object of which `Public`, the object of libibverbs and the application,
-/// is the first member.
+/// Returns the provider's object that begins with `object`, which libibverbs and the application
+/// use.
 template <class Ours, class Public>
 Ours* ours(Public* object) {
   return reinterpret_cast<Ours*>(object);

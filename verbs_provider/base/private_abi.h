@@ -25,7 +25,8 @@ struct ListNode {
 
 struct DeviceOps;
 
-/// A way to recognize a device; this provider uses match_device().
+/// A row of the table by which a provider can describe its devices. This provider has no such
+/// table, and recognizes its devices by match_device().
 struct MatchEntry {
   void* driver_data;
   union {
@@ -88,8 +89,8 @@ struct VerbsMr {
   int access;
 };
 
-/// ibv_qp_ex with all its operations. Older headers lack the last ones, but libibverbs has laid out
-/// the following members by its own header.
+/// ibv_qp_ex with all its operations. Older headers lack the last ones, but libibverbs places its
+/// members behind ibv_qp_ex according to its own header.
 struct QpEx {
   ibv_qp qp_base;
   uint64_t comp_mask;
@@ -121,8 +122,9 @@ struct QpEx {
                    uint8_t level);  // 45
 };
 
-/// libibverbs' members after ibv_qp_ex: a mask that shows ibv_qp_to_qp_ex() whether the functions
-/// exist (layout.h has its position), and an XRC domain that only libibverbs' own commands use.
+/// libibverbs' members after ibv_qp_ex: a mask by which ibv_qp_to_qp_ex() knows whether the
+/// functions of ibv_qp_ex exist (layout.h has its position), and an XRC domain that only
+/// libibverbs' own commands use.
 struct VerbsQp {
   union {
     ibv_qp qp;
@@ -239,7 +241,7 @@ struct VerbsCq {
   V(14, void, unimport_pd, (ibv_pd*))
 // clang-format on
 
-/// All operations. libibverbs handles null ones, with EOPNOTSUPP.
+/// All operations of a context. For a null operation, libibverbs returns EOPNOTSUPP.
 struct ContextOps {
 #define ROCEMU_CONTEXT_OP(since, result, name, arguments) result(*name) arguments;
   ROCEMU_CONTEXT_OPS(ROCEMU_CONTEXT_OP)
@@ -262,8 +264,8 @@ static_assert(sizeof(ContextOps) == 744);
 // Functions that libibverbs exports for providers only. verbs_register_driver_N is in
 // registration.cc.
 extern "C" {
-/// Allocates `size` zeroed bytes with the verbs_context at offset `context_offset` (which is passed
-/// as a pointer), and prepares it. From then on the context owns cmd_fd.
+/// Allocates `size` zeroed bytes, which contain a verbs_context at offset `context_offset` (passed
+/// as a pointer), and initializes that verbs_context. From then on the context owns cmd_fd.
 void* _verbs_init_and_alloc_context(ibv_device* device, int cmd_fd, size_t size,
                                     verbs_context* context_offset, uint32_t driver_id);
 

@@ -12,8 +12,8 @@ namespace {
 /// not recognized.
 constinit std::atomic<uint64_t> never_wiped{0};
 
-/// The latest number. A child continues the numbers of its ancestors, so its numbers are larger
-/// than theirs.
+/// The number that was assigned last. A child continues the numbers of its ancestors, so its
+/// numbers are larger than theirs.
 constinit std::atomic<uint64_t> latest{0};
 
 __attribute__((constructor)) void make_mark() {

@@ -1,4 +1,4 @@
-// The name and operation of a verb in recordings, for refusals that the provider decides
+// The names and operations under which recordings show the verbs that the provider itself refuses
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ struct VerbName {
   char text[kSize]{};
 };
 
-/// The name of the function in libibverbs, "ibv_post_send"
+/// The name of the function in libibverbs, such as "ibv_post_send"
 template <size_t kSize>
 consteval VerbName<kSize + 4> public_name(const VerbName<kSize>& name) {
   char text[kSize + 4]{'i', 'b', 'v', '_'};

@@ -34,8 +34,8 @@ class SharedMemory {
   /// A child of fork() does not get the mapping, as with the queues and doorbells of a real NIC.
   /// The child could only disturb its parent's use of this memory.
   int map(int fd, uint64_t size) {
-    // A direct system call is used, because fstat() can be the shim's. A file that is too short
-    // would cause a SIGBUS later.
+    // A direct system call is used, because the shim may replace fstat(). The size is checked,
+    // since access beyond the end of a file that is too short would raise SIGBUS.
     struct stat status;
     if (system_call(SYS_fstat, fd, &status) != 0) return errno;
     if (size == 0 || static_cast<uint64_t>(status.st_size) < size) return EIO;

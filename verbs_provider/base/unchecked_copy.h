@@ -6,8 +6,8 @@
 
 namespace rocemu::provider {
 
-/// Copies the bytes. Unlike memcpy(), it does not check what the program may access if the program
-/// has a sanitizer.
+/// Copies the bytes. If the program has a sanitizer, memcpy() would check whether the program may
+/// access them; this function does not.
 __attribute__((no_sanitize_address, no_sanitize_thread)) inline void unchecked_copy(
     std::byte* to, const std::byte* from, uint64_t length) {
 #if defined(__x86_64__)

@@ -9,7 +9,7 @@ namespace rocemu::provider {
 /// The value of errno where it has no meaning: a program that reads it relies on more than the man
 /// pages guarantee.
 inline constexpr int kUnusableErrno = 0x5a5a;
-/// The value of bytes without a meaning.
+/// The value that is written to bytes without a meaning.
 inline constexpr int kUnusableByte = 0x5a;
 
 /// If true, this process has opened a NIC that was started with `--adversarial=undefined`.

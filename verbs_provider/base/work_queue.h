@@ -22,7 +22,7 @@ struct WorkQueue {
 
   Mutex lock;           // for posting
   uint64_t posted = 0;  // WQEs ever written; a RESET does not set it to 0
-  /// `posted` for threads without the lock, modulo 2^32
+  /// A copy of `posted`, modulo 2^32, for threads that do not hold the lock
   std::atomic<uint32_t> told{0};
   /// The number of WQEs that the application knows to be finished: it has polled their completion,
   /// or that of a later one. Whether a queue is full therefore does not depend on the daemon's
@@ -32,10 +32,10 @@ struct WorkQueue {
   /// none. It is not read from the WQEs, because the queue's memory can belong to another queue
   /// before the last slot is released.
   std::atomic<uint16_t>* slot_of_entry = nullptr;
-  /// The number of entries that are not 0
+  /// The number of entries of `slot_of_entry` that are not 0
   std::atomic<uint32_t> in_slots{0};
-  /// The position of the CQ when the QP was created: earlier completions belong to a QP with the
-  /// same number.
+  /// The position of the CQ when the QP was created: earlier completions belong to an earlier QP
+  /// with the same number.
   uint64_t first_completion = 0;
 
   WorkQueue() = default;
@@ -50,20 +50,19 @@ struct WorkQueue {
   std::byte* slot(uint64_t index) const { return slots + (index & slot_mask) * uint64_t{stride}; }
   std::byte* next_slot() const { return slot(posted); }
 
-  /// Prepares a send queue for slots, once its size is known. If memory is exhausted, no message
-  /// goes into a slot.
+  /// Allocates `slot_of_entry` for a send queue whose size is set. If memory is exhausted, no
+  /// message of the queue is copied into a SendSlot.
   void make_room_for_send_slots() {
     void* room = calloc(uint64_t{slot_mask} + 1, sizeof(*slot_of_entry));
     slot_of_entry = static_cast<std::atomic<uint16_t>*>(room);
   }
-  /// Notes that the message of that WQE is in one of the SendSlots.
+  /// Notes that SendSlot `number` contains the message of WQE `index`.
   void note_send_slot(uint64_t index, uint32_t number) {
     slot_of_entry[index & slot_mask].store(static_cast<uint16_t>(number),
                                            std::memory_order_relaxed);
     in_slots.fetch_add(1, std::memory_order_release);
   }
-  /// Takes a WQE's slot away from it, and returns the slot's number; 0 if the WQE has no slot any
-  /// more.
+  /// Takes the SendSlot away from WQE `index`, and returns its number; 0 if the WQE has none.
   uint32_t take_send_slot(uint64_t index) {
     if (in_slots.load(std::memory_order_acquire) == 0) return 0;
     const uint16_t number = slot_of_entry[index & slot_mask].exchange(0, std::memory_order_relaxed);

@@ -20,7 +20,8 @@ namespace {
 
 using turns::kernel;
 
-/// Stacks that are longer are distinguished by their innermost kMostFrames frames.
+/// The most frames of a stack that are read: longer stacks are distinguished only by their
+/// innermost kMostFrames frames.
 constexpr size_t kMostFrames = 64;
 constexpr size_t kLongestLine = 96;
 
@@ -49,7 +50,8 @@ _Unwind_Reason_Code add_frame(_Unwind_Context* context, void* argument) {
   auto& walk = *static_cast<Walk*>(argument);
   const uintptr_t address = _Unwind_GetIP(context);
   if (address == 0 || walk.frames == kMostFrames) return _URC_END_OF_STACK;
-  // The depth of a recursion does not change the identity of a place.
+  // A frame that repeats an earlier one is left out, so that calls at different depths of a
+  // recursion count as the same call site.
   for (size_t i = 0; i < walk.frames; ++i)
     if (walk.places[i] == address) return _URC_NO_REASON;
   walk.places[walk.frames++] = address;

@@ -11,10 +11,10 @@ constexpr int64_t kMinNs = 500'000;
 constexpr uint32_t kFewest = 4;
 /// A measurement with fewer completions ends after this time, because something delays them.
 constexpr int64_t kMaxNs = 5'000'000;
-/// The time since its last message in which a thread still counts as sending or receiving.
+/// A thread counts as sending or receiving for this time after its latest message.
 constexpr int64_t kLatelyNs = 100'000'000;
-/// If the NIC still has work for kLongLeadNs, a thread need not poll for half of the time of that
-/// work, but at most for kMaxAwayNs, since other work of the thread waits in the meantime.
+/// If the NIC still has work for kLongLeadNs, a thread stops polling for half of the time that this
+/// work takes, but for kMaxAwayNs at most, since other work of the thread waits in the meantime.
 constexpr int64_t kLongLeadNs = 800'000;
 constexpr int64_t kMaxAwayNs = 400'000;
 

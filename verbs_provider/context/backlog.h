@@ -1,6 +1,6 @@
 // Measures how far ahead of the NIC a thread has posted. A thread that has given the NIC work for a
-// long time, or receives for many messages, need not watch the NIC, and leaves its processor to the
-// threads that do the work; if messages go over a network, these are two daemons.
+// long time, or receives for many messages, need not watch the NIC. It leaves its processor to the
+// threads that do the work: those of the daemon, or of two daemons if messages go over a network.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,11 @@ namespace rocemu::provider {
 /// The backlog of a thread, measured by the completions that it polls
 class Backlog {
  public:
-  /// Notes that `requests` send work requests have ended, and that `ahead` of the same QP have not.
+  /// Notes that `requests` send work requests have ended, and that `ahead` later ones of the same
+  /// QP are outstanding.
   void sends_end(uint32_t requests, uint32_t ahead) { sends_.end(requests, ahead); }
-  /// Notes that `requests` receive work requests have ended, and that `ahead` of the same queue
-  /// have not.
+  /// Notes that `requests` receive work requests have ended, and that `ahead` later ones of the
+  /// same queue are outstanding.
   void receives_end(uint32_t requests, uint32_t ahead) { receives_.end(requests, ahead); }
   /// Notes that the thread posts to a send queue. Any thread may poll the completion.
   void sends() { sends_.is_fresh = true; }

@@ -122,7 +122,7 @@ bool is_of_the_layout(const Context& context) {
   return size == layout.context_head + sizeof(ibv_context);
 }
 
-/// Opens a context, which owns cmd_fd from then on.
+/// Opens a context. From then on the context owns cmd_fd, also if this fails.
 Context* open_context(ibv_device* device, int cmd_fd, int shared) {
   auto* context = static_cast<Context*>(
       _verbs_init_and_alloc_context(device, cmd_fd, sizeof(Context),
@@ -171,7 +171,8 @@ verbs_context* import_context(ibv_device* device, int cmd_fd) {
   Context* context = open_context(device, cmd_fd, shared);
   close_fd(shared);
   if (context == nullptr) return nullptr;
-  // libibverbs queries the context's async event file by ioctl().
+  // libibverbs then requests the async event file of the imported context by ioctl(). The shim
+  // answers with this file.
   rocemu_offer_async_fd(cmd_fd, context->context.async_fd);
   return verbs_of(context);
 }

@@ -38,7 +38,7 @@ struct Context {
     uint64_t wall_start_ns = 0;
     abi::PostRules posts{};
     DoorbellWriter doorbells;
-    // Guarded by the lock of region_memory.cc.
+    // The following two members are guarded by the lock of region_memory.cc.
     Context* next_with_regions = nullptr;
     bool has_regions = false;
     std::atomic<bool> told_of_blocking_memory{false};  // read without the lock
@@ -98,10 +98,10 @@ inline int ask(ibv_context* context, abi::Op operation, uint32_t object = 0) {
   return ask_daemon(context, operation, object);
 }
 
-/// Returns whether a destruction that failed with this error has left nothing to destroy.
+/// Returns whether the object of a destruction that failed with this error no longer exists.
 /// ibv_open_device(3): "RDMAV_ALLOW_DISASSOC_DESTROY tells the library to relate an EIO from
-/// destroy commands as a success as the kernel resources were already released." In this case
-/// nothing waits for acknowledgements.
+/// destroy commands as a success as the kernel resources were already released." Such a destruction
+/// does not wait for acknowledgements of events.
 bool is_gone_with_its_device(int error);
 
 /// Returns the error of a call that the provider itself refuses: `error`, unless the device is
@@ -112,19 +112,19 @@ int refuse(ibv_context* context, abi::Op op, int error, uint32_t object = 0);
 /// Does the same as refuse() for a verb that has failed with `error`, unless the recording already
 /// contains this error as the daemon's latest answer to the calling thread.
 int recorded_refusal(ibv_context* context, abi::Op op, int error, uint32_t object);
-/// Starts a verb: the calling thread has no answer yet.
+/// Forgets the daemon's latest answer to the calling thread. Called when a verb starts.
 void forget_answer();
 /// Stores the daemon's answer to the calling thread and returns it.
 int note_answer(int error);
 
-/// Sends a control request whose reply contains shared memory, and maps that memory. `range` is in
-/// `reply`. After a failure the daemon may nevertheless have executed the request: see
-/// is_success().
+/// Sends a control request whose reply contains shared memory, and maps that memory. `range` is the
+/// member of `reply` that describes the memory. After a failure the daemon may nevertheless have
+/// executed the request: see is_success().
 int call_for_memory(ibv_context* context, const abi::Request& request, abi::Reply* reply,
                     const abi::SharedRange& range, SharedPiece* memory);
 
-/// Returns whether a reply that was zero before the call shows that the daemon executed the
-/// request.
+/// Returns whether the daemon executed the request of a call, according to its reply. The reply
+/// must have been all zeros before the call.
 inline bool is_success(const abi::Reply& reply) {
   return reply.magic == abi::kMagic && reply.error == 0;
 }

@@ -13,7 +13,7 @@ uint64_t read_clock(clockid_t id) {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
-/// Returns the ring that contains the virtual clock, or null on the real clock.
+/// Returns the ring that contains the virtual clock, or null if the device has the real clock.
 const abi::DoorbellRing* virtual_clock(ibv_context* context) {
   const SharedPiece& memory = context_of(context)->parts.memory;
   if (memory.size() == 0) return nullptr;  // a test created this context, without a daemon

@@ -53,8 +53,8 @@ int DoorbellWriter::ring(abi::DoorbellKind kind, uint32_t object, uint64_t value
 void DoorbellWriter::wake_if_sleeping() {
   if (ring_->daemon_sleeping.load(std::memory_order_seq_cst) == 0) return;
   const uint64_t one = 1;
-  // A direct system call is used, because write() can be the shim's and is a cancellation point.
-  // EAGAIN means that the daemon is already awake.
+  // A direct system call is used, because the shim may replace write(), which is also a
+  // cancellation point. EAGAIN means that the daemon is already awake.
   const int saved = errno;
   system_call(SYS_write, wake_fd_, &one, sizeof(one));
   errno = saved;

@@ -26,7 +26,7 @@ class DoorbellWriter {
   /// threads can continue. Returns false on a real clock.
   bool wait_for_round(const void* key);
 
-  /// Returns whether a rule may make such an operation fail (abi::DoorbellRing::asked_for).
+  /// Returns whether a rule may make the operation fail (abi::DoorbellRing::asked_for).
   bool asks_for(abi::Op operation) const {
     return (ring_->asked_for.load(std::memory_order_relaxed) & abi::asked_for_bit(operation)) != 0;
   }
@@ -38,7 +38,7 @@ class DoorbellWriter {
 
   /// Asks the kernel whether the daemon has ended. Once true, the result remains true.
   bool is_daemon_gone();
-  /// Yields the processor, and shows this to the daemon in the meantime.
+  /// Yields the processor. Meanwhile the ring shows the daemon that this thread yields.
   void give_way();
 
  private:

@@ -11,7 +11,8 @@
 
 namespace rocemu::provider {
 
-/// The events of an object whose acknowledgement its destruction awaits
+/// The numbers of an object's events that the application must still acknowledge before the object
+/// can be destroyed
 struct Unacknowledged {
   uint32_t completion = 0, async = 0;
 };

@@ -11,7 +11,8 @@
 namespace rocemu::provider {
 namespace {
 
-/// An overlay can have any file system below it; in practice it is a container's, over a disk.
+/// The types of local file systems. An overlay counts as local, although any file system can be
+/// below it: in practice it belongs to a container and is over a disk.
 constexpr const char* kLocal[] = {"bcachefs", "btrfs",  "devtmpfs", "erofs",     "exfat",   "ext2",
                                   "ext3",     "ext4",   "f2fs",     "hugetlbfs", "iso9660", "jfs",
                                   "msdos",    "nilfs2", "ntfs3",    "overlay",   "proc",    "ramfs",
@@ -30,7 +31,7 @@ bool is_of_the_kernel(const char* path) {
   return false;
 }
 
-/// File systems that are looked up together
+/// A list of file systems whose types are looked up together
 struct FileSystems {
   static constexpr size_t kMax = 16;
   struct One {
@@ -55,9 +56,10 @@ struct FileSystems {
   size_t count;
 };
 
-/// Looks up the file systems that are mounted here. Others keep their value: they are internal to
-/// the kernel, outside of this chroot(2), or unmounted. This is a separate function because a
-/// ProcFile takes a quarter of the smallest thread's stack, and its caller needs other ProcFiles.
+/// Looks up the types of the wanted file systems in the list of mounts. A file system that is not
+/// in this list keeps its value: it is internal to the kernel, outside of this chroot(2), or
+/// unmounted. This is a separate function because a ProcFile takes a quarter of the smallest
+/// thread's stack, and its caller needs other ProcFiles.
 [[gnu::noinline]] void look_up(FileSystems& wanted) {
   ProcFile mounts("/proc/self/mountinfo");
   while (char* line = mounts.next()) {

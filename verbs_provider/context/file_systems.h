@@ -22,7 +22,7 @@ MappedKind kind_of_memory(uint64_t begin, uint64_t end);
 /// system. Modifies the line.
 const char* kind_of_file_system(char* line, unsigned device_major, unsigned device_minor);
 
-/// Returns whether the pages come from this machine's memory or disks.
+/// Returns whether the pages of file systems of this type come from this machine's memory or disks.
 bool is_local(const char* kind);
 
 }  // namespace rocemu::provider

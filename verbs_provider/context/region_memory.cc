@@ -16,7 +16,7 @@
 namespace rocemu::provider {
 namespace {
 
-/// The state of the process, to which the memory belongs
+/// The registered memory of this process
 struct State {
   Mutex lock;
   Context* contexts;  // that have registered memory
@@ -42,9 +42,9 @@ __attribute__((constructor)) void watch_forks() {
   pthread_atfork(nullptr, nullptr, after_fork_in_child);
 }
 
-/// Notifies the daemon that memory may have to be waited for, once for each context. The daemon
-/// handles requests one after the other: once it has replied, no earlier access to the memory is in
-/// progress.
+/// Notifies the daemon, once for each context, that an access to memory may have to wait. The
+/// daemon handles requests one after the other: once it has replied, no earlier access to the
+/// memory is in progress.
 void tell_of_blocking(Context& context) {
   Context::Parts& parts = context.parts;
   if (parts.told_of_blocking_memory || !is_this_process(parts.opened_by)) return;

@@ -1,5 +1,5 @@
-// The memory of this process that is registered. It is not changed: the daemon accesses it by
-// system calls.
+// The memory that this process has registered. It is not pinned: the daemon accesses it by system
+// calls.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@ namespace rocemu::provider {
 
 /// Checks the memory of a region before the daemon first accesses it. Returns 0, or EFAULT if some
 /// of the memory is not mapped or does not permit `access`, which a NIC notices when it pins the
-/// pages. With IBV_ACCESS_ON_DEMAND a NIC pins no pages.
+/// pages. With IBV_ACCESS_ON_DEMAND this is not checked, since a NIC then pins no pages.
 ///
 /// Sets `*is_shared` to 1 if other mappings can have some of the region's pages, too, otherwise to
 /// 0.
 ///
-/// Notifies the daemon if some pages may have to be waited for (a userfaultfd's, or those of a file
-/// on FUSE or NFS).
+/// Notifies the daemon if an access to some pages may have to wait for a program or another machine
+/// (userfaultfd, or files on FUSE or NFS).
 int check_region_memory(ibv_context* context, uint64_t address, uint64_t length, int access,
                         uint32_t* is_shared);
 

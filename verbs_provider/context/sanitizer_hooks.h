@@ -12,8 +12,8 @@
 
 namespace rocemu::provider {
 
-/// A call that posts, under the lock of its queue. The work requests from `begin` to `end` are in
-/// the queue's slots, and the NIC has not been notified of them yet.
+/// The work requests that one call has posted. They are in the slots from `begin` to `end` of the
+/// queue, whose lock the calling thread holds, and the NIC has not been notified of them yet.
 struct PostedRequests {
   abi::WorkQueue kind;
   const void* object;  // the ibv_qp or ibv_srq

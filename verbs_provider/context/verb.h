@@ -17,8 +17,8 @@
 
 namespace rocemu::provider {
 
-/// The behavior of a verb in a child of fork(), with a context (or its object) from the parent. It
-/// works if it is a query of the device, or concerns only the child's own memory.
+/// The behavior of a verb in a child of fork(), with a context of the parent or an object in it. A
+/// verb works there if it only queries the device, or concerns only the child's own memory.
 enum class InChild { kFails, kWorks };
 
 inline ibv_context* context_of_object(ibv_context* context) {
@@ -35,7 +35,7 @@ ibv_context* context_of_object(const Object* object) {
   return object->context;
 }
 
-/// Returns the handle of an object with which a request can start, or 0 if the object has none.
+/// Returns the handle that requests about the object contain, or 0 if the object has none.
 template <class Object>
 uint32_t handle_of_object(const Object* object) {
   if constexpr (std::is_same_v<Object, VerbsMr>) {
@@ -98,7 +98,8 @@ struct Verb<kVerb, kInChild, kName> {
     return result;
   }
 
-  /// Returns the program's result of a failed call. Its object still exists.
+  /// Records the refusal of a verb that has failed with `error`, and returns the error that the
+  /// program gets. `object` must still exist.
   static int recorded(int error, Object* object) {
     if constexpr (is_recorded(kName.text)) {
       const abi::Op op = recorded_operation(kName.text);

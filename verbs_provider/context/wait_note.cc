@@ -42,7 +42,7 @@ WaitNote::WaitNote(const char* text) : index_(abi::WaitNotes::kNotes) {
   for (index_ = 0; index_ < abi::WaitNotes::kNotes; ++index_) {
     abi::WaitNotes::Note& note = all->notes[index_];
     int32_t free = 0;
-    // Until the text is complete, the note belongs to no thread.
+    // While the text is written, the note belongs to no thread (-1), so that no reader shows it.
     if (!note.thread.compare_exchange_strong(free, -1)) continue;
     strncpy(note.text, text, sizeof note.text - 1);
     note.text[sizeof note.text - 1] = '\0';

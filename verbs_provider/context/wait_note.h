@@ -7,7 +7,7 @@ namespace rocemu::provider {
 
 class WaitNote {
  public:
-  /// Publishes the note, unless memory is exhausted.
+  /// Publishes the note, unless memory is exhausted or all notes of the process are in use.
   explicit WaitNote(const char* text);
   ~WaitNote();
   WaitNote(const WaitNote&) = delete;

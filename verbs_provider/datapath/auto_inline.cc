@@ -16,8 +16,8 @@ namespace {
 
 constexpr uint64_t kPage = 4096;  // or a multiple of it
 
-/// Returns whether the word around the address can be read. Because `how` is invalid, the kernel
-/// reads the set and changes nothing.
+/// Returns whether the word around the address can be read. The kernel reads the word as a set of
+/// signals, but changes no mask, because `how` is invalid (sigprocmask(2)).
 bool is_readable(uint64_t address) {
   constexpr int kNoHow = -1;
   constexpr uint64_t kWord = 8;
@@ -63,7 +63,7 @@ void carry(ibv_context* context, const ibv_sge* list, uint32_t count, std::byte*
   if (total == 0 || total > abi::SendSlots::kMaxBytes) return;
   Context::Parts& parts = context_of(context)->parts;
   if (parts.doorbells.has_exact_memory()) return;
-  // A page that the program has yet to provide must be waited for, but a post must not wait.
+  // An access may have to wait until a program has provided the page, but a post must not wait.
   if (parts.told_of_blocking_memory.load(std::memory_order_relaxed)) return;
   if (total <= abi::kMaxCarried) {
     if (copy(parts, list, count, behind_list)) wqe.inline_size = static_cast<uint32_t>(total);

@@ -1,4 +1,4 @@
-// Payload beside a completion (abi::PayloadSlot)
+// Takes payload that the daemon has stored beside a completion (abi::PayloadSlot)
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@ struct WritablePage {
   uint64_t number = UINT64_MAX;
 };
 
-/// Copies the payload to the receive buffer, when the completion is taken from that place in the
-/// CQ. If the program has unmapped the buffer, the payload is dropped, as with a NIC. Returns when
-/// all of it has been written, even if the daemon is writing it at that time.
+/// Copies the payload of the completion that was taken from place `index` of the CQ to the receive
+/// buffer. If the program has unmapped the buffer, the payload is dropped, as with a NIC. Returns
+/// only when the whole payload has been written, also if the daemon is writing it.
 void receive_payload(Context::Parts& parts, uint32_t cq, uint32_t index, const abi::Cqe& cqe,
                      WritablePage& known);
 

@@ -27,7 +27,7 @@ inline void copy_sges(const ibv_sge* list, uint32_t count, std::byte* to) {
   if (count != 0) memcpy(to, list, count * sizeof(abi::Sge));
 }
 
-/// Returns the reason why a receive was refused.
+/// Describes the refusal of a receive work request with `error`.
 inline RefusedRequest why_refused(const ibv_recv_wr& wr, const WorkQueue& queue, bool is_ready,
                                   int error) {
   const bool has_too_many = is_ready && !is_valid_sge_count(wr.num_sge, queue);
@@ -44,7 +44,7 @@ inline void write_recv(const ibv_recv_wr& wr, std::byte* slot) {
   copy_sges(wr.sg_list, wqe.num_sge, slot + sizeof(wqe));
 }
 
-/// The posting call, and the doorbell of its work queue
+/// The context of a posting call: the verb, and the doorbell and the object of its work queue
 struct Posting {
   ibv_context* context;
   abi::Op call;

@@ -23,8 +23,8 @@ bool retire_shared(Context::Parts& parts, const abi::Cqe& cqe, uint64_t index) {
     // The WQE is finished, even if the QP that took it no longer exists.
     backlog().receives_end(1, 0);  // any sender can use its place
     srq->recv.released.fetch_add(1, std::memory_order_release);
-    // The QP may belong to another process: processes that share an XRC domain share its SRQs'
-    // messages.
+    // The application must see the completion, even if this process does not have its QP: processes
+    // that share an XRC domain share the messages of its SRQs.
     if (srq->is_xrc()) return true;
   }
   const Qp* qp = current_qp(parts, cqe);

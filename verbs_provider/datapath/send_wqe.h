@@ -57,7 +57,7 @@ constexpr bool can_send(abi::QpState state) {
 }
 
 /// Returns whether the flags are supported. IBV_SEND_IP_CSUM is "valid only when device_cap_flags
-/// in device_attr indicates" it (ibv_post_send(3)), and those of rocemu's devices do not.
+/// in device_attr indicates" it (ibv_post_send(3)), which is not the case for rocemu's devices.
 constexpr bool are_valid(unsigned send_flags) {
   return (send_flags & IBV_SEND_IP_CSUM) == 0;
 }

@@ -9,9 +9,9 @@
 
 namespace rocemu::provider {
 
-/// Takes completions up to number `end` (a value of Cq::produced()), or until the first that the
-/// application sees, which is copied. Returns false if there was none. The caller must hold the
-/// CQ's lock. See receive_payload() for `known`.
+/// Takes completions up to number `end` (a value of Cq::produced()), but stops at the first one
+/// that the application may see, and copies it to `cqe`. Returns false if there was no such
+/// completion. The caller must hold the CQ's lock. See receive_payload() for `known`.
 bool take(Cq& cq, uint64_t end, abi::Cqe* cqe, WritablePage& known);
 
 }  // namespace rocemu::provider

@@ -11,7 +11,7 @@ extern "C" __attribute__((weak)) void rocemu_turns_asks(bool waits);
 extern "C" __attribute__((weak)) bool rocemu_turns_found_nothing(const void* key);
 /// Reports that the calling thread has rung a doorbell.
 extern "C" __attribute__((weak)) void rocemu_turns_acts();
-/// Reports that a poll found something.
+/// Reports that a poll of the calling thread found a completion.
 extern "C" __attribute__((weak)) void rocemu_turns_found();
 
 /// Reports that the calling thread begins a call of libibverbs that is not a poll, or has ended a

@@ -22,7 +22,7 @@
 namespace rocemu::provider {
 namespace {
 
-/// Fails a poll: ibv_poll_cq(3) can only report a negative number.
+/// Fails a poll with `error` in errno: ibv_poll_cq(3) itself can only return a negative number.
 int fail_poll(int error) {
   errno = error;
   return -1;

@@ -15,7 +15,7 @@ namespace {
 /// Bit 0 of ibv_port_attr::flags means that a path needs a GRH, which is always true for RoCE.
 constexpr uint8_t kPortNeedsGrh = 1;
 
-/// sizeof(ibv_port_attr) until rdma-core 48.
+/// The size of ibv_port_attr in versions up to rdma-core 48.
 constexpr size_t kFirstPortAttrSize = 52;
 static_assert(offsetof(ibv_port_attr, port_cap_flags2) == kFirstPortAttrSize - 4);
 
@@ -105,12 +105,12 @@ int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input
 
 int query_rt_values(ibv_context* context, ibv_values_ex* values) {
   if (const int error = ask(context, abi::Op::kQueryRtValues); error != 0) return error;
-  // ibv_query_rt_values_ex(3): "has to query this value somehow and mark the queried values in the
-  // comp_mask field"
+  // Only the raw clock can be queried. ibv_query_rt_values_ex(3): "has to query this value somehow
+  // and mark the queried values in the comp_mask field"
   values->comp_mask &= IBV_VALUES_MASK_RAW_CLOCK;
   if (values->comp_mask != 0) {
-    // The value is in ticks and not in seconds, as on other devices. With ticks of 1 ns both are
-    // equal.
+    // As on other devices, the value is a number of ticks in tv_nsec, and tv_sec is not used. With
+    // ticks of 1 ns, it is also the time in nanoseconds.
     values->raw_clock.tv_sec = 0;
     values->raw_clock.tv_nsec = static_cast<long>(device_time_ns(context));
   }

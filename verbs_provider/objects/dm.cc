@@ -1,4 +1,4 @@
-// ibv_alloc_dm(3) and the other functions of this page
+// ibv_alloc_dm(3), ibv_free_dm(3), ibv_memcpy_to_dm(3), ibv_memcpy_from_dm(3) and ibv_reg_dm_mr(3)
 #include "verbs_provider/structs/dm.h"
 
 #include <cerrno>

@@ -7,7 +7,8 @@
 
 namespace rocemu::provider {
 
-/// Sets all members that libibverbs leaves to the provider, except the numbers.
+/// Sets all members of an ibv_qp that libibverbs leaves to the provider, except its QP number and
+/// its handle.
 void fill(ibv_qp* qp, ibv_context* context, const ibv_qp_init_attr_ex& attr);
 void dispose_qp(Qp* qp);
 

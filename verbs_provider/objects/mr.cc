@@ -36,8 +36,8 @@ uint64_t iova_of(int access, uint64_t iova) {
   return (access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : iova;
 }
 
-/// Adds the region for carry(), except with length 0 and under Valgrind. If memory for the entry is
-/// exhausted, the daemon reads the data of this region.
+/// Adds the region to those from which carry() copies messages, except with length 0 and under
+/// Valgrind. If memory for the entry is exhausted, the daemon reads the data of this region.
 void enter(Mr* mr, uint64_t address, uint64_t length) {
   Context::Parts& parts = context_of(mr->verbs.mr.context)->parts;
   const Guard guard(parts.regions_lock);

@@ -21,7 +21,7 @@ ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type) {
     dispose(mw);
     return fail<ibv_mw>(error);
   }
-  // libibverbs leaves all these members to the provider.
+  // libibverbs leaves all these members of an ibv_mw to the provider.
   mw->context = pd->context;
   mw->pd = pd;
   mw->type = type;

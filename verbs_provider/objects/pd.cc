@@ -43,7 +43,7 @@ ibv_pd* alloc_pd(ibv_context* context) {
 
 int dealloc_pd(ibv_pd* base) {
   if (is_parent_domain(*base)) return dealloc_parent_domain(base);
-  // A protection domain is in use by the parent domains over it.
+  // A protection domain is also in use if parent domains over it exist.
   const bool in_use = ours<Pd>(base)->users.load(std::memory_order_acquire) != 1;
   abi::Reply reply;
   const int error = in_use ? refuse(base->context, abi::Op::kDeallocPd, EBUSY, base->handle)
@@ -98,7 +98,8 @@ ibv_pd* alloc_parent_domain(ibv_context* context, ibv_parent_domain_init_attr* a
   constexpr uint32_t kUnderstood =
       IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
   if ((attr->comp_mask & ~kUnderstood) != 0) return fail<ibv_pd>(EOPNOTSUPP);
-  // ibv_alloc_parent_domain(3): "reference to a protection domain, can't be NULL"
+  // ibv_alloc_parent_domain(3): the member `pd` is a "reference to a protection domain, can't be
+  // NULL".
   if (attr->pd == nullptr || attr->pd->context != context) return fail<ibv_pd>(EINVAL);
   if (attr->td != nullptr && attr->td->context != context) return fail<ibv_pd>(EINVAL);
   const bool allocates = (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) != 0;

@@ -54,7 +54,7 @@ int enter(Qp* qp, uint32_t generation) {
   return table_of(qp->verbs.qp).insert(qp->verbs.qp.qp_num, qp) ? 0 : ENOMEM;
 }
 
-/// Releases the slots of the posted sends, which are all discarded.
+/// Releases the SendSlots of all posted sends of the QP. Called when the QP discards them.
 void forget_messages(Qp* qp) {
   release_slots(context_of(qp->verbs.qp.context)->parts, qp->send,
                 qp->send.released.load(std::memory_order_relaxed),

@@ -19,8 +19,9 @@ ibv_ah_attr from_abi(const abi::AhAttr& attr);
 abi::QpAttr to_abi(const ibv_qp_attr& attr, int mask);
 void from_abi(const abi::QpAttr& from, ibv_qp_attr* to);
 
-/// Fills the attributes that `mask` does not name. ibv_query_qp(3): "attr_mask is a hint that
-/// specifies the minimum list of attributes to retrieve."
+/// Fills the attributes that `mask` does not name with meaningless bytes (kUnusableByte).
+/// ibv_query_qp(3): "attr_mask is a hint that specifies the minimum list of attributes to
+/// retrieve."
 void fill_unrequested(int mask, ibv_qp_attr* attr);
 
 }  // namespace rocemu::provider

@@ -53,7 +53,8 @@ void fail_session(Qp* qp, int error) {
   drop_request(qp);
 }
 
-/// Ends the request that is being built; the application has made all its calls.
+/// Adds the request that is being built to the queue, or fails the session if a required setter is
+/// missing. Called when the application begins the next request or ends the session.
 void finish_request(Qp* qp) {
   WorkRequestBuilder& builder = qp->builder;
   if (!builder.building) return;
@@ -64,8 +65,8 @@ void finish_request(Qp* qp) {
   builder.building = false;
 }
 
-/// Returns the QP setter that an operation of a QP type requires. An operation without a packet
-/// needs no address.
+/// Returns the setters, other than setters of data, that an operation requires on a QP of this
+/// type. An operation that sends no packet needs no address.
 uint32_t required_setters(ibv_qp_type type, ibv_wr_opcode opcode) {
   if ((bit(opcode) & kLocal) != 0) return 0;
   if (type == IBV_QPT_UD) return kUdAddress;
@@ -145,7 +146,7 @@ void wr_local_inv(ibv_qp_ex* base, uint32_t rkey) {
 void wr_bind_mw(ibv_qp_ex* base, ibv_mw* mw, uint32_t rkey, const ibv_mw_bind_info* info) {
   abi::SendWqe* wqe = begin_request(base, IBV_WR_BIND_MW);
   if (wqe == nullptr) return;
-  // ibv_wr_post(3): "Bind a MW type 2"
+  // ibv_wr_post(3) about ibv_wr_bind_mw(): "Bind a MW type 2"
   if (mw == nullptr || mw->type != IBV_MW_TYPE_2 || info == nullptr || !is_valid(*info)) {
     return fail_session(builder_qp(base), EINVAL);
   }
@@ -155,8 +156,8 @@ void wr_bind_mw(ibv_qp_ex* base, ibv_mw* mw, uint32_t rkey, const ibv_mw_bind_in
   qp->builder.binds = true;
 }
 
-/// Stores the new keys of the windows that were bound in this session. Must be called when the
-/// session has been posted.
+/// Stores the new R_Keys in the ibv_mw of all windows that were bound in this session. Must be
+/// called when the session has been posted.
 void tell_keys(const Qp& qp) {
   for (uint64_t i = qp.builder.posted_before; i != qp.send.posted; ++i) {
     const std::byte* slot = qp.send.slot(i);
@@ -287,7 +288,7 @@ PostedRequests shown(const Qp& qp) {
           .head_wr_id = 0};
 }
 
-/// Reports the session's requests to the sanitizer; there are none if it failed.
+/// Reports the session's requests to the sanitizer; a failed session has none.
 void show_session(const Qp& qp, int error) {
   PostedRequests posted = shown(qp);
   if (error == 0) return sanitizer()->posted(posted, nullptr);

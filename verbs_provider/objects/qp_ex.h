@@ -8,8 +8,8 @@
 
 namespace rocemu::provider {
 
-/// Returns whether a QP of that type supports all of these IBV_QP_EX_WITH_... operations, on a
-/// device whose NIC lacks these opcodes.
+/// Returns whether a QP of that type supports all of these IBV_QP_EX_WITH_... operations.
+/// `refused_opcodes` are the opcodes that the device's NIC lacks.
 bool offers(ibv_qp_type type, uint64_t send_ops_flags, uint32_t refused_opcodes = 0);
 
 /// Builds a FLUSH. rdma-core 45 introduced ibv_wr_flush(), which is offered if libibverbs has it;

@@ -21,7 +21,7 @@ int call_destroy_srq(ibv_context* context, uint32_t handle, abi::Reply* reply) {
   return call_object(context, abi::Op::kDestroySrq, handle, reply, &context->async_fd, 1);
 }
 
-/// Makes the SRQ known to poll_cq.
+/// Adds the SRQ to the table in which poll_cq finds SRQs.
 int enter(ibv_context* context, Srq* srq) {
   if (srq->cq != nullptr) {
     const Guard guard(srq->cq->lock);
@@ -38,7 +38,7 @@ void leave(ibv_context* context, Srq* srq) {
   parts.srqs.remove(srq->base.handle, srq);
 }
 
-/// The parameters of a new SRQ beside its attributes.
+/// The parameters of a new SRQ other than its attributes.
 struct Wanted {
   ibv_srq_type type;
   ibv_pd* pd;

@@ -26,7 +26,7 @@ ibv_xrcd* open_xrcd(ibv_context* context, ibv_xrcd_init_attr* attr) {
   arguments.create = (attr->oflags & O_CREAT) != 0;
   arguments.exclusive = (attr->oflags & O_EXCL) != 0;
   if (attr->fd != -1) {
-    // A direct system call is used, because fstat() is the shim's. The daemon need not know the
+    // A direct system call is used, because the shim replaces fstat(). The daemon need not know the
     // file.
     struct stat status;
     if (system_call(SYS_fstat, attr->fd, &status) != 0) return nullptr;

@@ -20,8 +20,9 @@ namespace rocemu::provider {
 namespace {
 
 constexpr uint32_t kPollsPerCheck = 1000;
-/// A program that waits for events polls until the CQ is empty, before and after it requests the
-/// next event. It then sleeps by itself, possibly for other events as well.
+/// The number of empty polls that a program makes before it sleeps until an event: one before and
+/// one after it requests the event. These polls do not sleep, since the program then sleeps by
+/// itself, possibly until other events as well.
 constexpr uint32_t kPollsBeforeBlocking = 2;
 /// The longest sleep, in nanoseconds, of a thread that is far ahead; the daemon wakes it much
 /// earlier. It is longer than the scheduler's tick, since on virtual machines it is expensive to
@@ -99,7 +100,8 @@ EmptyPoll::EmptyPoll(Cq* cq)
   if (poll_mode() != PollMode::kAdaptive) return;
   blocks_soon_ = cq->notifies.load(std::memory_order_relaxed) && polls_ <= kPollsBeforeBlocking;
   if (way_ == WaitPolicy::Way::kSleep) {
-    // A thread that shares the CQ polls instead, for as long as it would have slept.
+    // If other threads poll the CQ, too, the thread does not sleep. Its budget is charged as if it
+    // had slept, so it polls without waiting for some time.
     if (is_shared) policy.slept(longest);
     if (blocks_soon_ || is_shared) {
       way_ = WaitPolicy::Way::kPollOn;

@@ -10,13 +10,13 @@
 
 namespace rocemu::provider {
 
-/// Returns the policy of the calling thread.
+/// Returns the waiting policy of the calling thread.
 WaitPolicy& wait_policy();
 
 /// Notes that the calling thread polls the CQ, whatever it finds. The caller must hold the CQ's
 /// lock.
 void note_poll(Cq* cq);
-/// Notes that the poll found a completion.
+/// Notes that the calling thread's poll of the CQ found a completion.
 void note_completion(const Cq* cq);
 
 class EmptyPoll {
@@ -29,7 +29,8 @@ class EmptyPoll {
   bool wait(ibv_context* context);
 
  private:
-  /// Shows the daemon that the thread sleeps.
+  /// Makes wait() sleep for at most `at_most_ns`, and shows the daemon the producer index of the
+  /// CQ, `completions`, at which it must wake the thread.
   void sleep_until(uint32_t completions, int64_t at_most_ns);
   void sleep() const;
 

@@ -31,7 +31,7 @@ struct BudgetConstants {
 };
 inline constexpr BudgetConstants kBudgetConstants;
 
-/// The budget of a thread
+/// The time for which a thread's empty polls may still wait
 class WaitBudget {
  public:
   /// Notes that a poll found a completion: a thread that makes progress may wait for the next one.

@@ -43,7 +43,8 @@ void WaitPolicy::gave_way(int64_t took_ns, Then then) {
   }
 }
 
-/// Begins sleeps. If the first turn after them is no better, as many sleeps follow again.
+/// Begins a series of sleeps. If the first yield after the series is long or expensive again, a
+/// series of twice as many sleeps follows, up to `many_sleeps`.
 void WaitPolicy::begin_sleeps() {
   sleeps_ = std::clamp(2 * sleeps_, kWaitConstants.few_sleeps, kWaitConstants.many_sleeps);
   sleeps_left_ = sleeps_;

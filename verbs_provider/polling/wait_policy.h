@@ -52,7 +52,7 @@ struct WaitConstants {
 };
 inline constexpr WaitConstants kWaitConstants;
 
-/// The policy of a thread
+/// The waiting policy of a thread
 class WaitPolicy {
  public:
   enum class Way : uint8_t { kPollOn, kGiveWay, kSleep };
@@ -68,7 +68,8 @@ class WaitPolicy {
     pollers_ = std::max(pollers, 1u);
     budget_.earn(pollers_, !is_shared && dear_yields_ >= kWaitConstants.dear_yields);
   }
-  /// Returns what to do next. A sleep takes `longest_sleep_ns` at most.
+  /// Returns whether the thread now polls again, yields or sleeps. If it sleeps, the caller must
+  /// limit the sleep to `longest_sleep_ns`.
   Way next(PollMode mode, int64_t longest_sleep_ns = kBudgetConstants.most_ns);
   /// Returns whether the budget permits a sleep of at most this time, whatever next() returns.
   bool may_sleep(int64_t at_most_ns) const { return budget_.allows_sleep(at_most_ns); }

@@ -107,7 +107,7 @@ struct Bytes {
   uint64_t memory = 0;  // of the process; 0 if a NIC may fault it in
 };
 
-/// Marks memory that peers can write as written, because the program does not learn of their
+/// Marks memory as initialized if peers can write it, because the program does not learn of their
 /// WRITEs.
 void mark_what_peers_write(const Mr& region, unsigned access) {
   constexpr unsigned kWrites =

@@ -1,4 +1,4 @@
-// Reports of the provider's data path (context/sanitizer_hooks.h)
+// Receives the reports of the provider's data path (context/sanitizer_hooks.h)
 #pragma once
 
 #include "verbs_provider/context/sanitizer_hooks.h"

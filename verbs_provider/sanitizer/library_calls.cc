@@ -42,7 +42,8 @@ struct KeptEvents {
 std::unordered_map<const rdma_cm_event*, const rdma_cm_id*> ids_of_events;
 std::unordered_map<const rdma_cm_id*, KeptEvents> kept_events;
 
-/// Returns the id that waits for the acknowledgement: for a connect request this is the listener.
+/// Returns the id whose destruction waits until the event is acknowledged: for a connect request
+/// this is the listener.
 const rdma_cm_id* id_of(const rdma_cm_event& event) {
   return event.event == RDMA_CM_EVENT_CONNECT_REQUEST ? event.listen_id : event.id;
 }

@@ -1,4 +1,4 @@
-// The limits of its device that a call exceeded
+// Finds the limits of a device that the attributes of a call exceeded
 #pragma once
 
 #include <infiniband/verbs.h>

@@ -68,7 +68,8 @@ _Unwind_Reason_Code add_frame(_Unwind_Context* context, void* argument) {
     return _URC_NO_REASON;
   }
 #if defined(__x86_64__)
-  // The CFA is that of the inner frame: the value of the stack pointer before its call.
+  // _Unwind_GetCFA() returns the CFA of the frame inside this one: the value of the stack pointer
+  // before the call, so the return address is in the word below.
   const auto* slot = reinterpret_cast<const uintptr_t*>(_Unwind_GetCFA(context)) - 1;
   walk.has_slots &= *slot == address;
 #else

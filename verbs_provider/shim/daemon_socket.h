@@ -14,8 +14,8 @@ struct PeerName {
   char path[sizeof(sockaddr_un::sun_path) + 1];  // null-terminated
 };
 
-/// Stores the name of the listener to which `fd` is connected. Returns false if it is no such
-/// socket.
+/// Stores the name of the listener to which `fd` is connected. Returns false if `fd` is not a
+/// socket that is connected to a listener with a name.
 bool peer_of_fd(int fd, PeerName* peer);
 
 }  // namespace rocemu::shim

@@ -1,7 +1,8 @@
 // The sockets that emulate character devices: opening and recognizing them.
 //
-// A connected socket is recognized by its peer's name alone. So no table of descriptors must follow
-// close(), dup(), fork() and exec(), or descriptors that came from another process.
+// A connected socket is recognized by its peer's name alone. No table of descriptors is needed,
+// which would have to follow close(), dup(), fork() and exec(), and descriptors that other
+// processes send.
 #pragma once
 
 #include "emulator/abi/runtime_dir.h"
@@ -28,7 +29,8 @@ bool device_of_name(const char* path, DeviceNumber* number);
 bool device_of_relative_path(int dirfd, const char* path, DeviceNumber* number,
                              char (&name)[kMaxPath]);
 
-/// Returns whether the descriptor is connected to such a socket.
+/// Returns whether the descriptor is connected to a socket that emulates a device, and stores the
+/// device.
 bool device_of_fd(int fd, DeviceNumber* number);
 
 /// Returns whether this process image has opened or recognized a device. Until then write() need

@@ -110,7 +110,7 @@ static_assert(sizeof(abi::ucma::SetOption) <= kOwnPart &&
               sizeof(abi::ucma::MigrateId) <= kOwnPart && sizeof(abi::ucma::GetEvent) <= kOwnPart &&
               offsetof(abi::ucma::CreateId, response) + sizeof(uint64_t) <= kOwnPart);
 
-/// One command in progress
+/// A command of librdmacm that is being executed
 struct Call {
   int fd;
   Command command;
@@ -133,8 +133,8 @@ int open_pair(int (&pair)[2]) {
       -raw_syscall(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair));
 }
 
-/// Checks the descriptor of the channel that an id will leave. Returns ENOENT if there is no such
-/// descriptor, and EINVAL if it is something else.
+/// Checks the descriptor of the channel that an id will leave. Returns 0, ENOENT if there is no
+/// such descriptor, or EINVAL if it is not an event channel.
 int check_old_channel(int fd) {
   DeviceNumber number;
   if (raw_syscall(SYS_fcntl, fd, F_GETFD) < 0) return ENOENT;
@@ -252,7 +252,7 @@ int get_event(const Call& call) {
   return 0;
 }
 
-/// Returns the name of the librdmacm function that starts with the command.
+/// Returns the name of the librdmacm function that begins by sending the command.
 const char* public_name(Command command) {
   if (command == Command::kGetEvent) return "rdma_get_cm_event";
   switch (command) {

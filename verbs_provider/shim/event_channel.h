@@ -1,4 +1,4 @@
-// The commands of librdmacm (abi/ucma.h).
+// Executes the commands of librdmacm (abi/ucma.h).
 #pragma once
 
 #include <cstddef>

@@ -16,8 +16,8 @@
   result rocemu_shim_##symbol parameters __asm__(#symbol); \
   result rocemu_shim_##symbol parameters
 
-/// Declares that `symbol` is the same function as `target`, which is replaced above: on LP64 the
-/// large-file functions are.
+/// Declares that `symbol` is the same function as `target`, which is replaced above. On LP64 this
+/// is true of large-file functions, such as stat64() and stat().
 #define ROCEMU_REPLACE_ALIAS(symbol, target) \
   extern "C" __attribute__((                 \
       visibility("default"),                 \
@@ -46,7 +46,7 @@ class Next {
   __attribute__((noinline, cold)) Function* look_up() {
     const int saved = errno;
     auto* found = reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, symbol_));
-    // The program could not have been linked to a function that no later library has.
+    // If no later library has the function, no program can have been linked to it.
     if (found == nullptr) __builtin_trap();
     errno = saved;
     function_.store(found, std::memory_order_relaxed);

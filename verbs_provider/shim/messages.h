@@ -1,4 +1,4 @@
-// Common parts of messages over the daemon's sockets
+// Functions with which messages are sent and received over the daemon's sockets
 #pragma once
 
 #include <cerrno>

@@ -8,10 +8,11 @@ namespace rocemu::shim {
 /// runtime directory `dir`. Returns a descriptor, or a negative errno value.
 int open_rdma_netlink(const char* dir, int type);
 
-/// Returns whether the descriptor is such a socket.
+/// Returns whether the descriptor is a socket that emulates a netlink socket of RDMA.
 bool is_rdma_netlink(int fd);
 
-/// Returns whether this process image has opened one. Until then callers need not check.
+/// Returns whether this process image has opened a socket by open_rdma_netlink(). Until then
+/// callers need not check.
 bool has_seen_rdma_netlink();
 
 }  // namespace rocemu::shim

@@ -29,17 +29,17 @@ bool map_path(int dirfd, const char* path, char (&out)[kMaxPath]);
 /// below `dir` and served; else null.
 const char* unmapped_name(const char* dir, const char* path);
 
-/// Calls `call` with the name to use instead of `path`, which must be readable memory.
+/// Calls `call` with the name to use instead of `path`. `path` must be in readable memory.
 template <class Call>
 __attribute__((noinline)) auto with_mapped_path(int dirfd, const char* path, Call call) {
   char mapped[kMaxPath];
   return map_path(dirfd, path, mapped) ? call(static_cast<const char*>(mapped)) : call(path);
 }
 
-/// Does the same as with_mapped_path() for any `path`, and for a call that only queries and is thus
-/// harmless with the wrong name. The original call is made first: if the kernel reads the path
-/// without EFAULT, the path can be read here. Programs that query other files have no additional
-/// cost.
+/// Does the same as with_mapped_path(), also if `path` may be in unreadable memory, for a call that
+/// only queries and is thus harmless with the wrong name. The original call is made first: if it
+/// does not fail with EFAULT, the path can be read here. Programs that query other files have no
+/// additional cost.
 template <class Call>
 inline auto query_path(int dirfd, const char* path, Call call) {
   const int saved = errno;
@@ -49,7 +49,8 @@ inline auto query_path(int dirfd, const char* path, Call call) {
   return with_mapped_path(dirfd, path, call);
 }
 
-/// Does the same as with_mapped_path() for any `path`, and for a call that has an effect.
+/// Does the same as with_mapped_path(), also if `path` may be in unreadable memory, for a call that
+/// has an effect.
 template <class Call>
 inline auto use_path(int dirfd, const char* path, Call call) {
   if (!is_readable_path(path) || !may_be_served(path)) return call(path);

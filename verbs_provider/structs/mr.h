@@ -13,7 +13,8 @@ namespace rocemu::provider {
 struct Mr {
   VerbsMr verbs;     // must be first
   Dm* dm = nullptr;  // the device memory of the region, as long as the region exists
-  /// The range of this process's memory, if SGEs refer to it by its own addresses.
+  /// The range of this process's memory that the region contains, if SGEs refer to the region by
+  /// this process's addresses.
   uint64_t own_address = 0, own_length = 0;
   RegisteredMemory memory{};  // unused if the region is on-demand, or belongs to the provider
   /// The mapping of a dma-buf, which is unmapped with the region.

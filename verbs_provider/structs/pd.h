@@ -26,7 +26,7 @@ struct Pd {
   /// but not those that must be destroyed before a parent domain, or that outlive an import.
   std::atomic<uint32_t> users{1};
 
-  // Only for a parent domain
+  // The following members are set only for a parent domain. `under` is its protection domain.
   Pd* under = nullptr;
   Td* thread_domain = nullptr;
   decltype(ibv_parent_domain_init_attr::alloc) alloc = nullptr;

@@ -19,7 +19,7 @@ struct Srq {
   Cq* cq = nullptr;  // of an XRC SRQ; other SRQs use the CQs of their QPs
   WorkQueue recv;
   /// The position of the CQ of an XRC SRQ when the SRQ was created: earlier completions belong to
-  /// an SRQ with the same number. For other SRQs the QPs have this position.
+  /// an earlier SRQ with the same number. For other SRQs the QPs have this position.
   uint64_t first_completion = 0;
 
   bool is_xrc() const { return type == IBV_SRQT_XRC; }

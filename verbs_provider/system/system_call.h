@@ -1,5 +1,5 @@
-// System calls without the C library's functions for them, which can be the shim's, a sanitizer's
-// or a cancellation point.
+// System calls that bypass the C library's wrappers, because a wrapper may be replaced by the shim
+// or a sanitizer, or be a cancellation point.
 #pragma once
 
 #include <cerrno>
@@ -56,9 +56,9 @@ inline long kernel_words(long number, long a, long b, long c, long d, long e, lo
 }
 
 /// Makes the call by the syscall function. Returns -1 on failure, with the reason in errno. In
-/// lockstep the syscall function is replaced (verbs_provider/turns/calls/direct_calls.cc). Of our
-/// own calls only those of futexes use it, since other threads of the program may have to wake
-/// them.
+/// lockstep the syscall function is replaced (verbs_provider/turns/calls/direct_calls.cc). Of
+/// rocemu's own calls, only futex(2) is made in this way, since other threads of the program may
+/// have to wake the calling thread.
 template <class... Args>
 long system_call(long number, Args... args) {
   const long words[6] = {as_word(args)...};

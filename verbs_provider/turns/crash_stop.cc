@@ -33,7 +33,7 @@ void tell_reader() {
   if (kernel(SYS_rt_sigqueueinfo, reader, SIGURG, &info) != 0) return;
   const uint64_t done = uint64_t{1} << (SIGCONT - 1);
   const timespec longest{kLongestLook, 0};
-  // The tracer interrupts the call.
+  // The call is repeated if the tracer interrupts it.
   while (kernel(SYS_rt_sigtimedwait, &done, nullptr, &longest, kSignalSetSize) == -EINTR) {
   }
 }
@@ -59,7 +59,8 @@ extern "C" __attribute__((visibility("default"))) void rocemu_turns_on_crash(int
 
 namespace {
 
-/// Installs the handler. Programs that have their own handlers keep them.
+/// Installs the handler for the signals of crashes. A handler that the program installs later
+/// replaces it.
 __attribute__((constructor)) void watch_crashes() {
   const char* const variable = getenv(rocemu::abi::kStacksVariable);
   if (variable == nullptr) return;

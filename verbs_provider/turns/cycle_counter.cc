@@ -116,7 +116,8 @@ bool runs_under_a_debugger() {
   return name != nullptr && (begins_with(name, "gdb") || begins_with(name, "lldb"));
 }
 
-/// Returns whether reads fault: some virtual machines accept the setting, but it has no effect.
+/// Returns whether reading the cycle counter faults. On some virtual machines, prctl(PR_SET_TSC)
+/// succeeds but has no effect.
 bool reads_fault() {
   was_answered = 0;
   __builtin_ia32_rdtsc();

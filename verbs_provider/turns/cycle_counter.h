@@ -9,7 +9,7 @@ namespace rocemu::turns {
 /// lists the cases.
 void make_cycles_virtual();
 
-/// Returns whether the counter has virtual time in this process.
+/// Returns whether the cycle counter shows virtual time in this process.
 bool has_virtual_cycles();
 
 /// While an object of this class exists, the calling thread and programs that it executes read the

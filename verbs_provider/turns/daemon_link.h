@@ -8,7 +8,7 @@
 
 namespace rocemu::turns {
 
-/// Returns the table; null before the process has connected.
+/// Returns the table of all threads; null before the process has connected.
 abi::TurnTable* table();
 
 /// Connects for the slot, or for TurnsHello::kNoSlot, and stores the slot that the daemon assigns.
@@ -18,7 +18,8 @@ bool connect_to_daemon(uint32_t slot_number, uint32_t* given);
 void disconnect();
 bool is_daemon_gone();
 
-/// Writes the eventfd, unless the daemon is awake. Returns false if the program has closed it.
+/// Writes to the eventfd by which turns are returned, unless the daemon is awake. Returns false if
+/// the program has closed the eventfd.
 bool write_handback();
 
 /// Sends a message to the daemon, with a descriptor if it is not -1. Returns TurnsReply::slot, or

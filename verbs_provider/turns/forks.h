@@ -1,4 +1,4 @@
-// fork(2) in a process that takes turns.
+// fork(2) in a process that takes turns: the child gets a slot before it runs.
 #pragma once
 
 #include <sys/types.h>

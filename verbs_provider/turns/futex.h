@@ -3,8 +3,8 @@
 
 namespace rocemu::turns {
 
-/// Makes the call with these arguments. Returns the kernel's result, on failure a negative errno
-/// value.
+/// Calls futex(2) with these arguments. Returns the kernel's result, which is a negative errno
+/// value on failure.
 long do_futex(const long (&arguments)[6]);
 
 }  // namespace rocemu::turns

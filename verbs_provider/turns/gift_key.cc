@@ -10,7 +10,7 @@
 namespace rocemu::turns {
 namespace {
 
-/// A bit that no address has.
+/// The bit by which keys of objects that processes share differ from all addresses.
 constexpr uint64_t kAmongProcesses = uint64_t{1} << 63;
 
 /// Reads a file through a small buffer, without allocating.

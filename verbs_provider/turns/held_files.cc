@@ -15,8 +15,8 @@
 namespace rocemu::turns {
 namespace {
 
-/// The file for which a thread waits. The array is indexed by the threads' slots in the table of
-/// all threads. No lock is needed, since only one thread has the turn.
+/// The file for which a thread waits. `held` has an entry for each slot of the table of all
+/// threads. No lock is needed, since only one thread has the turn.
 struct Held {
   int number;  // of the descriptor that the thread waits for, plus 1; 0: none
   int own;     // of its own copy, plus 1
@@ -66,7 +66,7 @@ void before_close(int fd) {
 
 void forget_held_files() {
   for (uint32_t i = 0; i < end_of_held.load(std::memory_order_relaxed); ++i) {
-    // The child has inherited the parent's copies.
+    // The child has inherited the copies of descriptors with which the parent's threads wait.
     if (held[i].own != 0) kernel(SYS_close, held[i].own - 1);
     held[i] = {};
   }

@@ -26,7 +26,7 @@ constexpr ClockFunction kClockFunctions[] = {
     {"__vdso_time", SYS_time},
 };
 
-/// The kernel's shared object and its symbols.
+/// The shared object that the kernel maps into the process, and its symbols.
 struct KernelObject {
   uintptr_t base = 0;
   uintptr_t load = 0;  // must be added to its addresses
@@ -69,7 +69,7 @@ bool read_object(KernelObject* object) {
   return true;
 }
 
-/// Writes "mov $call, %eax; syscall; ret".
+/// Writes a function that makes system call `call`: "mov $call, %eax; syscall; ret".
 void write_call(void* place, long call) {
   uint8_t code[] = {0xb8, 0, 0, 0, 0, 0x0f, 0x05, 0xc3};
   const auto number = static_cast<uint32_t>(call);

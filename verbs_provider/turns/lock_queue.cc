@@ -15,8 +15,8 @@ using abi::ThreadSlot;
 /// none of these threads, it can be too high, which only causes unnecessary searches.
 std::atomic<uint32_t> waiting{0};
 
-/// Returns whether one of the other threads waits for the lock and matches. A thread whose signal
-/// handler waits for something else does not count.
+/// Returns whether another thread of this process waits for the lock, and `matches` is true for its
+/// slot. A thread whose signal handler waits for something else does not count.
 template <class Matches>
 bool does_another_wait(const volatile void* lock, Matches matches) {
   const ThreadSlot* const own = own_slot();

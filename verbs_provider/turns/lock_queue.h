@@ -1,8 +1,9 @@
 // The queue of a lock: waiting threads get the lock in the order of their arrival.
 //
-// The reason is a thread that polls while it holds a lock and returns its turn only there. When it
-// gets its turn again, it unlocks and locks again before any other thread has a turn. Without a
-// queue the others would never get the lock. POSIX leaves the order to the implementation.
+// The reason is a thread that polls while it holds a lock, and returns its turn only in these
+// polls. When it gets its turn again, it unlocks and locks again before any other thread has a
+// turn. Without a queue the others would never get the lock. POSIX leaves the order to the
+// implementation.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,8 @@ namespace rocemu::turns {
 /// Returns whether another thread of this process waits for the lock at that address.
 bool somebody_waits_for(const volatile void* lock);
 
-/// The ticket of a thread in the queue of a lock, while the calling thread waits for it.
+/// The calling thread's ticket in the queue of a lock, which exists while the thread waits for the
+/// lock.
 class LockTicket {
  public:
   explicit LockTicket(const volatile void* lock);

@@ -14,10 +14,10 @@ namespace {
 
 using abi::ThreadSlot;
 
-/// The last action of a thread.
+/// The latest action of a thread, which decides what the next preemption point does.
 struct Latest {
-  /// The latest call is an empty poll. Consecutive empty polls count as one call, since the
-  /// scheduler counts them itself.
+  /// If true, the thread's latest call is an empty poll. Consecutive empty polls count as one call,
+  /// since the scheduler counts them itself.
   bool is_empty_poll;
   bool was_stopped;  // and has made no call since
   int locks;         // our locks that it holds: others cannot continue if it stops

@@ -9,11 +9,11 @@ namespace rocemu::turns {
 
 struct ThreadTimer;
 
-/// Starts the waiting thread. Returns null if this is not possible.
+/// Creates a timer, and starts the thread that waits for it. Returns null if this is not possible.
 ThreadTimer* make_thread_timer(const sigevent& event);
 /// Sets the timer. A deadline of kNever stops it; with an interval of 0 it expires once.
 void set_thread_timer(ThreadTimer* timer, int64_t deadline_ns, int64_t interval_ns);
-/// Ends the waiting thread; threads that it started continue.
+/// Ends the thread that waits for the timer; threads that it started for expirations continue.
 void delete_thread_timer(ThreadTimer* timer);
 
 }  // namespace rocemu::turns

@@ -28,8 +28,8 @@ constexpr long kLookNs = 100'000'000;
 /// Further clock readings in one turn wait for time to pass: kMaxClockReads of them cost as much as
 /// kPollsOfClockReads polls (schedule::PollConstants::of_clock_reads).
 constexpr uint32_t kMaxClockReads = 256, kPollsOfClockReads = 20;
-/// A thread that has made more polls in its turn sees the time that they took when it reads a
-/// clock.
+/// If a thread has made more polls than this in its turn and then reads a clock, the clock shows
+/// the time that the polls took.
 constexpr uint32_t kPollsBetweenClocks = 32;
 /// The number of places that are remembered for the empty polls of one turn.
 constexpr uint32_t kMaxPollKeys = 32;
@@ -148,7 +148,8 @@ void regain_turn() {
 }
 
 void end_of_thread(void* times) {
-  // Destructors of other keys can still wait, so this one runs in the last round.
+  // Destructors of the program's thread-specific data can still wait for something, so the turns
+  // end only in the last round of destructors.
   const auto round = reinterpret_cast<uintptr_t>(times);
   if (round < PTHREAD_DESTRUCTOR_ITERATIONS - 1) {
     pthread_setspecific(end_key, reinterpret_cast<void*>(round + 1));
@@ -252,7 +253,8 @@ int64_t deadline_after(int64_t ns) {
 
 void tell_daemon(ThreadSlot* slot) {
   if (write_handback()) return;
-  // A program that closes every descriptor it does not know has closed ours too.
+  // A program that closes every descriptor it does not know has closed the eventfd, too, so the
+  // process connects again.
   uint32_t given = 0;
   const auto number = static_cast<uint32_t>(slot - table()->slots);
   if (!connect_to_daemon(number, &given)) {

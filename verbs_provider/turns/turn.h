@@ -12,7 +12,7 @@
 
 namespace rocemu::turns {
 
-/// The reason for a wait, as the system call that would wait for it.
+/// What a thread waits for, described by the system call that would wait for the same event.
 struct Call {
   long number;
   uint64_t arguments[4];
@@ -53,7 +53,7 @@ bool joined();
 abi::ThreadSlot* own_slot();
 
 int64_t now_ns();
-/// Returns the virtual time `ns` from now, or kNever if it is beyond all times.
+/// Returns the virtual time `ns` from now, or kNever if that is later than all representable times.
 int64_t deadline_after(int64_t ns);
 
 /// Returns the turn to the daemon until it is assigned to this thread again, not before `ready_ns`.
@@ -77,7 +77,8 @@ struct Looks {
   bool are_as_before = false;
 };
 Looks looks_of_turn();
-/// Continues the thread in the state after the empty polls of `looks`.
+/// Called with the result of looks_of_turn() after a wait for a lock: the thread counts as having
+/// polled the places of `looks` in the turn before.
 void go_on_after(const Looks& looks);
 
 /// With kMay, a wait is a cancellation point (pthreads(7)).
@@ -129,17 +130,18 @@ bool has_looked();
 /// Returns the time at which the cost of this turn's polls has passed.
 int64_t time_after_looks();
 
-/// Takes a slot for a thread or process that is about to be started. Returns null if no slot is
+/// Reserves a slot for a thread or process that is about to be started. Returns null if no slot is
 /// free.
 abi::ThreadSlot* take_slot();
 void free_slot(abi::ThreadSlot* slot);
 
 /// Begins a new thread: takes over the slot, and waits for the first turn.
 void begin_thread(abi::ThreadSlot* slot);
-/// Ends a thread. Must be its last call.
+/// Ends the calling thread's turns. Must be the last call that the thread makes here.
 void end_thread();
 
-/// Writes the daemon's eventfd: the thread has a request, or has returned its turn.
+/// Writes to the daemon's eventfd, after the thread has stored a request or returned its turn in
+/// its slot.
 void tell_daemon(abi::ThreadSlot* slot);
 /// Waits until the daemon has finished the thread's request.
 void wait_until_served(abi::ThreadSlot* slot);

@@ -41,8 +41,8 @@ std::string text_of(const VIP_UINT8* host, size_t length) {
 }
 
 void say_error(VIP_PVOID, VIP_ERROR_DESCRIPTOR* error) {
-  // A run also ends when the peer exits; a thread that still waits for it gets a descriptor's
-  // status.
+  // VIP_ERROR_CONN_LOST is not printed, because it also occurs when the peer exits at the end of a
+  // run. If a thread still waits for the peer, the status of its descriptor reports the error.
   if (error->ErrorCode == VIP_ERROR_CONN_LOST) return;
   std::fprintf(stderr, "vipl_pingpong: the NIC reports VIP_ERROR_CODE %d\n", error->ErrorCode);
 }

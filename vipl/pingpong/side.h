@@ -13,7 +13,7 @@
 namespace rocemu::vipl::pingpong {
 
 [[noreturn]] void fail(const std::string& what);
-/// Fails unless the call succeeded.
+/// Ends the program with a message that names `call`, unless `result` is VIP_SUCCESS.
 void check(VIP_RETURN result, const char* call);
 const char* name_of(VIP_RETURN result);
 /// Returns the names of the error bits that are set, such as "VIP_STATUS_TRANSPORT_ERROR".
@@ -33,7 +33,8 @@ class Side {
   void send();
   /// Waits until the last send, if any, is complete and its descriptor can be used again.
   void reap_send();
-  /// Fails if the descriptor that VipRecvDone or VipRecvWait returned has an error.
+  /// Ends the program with a message if the descriptor that VipRecvDone or VipRecvWait returned has
+  /// an error.
   void check_received(VIP_RETURN result, const VIP_DESCRIPTOR* descriptor) const;
 
   bool is_server() const { return options_.server.empty(); }

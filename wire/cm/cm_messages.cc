@@ -394,7 +394,7 @@ SidrRepLayout write(const CmSidrRep& rep) {
           .private_data = rep.private_data};
 }
 
-// The path has the same fields as in REQ, in another order.
+// The path in a LAP has the same fields as one in a REQ, in another order.
 struct LapLayout {
   Be32 local_comm_id;
   Be32 remote_comm_id;

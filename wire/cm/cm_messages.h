@@ -30,12 +30,13 @@ enum class CmAttribute : uint16_t {
   kApr = 0x1a,
 };
 
-/// The size of the additional information about a rejection, an address or a path.
+/// The size in bytes of the additional information in a REJ, SIDR_REP or APR about a rejection, an
+/// address or a path.
 inline constexpr size_t kCmInfoSize = 72;
 using CmInfo = std::array<uint8_t, kCmInfoSize>;
 
 enum class CmTransport : uint8_t { kRc = 0, kUc = 1, kRd = 2, kExtended = 3 };
-/// The extended transport type of XRC, which goes with kExtended (annex A14).
+/// The extended transport type of XRC, in a message whose transport type is kExtended (annex A14).
 inline constexpr uint8_t kCmExtendedXrc = 1;
 
 /// The message to which a REJ or MRA refers.
@@ -147,7 +148,7 @@ struct CmReq {
   friend constexpr bool operator==(const CmReq&, const CmReq&) = default;
 };
 
-/// MRA, the message receipt acknowledgement: the reply to a message takes longer.
+/// MRA, the message receipt acknowledgement: its sender needs more time to reply to a message.
 struct CmMra {
   static constexpr CmAttribute kAttribute = CmAttribute::kMra;
   uint32_t local_comm_id = 0;

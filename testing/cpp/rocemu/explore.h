@@ -35,12 +35,12 @@ struct Exploration {
   std::vector<Finding> findings;
   std::string report;  // the contents of report.json
 
-  /// Returns two lines for each finding.
+  /// Returns the findings as text, two lines for each.
   std::string text() const;
 };
 
 /// Finds the faults that break the command. Writes findings to the folder `output`, which may
-/// contain those of an earlier exploration. `options` are those of the command line. Throws Error
+/// contain those of an earlier exploration. `options` are options of `rocemu explore`. Throws Error
 /// if the command cannot be explored; the reason is on standard error.
 Exploration explore(const std::vector<std::string>& command, const std::string& output,
                     const std::vector<std::string>& options = {});

@@ -33,7 +33,7 @@ namespace rocemu::testing {
 
 using std::chrono::nanoseconds;
 
-/// The error that the NIC refused a request, did not answer or could not be started; what() has the
+/// Thrown if the NIC refuses a request, does not answer or cannot be started. what() has the
 /// reason.
 class Error : public std::runtime_error {
  public:
@@ -46,11 +46,12 @@ enum class ClockKind {
 };
 
 struct FabricOptions {
-  /// The devices, such as "mlx5_0" or "mlx5_1=10.0.0.2,fd00::2"; empty: rocemu0 and rocemu1.
+  /// The devices, such as "mlx5_0" or "mlx5_1=10.0.0.2,fd00::2". If the list is empty, the devices
+  /// are rocemu0 and rocemu1.
   std::vector<std::string> devices = {};
   ClockKind clock = ClockKind::kReal;
-  /// A file, or the name of a scenario that is installed with rocemu. For several scenarios, put
-  /// {"--scenario", FILE} into `further`.
+  /// The file of a scenario, or the name of a scenario that is installed with rocemu. For several
+  /// scenarios, put {"--scenario", FILE} into `further`.
   std::string scenario = {};
   std::optional<uint64_t> seed = {};
   /// The directory of a recording; needed for events(), capture() and timeline().
@@ -92,11 +93,11 @@ struct ClockReading {
 /// An event of the recording (docs/control.md)
 struct Event {
   std::string what;  // "frame", "completion", "fault" ...
-  /// All other fields. Values that are not strings are in JSON format.
+  /// All other fields of the event. Values that are not strings are in JSON format.
   std::map<std::string, std::string> fields;
 };
 
-/// A function of a stack. Unknown strings are empty, and an unknown line is 0.
+/// A function in a call stack. Strings that are unknown are empty, and an unknown line is 0.
 struct Frame {
   std::string function;
   std::string file;
@@ -123,7 +124,7 @@ struct Report {
   std::vector<Place> places;  // the last one is the mistake
   uint64_t count = 0;         // the number of times that it was found
 
-  /// Returns a line with the message, and one for each place.
+  /// Returns the report as text: a line with the message, and one for each place.
   std::string text() const;
 };
 
@@ -166,7 +167,7 @@ class Program {
   HangWatch* watch_;  // null in a `rocemu run` that detects hangs itself
 };
 
-/// The result of Fabric::step().
+/// A frame, as Fabric::step() returns it.
 struct SteppedFrame {
   std::string frame;   // in words
   std::string before;  // the QP that receives it, and its peer: JSON as in docs/control.md
@@ -185,7 +186,7 @@ struct SteppedFrame {
 /// detection of hangs. Options that differ from the run's cause an Error.
 class Fabric {
  public:
-  /// Starts the NIC. Throws Error.
+  /// Starts the NIC. Throws Error if that fails.
   explicit Fabric(const FabricOptions& options = {});
   ~Fabric();
   Fabric(const Fabric&) = delete;

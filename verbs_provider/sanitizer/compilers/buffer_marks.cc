@@ -19,7 +19,7 @@ bool is_written(const Queue& queue, const Request& request) {
   return queue.kind != QueueKind::kSend || opcode == abi::WrOpcode::kRdmaRead || is_atomic(opcode);
 }
 
-/// Marks the first `length` bytes.
+/// Marks the first `length` bytes of the request's buffers as initialized.
 void mark(const Request& request, uint64_t length) {
   for (const MemoryRange& range : request.memory) {
     const uint64_t size = std::min(range.length, length);

@@ -1,7 +1,8 @@
-// Replaces ioctl(2) of devices and of userfaultfds. libibverbs tries commands by ioctl, and takes
-// ENOTTY, the answer of a socket, for a kernel without these commands. Only the async event file of
-// an imported context cannot be obtained in another way. The ioctl of a userfaultfd is intercepted
-// because the daemon may have to wait for memory that is registered there.
+// Replaces ioctl(2) of devices and of userfaultfds. libibverbs tries commands by ioctl; it takes
+// ENOTTY, with which a socket answers, for the answer of a kernel without these commands. Only the
+// async event file of an imported context cannot be obtained in another way. The ioctl of a
+// userfaultfd is intercepted because the daemon may have to wait for memory that is registered
+// there.
 #include <atomic>
 #include <cerrno>
 #include <cstdarg>
@@ -28,7 +29,8 @@ struct Offer {
 // library is loaded with the program.
 __attribute__((tls_model("initial-exec"))) thread_local Offer offer{-1, -1};
 
-/// If true, memory was registered with a userfaultfd. The function is called when that happens.
+/// `memory_may_block` is true if memory was registered with a userfaultfd. `tell_of_memory` is
+/// called before each such registration.
 constinit std::atomic<bool> memory_may_block{false};
 constinit std::atomic<void (*)()> tell_of_memory{nullptr};
 
@@ -48,7 +50,8 @@ bool wants_async_fd(Command& command) {
          command.attribute().attr_id == UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE;
 }
 
-/// Returns whether this was the command for which the offer was made.
+/// Answers the command with the offered file if it asks for the async event file. Returns whether
+/// it has been answered.
 bool take_offer(void* argument) {
   Command command;
   if (copy_from_program(command.bytes, argument, sizeof(command.bytes)) != 0) return false;

@@ -20,7 +20,8 @@ using abi::MappingCall;
 
 constinit std::atomic<void (*)(uint64_t, uint64_t, MappingCall)> report{nullptr};
 
-/// Reports whole pages, since the kernel changes whole pages.
+/// Reports the range to the provider, extended to whole pages, because the kernel changes whole
+/// pages.
 void note(const void* address, size_t length, MappingCall call) {
   if (auto* changed = report.load(std::memory_order_acquire)) [[unlikely]] {
     const auto begin = reinterpret_cast<uint64_t>(address);

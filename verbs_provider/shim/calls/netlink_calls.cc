@@ -91,7 +91,7 @@ ROCEMU_REPLACE(ssize_t, recvmsg, (int fd, msghdr* message, int flags)) {
   if (copy_from_program(&asked, message, sizeof(asked)) != 0) return fail(EFAULT);
   const ssize_t size = next_recvmsg(fd, message, flags);
   if (size < 0 || asked.msg_name == nullptr) return size;
-  // The sender is the kernel, whose port is 0.
+  // The sender of every received message is the kernel, whose port is 0.
   const int error = give_address(0, asked.msg_name, asked.msg_namelen, &message->msg_namelen);
   return error != 0 ? fail(error) : size;
 }

@@ -91,7 +91,7 @@ ROCEMU_REPLACE(int, chdir, (const char* path)) {
   return use_path(AT_FDCWD, path, [](const char* name) { return next_chdir(name); });
 }
 
-// `ls -l` queries access control lists.
+// getxattr(2) is replaced because `ls -l` queries access control lists by it.
 ROCEMU_REPLACE(ssize_t, getxattr,
                (const char* path, const char* attribute, void* out, size_t size)) {
   return query_path(AT_FDCWD, path,

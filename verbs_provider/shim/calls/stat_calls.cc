@@ -29,8 +29,8 @@ Next<int(int, int, const char*, Stat*, int)> next_fxstatat("__fxstatat");
 
 constexpr mode_t kDeviceMode = S_IFCHR | 0666;
 
-/// Returns whether `path`, or `fd` if the path is empty, is a device. The descriptor can be open or
-/// O_PATH.
+/// Returns whether `path`, or `fd` if the path is empty, is a device. `fd` may have been opened
+/// with O_PATH.
 bool find_device(int fd, const char* path, DeviceNumber* number) {
   const bool by_fd = path == nullptr || *path == '\0';
   if (by_fd ? device_of_fd(fd, number) : device_of_name(path, number)) return true;
@@ -38,7 +38,7 @@ bool find_device(int fd, const char* path, DeviceNumber* number) {
   return device_of_relative_path(fd, by_fd ? "" : path, number, name);
 }
 
-/// Changes the status of a socket into a device's if it is a device.
+/// Changes the status of a socket into that of a device, if the socket emulates a device.
 void correct(int fd, const char* path, Stat* status) {
   DeviceNumber number;
   if (!find_device(fd, path, &number)) return;

@@ -95,7 +95,7 @@ bool call_replaced(long number, const Arguments& arguments, long* result) {
       ROCEMU_CALL(accept4, accept4);
       ROCEMU_CALL(flock, flock);
       ROCEMU_CALL(close, close);
-      // Timers, signals and children
+      // Calls of timers, signals and child processes
       ROCEMU_CALL(setitimer, setitimer);
       ROCEMU_CALL(getitimer, getitimer);
       ROCEMU_CALL(timerfd_create, timerfd_create);

@@ -55,7 +55,7 @@ void die(const siginfo_t& info) {
     kernel(SYS_tgkill, kernel(SYS_getpid), kernel(SYS_gettid), static_cast<long>(SIGSEGV));
 }
 
-/// Carries out the program's action (sigaction(2)).
+/// Does what the program's sigaction(2) for SIGSEGV requests.
 void act_on_fault(siginfo_t* info, void* context) {
   const struct sigaction action = programs;
   const bool was_sent = info->si_code <= 0;

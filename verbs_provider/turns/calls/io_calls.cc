@@ -41,7 +41,7 @@ bool is_ready(int fd, short events) {
   return kernel(SYS_ppoll, &entry, 1L, &now, nullptr, 0L) != 0;
 }
 
-/// Makes the call with that number when it does not block.
+/// Waits in turns until system call `number` would not block, and then makes the call by `make`.
 template <class Make>
 auto when_ready(long number, int fd, short events, int flags, Make make) -> decltype(make(fd)) {
   if (!active()) return make(fd);

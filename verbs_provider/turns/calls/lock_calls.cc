@@ -51,8 +51,8 @@ Call call_of(const volatile void* object) {
 template <class Try>
 int take(const volatile void* lock, int64_t deadline, Try attempt) {
   const Looks looks = looks_of_turn();
-  // While nothing happens, a thread that polls under a lock keeps the lock for as many polls
-  // as it was granted, instead of passing it on in each turn.
+  // While nothing happens, a thread that polls under a lock keeps the lock for as many polls as the
+  // daemon granted it, instead of passing the lock on in each turn.
   if (looks.are_as_before && may_look_on()) {
     const int result = attempt();
     if (result != EBUSY) return result;
@@ -117,7 +117,7 @@ int take_mutex(pthread_mutex_t* mutex, int64_t deadline) {
   if (!somebody_waits_for(mutex) || is_own(mutex)) {
     const int result = next_mutex_trylock(mutex);
     if (result != EBUSY) return result;
-    // POSIX: the caller already owns a mutex of the error-checking kind.
+    // POSIX requires EDEADLK if the caller already owns a mutex of the error-checking kind.
     if (kind_of(mutex) == PTHREAD_MUTEX_ERRORCHECK && is_own(mutex)) return EDEADLK;
   }
   return take(mutex, deadline, [&] { return next_mutex_trylock(mutex); });
@@ -171,7 +171,7 @@ int take_semaphore(sem_t* semaphore, int64_t deadline) {
   return 1;
 }
 
-/// Notes that the call has ended, and returns its result.
+/// Notes that the thread has ended `call`, after which it may lose its turn. Returns `result`.
 int at_preemption_point(const char* call, int result) {
   pass_preemption_point(call);
   return result;

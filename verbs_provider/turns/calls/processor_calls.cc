@@ -20,7 +20,8 @@ shim::Next<int(pthread_t, size_t, cpu_set_t*)> next_pthread_getaffinity_np(
 shim::Next<int(pthread_t, size_t, const cpu_set_t*)> next_pthread_setaffinity_np(
     "pthread_setaffinity_np");
 
-/// The values of the environment at the start of the program, which may clear the variables.
+/// The values of environment variables at the start of the program, which may clear these
+/// variables.
 struct {
   bool on_one = false;
   size_t one = 0;

@@ -19,12 +19,12 @@ shim::Next<int(useconds_t)> next_usleep("usleep");
 shim::Next<unsigned(unsigned)> next_sleep("sleep");
 shim::Next<int()> next_sched_yield("sched_yield");
 
-/// Returns true when the time is over. Otherwise the remaining time is in `left`, or the daemon has
-/// ended.
+/// Returns true when the deadline has passed. Returns false if a signal handler ran before, with
+/// the remaining time in `left`, or if the daemon has ended, with `gone` set.
 bool sleep_until(int64_t deadline, int64_t* left, bool* gone) {
   const Call call = Call::of(SYS_nanosleep);
   End end = End::kReady;
-  // Other threads have a turn even if the sleep is short.
+  // Even a short sleep returns the turn once, so that other threads run.
   bool gave = false;
   end = wait(call, deadline, [&] {
     const bool was = gave;

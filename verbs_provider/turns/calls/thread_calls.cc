@@ -40,7 +40,7 @@ void* run(void* given) {
   return start.function(start.argument);
 }
 
-/// Returns whether a thread of the run has not ended yet.
+/// Returns whether the thread takes turns and has not ended yet.
 bool runs(pthread_t thread) {
   const auto pid = own_slot()->pid.load();
   const uint32_t count = table()->high_water.load();
@@ -71,8 +71,8 @@ int wait_for_end(pthread_t thread, int64_t deadline) {
   }
 }
 
-/// Joins a thread that has ended, which the kernel may not have recorded yet. At this point the
-/// join is not a cancellation point.
+/// Joins a thread that has had its last turn, although the kernel may not have ended it yet. At
+/// this point the join is not a cancellation point.
 int join_ended(pthread_t thread, void** result) {
   int state;
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);

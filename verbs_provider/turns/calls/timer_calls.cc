@@ -154,7 +154,7 @@ Timer& own_alarm() {
   return the_alarm;
 }
 
-/// Stores the previous alarm and its remaining time.
+/// Sets the process's alarm to `timer`. Stores the previous alarm and its remaining time.
 void set_alarm(const Timer& timer, Timer* before, int64_t* left_before) {
   Timer& known = own_alarm();
   *before = known;
