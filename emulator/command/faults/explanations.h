@@ -1,5 +1,5 @@
-// The rows of docs/statuses.md: the meanings of statuses, events, NAKs, reasons of a REJ and
-// errnos.
+// The rows of docs/statuses.md, each of which explains a status, an event, a NAK, the reason of a
+// REJ, or an errno.
 #pragma once
 
 #include <optional>

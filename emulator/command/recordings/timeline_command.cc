@@ -139,8 +139,8 @@ timeline::Selection selection_of(const po::variables_map& values) {
   return selection;
 }
 
-/// Reads a timeline. A directory is a recording; if its journal cannot be read, its capture is
-/// shown.
+/// Reads the timeline of a recording, if `name` is a directory, or of a capture. If the recording's
+/// journal cannot be read, its capture is used.
 timeline::Timeline read(const std::string& name) {
   if (!fs::is_directory(name)) {
     if (fs::path(name).filename() == "journal")
