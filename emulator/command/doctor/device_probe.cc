@@ -50,8 +50,8 @@ constexpr char kAgain[] =
   _exit(kExitFailure);
 }
 
-/// Returns the version of rdma-core: "44.0" for libibverbs.so.1.14.44.0; empty if the file name has
-/// no version.
+/// Returns the version of rdma-core in the file name of libibverbs: "44.0" for
+/// libibverbs.so.1.14.44.0. Empty if the file name contains no version.
 std::string rdma_core_version(const std::string& path) {
   const size_t at = path.find(".so.1.");
   if (at == std::string::npos) return "";
@@ -66,8 +66,8 @@ Function* function_of(void* library, const char* name) {
   return function;
 }
 
-/// Returns the size of ibv_port_attr. rdma-core 49 made the struct four bytes larger, without
-/// another ABI number.
+/// Returns the size of ibv_port_attr in this version of rdma-core. rdma-core 49 made the struct
+/// four bytes larger, but did not change the ABI number.
 size_t port_attr_size(const std::string& version) {
   constexpr int kFirstWithSpeedEx = 49;
   constexpr size_t kBefore = 52, kSince = 56;

@@ -15,7 +15,7 @@ struct Explanation {
   std::string rule;    // the rule that causes it on purpose; empty if there is none
 };
 
-/// Returns all rows of the page.
+/// Returns all rows of docs/statuses.md.
 const std::vector<Explanation>& explanations();
 
 /// Finds the explanation of a name as people write it: "RETRY_EXC_ERR", "rnr nak", "ENOMEM".

@@ -1,4 +1,4 @@
-// The table of `rocemu show --fabric`.
+// Prints the table of `rocemu show --fabric`.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The tables of `rocemu show`.
+// Prints the tables of `rocemu show`.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// `rocemu up` and `rocemu down`: one NIC that the programs of several terminals share.
+// `rocemu up` and `rocemu down`: start and end the shared NIC, which programs in several terminals
+// can use.
 #include <signal.h>
 #include <unistd.h>
 

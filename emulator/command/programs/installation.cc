@@ -27,7 +27,8 @@ std::string executable_dir() {
   return std::string(executable.substr(0, executable.rfind('/')));
 }
 
-/// Returns the directories of the plugins in a build tree and in an installation.
+/// Returns the directories in which rocemu's libraries may be: in a build tree, and in an
+/// installation.
 std::vector<std::string> plugin_dirs() {
   const std::string prefix = executable_dir() + "/../";
   const std::string installed = ROCEMU_PLUGIN_DIR;

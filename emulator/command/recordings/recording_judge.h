@@ -38,7 +38,7 @@ class RecordingJudge {
 
   const sanitizer::Selection rules_;
   std::map<uint32_t, std::string> processes_;  // "server#1", by client
-  /// The call sites where objects were created or destroyed, by client and title.
+  /// The call sites where objects were created or destroyed, by the client and the object's title.
   std::map<std::pair<uint32_t, std::string>, FoundCallSite> sites_;
   std::map<std::pair<uint32_t, uint64_t>, uint64_t> rkeys_;  // by (client, MR)
   std::map<ByQp, uint32_t> peers_;                           // the QPs that QPs are connected to

@@ -37,7 +37,8 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-/// The default limit of the rows of a page: browsers can open a page of a few hundred megabytes.
+/// The default for the maximum number of rows of a page. Browsers can still open a page of a few
+/// hundred megabytes.
 constexpr size_t kMaxRows = 250'000;
 
 po::options_description options_of_timeline() {

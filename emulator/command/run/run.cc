@@ -80,7 +80,7 @@ std::optional<SharedNic> running_shared_daemon() {
   return SharedNic{client->dir(), sanitizer_directory_of(*client)};
 }
 
-/// Returns the golden run that --expect and --update ask for.
+/// Returns the golden run of --expect, which is replaced with --update; null without --expect.
 std::unique_ptr<GoldenRun> make_golden_run(const po::variables_map& values) {
   const auto absolute = [&](const char* option) -> std::filesystem::path {
     if (values.count(option) == 0) return {};
@@ -282,7 +282,8 @@ class Run {
         return;
       }
     }
-    // Until the daemon is ready, a signal ends this process at once; the daemon notices it.
+    // Until the daemon is ready, a signal ends this process at once, and the daemon then notices
+    // that this process has ended.
     const std::optional<capture::CaptureFile> capture = open_capture(values_);
     if (capture) {
       capture_descriptor_ = capture->descriptor;
@@ -356,7 +357,7 @@ class Run {
     if (kept_) kept_->finish(status_, report, limits_of_recording());
   }
 
-  /// Returns the directory in which the run is recorded, or nothing.
+  /// Returns the directory in which the run is recorded; empty if it is not recorded.
   std::string recording_dir() const {
     if (golden_ != nullptr) return golden_->record_dir().string();
     if (has("record")) return text("record");

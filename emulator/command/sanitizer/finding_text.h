@@ -1,4 +1,4 @@
-// Findings as text for people.
+// Converts findings to text for users.
 #pragma once
 
 #include <string>
