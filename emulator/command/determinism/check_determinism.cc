@@ -57,8 +57,8 @@ Arguments without(std::string_view option, const Arguments& options) {
   return rest;
 }
 
-/// Returns the conditions of the run with this number. The first run is undisturbed. The later runs
-/// have, in turn, a load, only one processor, and both.
+/// Returns the conditions of the run with this number, counted from 1. They repeat after four runs:
+/// undisturbed, with a load, on one processor, and on one processor with a load.
 Circumstances circumstances_of(size_t number) {
   return {.beside_load = number % 2 == 0, .on_one_processor = (number - 1) % 4 >= 2};
 }

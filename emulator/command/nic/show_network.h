@@ -8,7 +8,7 @@
 namespace rocemu::command {
 
 /// Returns a table of a simulated network's ports. `state` is the reply to the command "network".
-/// Ports without traffic have no row; a line below the table shows their number.
+/// Ports that are up and had no traffic have no row; a line below the table shows their number.
 std::string network_text(const Json& state);
 
 }  // namespace rocemu::command

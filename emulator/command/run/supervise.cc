@@ -44,8 +44,7 @@ bool has_no_external_programs = false;  // expect_no_external_programs()
 /// any other sender it is ignored, as by default.
 constexpr int kStuckSignal = SIGURG;
 constexpr std::chrono::seconds kMaxPause{2};
-/// The time limit for a test to end after its time limit has expired, and an exception was raised
-/// in it.
+/// The time that a test gets to end by its exception, after its time limit has expired.
 constexpr std::chrono::seconds kUnwinding{10};
 /// The interval for checking programs that must end, or whose NIC has ended.
 constexpr std::chrono::milliseconds kLookInterval{50};

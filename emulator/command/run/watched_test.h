@@ -31,8 +31,8 @@ class WatchedTest {
   std::vector<pid_t> programs() const;
 
   /// Marks the threads of the test that wait for programs, whatever their system call is. While
-  /// there is such a thread, those that wait for something outside, such as threads of a test
-  /// runner, do not prevent the detection of a hang.
+  /// there is such a thread, other threads of the test that wait for something outside the run,
+  /// such as threads of a test runner, do not prevent the detection of a hang.
   void mark_waits(std::vector<BlockedThread>& threads);
 
   /// Returns whether the test is closing its NIC, which it does by closing this process's standard

@@ -115,8 +115,8 @@ class Scanner {
   const std::string& line_;
 };
 
-/// Replaces several blanks by one, and three or more of the same character that is not part of a
-/// word by one such character.
+/// Replaces consecutive blanks by one blank. Replaces three or more of another character by one,
+/// unless the character is part of a word.
 std::string without_padding(const std::string& line) {
   std::string text;
   for (size_t i = 0; i < line.size();) {

@@ -44,7 +44,8 @@ constexpr milliseconds kMaxCall{10'000};
 /// The number of bytes of a run's output that are kept. The rest of a longer output is usually
 /// repetition.
 constexpr uintmax_t kMaxKept = uintmax_t{4} << 20;
-/// The factor by which the time limit is longer for a run that must be confirmed (Job::patiently).
+/// The factor by which the time limit is longer for a run that is repeated to confirm another one
+/// (Job::patiently).
 constexpr int kPatience = 3;
 /// The real time after which a program that polls without success counts as polling forever. The
 /// second value is for Job::patiently.
