@@ -1,4 +1,5 @@
-// `rocemu explore`: the options; emulator/explore/ does the rest.
+// `rocemu explore`: defines the options of the command. The exploration itself is in
+// emulator/explore/.
 #include "emulator/explore/explore.h"
 
 #include <algorithm>
@@ -143,7 +144,8 @@ explore::Options read_options(const po::variables_map& values, const Arguments& 
   return options;
 }
 
-/// Makes each run check for misuse like `rocemu run` with the same options.
+/// With --sanitize, makes each run check for misuse of verbs, as `rocemu run` does with the same
+/// options.
 void add_sanitizer(const po::variables_map& values, explore::RunnerOptions& runs) {
   if (!read_sanitizer_options("explore", values)) return;
   runs.sanitizes = true;

@@ -11,7 +11,8 @@ namespace rocemu::explore {
 namespace {
 
 constexpr size_t kRuns = 3;
-/// With another latency everything happens at another time, but nothing else changes.
+/// The latencies of links in further runs. With another latency everything happens at another time,
+/// but nothing else changes.
 constexpr const char* kLatencies[] = {"3us", "40us"};
 
 std::string tail_of(const std::string& text) {
@@ -26,7 +27,8 @@ bool fails_by_itself(const RunFacts& facts) {
          !facts.timeout;
 }
 
-/// Returns the command by which a user repeats the run without a fault, with the same devices.
+/// Returns the command line by which a user can repeat the run without a fault, with the same
+/// devices.
 std::string undisturbed_run(const RunnerOptions& runs) {
   std::vector<std::string> words = {"rocemu", "run"};
   if (runs.lockstep) words.emplace_back("--lockstep");
@@ -68,8 +70,8 @@ void require_success(const RunFacts& facts, const Options& options) {
         tail_of(facts.errors.empty() ? facts.output : facts.errors)));
 }
 
-/// Returns the first line in which the recordings differ. Ignores differences in PIDs and, on the
-/// real clock, in times.
+/// Returns a description of the first line in which the recordings differ; empty if they are equal.
+/// Ignores differences in PIDs and, on the real clock, in times.
 std::string difference_of(const std::filesystem::path& a, const std::filesystem::path& b,
                           bool lockstep) {
   const std::regex by_chance(lockstep ? R"re(,"pid":\d+)re" : R"re(,"pid":\d+|"t":\d+,)re");
@@ -98,7 +100,8 @@ BaselineRuns run_baseline(Runner& runner, const Options& options,
     jobs.push_back({.number = i, .scenario = "", .keep = kept / std::to_string(i + 1)});
   BaselineRuns runs;
   runs.facts.resize(kRuns + std::size(kLatencies));
-  // No other run is made beside the first one: if it fails, the others are unnecessary.
+  // No other run is made at the same time as the first one: if the first run fails, the others are
+  // unnecessary.
   const auto take = [&](const Job& job, const RunFacts& facts) {
     runs.facts[job.number] = facts;
     require_success(facts, options);
@@ -128,8 +131,8 @@ BaselineRuns run_baseline(Runner& runner, const Options& options,
     jobs.push_back({.number = kRuns + i,
                     .scenario = fmt::format("rules:\n  - {{on: link, do: {{latency: {}}}}}\n",
                                             kLatencies[i])});
-  // This is a separate run, because the library that reports call sites adds to the programs'
-  // memory, which may change their output.
+  // Call sites are recorded in a separate run, because the library that reports them adds to the
+  // programs' memory, which may change their output.
   const std::filesystem::path sited = kept / "sited";
   jobs.push_back({.number = jobs.size(), .scenario = "", .tells_call_sites = true, .keep = sited});
   runner.run(
@@ -149,7 +152,8 @@ BaselineRuns run_baseline(Runner& runner, const Options& options,
   std::filesystem::remove_all(sited, ignored);
   for (size_t i = 1; i < kRuns; ++i)
     std::filesystem::remove_all(kept / std::to_string(i + 1), ignored);
-  // A run that fails because of the extra latency proves nothing about the output.
+  // A run that fails because of the extra latency shows nothing about the output of successful
+  // runs, so it is left out.
   std::erase_if(runs.facts, [](const RunFacts& facts) { return facts.status != 0; });
   return runs;
 }
@@ -168,7 +172,8 @@ Baseline make_baseline(const std::vector<RunFacts>& facts) {
                     .errors = mask([](const RunFacts& one) { return one.errors; }),
                     .files = {},
                     .misuses = misuses_of(misuses)};
-  // Timing decides whether the run observes the end of a program that outlives the command.
+  // If a program outlives the command, timing decides whether a run observes the program's exit
+  // status. So the baseline has the exit statuses of all runs.
   for (const RunFacts& one : facts)
     for (const auto& [process, statuses] : one.statuses)
       baseline.facts.statuses[process].insert(statuses.begin(), statuses.end());

@@ -1,5 +1,5 @@
-// The runs without a fault at the beginning of an exploration. They must succeed, and show what is
-// equal in each run.
+// Makes the runs without a fault at the beginning of an exploration. They must succeed. They show
+// what is equal in each run.
 #pragma once
 
 #include <string>
@@ -18,7 +18,8 @@ struct BaselineRuns {
   bool needs_all_processors = false;  // the command fails if it runs on one processor
 };
 
-/// Makes the runs. Throws ExploreError with the reason if the command cannot be explored.
+/// Makes the runs without a fault. Throws ExploreError with the reason if the command cannot be
+/// explored.
 BaselineRuns run_baseline(Runner& runner, const Options& options,
                           const std::filesystem::path& folder, const std::function<bool()>& stops);
 

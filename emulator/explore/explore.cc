@@ -24,13 +24,13 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = Budget::Clock;
 
-/// A run counts as endless if its recording is kEndless times as long as the baseline's, and at
-/// least kLeastEndless bytes longer.
+/// A run counts as endless if its recording is at least kEndless times as long as the baseline's
+/// recording, and at least kLeastEndless bytes longer.
 constexpr uintmax_t kEndless = 50, kLeastEndless = uintmax_t{1} << 20;
 constexpr uintmax_t kLeastEndlessJournal = 4 * kLeastEndless;  // it also has the payloads
 constexpr int kExitInterrupted = 130;
-/// A run with more stops or choices than kMaxStops is not shrunk. kMaxShrinkingRuns is the most
-/// runs that shrink one finding.
+/// kMaxStops: a run in which the schedule stops threads, or the adversary chooses, more often than
+/// this is not shrunk. kMaxShrinkingRuns: the maximum number of runs to shrink one finding.
 constexpr size_t kMaxStops = 2000, kMaxShrinkingRuns = 100;
 
 std::string why_stopped() {
@@ -178,9 +178,9 @@ void Exploration::run_all(const std::vector<Job>& jobs,
       [this] { return stops_trials(); });
 }
 
-/// Repeats one run, with a much longer limit of real time, for each place at which the usual limit
-/// ended runs. If the repeated run ends elsewhere, the machine was too busy, and all runs of that
-/// place are repeated.
+/// Confirms runs that the usual limit of real time ended. For each place at which it ended runs,
+/// repeats one of them with a much longer limit. If the repeated run ends at another place, the
+/// machine was too busy, and the other runs that ended at the first place are repeated, too.
 void Exploration::look_again() {
   const auto job_of = [](const Trial& trial) {
     return Job{.number = trial.number,
@@ -211,8 +211,8 @@ void Exploration::look_again() {
   run_all(others, [](const Result&) {});
 }
 
-/// Adds a second fault at the points that exist only after a first one: a program's second attempt,
-/// and its handling of errors.
+/// Adds trials with two faults. The second fault is at a point that exists only after the first
+/// one, such as a program's second attempt or its handling of errors.
 void Exploration::add_pairs() {
   std::set<std::string> there;
   for (const Trial& trial : plan(points_)) there.insert(trial.causes.front().rule);
@@ -279,7 +279,7 @@ RunFacts Exploration::run_shrunk(const Trial& trial) {
   return result;
 }
 
-/// Removes the stops that the finding does not need.
+/// Removes the stops of threads that the finding does not need from its schedule.
 void Exploration::shrink_order(Finding& finding) {
   Trial tried = finding.smallest;
   const auto run = [&](const std::string& schedule) {
@@ -317,7 +317,8 @@ void Exploration::shrink_adversary(Finding& finding) {
   variation.shrunk = fmt::format("{} ({}, seed {})", shrunk.text, name, variation.seed);
 }
 
-/// Removes causes without which the run ends at the same place.
+/// Removes what the finding does not need: stops of its schedule, choices of its adversary, and
+/// causes. The run must still end at the same place.
 void Exploration::shrink(Finding& finding) {
   const Variation& variation = finding.smallest.variation;
   if (!variation.schedule.empty()) shrink_order(finding);
@@ -335,20 +336,22 @@ void Exploration::shrink(Finding& finding) {
   }
 }
 
-/// Returns the tool for the stacks of a finding: a hang needs the places of threads; a crash also
-/// needs values, which take longer.
+/// Returns the tool that reads stacks for a finding. A hang only needs the functions of the
+/// threads; a crash also needs values, which take longer to read.
 StackTool stacks_for(const Finding& finding) {
   return finding.verdict == Verdict::kCrash ? StackTool::kGdb : StackTool::kEuStack;
 }
 
-/// Writes the files that reproduce a finding, before any further step that may be interrupted.
+/// Writes the files that reproduce a finding. This is done before any further step that may be
+/// interrupted.
 void Exploration::write_scenario(const Finding& finding) const {
   fs::create_directories(folder_of(finding));
   write_file(folder_of(finding) / "scenario.yaml", finding.smallest.scenario());
 }
 
-/// Runs the repetitions that are missing. The first repetition of a finding keeps its files. The
-/// quickest findings come first, because the budget may end before all repetitions are done.
+/// Runs the repetitions of findings that are missing. The files of a finding's first repetition are
+/// kept. Findings with short runs come first, because the budget may end before all repetitions are
+/// done.
 void Exploration::repeat() {
   std::vector<Job> jobs;
   std::vector<std::string> keys;
@@ -393,7 +396,7 @@ void Exploration::count_repetitions() {
   }
 }
 
-/// Writes a page for each recording, except for recordings that would take too long.
+/// Writes a page with the timeline of each recording, unless that would take too long.
 void Exploration::draw_timelines() const {
   for (const Finding& finding : findings_) {
     if (!fs::exists(folder_of(finding) / "journal")) continue;
@@ -403,7 +406,7 @@ void Exploration::draw_timelines() const {
   }
 }
 
-/// Shrinks and repeats the findings as far as time allows, and writes the files of each.
+/// Shrinks and repeats the findings as far as time allows, and writes the files of each finding.
 void Exploration::confirm() {
   std::vector<std::string> scenarios;
   for (const Finding& finding : findings_) scenarios.push_back(finding.smallest.scenario());

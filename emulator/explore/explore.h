@@ -1,5 +1,5 @@
-// `rocemu explore` runs a command repeatedly, each time with one fault, at a point that its run
-// without faults has shown. It reports the faults that the command does not survive.
+// `rocemu explore`: runs a command repeatedly, each time with one fault. The fault is at a point
+// that the run without faults has shown. Reports the faults that the command does not survive.
 #pragma once
 
 #include <string>
@@ -9,11 +9,12 @@
 
 namespace rocemu::explore {
 
-/// Explores the command of the options. Returns the exit status: 0, 1 if there is a new finding
+/// Explores the command in the options. Returns the exit status: 0, 1 if there is a new finding
 /// that counts, or 130 after Ctrl-C.
 int explore(const Options& options);
 
-/// Combines the folders of shards into `folder`. Returns the exit status, as explore() does.
+/// Combines the findings folders of shards into the folder of the options. Returns the exit status,
+/// as explore() does.
 int merge(const std::vector<std::string>& folders, const Options& options);
 
 }  // namespace rocemu::explore

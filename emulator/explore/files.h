@@ -1,4 +1,4 @@
-// Reads and writes whole files as texts.
+// Reads and writes whole text files.
 #pragma once
 
 #include <filesystem>
@@ -6,7 +6,7 @@
 
 namespace rocemu::explore {
 
-/// Writes the file. Throws std::system_error, which names the file.
+/// Writes the text to the file. Throws std::system_error, which names the file.
 void write_file(const std::filesystem::path& path, const std::string& text);
 
 /// Returns the contents; empty if the file cannot be read.

@@ -1,4 +1,5 @@
-// Handles Ctrl-C, so that the findings until then are reported.
+// Handles Ctrl-C, so that an interrupted exploration reports the findings that it has made until
+// then.
 #pragma once
 
 #include <signal.h>
@@ -6,7 +7,7 @@
 namespace rocemu::explore {
 
 /// While an object of this class exists, the first SIGINT, SIGTERM or SIGHUP requests an orderly
-/// end, and the second one ends this process. Under nohup(1), SIGHUP does neither. Only one object
+/// end, and the second one ends this process. Under nohup(1), SIGHUP has no effect. Only one object
 /// can exist at a time.
 class InterruptWatch {
  public:
@@ -15,7 +16,7 @@ class InterruptWatch {
   InterruptWatch(const InterruptWatch&) = delete;
   InterruptWatch& operator=(const InterruptWatch&) = delete;
 
-  /// Returns whether an end was requested.
+  /// Returns whether a signal has requested an end.
   static bool interrupted();
 
  private:

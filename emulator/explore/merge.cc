@@ -34,8 +34,8 @@ std::vector<Trial> merged_trials(const std::vector<PlanFile>& plans,
   return trials;
 }
 
-/// Copies the folder of the shard that confirmed the finding, since it has the recording and
-/// outputs.
+/// Copies the finding's folder from the shard that confirmed the finding, since only this shard has
+/// the recording and outputs.
 void copy_folder_of(const Finding& finding, const std::vector<std::string>& from,
                     const fs::path& to) {
   for (const std::string& folder : from) {
@@ -90,7 +90,8 @@ int merge(const std::vector<std::string>& folders, const Options& options) {
       if (has_again(finding, *again, baseline, options.limits)) ++finding.confirmed;
     }
     copy_folder_of(finding, folders, options.folder);
-    // Two findings with the same scenario have the same files, except for report.txt.
+    // The copied folder can be that of another finding with the same scenario. All of its files are
+    // the same except report.txt, so that file is written again.
     const fs::path folder = fs::path(options.folder) / std::to_string(finding.number);
     if (fs::exists(folder)) write_file(folder / "report.txt", report_on(summary, finding));
   }

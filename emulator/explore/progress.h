@@ -1,5 +1,5 @@
-// Prints the progress of an exploration to standard error: on a terminal a bar, elsewhere an
-// occasional line.
+// Prints the progress of an exploration to standard error: a bar on a terminal, else a line from
+// time to time.
 #pragma once
 
 #include <chrono>

@@ -7,8 +7,8 @@
 namespace rocemu::network {
 namespace {
 
-/// Returns the dependencies of ports, by PortId: the ports for which a frame may wait after it has
-/// left the port.
+/// Returns the dependencies of each port, by PortId: the ports in whose queue a frame may have to
+/// wait after it has left the port.
 std::vector<std::vector<PortId>> dependencies_of(const Topology& topology,
                                                  const std::vector<PortInfo>& ports) {
   Routes routes(topology, ports);
@@ -16,7 +16,8 @@ std::vector<std::vector<PortId>> dependencies_of(const Topology& topology,
   std::vector<std::vector<PortId>> next(ports.size());
   std::vector<bool> is_done(topology.switches.size(), false);
   for (HostId host = 0; host < topology.hosts.size(); ++host) {
-    // Frames to hosts at the same switch take the same path there.
+    // Frames to all hosts of one switch take the same paths to that switch, so one of these hosts
+    // is enough.
     const NodeRef at = ports[ports[host].peer].node;
     if (!at.is_switch || is_done[at.index]) continue;
     is_done[at.index] = true;

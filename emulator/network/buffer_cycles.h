@@ -1,5 +1,5 @@
-// Checks whether PFC can deadlock: whether frames in ports can wait in a cycle for room at the next
-// port.
+// Checks whether PFC can cause a deadlock: whether frames can wait in a cycle of ports, each for
+// room at the next port.
 #pragma once
 
 #include <vector>
@@ -8,9 +8,9 @@
 
 namespace rocemu::network {
 
-/// Returns switch ports that can wait for each other in this order, the last one for the first.
-/// Returns nothing if the routes have no such cycle, so that PFC cannot deadlock (Dally and Seitz,
-/// 1987: the graph of channel dependencies has no cycle).
+/// Returns switch ports that can wait for each other in a cycle: each port for the next one, and
+/// the last for the first. Returns an empty list if the routes have no such cycle, so that PFC
+/// cannot deadlock (Dally and Seitz, 1987: the graph of channel dependencies has no cycle).
 std::vector<PortId> find_buffer_cycle(const Topology& topology);
 
 }  // namespace rocemu::network

@@ -6,7 +6,7 @@
 namespace rocemu::network {
 namespace {
 
-/// Returns `rate` times a 31-bit fraction.
+/// Returns the product of `rate` and a fraction, which is given in units of 2^-31.
 uint64_t scaled(uint64_t rate, uint64_t fraction) {
   constexpr uint64_t kLow = (uint64_t{1} << 31) - 1;
   return (rate >> 31) * fraction + ((rate & kLow) * fraction >> 31);
@@ -24,7 +24,8 @@ Dcqcn::Dcqcn(const DcqcnParameters& parameters, uint64_t line_rate_bps, engine::
       increase_since_(start) {}
 
 void Dcqcn::advance(engine::Instant now) {
-  // Alpha and the rate do not influence each other between CNPs.
+  // Alpha and the rate do not influence each other between CNPs, so they can be updated one after
+  // the other.
   while (now - alpha_since_ >= parameters_.alpha_interval) {
     alpha_since_ += parameters_.alpha_interval;
     const uint64_t decayed = alpha_ - scaled(alpha_, g_);
@@ -52,7 +53,7 @@ void Dcqcn::on_sent(uint32_t bytes, engine::Instant now) {
   }
 }
 
-// Applies equation (1) of the paper, and restarts the increase.
+// Applies equation (1) of the paper, and restarts the increase of the rate.
 void Dcqcn::on_cnp(engine::Instant now) {
   advance(now);
   ++cnps_handled_;

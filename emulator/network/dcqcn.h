@@ -1,5 +1,5 @@
-// The reaction point of DCQCN: Zhu et al., "Congestion Control for Large-Scale RDMA Deployments",
-// SIGCOMM 2015, section 3.
+// The reaction point of DCQCN, which controls the rate of a flow: Zhu et al., "Congestion Control
+// for Large-Scale RDMA Deployments", SIGCOMM 2015, section 3.
 #pragma once
 
 #include "emulator/engine/base/rate_controller.h"
@@ -11,7 +11,7 @@ using engine::RateController;
 
 class Dcqcn final : public RateController {
  public:
-  /// Begins a flow at `start`, with the largest alpha.
+  /// Begins a flow at the time `start`, with the largest possible alpha.
   Dcqcn(const DcqcnParameters& parameters, uint64_t line_rate_bps, engine::Instant start = {});
 
   void advance(engine::Instant now) override;
@@ -27,8 +27,8 @@ class Dcqcn final : public RateController {
   uint64_t cnps_handled() const { return cnps_handled_; }
 
  private:
-  /// Fractions have 31 bits, and rates are whole bits per second. Integers give the same result on
-  /// every processor and with every compiler.
+  /// The fraction 1. Fractions are in units of 2^-31, and rates in whole bits per second: integers
+  /// give the same result on every processor and with every compiler.
   static constexpr uint64_t kOne = uint64_t{1} << 31;
 
   bool is_recovering() const { return current_ < line_rate_; }

@@ -1,4 +1,4 @@
-// The events of a simulated network, ordered by time, 16 bytes each.
+// A heap of the events of a simulated network, ordered by time. An event has 16 bytes.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@ struct NetworkEvent {
   }
 };
 
-/// A heap in which each node has four children: half as many levels as with two children, and
-/// siblings share one cache line.
+/// A heap in which each node has four children: it has half as many levels as with two children,
+/// and siblings share a cache line.
 class EventHeap {
  public:
   bool empty() const { return events_.empty(); }

@@ -1,5 +1,5 @@
-// The frames in a simulated network. A slot is reused when its frame has arrived or is lost, so
-// memory depends only on the number of frames in flight.
+// Stores the frames in a simulated network. The slot of a frame that has arrived or is lost is
+// reused, so the memory depends only on the number of frames in flight.
 #pragma once
 
 #include <cstddef>

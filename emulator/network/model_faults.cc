@@ -1,5 +1,5 @@
-// Faults of a simulated network: links that go down, are slow or corrupt frames, switches that
-// reboot, NICs that pause forever.
+// Implements faults of a simulated network: links go down, are slow or corrupt frames; switches
+// reboot; NICs pause their switches without end.
 #include <algorithm>
 #include <cmath>
 
@@ -20,7 +20,8 @@ bool Network::Model::link_should_be_up(LinkId link) const {
   });
 }
 
-/// Takes links up or down as required, and recomputes routes if one changed.
+/// Takes links up or down according to the faults in effect, and recomputes the routes if a link
+/// changed.
 void Network::Model::update_links(Instant now) {
   const uint64_t time_ps = std::max(engine::nanoseconds_since_start(now) * 1000, now_ps_);
   bool has_changed = false;
@@ -33,7 +34,7 @@ void Network::Model::update_links(Instant now) {
       PortState& port = ports_[id];
       port.is_up = is_up;
       if (!is_up) ++port.link_epoch;
-      // After a link has come up, no pause is in effect; necessary pauses are sent again.
+      // A change of the link cancels all pauses. A pause that is still necessary is sent again.
       port.paused = 0;
       port.sent_pause = 0;
       wake_up(id, time_ps);

@@ -24,7 +24,7 @@ struct Packet {
   uint64_t token = 0;  // the caller's name for it
   HostId from = 0;
   HostId to = 0;  // not `from`
-  /// The size with FCS, preamble and gap. Links and buffers count these bytes.
+  /// The size with FCS, preamble and gap. This is the size that links and buffers count.
   uint32_t bytes_on_wire = 0;
   uint32_t flow_hash = 0;  // hash of the 5-tuple, which selects one of several shortest paths
   uint8_t dscp = 0;
@@ -43,7 +43,7 @@ enum class DropReason : uint8_t {
 };
 std::string_view name_of(DropReason reason);
 
-/// The event that a frame begins to leave a port.
+/// An event: a frame begins to leave a port.
 struct Hop {
   PortId port = 0;
   uint64_t token = 0;
@@ -57,13 +57,13 @@ class Sink {
  public:
   virtual ~Sink() = default;
 
-  /// Is called when the frame's last bit has arrived at its host. `is_marked` is true if a switch
-  /// has set CE.
+  /// Is called when the last bit of a frame has arrived at its host. `is_marked` is true if a
+  /// switch has marked the frame with CE.
   virtual void deliver(uint64_t token, HostId host, Instant at, bool is_marked) = 0;
   /// Is called when a frame is lost. `where` is the port for which the frame waited or at which it
   /// arrived.
   virtual void drop(uint64_t token, PortId where, DropReason why) = 0;
-  /// Is called when can_inject() has become true for a priority of the host.
+  /// Is called when can_inject() has become true again for a priority of the host.
   virtual void host_resumed(HostId host) = 0;
   /// Is called for each hop if Network::observe_hops() was called.
   virtual void on_hop(const Hop&) {}
@@ -96,20 +96,21 @@ class Network {
   const Topology& topology() const;
   uint8_t priority_of(uint8_t dscp) const;
 
-  /// Returns whether the queue of the host's port has room for a frame of that priority. A caller
-  /// that injects only then keeps the queue short. inject() itself accepts every frame.
+  /// Returns whether the queue of the host's port has room for a frame of that priority. The queue
+  /// stays short if the caller only injects frames when this is true; inject() itself accepts every
+  /// frame.
   bool can_inject(HostId host, uint8_t priority) const;
-  /// Puts a frame into the queue of its sender's port. `now` must not be before any earlier call,
-  /// and advance() must have processed all events due by then. Calls no function of the sink; the
-  /// effects occur in advance(), perhaps at the same `now`.
+  /// Puts a frame into the queue of its sender's port. `now` must not be earlier than in any
+  /// previous call, and advance() must have processed all events that are due by then. Does not
+  /// call the sink: the effects occur in advance(), perhaps at the same `now`.
   void inject(const Packet& packet, Instant now);
-  /// Returns the time of the next event for advance().
+  /// Returns the time of the next event that advance() must process.
   std::optional<Instant> next_event() const;
   /// Enables next_delivery().
   void track_deliveries();
-  /// Returns the earliest time at which advance() can call deliver() or host_resumed(). This bound
-  /// is as late as possible without simulating further, and exact for a frame that meets no other
-  /// frame. Returns nothing if there is no such time.
+  /// Returns a lower bound of the time at which advance() can next call deliver() or
+  /// host_resumed(). It is the best bound without further simulation, and is exact for a frame that
+  /// meets no other frame. Returns nothing if neither function will be called.
   std::optional<Instant> next_delivery();
   /// Processes all events that are due by `now`.
   void advance(Instant now, Sink& sink);
@@ -118,30 +119,30 @@ class Network {
   size_t port_count() const;
   const PortInfo& port(PortId port) const;
   const PriorityCounters& counters(PortId port, uint8_t priority) const;
-  /// Returns whether the peer keeps the port from sending the priority.
+  /// Returns whether the port's peer has paused this priority, so that the port must not send it.
   bool is_paused(PortId port, uint8_t priority) const;
   uint64_t rate_bps(LinkId link) const;
   bool is_link_up(LinkId link) const;
   /// Returns the number of frames in queues and on links.
   size_t packets_in_flight() const;
-  /// Returns the total number of frames that have left a port.
+  /// Returns how often a frame has left a port, in total.
   uint64_t packet_hops() const;
   /// Returns the number of bytes in the buffer of a switch.
   uint64_t buffered_bytes(SwitchId switch_id) const;
 
-  // Faults. They take effect at `now`. Frames that are lost because of them are dropped in
+  // ---- Faults. They take effect at `now`. Frames that are lost because of them are dropped in
   // advance().
 
   /// Takes a link up or down. If it goes down, frames on it or waiting for it are lost, and routes
   /// avoid it.
   void set_link_state(LinkId link, bool is_up, Instant now);
-  /// Changes the rate from the next frame on. The rate must not be 0.
+  /// Changes the link's rate for all frames from the next one on. The rate must not be 0.
   void set_link_rate(LinkId link, uint64_t rate_bps, Instant now);
-  /// Corrupts each frame on the link with this probability.
+  /// Corrupts each frame on the link with the given probability.
   void set_corruption(LinkId link, double probability);
-  /// Makes the switch lose its frames, and takes its links down for the time `outage`.
+  /// Reboots the switch: it loses its frames, and its links are down for the time `outage`.
   void reboot_switch(SwitchId switch_id, Duration outage, Instant now);
-  /// Makes the host's NIC pause its switch for that priority, until this is switched off.
+  /// Makes the host's NIC pause its switch for that priority, until a call with `is_on` false.
   void set_pause_storm(HostId host, uint8_t priority, bool is_on, Instant now);
   void set_ecn(SwitchId switch_id, std::optional<EcnThresholds> thresholds);
 

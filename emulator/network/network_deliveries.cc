@@ -23,8 +23,8 @@ uint64_t Network::Model::Deliveries::next_event_ps() const {
   return model_.events_.empty() ? UINT64_MAX : model_.events_.top().time_ps;
 }
 
-/// Returns a time before which the frame cannot arrive at its host. It is exact if the frame meets
-/// no other frame from now on.
+/// Returns a lower bound of the time at which the frame arrives at its host. It is exact if the
+/// frame meets no other frame from now on.
 uint64_t Network::Model::Deliveries::earliest_delivery(const FrameSlot& frame) const {
   const std::vector<PortState>& ports = model_.ports_;
   PortId at = frame.at;
@@ -32,7 +32,8 @@ uint64_t Network::Model::Deliveries::earliest_delivery(const FrameSlot& frame) c
   if (time_ps == kNotOnLink) {
     const PortState& port = ports[at];
     time_ps = std::max(model_.now_ps_, port.busy_until_ps);
-    // A pause ends only by an event.
+    // A pause of the port can only end at an event, so the frame cannot leave before the next
+    // event.
     if ((port.paused >> frame.priority & 1) != 0) time_ps = std::max(time_ps, next_event_ps());
     if (time_ps == UINT64_MAX) return time_ps;
     time_ps += port.serializer.picoseconds_at_least(port.queues.bytes_before(frame) + frame.bytes) +
@@ -48,7 +49,7 @@ uint64_t Network::Model::Deliveries::earliest_delivery(const FrameSlot& frame) c
   return std::max(time_ps, model_.now_ps_ + 1);
 }
 
-/// Returns a time before which can_inject() cannot become true for the host.
+/// Returns a lower bound of the time at which can_inject() becomes true for the host.
 uint64_t Network::Model::Deliveries::earliest_resume(HostId host) const {
   if (next_event_ps() <= model_.now_ps_) return model_.now_ps_;
   const PortState& port = model_.ports_[host];

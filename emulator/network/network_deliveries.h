@@ -1,5 +1,5 @@
-// Computes the earliest times at which frames in a simulated network can arrive. The caller of
-// Network::next_delivery() does not need the events before these times.
+// Computes lower bounds of the times at which frames in a simulated network arrive. A caller of
+// Network::next_delivery() can skip all events before these times.
 #pragma once
 
 #include <algorithm>
@@ -13,20 +13,20 @@ namespace rocemu::network {
 
 class Network::Model::Deliveries {
  public:
-  /// Refers to the model, which must outlive this object.
+  /// Creates the bounds for a model, which must outlive this object.
   explicit Deliveries(const Model& model) : model_(model) {}
 
   void add(uint32_t frame);
   void host_became_full(HostId host) { full_hosts_.push_back(host); }
   void host_has_room(HostId host) { std::erase(full_hosts_, host); }
-  /// Recomputes the bounds: rates or routes have changed, so frames may arrive earlier than
-  /// expected.
+  /// Computes all bounds again. Must be called when rates or routes have changed, since frames may
+  /// then arrive earlier.
   void update();
   std::optional<Instant> next();
 
  private:
-  /// The earliest arrival of a frame. A frame that waits on its path arrives later; its bound is
-  /// corrected when that time has passed.
+  /// A lower bound of a frame's arrival. If the frame has to wait on its path, it arrives later;
+  /// the bound is corrected when its time has passed.
   struct Bound {
     uint64_t time_ps = 0;
     uint32_t frame = 0;

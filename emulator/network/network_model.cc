@@ -15,12 +15,12 @@ uint64_t picoseconds(Instant instant) {
   return engine::nanoseconds_since_start(instant) * 1000;
 }
 
-/// Rounds a time up to the next nanosecond.
+/// Returns the time rounded up to the next nanosecond.
 Instant rounded_up(uint64_t time_ps) {
   return Instant(Duration(static_cast<int64_t>((time_ps + 999) / 1000)));
 }
 
-/// Applies the last step of MurmurHash3, which lets every bit affect all others.
+/// Applies the last step of MurmurHash3, by which every bit of the hash affects all other bits.
 uint32_t mixed(uint32_t hash) {
   hash = (hash ^ hash >> 16) * 0x85ebca6bu;
   hash = (hash ^ hash >> 13) * 0xc2b2ae35u;
@@ -31,7 +31,8 @@ uint32_t mixed(uint32_t hash) {
 
 Shares::Shares(const PriorityParameters& parameters, uint32_t largest_frame_bytes)
     : strict(parameters.strict) {
-  // The smallest share is one frame, so that each turn sends at least one.
+  // The quantum of the smallest share is one frame, so that each turn of a queue sends at least
+  // one.
   const uint32_t least = std::max(1u, *std::ranges::min_element(parameters.weights));
   for (size_t i = 0; i < kPriorities; ++i) {
     quantum_bytes[i] = uint64_t{largest_frame_bytes} * std::max(1u, parameters.weights[i]) / least;
@@ -296,9 +297,9 @@ void Network::Model::send_frame(PortId id, uint8_t candidates) {
     sink_->on_hop({id, sent.token, rounded_up(now_ps_), sent.is_marked, sent.ttl});
 }
 
-/// Returns whether to mark a frame that leaves, judging by the frames that stay in the queue. So
-/// the mark is only as old as the link's delay, and not as old as the frame's wait in the queue
-/// (Zhu et al., "ECN or Delay", CoNEXT 2016, section 5.2).
+/// Returns whether to mark a frame that leaves the port. Decides by the number of bytes that stay
+/// in the queue, so that the mark is only as old as the link's delay, and not as old as the frame's
+/// wait in the queue (Zhu et al., "ECN or Delay", CoNEXT 2016, section 5.2).
 bool Network::Model::SwitchState::is_marking(PortState& port, uint64_t queue_bytes) const {
   if (queue_bytes <= kmin) return false;
   if (queue_bytes >= kmax) return true;

@@ -1,4 +1,4 @@
-// The implementation of Network.
+// The implementation of the class Network.
 #pragma once
 
 #include <memory>
@@ -34,7 +34,7 @@ class Network::Model {
   friend class Network;
   class Deliveries;
 
-  /// The kinds of events. Events of the same time happen in this order.
+  /// The kinds of events. Events at the same time happen in this order.
   enum class Kind : uint8_t { kPfcArrival, kArrival, kWakeUp, kOutageEnd };
 
   struct SwitchState {
@@ -48,7 +48,8 @@ class Network::Model {
     bool is_down = false;
     uint64_t outage_end_ps = 0;
 
-    /// Returns whether a frame is marked if it leaves `queue_bytes` in the port's queue.
+    /// Returns whether to mark a frame that leaves the port while `queue_bytes` stay in the port's
+    /// queue.
     bool is_marking(PortState& port, uint64_t queue_bytes) const;
   };
 
@@ -60,7 +61,7 @@ class Network::Model {
   std::optional<PortId> next_port(SwitchId from, const FrameSlot& frame) const;
   void end_outage(SwitchId switch_id);
 
-  /// Begins to send if the port is idle and has a frame to send.
+  /// Begins to send a frame if the port is idle and has a frame that it may send.
   void serve(PortId port);
   void send_pfc(PortId port);
   void send_frame(PortId port, uint8_t candidates);

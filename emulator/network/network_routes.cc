@@ -60,8 +60,8 @@ std::vector<uint32_t> Routes::distances_to(SwitchId target, const std::vector<bo
   return distance;
 }
 
-/// Ranks the switches by their distance from a root, which is the switch with the most neighbors. A
-/// part of the network that is not connected to the root has its own root.
+/// Ranks the switches by their distance from a root, which is the switch with the most links to
+/// other switches. A part of the network that is not connected to the root has a separate root.
 void Routes::order_switches(const std::vector<bool>& is_up) {
   rank_.assign(edges_.size(), kNone);
   std::vector<SwitchId> roots(edges_.size());
@@ -83,7 +83,7 @@ void Routes::order_switches(const std::vector<bool>& is_up) {
   }
 }
 
-/// Returns, for each switch, the length of the shortest path that only goes down.
+/// Returns, for each switch, the length of the shortest path to `target` that only goes down.
 std::vector<uint32_t> Routes::down_distances_to(SwitchId target,
                                                 const std::vector<bool>& is_up) const {
   std::vector<uint32_t> distance(edges_.size(), kNone);
@@ -116,8 +116,7 @@ void Routes::add_choices(uint32_t destination, const std::vector<uint32_t>& dist
     const auto length_by = [&](const Edge& edge) {
       if (!is_up[edge.link]) return kNone;
       if (must_go_up) return rank_[edge.to] < rank_[from] ? total[edge.to] : kNone;
-      // The path can only go down from here: going up to a neighbor after going down is not
-      // allowed.
+      // The path can only go down from this switch, so an edge that goes up is not used.
       if (!down.empty() && rank_[edge.to] < rank_[from]) return kNone;
       return down.empty() ? distance[edge.to] : down[edge.to];
     };

@@ -1,4 +1,5 @@
-// Finds the ports of a switch that lead to a host: by all shortest paths, or by up-down paths.
+// Finds the ports by which a switch sends frames to a host, along all shortest paths or along
+// up-down paths.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +13,14 @@ namespace rocemu::network {
 
 class Routes {
  public:
-  /// Refers to both arguments, which must outlive this object.
+  /// Creates routes for a topology and its ports. Both must outlive this object.
   Routes(const Topology& topology, const std::vector<PortInfo>& ports);
 
-  /// Computes the paths again. They use only the links that are up: `is_up` has an element for each
+  /// Computes the routes again. They use only links that are up: `is_up` has an element for each
   /// LinkId.
   void compute(const std::vector<bool>& is_up);
-  /// Returns the ports towards the host, in ascending order; none if there is no path.
+  /// Returns the ports of the switch that lead to the host, in ascending order; none if there is no
+  /// path.
   std::span<const PortId> ports_to(SwitchId from, HostId host) const {
     const Attachment& at = attachments_[host];
     if (at.switch_id == from) return {&at.port, at.is_up ? 1u : 0u};
@@ -30,7 +32,7 @@ class Routes {
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
 
-  /// The place at which a host is connected.
+  /// The switch and port at which a host is connected.
   struct Attachment {
     SwitchId switch_id = kNone;
     uint32_t destination = kNone;  // the index of its switch in destinations_

@@ -86,7 +86,7 @@ Topology fat_tree(uint32_t k, const Patterns& patterns) {
       for (const SwitchId edge : edges) builder.add_trunk(edge, aggregation.back());
     }
   }
-  // Core switch (i, j) connects aggregation switch i of every pod.
+  // Core switch (i, j) connects the aggregation switches with number i of all pods.
   for (uint32_t i = 0; i < half; ++i) {
     for (uint32_t j = 0; j < half; ++j) {
       const SwitchId core = builder.add_switch(numbered("core", i * half + j + 1));

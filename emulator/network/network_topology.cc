@@ -26,8 +26,8 @@ std::optional<uint32_t> find_named(const Nodes& nodes, std::string_view name) {
 }  // namespace
 
 uint64_t needed_headroom(const Link& link, uint32_t largest_frame_bytes) {
-  // The number of bits is rounded up, because a byte that is in flight when the link becomes quiet
-  // also arrives.
+  // The number of bits is rounded up to whole bytes, because a byte that is only partly on the link
+  // when the link becomes quiet also arrives.
   const auto delay_ns = static_cast<uint64_t>(link.delay.count());
   const uint64_t bits_in_flight = static_cast<uint64_t>(static_cast<double>(link.rate_bps) * 1e-9 *
                                                         static_cast<double>(2 * delay_ns)) +

@@ -22,8 +22,8 @@ using engine::Instant;
 using HostId = uint32_t;    // an index into Topology::hosts
 using SwitchId = uint32_t;  // an index into Topology::switches
 using LinkId = uint32_t;    // an index into Topology::links
-/// A port of a host or a switch. The only port of host N is port N. The ports of the switches
-/// follow; those of one switch are in the order of its links.
+/// A port of a host or a switch. The only port of host N has the number N. The ports of the
+/// switches follow, those of one switch in the order of its links.
 using PortId = uint32_t;
 
 /// The 802.1p priorities.
@@ -41,8 +41,8 @@ struct NodeRef {
   bool operator==(const NodeRef&) const = default;
 };
 
-/// Random early marking. The probability is 0 up to kmin, rises linearly to pmax at kmax, and is 1
-/// above.
+/// The thresholds of a queue for random marking. The probability of a mark is 0 up to kmin, rises
+/// linearly to pmax at kmax, and is 1 from kmax on.
 struct EcnThresholds {
   uint64_t kmin_bytes = 0;
   uint64_t kmax_bytes = 0;
@@ -51,12 +51,12 @@ struct EcnThresholds {
   bool operator==(const EcnThresholds&) const = default;
 };
 
-/// Priority flow control (IEEE 802.1Qbb), for each ingress port and priority.
+/// The thresholds for priority flow control (IEEE 802.1Qbb) of each ingress port and priority.
 struct PfcThresholds {
   uint64_t xoff_bytes = 0;
   uint64_t xon_bytes = 0;
-  /// The room for frames that arrive after xoff. 0 means what needed_headroom() returns for the
-  /// port's link.
+  /// The room for frames that arrive after xoff was exceeded. 0 stands for the result of
+  /// needed_headroom() for the port's link.
   uint64_t headroom_bytes = 0;
 
   bool operator==(const PfcThresholds&) const = default;
@@ -66,22 +66,24 @@ struct SwitchParameters {
   uint64_t buffer_bytes = 16u << 20;
   std::optional<EcnThresholds> ecn;
   std::optional<PfcThresholds> pfc;
-  /// The limit of one egress queue, above which frames without PFC are dropped. 0 means that the
-  /// buffer is the limit.
+  /// The limit of each egress queue. Frames without PFC that would exceed it are dropped. 0 means
+  /// that only the buffer is the limit.
   uint64_t queue_limit_bytes = 0;
-  /// If true, the switch is a router, which decrements the TTL and drops a frame whose TTL has run
-  /// out.
+  /// If true, the switch is a router: it decrements the TTL, and drops a frame whose TTL would
+  /// become 0.
   bool decrements_ttl = false;
 };
 
-/// The mapping of frames to priorities, and the order in which each port serves them.
+/// The mapping from the DSCP of frames to priorities, and the order in which each port serves the
+/// priorities.
 struct PriorityParameters {
   std::array<uint8_t, kDscpValues> of_dscp = default_map();
-  /// The priorities for which PFC prevents losses, as bits.
+  /// The priorities for which PFC prevents losses, as a bit mask.
   uint8_t lossless = 1u << 3;
-  /// The priorities that are served before all others, starting with the highest, as bits.
+  /// The priorities that are served before all others, as a bit mask. Of these, the highest is
+  /// served first.
   uint8_t strict = 1u << 6 | 1u << 7;
-  /// The shares of the other priorities (deficit weighted round robin); at least 1.
+  /// The shares of the other priorities in the deficit weighted round robin. Each is at least 1.
   std::array<uint32_t, kPriorities> weights = {1, 1, 1, 1, 1, 1, 1, 1};
 
   /// Returns the usual mapping of NVIDIA's NICs and switches for RoCE: all frames have priority 3,
@@ -95,10 +97,11 @@ struct PriorityParameters {
 };
 
 struct NicParameters {
-  /// The limit of a priority's waiting bytes: Network::can_inject() is true while fewer bytes wait
-  /// for the port.
+  /// The limit of the bytes that wait in a queue of the host's port. Network::can_inject() returns
+  /// true for a priority while fewer bytes wait.
   uint64_t queue_bytes = 8192;
-  /// The parameters of DCQCN. Without a value, QPs send at the rate of their link.
+  /// The parameters of DCQCN. If empty, there is no congestion control, and QPs send at the rate of
+  /// their link.
   std::optional<DcqcnParameters> dcqcn;
 };
 
@@ -137,9 +140,11 @@ struct Topology {
   uint32_t largest_frame_bytes = 4200;
 };
 
-/// An error in a topology, or (`is_warning`) something that is probably not intended.
+/// A problem in a topology: an error or, with `is_warning`, something that is probably not
+/// intended.
 struct TopologyProblem {
-  /// The part of the topology that has the problem, by which the file reader finds its line.
+  /// The kind of the part of the topology that has the problem. From it, the file reader finds the
+  /// line of the problem.
   enum class Subject : uint8_t {
     kTopology,
     kBuffer,
@@ -156,15 +161,16 @@ struct TopologyProblem {
   bool is_warning = false;
 };
 
-/// Returns all problems. A Network can be constructed from a topology without errors.
+/// Returns all problems in the topology. A Network can only be constructed from a topology without
+/// errors.
 std::vector<TopologyProblem> check(const Topology& topology);
 
-/// Returns the bytes that may arrive at a port between the frame that crosses xoff and the moment
-/// when the link is quiet: that frame, the frame that delays the PFC frame, the PFC frame, twice
+/// Returns the number of bytes that may arrive at a port after xoff was crossed, until the link is
+/// quiet: the frame that crosses xoff, the frame that delays the PFC frame, the PFC frame, twice
 /// the link's delay, and the frame that the sender has already begun (IEEE 802.1Q, annex N).
 uint64_t needed_headroom(const Link& link, uint32_t largest_frame_bytes);
 
-/// The node, link and peer of a port, as Network numbers them.
+/// The node, link and peer of a port. Network uses the same numbers.
 struct PortInfo {
   NodeRef node;
   uint32_t number = 0;  // at its node, counted from 0
@@ -172,14 +178,14 @@ struct PortInfo {
   PortId peer = 0;
 };
 
-/// Returns the ports by PortId.
+/// Returns all ports of the topology. The index of a port is its PortId.
 std::vector<PortInfo> ports_of(const Topology& topology);
 
-/// Returns the name of a port, made of the name of its node: "h3" for the port of host 3, and
-/// "s1:3" for port 3 of switch 1.
+/// Returns the name of a port, which contains the name of its node: "h3" is the port of host 3, and
+/// "s1:3" is port 3 of switch 1.
 std::string port_name(const Topology& topology, const PortInfo& port);
 std::optional<PortId> find_port(const Topology& topology, std::string_view name);
-/// Finds a link by the nodes that it connects, "h3-s1", or by one of its ports, "s1:3".
+/// Finds a link by the names of its two nodes, "h3-s1", or by one of its ports, "s1:3".
 std::optional<LinkId> find_link(const Topology& topology, std::string_view name);
 std::optional<SwitchId> find_switch(const Topology& topology, std::string_view name);
 std::optional<HostId> find_host(const Topology& topology, std::string_view name);

@@ -53,11 +53,12 @@ class PortQueues {
     return frame;
   }
 
-  /// Chooses one of `candidates`, the non-empty queues as bits, and charges it for its first frame.
+  /// Chooses one of `candidates`, a bit mask of non-empty queues. If the chosen queue has a share,
+  /// subtracts its first frame from the share.
   uint8_t choose(FrameSlots& frames, uint8_t candidates, const Shares& shares) {
     const auto strict = static_cast<uint8_t>(candidates & shares.strict);
     if (strict != 0) return static_cast<uint8_t>(std::bit_width(strict) - 1);
-    // If only one queue has frames, it neither uses nor saves its share.
+    // If only one queue has frames, it is chosen, and its share does not change.
     if ((candidates & (candidates - 1)) == 0)
       return static_cast<uint8_t>(std::countr_zero(candidates));
     while (true) {
@@ -74,10 +75,10 @@ class PortQueues {
     }
   }
 
-  /// Returns the priorities that have frames, as bits.
+  /// Returns the priorities whose queues have frames, as a bit mask.
   uint8_t filled() const { return filled_; }
   uint64_t bytes(uint8_t priority) const { return queues_[priority].bytes; }
-  /// Returns the bytes in front of the frame, which must be in a queue.
+  /// Returns the number of bytes in front of the frame in its queue.
   uint64_t bytes_before(const FrameSlot& frame) const {
     return frame.queue_position - queues_[frame.priority].taken;
   }
@@ -96,8 +97,8 @@ class PortQueues {
   uint8_t turn_ = 0;
 };
 
-/// Computes the exact time that bytes take at a rate. Carries fractions of a picosecond from frame
-/// to frame while the port is busy.
+/// Computes the exact time that bytes take at a rate. While the port is busy, carries the remaining
+/// fraction of a picosecond from frame to frame.
 class Serializer {
  public:
   void set_rate(uint64_t bps) {

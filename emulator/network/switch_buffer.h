@@ -1,5 +1,6 @@
-// The accounting of a switch's shared buffer: the bytes from each ingress port, and when PFC must
-// stop their senders. A frame counts from the arrival of its last bit until it begins to leave.
+// Accounts for the bytes in a switch's shared buffer by ingress port, and decides when PFC must
+// stop the senders at these ports. A frame counts from the arrival of its last bit until it begins
+// to leave.
 #pragma once
 
 #include <array>
@@ -9,7 +10,7 @@
 
 namespace rocemu::network {
 
-/// The bytes in the buffer that arrived by one port, by priority.
+/// The bytes in the buffer that arrived by one ingress port, by priority.
 struct IngressAccount {
   std::array<uint64_t, kPriorities> shared{};
   std::array<uint64_t, kPriorities> headroom{};
@@ -48,8 +49,8 @@ class SwitchBuffer {
     return Admission::kHeadroom;
   }
 
-  /// Removes a frame that leaves. Frees headroom first, regardless of which frame used it, so that
-  /// it is available for the next pause.
+  /// Subtracts a frame that leaves. Frees headroom first, even if another frame had used it, so
+  /// that headroom is available for the next pause.
   void release(IngressAccount& account, uint8_t priority, uint32_t bytes) {
     const uint64_t of_headroom =
         account.headroom[priority] < bytes ? account.headroom[priority] : bytes;

@@ -36,7 +36,8 @@ void Timely::update(double round_trip_ns) {
     ++increases_;
     rate_ += (increases_ >= parameters_.hyper_increase_threshold ? 5 : 1) * step;
   } else {
-    // The gradient is normalized by the round-trip time. A decrease never makes the rate negative.
+    // The gradient is relative to the minimum round-trip time. The limit of the decrease keeps the
+    // rate from becoming negative.
     rate_ *= 1 - std::min(parameters_.beta * gradient, parameters_.beta);
     increases_ = 0;
   }

@@ -1,5 +1,5 @@
-// TIMELY, which reacts to delay and needs no support from switches: Mittal et al., "TIMELY:
-// RTT-based Congestion Control for the Datacenter", SIGCOMM 2015, algorithm 1.
+// TIMELY, a congestion control that reacts to delay and needs no support from switches: Mittal et
+// al., "TIMELY: RTT-based Congestion Control for the Datacenter", SIGCOMM 2015, algorithm 1.
 #pragma once
 
 #include "emulator/engine/base/rate_controller.h"
@@ -8,7 +8,8 @@ namespace rocemu::network {
 
 using engine::RateController;
 
-/// The parameters. The defaults are those of the paper's section 4.4 and of its evaluation.
+/// The parameters of TIMELY. The defaults are those of section 4.4 and of the evaluation in the
+/// paper.
 struct TimelyParameters {
   double ewma_weight = 0.875;  // weight of the new difference of round-trip times
   double beta = 0.8;           // factor of the multiplicative decrease
@@ -17,7 +18,7 @@ struct TimelyParameters {
   engine::Duration high = std::chrono::microseconds(500);
   engine::Duration minimum_round_trip = std::chrono::microseconds(20);
   uint32_t hyper_increase_threshold = 5;
-  /// The number of acknowledged bytes between two changes of the rate.
+  /// The number of acknowledged bytes after which the rate changes.
   uint32_t segment_bytes = 16384;
   uint64_t minimum_rate_bps = 10'000'000;
 };

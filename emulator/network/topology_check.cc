@@ -39,7 +39,8 @@ class TopologyCheck {
   void fail(Subject subject, uint32_t index, std::string message) {
     problems_.push_back({subject, index, std::move(message), false});
   }
-  /// Reports an error only once: in most files, all switches have the same parameters.
+  /// Reports an error, unless the same message was already reported: in most files, all switches
+  /// have the same parameters.
   void fail_once(Subject subject, uint32_t index, std::string message) {
     if (said_.insert(message).second) fail(subject, index, std::move(message));
   }

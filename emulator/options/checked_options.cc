@@ -26,7 +26,7 @@ constexpr size_t kMaxInterfaceLength = 15;      // IFNAMSIZ with its NUL is 16
 
 constexpr std::string_view kLogLevels[] = {"trace", "debug", "info", "warn", "error", "off"};
 
-/// The options of the command line, before they are checked.
+/// The options that the command line has, before they are checked.
 class Given {
  public:
   explicit Given(const po::variables_map& values) : values_(values) {}
@@ -49,7 +49,7 @@ class Given {
   const po::variables_map& values_;
 };
 
-/// Returns the decimal number, or nothing if `text` is anything else.
+/// Returns the value of the decimal number `text`; nothing if `text` is anything else.
 std::optional<uint64_t> read_number(std::string_view text) {
   uint64_t number = 0;
   const char* const end = text.data() + text.size();
@@ -67,15 +67,16 @@ bool is_name(std::string_view name) {
          std::ranges::all_of(name, allowed);
 }
 
-/// Returns whether the text may be the name of an interface: it is one word, not too long, and has
-/// a letter that cannot be in an address. The daemon has the list of interfaces.
+/// Returns whether the text may be the name of a network interface: it is one word, is not too
+/// long, and has a letter that cannot be part of an address. Only the daemon checks whether the
+/// interface exists.
 bool may_be_interface(std::string_view text) {
   const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   return std::ranges::any_of(text, is_letter) && text.size() <= kMaxInterfaceLength &&
          text.find_first_of(",:/ ") == std::string_view::npos && !wire::parse_ip_address(text);
 }
 
-/// Reads addresses. An error message begins with `quoted`.
+/// Reads a list of addresses. Throws OptionError, whose message begins with `quoted`.
 std::vector<wire::IpAddress> read_addresses(std::string_view list, const std::string& quoted) {
   std::vector<wire::IpAddress> addresses;
   while (true) {
@@ -98,7 +99,7 @@ std::vector<wire::IpAddress> read_addresses(std::string_view list, const std::st
   }
 }
 
-/// Reads a profile. An error message begins with `option`.
+/// Reads a profile. Throws OptionError, whose message begins with `option`.
 std::shared_ptr<const engine::DeviceProfile> read_profile(const std::string& name,
                                                           const std::string& option) {
   try {
@@ -144,7 +145,8 @@ void read_device(const std::string& given, FabricOptions& options, engine::Devic
   }
 }
 
-/// Checks that names and addresses differ. An error message begins with `option`.
+/// Checks that the devices' names and addresses differ. Throws OptionError, whose message begins
+/// with `option`.
 void check_distinct(const std::vector<engine::DeviceConfig>& devices, const std::string& option) {
   std::set<std::string> names;
   std::set<wire::IpAddress> taken;
@@ -172,8 +174,8 @@ void read_devices(const std::vector<std::string>& texts, FabricOptions& options)
   check_distinct(options.devices, "--device");
 }
 
-/// Returns the profile that a topology names. The path of a profile's file is relative to the
-/// topology's directory.
+/// Returns the file or name of the profile that a topology names. If the profile is a file with a
+/// relative path, the path is relative to the topology's directory.
 std::string beside(const std::string& topology, const std::string& profile) {
   if (!profile::is_profile_file(profile)) return profile;
   return (std::filesystem::path(topology).parent_path() / profile).string();
@@ -205,7 +207,7 @@ void take_rails(const std::string& file, FabricOptions& options) {
   check_distinct(options.devices, "--topology " + file);
 }
 
-/// Reads the topology, and returns whether it names the devices.
+/// Reads the topology. Returns whether it names the devices.
 bool take_topology(const Given& given, FabricOptions& options) {
   if (!given.has("topology")) return false;
   try {
@@ -220,7 +222,7 @@ bool take_topology(const Given& given, FabricOptions& options) {
   return has_rails;
 }
 
-/// Names the devices like the profile's driver: mlx5_0, mlx5_1.
+/// Gives the devices the names that the profile's driver would give them: mlx5_0, mlx5_1.
 void name_devices(const engine::DeviceProfile& profile,
                   std::vector<engine::DeviceConfig>& devices) {
   const std::string& pattern = profile.identity.name;
@@ -229,13 +231,13 @@ void name_devices(const engine::DeviceProfile& profile,
     devices[i].name = pattern.substr(0, at) + std::to_string(i) + pattern.substr(at + 2);
 }
 
-/// Returns whether the NIC's clock is virtual. `rocemu explore` runs in lockstep unless it has
-/// --real-clock, which no other command has.
+/// Returns whether the NIC's clock is virtual. Only `rocemu explore` has --real-clock, and runs in
+/// lockstep without that option.
 bool has_virtual_clock(const Given& given) {
   return given.is_set("lockstep") || (given.has("real-clock") && !given.is_set("real-clock"));
 }
 
-/// Reads the simulated network.
+/// Reads the simulated network of --fabric.
 void check_network(const Given& given, FabricOptions& options) {
   if (!given.has("fabric")) return;
   const std::string name = given.text("fabric");
@@ -336,7 +338,7 @@ void check_devices(const Given& given, FabricOptions& options) {
   }
 }
 
-/// Returns the value of --schedule, "N" or "N:THREAD/CALL,...", in its parts.
+/// Reads the value of --schedule, "N" or "N:THREAD/CALL,...".
 GivenSchedule schedule_of(const std::string& text) {
   const auto fail = [&]() -> uint64_t {
     throw OptionError("--schedule '" + text +
@@ -378,8 +380,8 @@ void check_clock(const Given& given, FabricOptions& options) {
   }
 }
 
-/// Sets the coalescing of ACKs. Runs in lockstep are compared, so by default no frame in them
-/// depends on relative speed.
+/// Sets the coalescing of ACKs. By default there is none in lockstep: runs in lockstep are
+/// compared, so their frames must not depend on relative speed.
 void check_ack_coalescing(const Given& given, FabricOptions& options) {
   options.ack_coalescing = options.lockstep ? 1 : engine::kMaxAckCoalescing;
   if (!given.has("ack-coalescing")) return;
@@ -392,8 +394,8 @@ void check_ack_coalescing(const Given& given, FabricOptions& options) {
   options.ack_coalescing = static_cast<uint32_t>(*number);
 }
 
-/// Reads a size such as "500k", "100M", "2G" or a number of bytes. Returns nothing for any other
-/// text.
+/// Reads a size such as "500k", "100M", "2G" or a number of bytes. Returns the number of bytes;
+/// nothing for any other text.
 std::optional<uint64_t> read_size(std::string_view text) {
   uint64_t unit = 1;
   constexpr std::string_view kUnits = "kMG";
@@ -467,8 +469,8 @@ std::vector<std::string> adversarial_class_names() {
 
 namespace {
 
-/// Adds the class of `word`, which is "CLASS", or "CLASS:N:N" with the numbers of the only choices
-/// to make.
+/// Adds the adversarial class that `word` selects. `word` is "CLASS", or "CLASS:N:N" with the
+/// numbers of the only choices that the adversary makes.
 void add_adversarial(const std::string& word, engine::adversarial::Classes& chosen,
                      FabricOptions& options) {
   const size_t colon = word.find(':');
@@ -494,7 +496,8 @@ void add_adversarial(const std::string& word, engine::adversarial::Classes& chos
   }
 }
 
-/// Sets the classes of --adversarial. Without a value, or with "all", every class is enabled.
+/// Sets the adversarial classes of --adversarial. Without a value, or with "all", every class is
+/// enabled.
 void check_adversarial(const Given& given, FabricOptions& options) {
   using engine::adversarial::Classes;
   if (!given.is_text("adversarial")) return;  // of `rocemu explore` it is a number of seeds
@@ -508,8 +511,9 @@ void check_adversarial(const Given& given, FabricOptions& options) {
   options.adversarial = chosen.bits();
 }
 
-/// Sets how the daemon waits and when it accesses memory. In lockstep it waits for the programs,
-/// and an adversary itself decides when memory is read and written.
+/// Sets how the daemon waits, and whether it accesses memory at the exact times. It must do so in
+/// lockstep, where it waits for the programs, and with an adversary, which decides when memory is
+/// read and written.
 void check_waiting(const Given& given, FabricOptions& options) {
   options.exact_memory =
       given.is_set("exact-memory") || options.lockstep || options.adversarial != 0;

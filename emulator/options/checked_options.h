@@ -23,17 +23,17 @@ class OptionError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The value of --schedule (schedule::ScheduleChoice).
+/// The value of --schedule, in parts (schedule::ScheduleChoice).
 struct GivenSchedule {
   uint64_t number = 0;
   bool has_stops = false;
   std::vector<std::pair<uint64_t, uint64_t>> stops = {};  // threads and calls
 };
 
-/// Returns the names of the classes of --adversarial.
+/// Returns the names of the classes that --adversarial can select.
 std::vector<std::string> adversarial_class_names();
 
-/// A port of the simulated network, and the file that gets the frames that leave it.
+/// A port of the simulated network, and the file for a capture of the frames that leave the port.
 struct CapturedPort {
   network::PortId port = 0;
   std::string file;
@@ -41,8 +41,8 @@ struct CapturedPort {
 
 struct FabricOptions {
   std::vector<engine::DeviceConfig> devices;
-  /// For each device, the name of the network interface whose addresses it has; empty if it has the
-  /// addresses of its DeviceConfig.
+  /// For each device, the name of a network interface, if the device has that interface's
+  /// addresses. Empty if the device has the addresses of its DeviceConfig.
   std::vector<std::string> interfaces;
   Topology topology;
   std::string capture;                               // empty for none
@@ -61,8 +61,8 @@ struct FabricOptions {
   uint32_t adversarial = 0;     // engine::FabricConfig::adversarial
   std::vector<std::pair<uint8_t, uint64_t>> adversarial_choices;  // the same
   bool udp = false;
-  /// If true, the first device has its default addresses, and also those of the machine that no
-  /// other device has.
+  /// If true, the first device has its default addresses and, in addition, those addresses of the
+  /// machine that no other device has.
   bool first_has_machines_addresses = false;
   bool same_keys = false;
   bool strict_icrc = false;
@@ -74,7 +74,7 @@ struct FabricOptions {
   bool sleep_between_turns = false;
 };
 
-/// Checks the options. Throws OptionError.
+/// Checks the options and returns their values. Throws OptionError.
 FabricOptions check_options(const boost::program_options::variables_map& given);
 
 }  // namespace rocemu::options

@@ -6,7 +6,8 @@ namespace {
 constexpr Commands kRun = Command::kRun, kUp = Command::kUp, kExplore = Command::kExplore,
                    kDaemon = Command::kDaemon;
 constexpr Commands kEvery = kRun | kUp | kExplore | kDaemon;
-/// The commands that have an option which `rocemu explore` sets itself for each run.
+/// The commands of options that `rocemu explore` does not have, because it sets them itself for
+/// each run.
 constexpr Commands kNic = kRun | kUp | kDaemon;
 
 constexpr auto kSwitch = Value::kSwitch;
@@ -184,7 +185,7 @@ constexpr Option kOptions[] = {
     {"sanitize-trap", kText, "RULE", kRun | kUp, kFindMisuse, kInHelpAll,
      "raise SIGTRAP in the thread that violates RULE, for a debugger"},
 
-    // ---- What only explore has ----
+    // ---- Options that only `rocemu explore` has ----
     {"list", kSwitch, "", kExplore, kChooseFaults, kAlways,
      "print the faults to try, with their rules, and exit"},
     {"only", kText, "KIND,...", kExplore, kChooseFaults, kAlways,
@@ -246,7 +247,7 @@ constexpr Option kOptions[] = {
      "make one run at a time, in the machine's network namespace; by default, runs are parallel, "
      "each in a new network namespace"},
 
-    // ---- What only rocemud has ----
+    // ---- Options that only rocemud has ----
     {"dir", kText, "DIR", kDaemon, kServe, kAlways,
      "create this runtime directory (mode 0700); required"},
     {"ready-fd", kText, "FD", kDaemon, kServe, kAlways,

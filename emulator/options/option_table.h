@@ -1,4 +1,4 @@
-// Every option of `rocemu run`, `rocemu up`, `rocemu explore` and rocemud, in one row each.
+// Defines every option of `rocemu run`, `rocemu up`, `rocemu explore` and rocemud, in one row each.
 // Parsing, help, manual pages and completion use this table.
 #pragma once
 
@@ -9,7 +9,7 @@ namespace rocemu::options {
 
 enum class Command : uint8_t { kRun = 1, kUp = 2, kExplore = 4, kDaemon = 8 };
 
-/// A set of commands.
+/// A set of the commands that have an option.
 class Commands {
  public:
   constexpr Commands(Command command) : bits_(static_cast<uint8_t>(command)) {}
@@ -25,7 +25,7 @@ class Commands {
   uint8_t bits_;
 };
 
-/// The tasks by which help groups options, in the order of the help
+/// The tasks by which the help groups options, in the order of the help
 enum class Task : uint8_t {
   kServe,
   kChooseDevices,
@@ -40,11 +40,12 @@ enum class Task : uint8_t {
   kOther,
 };
 
-/// The help that shows an option: --help, only --help-all, or none (for options that one part of
-/// rocemu passes to another).
+/// Which help shows an option: --help (and --help-all), only --help-all, or none. One part of
+/// rocemu passes options of the last kind to another part.
 enum class Shown : uint8_t { kAlways, kInHelpAll, kNever };
 
-/// The kind of an option's value. With kMaybeText, the value may be omitted, or follows "=".
+/// The kind of an option's value. With kMaybeText, the value can be omitted; if it is present, it
+/// must follow "=".
 enum class Value : uint8_t { kSwitch, kText, kMaybeText, kTexts, kNumber };
 
 struct Option {
@@ -57,7 +58,7 @@ struct Option {
   const char* help;
 };
 
-/// Returns all rows. The options of a task are in the order of the help.
+/// Returns all rows of the table. The options of each task are in the order of the help.
 std::span<const Option> option_table();
 
 }  // namespace rocemu::options

@@ -1,4 +1,4 @@
-// Options of earlier versions. Their errors name the replacement.
+// The options that earlier versions had. The errors for them name the replacement.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,8 @@
 
 namespace rocemu::options {
 
-/// Returns the error for a removed option, given as "--name", or nullopt if no version had it.
+/// Returns the error for an option that was removed, given as "--name"; nullopt if no version had
+/// it.
 std::optional<std::string> error_of_removed(std::string_view option);
 
 }  // namespace rocemu::options

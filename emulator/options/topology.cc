@@ -24,7 +24,7 @@ constexpr int kMaxNode = 1023;
 constexpr size_t kMaxSlots = 32;  // of a PCI bus
 constexpr char kSuffix[] = ".yaml";
 
-/// Reads a file, and reports each problem with its line.
+/// Reads the file of a topology, and reports each problem with its line.
 class Reader {
  public:
   explicit Reader(std::string name) : name_(std::move(name)) {}
@@ -36,7 +36,7 @@ class Reader {
     throw TopologyError(fmt::format("{}: {}", name_, what));
   }
 
-  /// Checks that a mapping has only these keys.
+  /// Checks that a mapping has no keys except these.
   void check_keys(const YAML::Node& node, std::string_view what,
                   std::initializer_list<std::string_view> keys) const {
     if (!node.IsMap()) fail(node, fmt::format("{} must be a mapping", what));
@@ -48,7 +48,7 @@ class Reader {
     }
   }
 
-  /// Returns the list with that key, which must have at least one element.
+  /// Returns the list that a mapping has for the key. The list must have at least one element.
   YAML::Node list_of(const YAML::Node& node, const char* key) const {
     const YAML::Node value = node[key];
     if (!value) fail(node, fmt::format("'{}' is missing here", key));
@@ -153,7 +153,7 @@ Topology read_document(const Reader& reader, const YAML::Node& document) {
   return topology;
 }
 
-/// Returns the directory of the installed topologies.
+/// Returns the directory of the topologies that come with rocemu.
 std::filesystem::path library() {
   std::error_code ignored;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", ignored);

@@ -1,5 +1,5 @@
-// The place of devices in the machine, as `--topology` describes it: NUMA nodes, PCI switches and
-// the devices below them.
+// The places of devices in the machine: NUMA nodes, PCI switches and the devices below them.
+// `--topology` describes them.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace rocemu::options {
 
-/// A device of a topology file, on a rail of the network.
+/// A device of a topology file. It is connected to a rail of the network.
 struct Rail {
   std::string device;
   std::vector<wire::IpAddress> addresses;  // empty: those of the default device at its position
@@ -31,28 +31,30 @@ struct NumaNode {
 };
 
 struct Topology {
-  /// If true, the machine has no PCI functions, and all devices are virtual, as with rxe.
+  /// If true, the machine has no PCI functions: all devices are virtual, like those of rxe.
   bool is_flat = false;
-  /// The nodes of a file. Empty: each device is below a separate root port.
+  /// The NUMA nodes of the file. Empty without a file: each device is then below a separate root
+  /// port.
   std::vector<NumaNode> nodes;
 
   std::vector<Rail> rails() const;
 };
 
-/// An error in a topology file, with the file and its line.
+/// An error in a topology file. Its text has the file's name and the line.
 class TopologyError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// Reads "pci", "flat", a file, or the name of an installed topology. Throws TopologyError.
+/// Reads the topology "pci", "flat", that of a file, or that of the installed file with this name.
+/// Throws TopologyError.
 Topology read_topology(const std::string& text);
 
-/// Reads the text of a topology. `name` is the file's name in messages. Throws TopologyError.
+/// Parses the text of a topology. `name` is the file's name in messages. Throws TopologyError.
 Topology parse_topology(const std::string& yaml, const std::string& name);
 
-/// Reads a list of processors in Linux's format, such as "0-7,16". Returns nothing if the text is
-/// not one.
+/// Reads a list of processors in Linux's format, such as "0-7,16". Returns nothing if the text does
+/// not have this format.
 std::optional<std::vector<unsigned>> parse_cpu_list(const std::string& text);
 
 }  // namespace rocemu::options

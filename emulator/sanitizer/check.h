@@ -1,4 +1,4 @@
-// The events of a program, as the check of a rule receives them
+// The events of a program, which the checks of rules receive
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ namespace rocemu::sanitizer {
 /// The reason why a post was refused, as far as rules need it
 enum class Refusal : uint8_t { kNone, kFull, kState, kTooManySges, kTooMuchInline, kOther };
 
-/// A call that posted requests, or was refused. The requests from `begin` up to, but not including,
-/// `end` were posted.
+/// A call that posted requests or was refused. It posted the requests from number `begin` up to,
+/// but not including, `end`.
 struct Post {
   const Objects& objects;
   Queue& queue;
@@ -33,14 +33,14 @@ struct Post {
   uint64_t asked = 0;                // its number of SGEs, or of inline bytes
 };
 
-/// A call that polls a CQ, before it reads the CQ
+/// A call that polls a CQ. The event comes before the call reads the CQ.
 struct Poll {
   Cq& cq;
   Thread thread;
 };
 
-/// The program gets a completion. The completion finishes the requests of the queue up to number
-/// `last`; for an SRQ, where `last` is 0, it finishes only one request.
+/// The program gets a completion. The completion finishes all requests of the queue up to number
+/// `last`. On an SRQ, it finishes only one request, and `last` is 0.
 struct Completion {
   const Objects& objects;
   Cq& cq;
@@ -58,19 +58,21 @@ struct Completion {
   uint32_t produced = 0;             // number of completions that the CQ ever had by now
 };
 
-/// The requests after number `begin` were not posted after all: the device was removed.
+/// The requests from number `begin` + 1 on were not posted after all, because the device was
+/// removed.
 struct PostTakenBack {
   Queue& queue;
   uint64_t begin;
 };
 
-/// A request of an SRQ is finished, and its completion is dropped with those of its QP.
+/// A request of an SRQ is finished without a completion, since the completions of its QP were
+/// dropped.
 struct DroppedCompletion {
   Queue& queue;
   uint64_t wr_id;
 };
 
-/// The event of a successful ibv_modify_qp() with IBV_QP_STATE, before the queues are emptied.
+/// ibv_modify_qp() with IBV_QP_STATE has succeeded. The event comes before the queues are emptied.
 struct StateChange {
   Qp& qp;
   abi::QpState from, to;
@@ -85,7 +87,7 @@ struct Destruction {
   CallSite site;
 };
 
-/// A destruction that failed: the object still exists
+/// A destruction that failed, so that the object still exists
 struct FailedDestruction {
   const Objects& objects;
   const Object& object;
@@ -93,7 +95,8 @@ struct FailedDestruction {
   int error;
 };
 
-/// A verb refused a value that exceeds a limit of `whose`, a device or an object.
+/// A verb refused a value that exceeds a limit. The limit is that of `whose`, which names a device
+/// or an object.
 struct BeyondLimit {
   std::string_view attribute;  // "cap.max_send_wr"
   uint64_t asked, allowed;
@@ -101,13 +104,15 @@ struct BeyondLimit {
   CallSite site;
 };
 
-/// A verb refused an object in its present state. `message` is the report's message.
+/// A verb refused an operation because of the object's present state. `message` is the message for
+/// the report.
 struct WrongState {
   std::string message;
   CallSite created, site;
 };
 
-/// A destruction waits for acknowledgements of events, or has received all of them.
+/// AcknowledgementWait: a destruction waits for acknowledgements of events.
+/// AcknowledgementsComplete: it has received all of them.
 struct AcknowledgementWait {
   const Object& object;
   uint32_t completion_events, async_events;
@@ -117,7 +122,7 @@ struct AcknowledgementsComplete {
   const Object& object;
 };
 
-/// rdma_destroy_id() waits for acknowledgements of events of the connection manager, or has
+/// CmWait: rdma_destroy_id() waits for acknowledgements of the id's events. CmWaitEnd: it has
 /// received all of them.
 struct CmWait {
   Handle id;
@@ -129,8 +134,8 @@ struct CmWaitEnd {
   Handle id;
 };
 
-/// A thread waits in ibv_get_cq_event() for a channel without an event, or the thread has received
-/// an event.
+/// EventWait: a thread waits in ibv_get_cq_event() for a channel that has no event. EventWaitEnd:
+/// the thread has received an event.
 struct EventWait {
   std::span<const Cq* const> cqs;  // of the channel, by number
   Thread thread;
@@ -140,7 +145,7 @@ struct EventWaitEnd {
   Thread thread;
 };
 
-/// The pages of a part of a region's memory have changed.
+/// The mapping of a part of a region's memory has changed.
 struct MappingChange {
   const Objects& objects;
   const Mr& region;
@@ -154,7 +159,7 @@ struct Fork {
   CallSite site;
 };
 
-/// The program closes a device, and leaves the objects of that context.
+/// The program closes a device without destroying all objects of that context.
 struct ContextEnd {
   Objects& objects;
   Handle context;
@@ -164,7 +169,7 @@ struct ProgramEnd {
   const Objects& objects;
 };
 
-/// All events, each with a number: its place in this list
+/// The types of all events. The number of an event is its place in this list.
 using Events = std::tuple<Post, Poll, Completion, PostTakenBack, DroppedCompletion, StateChange,
                           Destruction, FailedDestruction, BeyondLimit, WrongState,
                           AcknowledgementWait, AcknowledgementsComplete, CmWait, CmWaitEnd,
@@ -180,7 +185,8 @@ constexpr size_t number_of() {
   }
 }
 
-/// The check of one rule for one program. Each rule overrides the functions that it needs.
+/// The check of one rule for one program. A rule's check overrides on() for the events that it
+/// needs.
 class Check {
  public:
   virtual ~Check() = default;
@@ -206,7 +212,7 @@ class Check {
   virtual void on(const ProgramEnd&) {}
 };
 
-/// Returns whether a class of checks overrides on() for that event.
+/// Returns whether the class T, a check, overrides on() for the event.
 template <class T, class Event>
 constexpr bool overrides_on() {
   return requires {
@@ -214,7 +220,7 @@ constexpr bool overrides_on() {
   };
 }
 
-/// Returns the numbers of the events whose on() the class overrides, as bits.
+/// Returns a bit mask with the numbers of the events whose on() the class T overrides.
 template <class T>
 constexpr uint64_t wanted_events() {
   return []<size_t... kIndex>(std::index_sequence<kIndex...>) {
@@ -223,13 +229,13 @@ constexpr uint64_t wanted_events() {
   (std::make_index_sequence<kEvents>());
 }
 
-/// A check, and the events that it handles, as bits
+/// A check, and a bit mask of the events that it handles
 struct WantingCheck {
   std::unique_ptr<Check> check;
   uint64_t wanted;
 };
 
-/// A check whose rule is `kRule`
+/// The base class of a check whose rule is `kRule`
 template <const Rule& kRule>
 class CheckOf : public Check {
  public:

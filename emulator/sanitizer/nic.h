@@ -1,4 +1,5 @@
-// Rules that the NIC checks: converts its observations to findings.
+// The rules that the NIC checks, and the functions that turn the NIC's observations into their
+// findings.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,8 @@
 
 namespace rocemu::sanitizer {
 
-/// An object of a finding, and what the program did at the call site that is shown for it
+/// An object that a finding is about, and what the program did to it at the call site that the
+/// report shows
 struct NicObject {
   std::string what;   // "created"
   std::string title;  // "QP 5"
@@ -32,7 +34,7 @@ struct MissingReceive {
 };
 NicFinding receive_queue_empty(const MissingReceive& missing);
 
-/// Two WRITEs to the same bytes, without an order between the two
+/// Two WRITEs to the same bytes that have no order
 struct WriteRace {
   uint32_t qp;     // of the second
   uint32_t other;  // of the first
@@ -41,8 +43,8 @@ struct WriteRace {
 };
 NicFinding remote_write_race(const WriteRace& race);
 
-/// Returns the finding for a datagram of `payload` bytes that found a receive with space for the
-/// payload, but not for the GRH.
+/// Returns the finding for a UD datagram that found a receive with enough space for its `payload`
+/// bytes, but not for the GRH in front of them.
 NicFinding ud_grh_ignored(uint32_t qp, uint32_t from, uint64_t payload);
 
 enum class RefusalReason : uint8_t {
@@ -53,7 +55,7 @@ enum class RefusalReason : uint8_t {
   kNoAccess,
   kBeyond,
 };
-/// A peer's access to memory that was refused
+/// An access by a peer to memory that the NIC refused
 struct RefusedAccess {
   uint32_t qp;    // of the memory's owner
   uint32_t from;  // of the peer
@@ -64,7 +66,7 @@ struct RefusedAccess {
   uint64_t opened_address, opened_length;  // the range of the key
   bool is_window;                          // whether it is a memory window, not a region
 };
-/// Returns a finding of the rule rkey-stale or protection-explained.
+/// Returns the finding about the refused access, of the rule rkey-stale or protection-explained.
 NicFinding access_refused(const RefusedAccess& refused);
 
 }  // namespace rocemu::sanitizer

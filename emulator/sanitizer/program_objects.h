@@ -1,4 +1,4 @@
-// The objects that one program has created and not yet destroyed, as its verb calls show
+// The objects that one program has created and not yet destroyed, as observed from its verb calls
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 
 namespace rocemu::sanitizer {
 
-/// The address by which the program knows an object (its ibv_qp *), which is never dereferenced.
+/// The address by which the program knows an object, such as its ibv_qp*. It is never dereferenced.
 using Handle = const void*;
 using Thread = uint64_t;
 
@@ -62,7 +62,7 @@ struct Queue {
   Requests requests;
 };
 
-/// The common members of all objects
+/// The members that all kinds of objects have
 struct Object {
   ObjectKind kind{};
   Handle handle = nullptr;
@@ -82,9 +82,11 @@ struct Mr : Object {
   bool has_addresses = false;
   bool is_writable = false;  // IBV_ACCESS_LOCAL_WRITE
   bool is_remote = false;    // a peer can use it
-  /// The region's address in the process; 0 if it is not mapped there, such as device memory.
+  /// The region's address in the process; 0 if the region is not mapped in the process, such as
+  /// device memory.
   uint64_t memory = 0;
-  /// A part whose pages changed, in the addresses of SGEs; an end of 0 means none.
+  /// The part of the region whose pages changed, in the addresses that SGEs use. If the end is 0,
+  /// no page changed.
   uint64_t changed_begin = 0, changed_end = 0;
   CallSite changed;
 };
@@ -103,7 +105,8 @@ struct Cq : Object {
   bool could_complete_at_arm = false;       // a QP had work outstanding
   uint32_t produced_at_arm = 0, taken = 0;  // completions, modulo 2^32
 
-  /// Returns the number of completions that had arrived when the CQ was armed and were not taken.
+  /// Returns the number of completions that had arrived when the CQ was armed, and that the program
+  /// has not polled yet.
   uint32_t left_since_arm() const {
     const uint32_t left = produced_at_arm - taken;
     return left < (1u << 31) ? left : 0;
@@ -131,7 +134,7 @@ struct Qp : Object {
   Qp& operator=(const Qp&) = delete;
 };
 
-/// A table of one kind of object
+/// A table of the objects of one kind
 template <class T>
 class Table {
  public:
@@ -167,7 +170,7 @@ class Table {
   RecentMap<Handle, std::unique_ptr<T>> objects_;
 };
 
-/// The number of a QP or SRQ in a context, as in completions
+/// A context, and the number of a QP or SRQ in it, as completions contain it
 struct NumberInContext {
   Handle context;
   uint32_t number;
@@ -215,8 +218,8 @@ struct Objects {
     qps.for_each(visit);
   }
 
-  /// Visits every queue with requests: those of QPs and SRQs, each kind in the order of its
-  /// numbers.
+  /// Visits the queues of all QPs and SRQs, sorted by the number of the QP or SRQ, and then by the
+  /// kind of queue.
   template <class Visit>
   void for_each_queue(Visit visit) const {
     std::vector<const Queue*> queues;

@@ -1,4 +1,4 @@
-// The posted work requests of one queue, until the program sees that they have ended
+// The work requests that were posted to one queue, until the program gets their completions
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace rocemu::sanitizer {
 
-/// Bytes of the process. An address of 0 means bytes that are not mapped there, such as device
-/// memory.
+/// A range of bytes in the process. If the address is 0, the bytes are not mapped in the process,
+/// such as device memory.
 struct MemoryRange {
   uint64_t address, length;
 };
@@ -32,13 +32,14 @@ struct Request {
   CallSite posted;
   std::optional<uint64_t> checksum;  // of the bytes, when it was posted
   /// The bytes that belong to the NIC until the completion. If the program has a compiler's
-  /// sanitizer, the list also contains an address that represents the completion.
+  /// sanitizer, the list also contains the address of `completion_point`, which represents the
+  /// completion.
   std::vector<MemoryRange> memory;
   std::unique_ptr<uint64_t> completion_point;
 };
 
-/// A ring that grows up to the queue's capacity. Its entries are reused, so that in the end nothing
-/// is allocated any more.
+/// The unfinished requests, in a ring that grows up to the queue's capacity. Its entries are
+/// reused, so that after some time nothing is allocated any more.
 class Requests {
  public:
   uint64_t posted() const { return posted_; }      // requests ever posted
@@ -55,17 +56,18 @@ class Requests {
     request.is_finished = false;
     return request;
   }
-  /// Returns a request; `number` must be from finished() + 1 to posted().
+  /// Returns the request with that number, which must be from finished() + 1 to posted().
   Request& at(uint64_t number) { return ring_[number & (ring_.size() - 1)]; }
   const Request& at(uint64_t number) const { return ring_[number & (ring_.size() - 1)]; }
 
   void finish_up_to(uint64_t number) {
     if (number > finished_ && number <= posted_) finished_ = number;
   }
-  /// Restarts after this number, as if all requests up to it were finished.
+  /// Continues with the next number after `number`, as if all requests up to `number` were
+  /// finished.
   void begin_at(uint64_t number) { posted_ = finished_ = number; }
   void finish_all() { finished_ = posted_; }
-  /// Removes the requests after this number, which were not posted.
+  /// Removes the requests after `number`, because they were not posted after all.
   void take_back(uint64_t number) {
     if (number >= finished_ && number < posted_) posted_ = number;
   }

@@ -23,7 +23,7 @@ std::span<const Rule* const> rules();
 /// Returns the rule with that name; null if there is none.
 const Rule* find_rule(std::string_view id);
 
-/// The rules that are checked
+/// A set of rules that are checked
 using Selection = std::set<const Rule*>;
 
 struct SelectionResult {
@@ -31,8 +31,9 @@ struct SelectionResult {
   std::string unknown;  // the first unknown name; then there is no selection
 };
 
-/// Parses "RULE,...|all|-RULE". An empty text means the default; a list that starts with "-RULE"
-/// removes rules from the default, and any other list starts empty.
+/// Parses a value of the form "RULE,...|all|-RULE". An empty text selects the default rules. A list
+/// that begins with "-RULE" starts with the default rules, and any other list starts with none.
+/// Then each RULE is added, "all" adds all rules, and each -RULE is removed.
 SelectionResult select_rules(std::string_view text);
 
 }  // namespace rocemu::sanitizer

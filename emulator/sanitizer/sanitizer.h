@@ -1,4 +1,4 @@
-// The checks of one program, and the objects that they use
+// All checks of one program, together with the objects that the checks use
 #pragma once
 
 #include <array>
@@ -12,8 +12,8 @@
 
 namespace rocemu::sanitizer {
 
-/// The checks of a program. One thread at a time may use them; the user of this class must
-/// guarantee that.
+/// All checks of one program. Only one thread at a time may call this class, which the caller must
+/// ensure.
 class Sanitizer {
  public:
   Sanitizer(const Selection& selection, Host& host) {
@@ -22,7 +22,7 @@ class Sanitizer {
   }
 
   Objects& objects() { return objects_; }
-  /// Adds a check, of a rule or of the host itself.
+  /// Adds a check, which belongs to a rule or to the host itself.
   void add(WantingCheck added) {
     for (size_t event = 0; event < kEvents; ++event)
       if ((added.wanted >> event & 1) != 0) wanting_[event].push_back(added.check.get());

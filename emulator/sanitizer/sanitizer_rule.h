@@ -1,6 +1,6 @@
-// The definition of a rule of the verbs sanitizer. Each rule is one file in rules/, and has one row
-// in rules.cc: options, `rocemu explain`, reports and docs/sanitizer.md take their texts from this
-// definition.
+// Defines what a rule of the verbs sanitizer consists of. Each rule is a file in rules/ and a row
+// in rules.cc. Options, `rocemu explain`, reports and docs/sanitizer.md take their texts from the
+// rule.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ namespace rocemu::sanitizer {
 class Host;
 struct WantingCheck;
 
-/// kError: wrong by the specification or a man page, or certain to lose data. kWarning: legal, and
-/// known to lose or corrupt data on some NIC.
+/// kError: the specification or a man page forbids it, or it is certain to lose data. kWarning: it
+/// is allowed, but is known to lose or corrupt data on some NIC.
 enum class Severity : uint8_t { kWarning, kError };
 
 constexpr std::string_view name_of(Severity severity) {
@@ -25,9 +25,9 @@ struct Rule {
   std::string_view summary;  // a sentence: the mistake of the program
   std::string_view remedy;   // one or two sentences: the correct way
   std::string_view clause;   // the source
-  /// Creates the check of one program; null if the NIC checks the rule (nic.h).
+  /// Creates the check of this rule for one program. Null if the NIC checks the rule (nic.h).
   WantingCheck (*make)(Host&) = nullptr;
-  /// False if the rule is checked only when it, or "all", is requested.
+  /// If false, the rule is checked only if the user selects it, or "all".
   bool is_default = true;
 };
 

@@ -1,4 +1,4 @@
-// The words of reports for queues and requests
+// The words for queues and requests in reports
 #pragma once
 
 #include <cstdint>

@@ -14,15 +14,15 @@ namespace {
 
 constexpr size_t kNone = SIZE_MAX;
 
-/// A row of one run: a happening, or only arrivals. The first difference between two runs is marked
-/// in the list of each run.
+/// A row in the list of one run: a happening, or only arrivals of frames. If two runs are shown,
+/// the mark of their first difference is in both lists.
 struct Item {
   size_t happening = kNone;
   std::vector<size_t> arrivals;  // happenings whose arrows end here
 };
 using Items = std::vector<Item>;
 
-/// Calls of librdmacm that exchange no message and wait for nothing.
+/// Beginnings of the names of those librdmacm calls that exchange no message and wait for nothing.
 constexpr std::string_view kSetUpOfRdmaCm[] = {
     "rdma_create_id",  "rdma_destroy_id", "rdma_bind",        "rdma_query",
     "rdma_set_option", "rdma_migrate_id", "rdma_init_qp_attr"};
@@ -31,8 +31,8 @@ std::string_view first_word(std::string_view text) {
   return text.substr(0, text.find(' '));
 }
 
-/// Returns the kind of set-up that a happening is; empty if it is none. Rows of the same kind fold
-/// together.
+/// Returns the kind of set-up to which a happening belongs; empty if it is not part of a set-up.
+/// Consecutive rows of the same kind fold together.
 std::string_view set_up_kind(const Happening& one) {
   const std::string_view verb = first_word(one.text);
   if (one.tone != Tone::kPlain || one.state == "ERR") return "";
@@ -80,7 +80,7 @@ Items items_of(const Timeline& timeline, uint8_t run) {
   return items;
 }
 
-/// Gives rows to the items of all runs, and notes which rows may be folded.
+/// Assigns rows to the items of all runs, and notes which rows may be folded.
 class Rows {
  public:
   explicit Rows(const Timeline& timeline) : timeline_(timeline) {
@@ -141,7 +141,7 @@ class Rows {
     for (const size_t arrow : item.arrivals) result_.spans[arrow].end = row_;
   }
 
-  /// Notes whether the row can be folded. Must be called when the row is complete.
+  /// Notes whether the current row can be folded. Must be called when the row is complete.
   void note_fold() {
     if (result_.rows == 0) return;
     const bool folds = may_fold_ && !row_kind_.empty();

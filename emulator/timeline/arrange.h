@@ -1,5 +1,5 @@
-// Gives each happening a row, from top to bottom, and each arrow its end. This is the vertical half
-// of a picture's layout, which the page and the SVG share. It does not use pixels.
+// Assigns a row to each happening, from top to bottom, and to the end of each arrow. This is the
+// vertical part of a picture's layout, without pixels. The page and the SVG share it.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,13 @@
 namespace rocemu::timeline {
 
 /// The row of a happening, and the row in which its arrow ends: the first row at the time at which
-/// the frame arrives. Without an arrow, or if the frame is lost, `end` is `row`.
+/// the frame arrives. If there is no arrow, or the frame is lost, `end` is equal to `row`.
 struct RowSpan {
   uint32_t row = 0;
   uint32_t end = 0;
 };
 
-/// Consecutive rows of set-up, which a page shows as one until it is opened.
+/// Consecutive rows of set-up. A page shows them as one row until the user opens them.
 struct Fold {
   uint32_t first = 0;
   uint32_t last = 0;
@@ -29,17 +29,17 @@ struct Arrangement {
   std::vector<Fold> folds;
 };
 
-/// The minimum number of rows of set-up that fold
+/// The minimum number of consecutive rows of set-up that fold
 inline constexpr uint32_t kLeastFold = 3;
 
-/// Gives each event a separate row. A time at which something only arrives also gets a row. Two
-/// runs share rows: up to their first difference equal events are in the same row.
+/// Assigns a separate row to each event, and to each time at which frames only arrive. If there are
+/// two runs, equal events share a row until the first difference between the runs.
 Arrangement arrange(const Timeline& timeline);
 
-/// Returns whether a happening is drawn as an arrow from one lane to another.
+/// Returns whether the happening is drawn as an arrow from one lane to another.
 bool is_arrow(const Happening& one);
 
-/// Returns when a frame that is not lost reaches its receiver.
+/// Returns when a frame reaches its receiver. The frame must not be lost.
 engine::Instant arrival_of(const Happening& one);
 
 }  // namespace rocemu::timeline

@@ -16,13 +16,13 @@ namespace {
 
 constexpr const char* kMark = "first difference";
 
-/// Details that are not compared, because their values are random or repeat the contents of a text
-/// or a lane
+/// Details that are not compared, because their values are random, or because the text or the lane
+/// already contains them
 const std::set<std::string_view> kIncomparable = {"client",  "address", "lkey",   "rkey",
                                                   "sq_psn",  "rq_psn",  "psn",    "frame",
                                                   "message", "id",      "cookie", "channel"};
 
-/// Removes starting PSNs, which are random; the text has relative PSNs, too.
+/// Removes starting PSNs, which are random. The text also has relative PSNs, which are compared.
 std::string without_chance(const std::string& text) {
   static const std::regex absolute("\\([0-9]+\\)");
   return text.find('(') == std::string::npos ? text : std::regex_replace(text, absolute, "()");
@@ -49,7 +49,7 @@ std::string lane_title(const Timeline& timeline, uint32_t lane) {
   return title(place);
 }
 
-/// Returns the fields in which two happenings differ; one of them may be missing.
+/// Returns the fields in which two happenings differ. One of the two happenings may be missing.
 std::vector<Difference> differences_between(const Timeline& first, const Timeline& second,
                                             const Happening* a, const Happening* b) {
   std::vector<Difference> found;

@@ -7,12 +7,12 @@
 
 namespace rocemu::timeline {
 
-/// Returns the lanes of the first run, then those of the second. Happenings of the two runs
-/// alternate, and the first difference has a mark. Only the happenings are compared, and not times,
-/// process numbers or absolute PSNs.
+/// Returns a timeline with the lanes of the first run, followed by those of the second. The
+/// happenings of the two runs alternate, and a mark shows the first difference. The comparison
+/// ignores times, process numbers and absolute PSNs.
 Timeline beside(Timeline first, Timeline second);
 
-/// Returns whether a happening is the mark of the first difference.
+/// Returns whether the happening is the mark that shows the first difference.
 bool is_first_difference(const Happening& one);
 
 }  // namespace rocemu::timeline

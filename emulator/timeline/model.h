@@ -1,5 +1,6 @@
-// A run as lanes and their happenings, in order. Ladders, pages and traces are drawn from it. It is
-// read from a recording (read_recording.h) or a capture (read_capture.h).
+// A run as a list of lanes and a list of their happenings, in order. It is read from a recording
+// (read_recording.h) or a capture (read_capture.h), and ladders, pages and traces are drawn from
+// it.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ namespace rocemu::timeline {
 
 inline constexpr uint32_t kNoLane = UINT32_MAX;
 
-/// One QP of one process, a process without QPs, or the remote end of a capture
+/// A lane for one QP of one process, for a process without QPs, or for a remote end in a capture
 struct Lane {
   std::string process;  // "rping"; empty if unknown, as in a capture
   uint32_t pid = 0;
@@ -35,7 +36,7 @@ inline constexpr std::pair<const char*, Kind> kKindNames[] = {
     {"fault", Kind::kFault},
 };
 
-/// Returns the name of the kind, such as "frame".
+/// Returns the name of a kind of happening, such as "frame".
 const char* kind_name(Kind kind);
 
 enum class Tone : uint8_t { kPlain, kAgain, kFault, kError };
@@ -62,7 +63,7 @@ struct Happening {
   uint32_t size = 0;           // of the frame
 };
 
-/// A field in which two runs differ, and its value in each.
+/// A field of a happening in which two runs differ, with its value in each run.
 struct Difference {
   std::string field, first, second;
 };
@@ -77,7 +78,8 @@ struct Timeline {
   std::vector<Difference> differences;  // at the first difference of two runs
 };
 
-/// Returns the lane's title, such as "rping[4711] rocemu0 QP 0x11"; unknown parts are missing.
+/// Returns the lane's title, such as "rping[4711] rocemu0 QP 0x11". Parts that are unknown are left
+/// out.
 std::string title(const Lane& lane);
 /// Returns the duration with a suitable unit, such as "14.2 us" or "655.36 ms".
 std::string duration_text(engine::Duration duration);

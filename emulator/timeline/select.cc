@@ -35,7 +35,7 @@ void drop_empty_lanes(Timeline& timeline) {
   }
 }
 
-/// Returns the first error; if there is none, the first fault.
+/// Returns the index of the first error; if there is none, that of the first fault.
 std::optional<size_t> first_error(const Timeline& timeline) {
   const auto& all = timeline.happenings;
   for (const Tone tone : {Tone::kError, Tone::kFault}) {

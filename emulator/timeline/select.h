@@ -19,10 +19,11 @@ struct Selection {
   std::optional<size_t> around_error;  // the number of rows before and after the first error
 };
 
-/// Keeps `most` rows: the first ones, or if the first error is not among them, those around it.
+/// Keeps only `most` rows: those around the first error, or the first fault if there is no error;
+/// without both, the first rows. Also removes lanes in which no row remains.
 void limit(size_t most, Timeline& timeline);
 
-/// Applies the selection. Also removes lanes without remaining rows.
+/// Applies the selection. Also removes lanes in which no row remains.
 void select(const Selection& selection, Timeline& timeline);
 
 }  // namespace rocemu::timeline

@@ -16,8 +16,7 @@
 namespace rocemu::command {
 namespace {
 
-/// Keeps the signals that would end this process in a queue, so that the process can leave nothing
-/// behind.
+/// Queues the signals that would end this process, so that the process can clean up before it ends.
 class HeldSignals {
  public:
   HeldSignals() {

@@ -12,7 +12,8 @@ enum class Style { kHeading, kLabel, kGood, kBad, kNote };
 /// colors.
 bool has_colours(int fd);
 
-/// Returns the text as it must be written to `fd`: with escape sequences if `fd` shows colors.
+/// Returns the text in the given style as it must be written to `fd`: with escape sequences if `fd`
+/// shows colors, else unchanged.
 std::string styled(std::string_view text, Style style, int fd);
 
 }  // namespace rocemu::command

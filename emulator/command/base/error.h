@@ -14,8 +14,8 @@ inline constexpr int kExitNotExecutable = 126;
 inline constexpr int kExitNotFound = 127;
 inline constexpr int kExitSignalBase = 128;  // the signal's number is added to it
 
-/// An error of a subcommand. Its text says what was wrong and what would be right; main() prints it
-/// after "rocemu: ".
+/// An error of a subcommand. Its text says what is wrong and how to correct it; main() prints the
+/// text after "rocemu: ".
 class Error : public std::runtime_error {
  public:
   Error(int exit_status, const std::string& line)

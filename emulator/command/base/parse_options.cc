@@ -10,7 +10,7 @@ namespace rocemu::command {
 namespace po = boost::program_options;
 namespace {
 
-/// Returns the Levenshtein distance.
+/// Returns the Levenshtein distance between two texts.
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});

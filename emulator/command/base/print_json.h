@@ -1,11 +1,11 @@
-// The JSON of the control socket and of --json.
+// Prints JSON for the option --json, and defines the JSON type for messages on the control socket.
 #pragma once
 
 #include <nlohmann/json.hpp>
 
 namespace rocemu::command {
 
-/// JSON that keeps the daemon's order of keys.
+/// A JSON value whose keys stay in the order in which the daemon sent them.
 using Json = nlohmann::ordered_json;
 
 /// Prints the JSON to standard output, indented.

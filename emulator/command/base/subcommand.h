@@ -18,7 +18,7 @@ struct Subcommand {
   /// Error.
   int (*run)(const Arguments&);
   std::string (*help)();
-  /// Returns the help with all options; null if --help shows all of them.
+  /// Returns the help that has all options. Null if --help already shows all options.
   std::string (*help_all)() = nullptr;
 };
 
@@ -72,16 +72,17 @@ std::span<const Subcommand> subcommands();
 /// its line and exit status.
 int dispatch(const Arguments& arguments);
 
-/// Parses `arguments`, all of which must be options of `description` unless `positional` names
-/// more. Throws UsageError, which suggests the nearest option if one was mistyped.
+/// Parses `arguments`. All must be options of `description`, except for the positional arguments
+/// that `positional` defines. Throws UsageError, which suggests the nearest option if one was
+/// mistyped.
 boost::program_options::variables_map parse_options(
     std::string_view subcommand, const Arguments& arguments,
     const boost::program_options::options_description& description,
     const boost::program_options::positional_options_description& positional = {});
 
-/// Returns the argument with this number, counted from 0, among those that are neither an option of
-/// `description` nor the value of one. Returns an empty string if there are not enough of them
-/// before an unknown option.
+/// Returns the positional argument with this number, counted from 0: an argument that is neither an
+/// option of `description` nor the value of such an option. Stops at an unknown option. Returns an
+/// empty string if there are too few positional arguments.
 std::string word_of(const Arguments& arguments,
                     const boost::program_options::options_description& description,
                     unsigned number = 0);

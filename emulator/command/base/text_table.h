@@ -7,7 +7,7 @@
 
 namespace rocemu::command {
 
-/// Returns the number in the form of all QPNs and keys, such as "0x1f".
+/// Returns the number in hexadecimal, as all QPNs and keys are printed: "0x1f".
 std::string hexadecimal(uint64_t value);
 
 /// Returns a text such as "+3 (103)": the PSN relative to the connection's first PSN, and the PSN
@@ -20,7 +20,7 @@ class Table {
   /// Adds a row, which has the same number of cells as the header.
   void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
   /// Returns the table, with `indent` before every line. Columns that do not fit in 80 characters
-  /// follow in another table below, which repeats the first column.
+  /// are printed in another table below the first one; that table repeats the first column.
   std::string text(const std::string& indent) const;
 
  private:

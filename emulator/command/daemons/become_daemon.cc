@@ -18,15 +18,15 @@
 namespace rocemu::command {
 namespace {
 
-/// Returns whether this process has one thread. A child of a process with several threads could
-/// find a lock that is held forever.
+/// Returns whether this process has only one thread. Otherwise another thread could hold a lock
+/// during fork(), and in the child that lock would never be released.
 bool has_one_thread() {
   struct stat status;  // of a directory, which has a link for each entry and for "." and ".."
   return stat("/proc/self/task", &status) == 0 && status.st_nlink == 3;
 }
 
-/// Returns whether the file is a binary that gains no privileges, and not a script that runs
-/// something else first.
+/// Returns whether the file is an ELF executable that gains no privileges when it is executed. A
+/// script, for example, would run something else first.
 bool is_plain_executable(const std::string& path) {
   if (access(path.c_str(), X_OK) != 0) return false;
   const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -48,7 +48,8 @@ bool has_preloaded_libraries() {
   return preload != nullptr && *preload != '\0';
 }
 
-/// Runs the daemon. An exception must not reach rocemu's handlers.
+/// Runs the daemon, and returns its exit status. Is noexcept, because rocemu's exception handlers
+/// must not handle the daemon's exceptions.
 int run_daemon(const std::vector<const char*>& argv) noexcept {
   return daemon::daemon_main(static_cast<int>(argv.size()) - 1, argv.data());
 }
@@ -56,7 +57,7 @@ int run_daemon(const std::vector<const char*>& argv) noexcept {
 }  // namespace
 
 bool may_continue_as_daemon(const std::string& path) {
-  // A sanitizer's reports at process exit would include rocemu's memory.
+  // A sanitizer would include rocemu's memory in the reports that it makes when the daemon exits.
   return !is_sanitizer_build() && !has_preloaded_libraries() && getauxval(AT_SECURE) == 0 &&
          has_one_thread() && is_plain_executable(path);
 }

@@ -7,8 +7,8 @@
 
 namespace rocemu::command {
 
-/// Returns whether a child that continues as rocemud would differ only in speed from a child that
-/// executes the file `path`.
+/// Returns whether a child can continue as rocemud instead of executing the file `path`, with speed
+/// as the only difference.
 bool may_continue_as_daemon(const std::string& path);
 
 /// Runs rocemud with these arguments, the first of which is its path, and ends this process with

@@ -11,14 +11,14 @@ namespace rocemu::command {
 /// Adds --dir.
 void add_dir_option(boost::program_options::options_description& options);
 
-/// Returns the daemon in the directory given by --dir; else that of the surrounding `rocemu run`;
-/// else the shared daemon; else the only daemon of this user. `invocation` is the subcommand as the
-/// user would repeat it, before a --dir. Throws Failure if there is no daemon, or more than one
-/// candidate.
+/// Returns the daemon in the directory that --dir names. Without --dir, returns the daemon of the
+/// surrounding `rocemu run`; else the shared daemon; else the only daemon of this user. Throws
+/// Failure if there is no daemon, or more than one candidate; the message suggests the command
+/// `invocation` with --dir.
 ControlClient choose_daemon(const boost::program_options::variables_map& values,
                             const std::string& invocation);
 
-/// Describes how choose_daemon() chooses, for help texts.
+/// Returns the rules by which choose_daemon() chooses, in words for help texts.
 std::string choice_in_words();
 
 }  // namespace rocemu::command

@@ -21,7 +21,7 @@ namespace {
 
 /// The time without a reply after which the command prints what it waits for.
 constexpr std::chrono::seconds kProgressInterval{5};
-/// The time that a killed daemon may take to disappear; it normally takes less.
+/// The time limit for a killed daemon to disappear. It normally needs less time.
 constexpr std::chrono::seconds kEnd{10};
 
 }  // namespace
@@ -48,7 +48,7 @@ std::optional<ControlClient> ControlClient::connect(const std::string& dir,
     fail_with_errno("cannot reach the daemon in " + dir, errno);
   }
   ControlClient client(dir, std::move(fd), patience);
-  // A killed daemon's socket accepts connections until the kernel has closed it.
+  // If the daemon was killed, its socket still accepts connections until the kernel has closed it.
   const pid_t pid = client.daemon_pid();
   if (pid > 0 && is_ending(pid) && wait_until_gone(pid, kEnd)) return std::nullopt;
   return client;
@@ -87,9 +87,9 @@ std::string ControlClient::read_line() {
 Json ControlClient::request(const std::string& command, const Json& arguments) {
   Json request{{"command", command}};
   request.update(arguments);
-  // An argument on the command line may contain any bytes.
+  // Arguments on the command line may contain bytes that are not UTF-8; these are replaced.
   const std::string line = request.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-  // If the connection broke, reading the reply reports it.
+  // A broken connection is not reported here, since reading the reply reports it.
   if (send(socket_.get(), line.data(), line.size(), MSG_NOSIGNAL) < 0 && errno != EPIPE &&
       errno != ECONNRESET)
     fail_with_errno("cannot write to the daemon in " + dir_, errno);

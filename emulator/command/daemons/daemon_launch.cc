@@ -33,9 +33,9 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// The time that a daemon may take to become ready. It is long for machines that run fifty daemons
-// at once: a daemon waits for a processor there, above all when hundreds of programs poll. 18 s
-// were measured with 300 programs, and over 30 s in a test run. An unloaded daemon never takes this
+// The time limit for a daemon to become ready. It is long because a machine may run fifty daemons
+// at once: a daemon then waits for a processor, above all when hundreds of programs poll. 18 s were
+// measured with 300 programs, and over 30 s in a test run. An unloaded machine never needs this
 // long.
 constexpr milliseconds kReadyTimeout = seconds(120);
 constexpr milliseconds kStopTimeout = seconds(60);
@@ -81,8 +81,8 @@ std::vector<char*> pointers_to(std::vector<std::string>& strings) {
   return pointers;
 }
 
-/// Returns our environment without the variables for programs: the daemon uses neither the shim nor
-/// other preloaded libraries.
+/// Returns rocemu's environment without the variables that are meant for programs: the daemon uses
+/// neither the shim nor other preloaded libraries.
 std::vector<std::string> daemon_environment() {
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -122,7 +122,8 @@ class HeldSignals {
   sigset_t before_;
 };
 
-/// Moves descriptor `fd` to the number `to`. If `fd` is -1, closes the descriptor `to` instead.
+/// Duplicates descriptor `fd` as number `to`. If `fd` is -1, closes the descriptor with number `to`
+/// instead.
 void place(int fd, int to) {
   if (fd >= 0) {
     dup2(fd, to);
@@ -131,7 +132,7 @@ void place(int fd, int to) {
   }
 }
 
-/// Becomes the daemon, in the child after fork.
+/// Becomes the daemon. Must be called in the child after fork().
 [[noreturn]] void become_daemon(const Launch& launch, char* const* argv, char* const* envp) {
   // A ^C in the terminal is meant for the program and not for its NIC, so the NIC gets a separate
   // session.
@@ -141,14 +142,15 @@ void place(int fd, int to) {
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   if (chdir("/") != 0) _exit(kExitFailure);
-  // The descriptor numbers below may exceed the soft limit that we inherited.
+  // The descriptor numbers used below may exceed the soft limit that this process inherited.
   rlimit files{};
   if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
     files.rlim_cur = files.rlim_max;
     setrlimit(RLIMIT_NOFILE, &files);
   }
 
-  // Moves the descriptors away from the numbers that they must get.
+  // Duplicates a descriptor to a number above those that the daemon's descriptors get, so that
+  // place() cannot overwrite it.
   const auto out_of_the_way = [](int fd) {
     return fd < 0 ? -1 : fcntl(fd, F_DUPFD, 2 * kFirstOtherFd);
   };
@@ -165,7 +167,8 @@ void place(int fd, int to) {
   place(lifetime, kLifetimeFd);
   place(capture, kCaptureFd);
   place(scenario, kScenarioFd);
-  // If the daemon kept a descriptor open, a process that waits for its end of file would hang.
+  // Closes all other descriptors. If the daemon kept the write end of a pipe open, a process that
+  // reads the pipe until its end would hang.
   syscall(SYS_close_range, kFirstOtherFd, ~0u, 0);  // musl has no wrapper for it
 
   if (!launch.executes) continue_as_daemon(launch.arguments);
@@ -194,8 +197,8 @@ std::vector<std::string> command_line(const std::string& dir, const DaemonStart&
   return line;
 }
 
-/// Reads the daemon's first line. Returns an empty string if the daemon is ready, else the reason
-/// why it is not.
+/// Reads the daemon's first line. Returns an empty string if the line says that the daemon is
+/// ready. Otherwise returns the reason why it is not, or that it ended or exceeded the time limit.
 std::string wait_until_ready(int ready_fd) {
   std::string line;
   const auto deadline = std::chrono::steady_clock::now() + kReadyTimeout;
@@ -219,8 +222,8 @@ std::string wait_until_ready(int ready_fd) {
   return line.starts_with(kErrorPrefix) ? line.substr(kErrorPrefix.size()) : "rocemud: " + line;
 }
 
-/// Waits until a child that is about to end has ended, but not longer than a daemon may take to
-/// end.
+/// Waits until a child that is about to end has ended, and kills it if that exceeds the time limit.
+/// Returns its wait status.
 int reap(pid_t pid) {
   if (!wait_until_gone(pid, kStopTimeout)) kill(pid, SIGKILL);
   int wait_status = 0;
@@ -229,8 +232,8 @@ int reap(pid_t pid) {
   return wait_status;
 }
 
-/// Throws the error of a daemon that did not start. If its exit status means wrong usage, the
-/// user's command line was wrong.
+/// Throws the error `why` of a daemon that did not start: UsageError if the daemon's exit status
+/// means wrong usage, else Failure.
 [[noreturn]] void throw_start_error(const std::string& why, int wait_status) {
   if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == kExitUsage) throw UsageError(why);
   throw Failure(why);
@@ -319,7 +322,7 @@ void start_background_daemon(const std::string& dir, const DaemonStart& start,
                 .capture_fd = start.capture_fd,
                 .scenario_fd = scenario.get(),
                 .executes = true};
-  // When this process ends, init becomes the daemon's parent.
+  // The daemon outlives this process: when this process ends, init becomes the daemon's parent.
   const pid_t pid = fork_daemon(launch);
   ready.write_end.reset();
   const std::string why = wait_until_ready(ready.read_end.get());

@@ -19,8 +19,8 @@ struct DaemonStart {
   std::string scenario = {};           // the text of its first rules; empty for none
 };
 
-/// A daemon that lives as long as the process of this object: however `rocemu` dies, the daemon
-/// notices it, cleans up and ends.
+/// A private daemon. It ends with the process that owns this object: whatever ends `rocemu`, the
+/// daemon notices it, cleans up and exits.
 class PrivateDaemon {
  public:
   /// Starts a daemon in a new directory BASE/run-*. Throws Failure with the daemon's reason.
@@ -33,13 +33,13 @@ class PrivateDaemon {
   const std::string& dir() const { return dir_; }
   pid_t pid() const { return pid_; }
 
-  /// Informs this object that another part of rocemu has reaped the process, which had this wait
+  /// Informs this object that another part of rocemu has reaped the daemon, and passes its wait
   /// status.
   void reaped(int wait_status);
   bool is_gone() const { return wait_status_.has_value(); }
 
-  /// Stops the daemon and waits until it is completely gone. Returns what was wrong with its exit;
-  /// nothing if it exited normally or was already gone.
+  /// Stops the daemon and waits until its process is completely gone. Returns a text that says what
+  /// was wrong with its exit; an empty text if it exited normally or was already gone.
   std::string stop();
 
  private:
@@ -56,17 +56,19 @@ class PrivateDaemon {
 void start_background_daemon(const std::string& dir, const DaemonStart& start,
                              const std::string& log_path);
 
-/// An open descriptor of BASE. It shows whether BASE was removed meanwhile: the last daemon to end
-/// removes BASE, perhaps just before a new daemon creates its directory there.
+/// An open descriptor of BASE, by which a process can detect that BASE was removed meanwhile. The
+/// last daemon to end removes BASE, perhaps just before a new daemon creates its directory in it.
 class OpenBase {
  public:
   /// Opens BASE, and creates it if necessary.
   explicit OpenBase(const std::string& base);
   bool was_removed() const;
-  /// Returns whether a daemon failed to start in `dir` (for the reason `why`) only because BASE was
-  /// removed, so that starting can be tried again.
+  /// Returns whether a daemon failed to start in `dir` only because BASE was removed, so that the
+  /// caller must try again. `why` is the daemon's error, and `attempt` the number of earlier
+  /// attempts.
   bool made_fail(const std::string& dir, const std::string& why, int attempt) const;
-  /// Excludes other `rocemu up` and `rocemu down` until this object is destroyed.
+  /// Takes a lock, which is held until this object is destroyed. Another `rocemu up` or `rocemu
+  /// down` waits for it.
   void lock();
 
  private:

@@ -23,7 +23,8 @@ namespace {
 
 constexpr char kPrivatePrefix[] = "run-";
 
-/// Returns the user's base in $XDG_RUNTIME_DIR; empty if that is not set.
+/// Returns the path of BASE in $XDG_RUNTIME_DIR; empty if that variable does not name a directory
+/// of this user.
 std::string base_of_user() {
   const char* const runtime_dir = std::getenv("XDG_RUNTIME_DIR");
   struct stat status;
@@ -41,8 +42,8 @@ std::string base_in_shared_memory() {
   return abi::kBaseInSharedMemory + std::to_string(geteuid());
 }
 
-/// Returns whether /dev/shm is a memory file system that has room for a runtime directory and that
-/// no program clears meanwhile.
+/// Returns whether /dev/shm is a memory file system that has room for a runtime directory, and
+/// whose files no program removes during a run.
 bool is_shared_memory_usable() {
   constexpr uint64_t kEnough = 32 << 20;  // bytes: the need of 250 devices
   struct statfs file_system;
@@ -52,8 +53,8 @@ bool is_shared_memory_usable() {
   const bool is_limited = file_system.f_blocks != 0;
   if (is_limited && file_system.f_bavail * static_cast<uint64_t>(file_system.f_bsize) < kEnough)
     return false;
-  // When a user's last login session ends, systemd-logind removes the user's files there, but not
-  // root's (RemoveIPC= in logind.conf(5)).
+  // When a user's last login session ends, systemd-logind removes that user's files in /dev/shm,
+  // but never root's files (RemoveIPC= in logind.conf(5)).
   return geteuid() == 0 || access("/run/systemd/users", F_OK) != 0;
 }
 
@@ -87,7 +88,7 @@ std::string private_base_dir() {
 std::string distrust_of_base(const std::string& base) {
   struct stat status;
   if (lstat(base.c_str(), &status) != 0) return "";
-  // In /tmp, another user may already have created this name.
+  // In /tmp, another user may already have created a file or directory with this name.
   if (!S_ISDIR(status.st_mode)) return base + " is not a directory; remove it";
   if (status.st_uid != geteuid())
     return base + " belongs to user " + std::to_string(status.st_uid) +
@@ -103,8 +104,8 @@ void require_trust(const std::string& base) {
 
 void create_base(const std::string& base) {
   if (mkdir(base.c_str(), 0700) == 0) {
-    // The umask may have cleared permission bits. Another run may have removed the directory as it
-    // ended; then the daemon creates it again.
+    // The umask may have cleared permission bits. If another run ended and removed the directory
+    // meanwhile, the daemon creates the directory again.
     if (chmod(base.c_str(), 0700) != 0 && errno != ENOENT)
       fail_with_errno("cannot change the runtime directory " + base, errno);
   } else if (errno != EEXIST) {
@@ -119,11 +120,12 @@ std::string shared_dir() {
 
 std::string new_private_dir(const std::string& base) {
   uint32_t random = 0;
-  // Once the machine has booted, up to 256 bytes are never a short read and never block.
+  // Once the machine has booted, getrandom() with up to 256 bytes never blocks and never returns
+  // fewer bytes.
   if (getrandom(&random, sizeof random, 0) != sizeof random)
     fail_with_errno("cannot get random bytes", errno);
-  // The name has the same length for every PID. Programs have it in their environment, which lies
-  // above their stacks, so otherwise addresses would differ between two runs in lockstep.
+  // The name has the same length for every PID. It is in the environment of programs, which lies
+  // above their stacks; with another length, addresses would differ between two runs in lockstep.
   char name[64];
   std::snprintf(name, sizeof name, "/%s%07d-%08x", kPrivatePrefix, getpid(), random);
   return base + name;

@@ -1,5 +1,5 @@
-// Finds and creates the directories of emulator/abi/runtime_dir.h. It rejects directories that
-// another user could have put there.
+// Finds and creates the directories that emulator/abi/runtime_dir.h describes. Rejects directories
+// that another user could have created.
 #pragma once
 
 #include <string>
@@ -13,8 +13,9 @@ std::string base_dir();
 /// Returns BASE for private daemons: base_dir(), or a directory in memory if base_dir() is in /tmp.
 std::string private_base_dir();
 
-/// Returns why BASE must not be used (it belongs to another user, is a symbolic link, or is open to
-/// others), with a remedy. Empty if it can be used or does not exist.
+/// Returns the reason why BASE must not be used, with a remedy: it belongs to another user, is a
+/// symbolic link, or is open to others. Returns an empty text if BASE can be used or does not
+/// exist.
 std::string distrust_of_base(const std::string& base);
 
 /// Throws Failure if BASE must not be used.
@@ -29,7 +30,8 @@ std::string shared_dir();
 /// Returns a new name BASE/run-PID-RANDOM; the daemon creates the directory.
 std::string new_private_dir(const std::string& base);
 
-/// Returns the existing directories run-* in every BASE, sorted. Their daemons may be dead.
+/// Returns the existing directories with a name like run-* in every BASE, sorted. Their daemons may
+/// be dead.
 std::vector<std::string> private_dirs();
 
 /// Removes DIR if a killed daemon left it behind. Returns whether DIR existed and was removed.

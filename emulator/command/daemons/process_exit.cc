@@ -48,7 +48,8 @@ bool wait_until_gone(pid_t pid, std::chrono::milliseconds timeout) {
 }
 
 bool is_ending(pid_t pid) {
-  // In proc(5), the process flags are the 9th field of stat and the 7th after the name.
+  // According to proc(5), the process flags are the 9th field of /proc/PID/stat, and the 7th field
+  // after the process's name.
   constexpr unsigned long kExiting = 0x4;  // PF_EXITING
   constexpr int kFieldsBetween = 6;
   const std::string directory = proc::directory_of(pid);

@@ -12,8 +12,8 @@ namespace rocemu::command {
 /// process still runs after `timeout`.
 bool wait_until_gone(pid_t pid, std::chrono::milliseconds timeout);
 
-/// Returns whether the process was killed or is ending, but the kernel has not yet released all of
-/// its resources.
+/// Returns whether the process is dying: it was killed or is exiting, but the kernel has not yet
+/// released all of its resources.
 bool is_ending(pid_t pid);
 
 /// Returns the text for a wait status: "was killed by signal 9 (Killed)" or "ended with status 1".

@@ -44,7 +44,7 @@ void refuse_other_recordings(const po::variables_map& values) {
   }
 }
 
-/// Returns the options without this option and its value.
+/// Returns the options without the option `option` and its value.
 Arguments without(std::string_view option, const Arguments& options) {
   Arguments rest;
   for (size_t i = 0; i < options.size(); ++i) {
@@ -57,14 +57,14 @@ Arguments without(std::string_view option, const Arguments& options) {
   return rest;
 }
 
-/// Returns the conditions of a run. The first run is undisturbed; the next ones have a load, one
-/// processor, and both, in turn.
+/// Returns the conditions of the run with this number, counted from 1. They repeat after four runs:
+/// undisturbed, with a load, on one processor, and on one processor with a load.
 Circumstances circumstances_of(size_t number) {
   return {.beside_load = number % 2 == 0, .on_one_processor = (number - 1) % 4 >= 2};
 }
 
-/// Removes the recording of an earlier check from the directory `name` in `dir`, and returns the
-/// path of that directory.
+/// Removes the recording of an earlier check from the directory `name` in `dir`. Returns the path
+/// of that directory.
 fs::path place_for(const std::string& dir, const char* name) {
   fs::path place = fs::absolute(dir) / name;
   remove_recording(place);

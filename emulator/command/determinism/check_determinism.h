@@ -8,8 +8,8 @@
 
 namespace rocemu::command {
 
-/// Checks `command` with `options`, those of the command line. Returns the exit status: the
-/// command's, or 1 if its runs differ. Throws UsageError.
+/// Checks `command`. `options` are the options of the command line, and `values` their parsed
+/// values. Returns the exit status: the command's, or 1 if its runs differ. Throws UsageError.
 int check_determinism(const boost::program_options::variables_map& values, const Arguments& options,
                       const Arguments& command);
 

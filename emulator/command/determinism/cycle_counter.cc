@@ -38,7 +38,7 @@ bool has_rdtsc(std::string_view code) {
   return false;
 }
 
-/// Tries to make reads of the counter fault in a child process, and returns whether they do.
+/// Tries, in a child process, to make reads of the cycle counter fault. Returns whether they do.
 bool reads_fault() {
   const pid_t child = fork();
   if (child == 0) {

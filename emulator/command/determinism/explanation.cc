@@ -29,7 +29,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kLinesBefore = 5;
 
-/// The events that programs cause; the NIC causes all others.
+/// The names of the events that programs cause. The NIC causes all other events.
 constexpr std::array<std::string_view, 10> kCalls = {
     "attach",        "detach",        "verb",       "post_send",          "post_recv",
     "post_srq_recv", "req_notify_cq", "cm_command", "open_event_channel", "close_event_channel"};
@@ -66,7 +66,8 @@ struct Event {
     }
     return line;
   }
-  /// Returns the fields that differ, if both events are the same call of the same process.
+  /// If both events are the same call of the same process, returns the names of the fields that
+  /// differ; else an empty text.
   std::string differing_fields(const Event& other) const {
     if (process != other.process || name() != other.name()) return "";
     std::string fields;
@@ -137,8 +138,8 @@ constexpr const char* kAboutProcessNumbers =
     "gives them the same IDs in each run:\n  unshare -rpf --mount-proc "
     "rocemu run --lockstep --record DIR -- COMMAND\n";
 
-/// Explains the first difference. The NIC is a function of what programs do and when, so a program
-/// caused it.
+/// Explains what caused the first difference, where one recording has event `a` and the other has
+/// `b`. The NIC's behavior depends only on what programs do and when, so a program is the cause.
 std::string cause(const std::optional<Event>& a, const std::optional<Event>& b) {
   if (a && b) {
     const std::string fields = a->differing_fields(*b);
@@ -262,7 +263,7 @@ std::set<std::string> programs_of(const RecordedRun& run, const Arguments& comma
   return files;
 }
 
-/// Explains a difference in the output when both recordings are the same.
+/// Explains a difference in the output of two runs whose recordings are the same.
 std::string explain_outputs(const RecordedRun& run, const Arguments& command) {
   std::string text =
       "cause: not the NIC, since both recordings are the same, but for example "

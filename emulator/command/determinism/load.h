@@ -1,4 +1,4 @@
-// Processes that compete for the processors while this object exists.
+// Loads the machine with processes that compete for the processors.
 #pragma once
 
 #include <sys/types.h>
@@ -9,7 +9,8 @@ namespace rocemu::command {
 
 class Load {
  public:
-  /// Starts twice as many processes as there are processors.
+  /// Starts twice as many busy processes as there are processors. They run until this object is
+  /// destroyed.
   Load();
   ~Load();
   Load(const Load&) = delete;

@@ -32,7 +32,7 @@ std::string contents_of(const fs::path& file) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-/// Restricts this process to the first processor that it may use.
+/// Restricts this process to the first of the processors that it may use.
 void use_one_processor() {
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
@@ -46,7 +46,7 @@ void use_one_processor() {
 }
 
 /// Separates rocemu's messages from the command's output. If the run hung, all lines from rocemu's
-/// first message on belong to its report.
+/// first message on belong to the report of the hang.
 void split_errors(const std::string& text, RecordedRun& run) {
   const bool hung = run.status == kExitHang || run.status == kExitTimeout;
   bool is_report = false;

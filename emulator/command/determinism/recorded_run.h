@@ -24,8 +24,8 @@ struct RecordedRun {
   std::vector<std::string> notes;  // rocemu's messages
 };
 
-/// Runs `rocemu run` with these options, and records the run in a new directory in `parent`. Passes
-/// a signal that would end this process on to the run, and then throws Error.
+/// Runs `rocemu run` with these options, and records the run in a new directory in `parent`. If a
+/// signal would end this process, ends the run with SIGTERM, and then throws Error.
 RecordedRun record_run(size_t number, Circumstances circumstances, const Arguments& options,
                        const Arguments& command, const std::filesystem::path& parent);
 

@@ -50,8 +50,8 @@ constexpr char kAgain[] =
   _exit(kExitFailure);
 }
 
-/// Returns the version of rdma-core: "44.0" for libibverbs.so.1.14.44.0; empty if the file name has
-/// no version.
+/// Returns the version of rdma-core in the file name of libibverbs: "44.0" for
+/// libibverbs.so.1.14.44.0. Empty if the file name contains no version.
 std::string rdma_core_version(const std::string& path) {
   const size_t at = path.find(".so.1.");
   if (at == std::string::npos) return "";
@@ -66,8 +66,8 @@ Function* function_of(void* library, const char* name) {
   return function;
 }
 
-/// Returns the size of ibv_port_attr. rdma-core 49 made the struct four bytes larger, without
-/// another ABI number.
+/// Returns the size of ibv_port_attr in this version of rdma-core. rdma-core 49 made the struct
+/// four bytes larger, but did not change the ABI number.
 size_t port_attr_size(const std::string& version) {
   constexpr int kFirstWithSpeedEx = 49;
   constexpr size_t kBefore = 52, kSince = 56;
@@ -198,7 +198,8 @@ bool is_noexec(const std::string& path) {
   return statvfs(path.c_str(), &file_system) == 0 && (file_system.f_flag & ST_NOEXEC) != 0;
 }
 
-/// Returns a remedy for the dynamic linker's reason not to load a library of rocemu at `path`.
+/// Returns the remedy for an error of the dynamic linker. `reason` is why it cannot load the
+/// library of rocemu at `path`.
 std::string remedy_for(const std::string& reason, const std::string& path) {
   const auto has = [&](const char* part) { return reason.find(part) != std::string::npos; };
   if (has("libc.musl") || has("ld-musl"))
@@ -218,7 +219,8 @@ std::string remedy_for(const std::string& reason, const std::string& path) {
   return kAgain;
 }
 
-/// Returns the REASON of "... cannot be preloaded (REASON): ignored."
+/// Returns the text in parentheses in the dynamic linker's warning "... cannot be preloaded
+/// (REASON): ignored."
 std::string preload_reason(const std::string& line) {
   const size_t begin = line.rfind(" (");
   const size_t end = line.rfind(')');
@@ -227,8 +229,8 @@ std::string preload_reason(const std::string& line) {
              : line.substr(begin + 2, end - begin - 2);
 }
 
-/// Reports libibverbs' warning that it has no directory with a list of providers. Each program
-/// prints this warning, although our provider needs no list.
+/// Reports libibverbs' warning that its directory with the list of providers is missing. Each
+/// program prints this warning, although rocemu's provider needs no list.
 Findings check_warnings(const ProbeOutput& output) {
   constexpr std::string_view kNoDirectory = "couldn't open config directory '";
   const std::string line = line_with(output.err, kNoDirectory);
@@ -262,7 +264,7 @@ Finding explain(const ProbeOutput& output) {
     return {Level::kProblem, kProvider, path + " cannot be loaded: " + reason,
             remedy_for(reason, path)};
   }
-  // verbs_provider/base/layout.cc prints this warning.
+  // verbs_provider/base/layout.cc prints the warning that contains this text.
   if (const std::string line = line_with(output.err, " is a libibverbs that rocemu ");
       !line.empty()) {
     constexpr std::string_view kSpeaker = "rocemu: ";

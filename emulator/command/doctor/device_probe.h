@@ -7,15 +7,16 @@
 
 namespace rocemu::command {
 
-/// The option that makes `rocemu doctor` the process that opens a device. It is not for users.
+/// The internal option with which `rocemu doctor` starts itself as the process that opens a device.
 inline constexpr char kProbeOption[] = "--open-device";
 
-/// Starts a NIC and, as a program with this NIC, `rocemu doctor` again, which opens a device and
-/// uses it. Returns no findings if the NIC does not start, since another check reports that.
+/// Checks whether a device can be opened and used. Starts a NIC, and runs `rocemu doctor` again as
+/// a program with this NIC; that process uses the device. Returns no findings if the NIC does not
+/// start, since another check reports that.
 Findings check_device();
 
-/// Opens a device and uses it, in the separate process. Prints the results for the parent process.
-/// Returns the exit status.
+/// Opens a device and uses it. Runs in the separate process, and prints the results for the parent
+/// process. Returns the exit status.
 int probe_device();
 
 }  // namespace rocemu::command

@@ -20,11 +20,11 @@ using Findings = std::vector<Finding>;
 /// Checks whether emulation can work at all on this machine (diagnosis_machine.cc).
 Findings check_machine();
 
-/// Reports the devices of programs that are started here; nothing if no NIC is up
-/// (diagnosis_nic.cc).
+/// Reports the devices that a program started in this environment would see; nothing if no NIC is
+/// up (diagnosis_nic.cc).
 Findings check_nic();
 
-/// Checks whether this program can use the devices (diagnosis_program.cc).
+/// Checks whether the program with this name or path can use the devices (diagnosis_program.cc).
 Findings check_program(const std::string& name);
 
 }  // namespace rocemu::command

@@ -102,7 +102,8 @@ Finding check_provider() {
   return {Level::kOk, check, provider + " for " + path, ""};
 }
 
-/// Returns the number in a file, or the number after `label` in it; 0 if there is none.
+/// Returns the number with which the file begins or, with `label`, the number after that label in
+/// the file. Returns 0 if there is no number.
 int number_in(const char* path, const std::string& label = "") {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);)
@@ -110,7 +111,8 @@ int number_in(const char* path, const std::string& label = "") {
   return 0;
 }
 
-/// A mechanism that denies process_vm_readv: its name, and a way to allow the call.
+/// A mechanism of the kernel or of a container that denies process_vm_readv: its name, and how to
+/// allow the call.
 struct Refuser {
   std::string name, remedy;
 };
@@ -174,8 +176,8 @@ Finding check_open_files() {
   return {Level::kOk, check, "a process may open " + soft, ""};
 }
 
-/// Finds the directories of killed daemons. They are harmless, but no other program would remove
-/// them.
+/// Finds the directories that killed daemons left behind. They are harmless, but no other program
+/// removes them.
 Findings check_remains() {
   Findings findings;
   for (const std::string& dir : private_dirs()) {
@@ -199,7 +201,7 @@ Findings check_machine() {
   for (const auto check : {check_daemon, check_shim, check_provider, check_memory_access,
                            check_memfd, check_open_files})
     findings.push_back(check());
-  // If there already is a problem, this check would only repeat it.
+  // If another check has found a problem, this check would only report the same problem again.
   const bool works_so_far = std::ranges::none_of(
       findings, [](const Finding& finding) { return finding.level == Level::kProblem; });
   if (works_so_far) {

@@ -11,7 +11,7 @@
 namespace rocemu::command {
 namespace {
 
-/// Returns the devices in words, such as "mlx5_0 and mlx5_1 of profile mlx5-cx6dx".
+/// Returns a description of the devices, such as "mlx5_0 and mlx5_1 of profile mlx5-cx6dx".
 std::string devices_text(const Json& devices) {
   std::string text, group, profile;
   const auto close_group = [&] {

@@ -23,7 +23,7 @@ constexpr char kPrivileges[] = "privileges";
 constexpr char kSanitizers[] = "sanitizers";
 constexpr int kMaxScriptDepth = 4;  // the kernel's limit
 
-/// Checks whether the program gains privileges: the dynamic linker then ignores LD_PRELOAD.
+/// Checks whether the program gains privileges. If it does, the dynamic linker ignores LD_PRELOAD.
 Findings check_privileges(const std::string& path) {
   const std::string remedy = "run a copy without them: cp " + path + " /tmp; rocemu run -- /tmp/" +
                              path.substr(path.rfind('/') + 1);
@@ -52,7 +52,8 @@ Finding check_libraries(const std::string& path, const ElfFile& elf) {
           path + " does not link libibverbs or librdmacm directly; one of its libraries may", ""};
 }
 
-/// Returns the value of verify_asan_link_order in ASAN_OPTIONS, where the last setting counts.
+/// Returns the value of verify_asan_link_order in ASAN_OPTIONS. If it is set more than once, the
+/// last setting counts.
 std::string chosen_link_order() {
   constexpr std::string_view kOption = "verify_asan_link_order=";
   const char* const variable = std::getenv("ASAN_OPTIONS");
@@ -63,8 +64,8 @@ std::string chosen_link_order() {
   return options.substr(begin, options.find_first_of(":, \t\n", begin) - begin);
 }
 
-/// Checks a program for AddressSanitizer, whose runtime library normally insists on being loaded
-/// before all preloaded libraries.
+/// Checks a program that was built with AddressSanitizer. Its runtime library normally insists on
+/// being loaded before all preloaded libraries.
 Finding check_address_sanitizer(const std::string& path, bool has_library) {
   const std::string with = path + " is built with AddressSanitizer";
   if (!has_library) return {Level::kOk, kSanitizers, with + ", linked statically", ""};

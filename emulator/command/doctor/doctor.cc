@@ -1,4 +1,5 @@
-// `rocemu doctor`: finds the reasons why emulation would fail here, and their remedies.
+// `rocemu doctor`: finds the reasons why emulation would fail on this machine, and suggests
+// remedies.
 #include <signal.h>
 #include <unistd.h>
 

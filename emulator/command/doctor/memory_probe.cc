@@ -19,7 +19,7 @@ namespace {
 constexpr uint64_t kBefore = 0x0123456789abcdef;  // written by the program
 constexpr uint64_t kAfter = 0xfedcba9876543210;   // written by the daemon
 
-// A variable with the same address in all three processes.
+// A variable that has the same address in all three processes of the probe.
 volatile uint64_t g_word = 0;
 
 constexpr int kProcessVm = 1;

@@ -26,7 +26,8 @@ po::options_description options_of_explain() {
   return options;
 }
 
-/// Prints in lines of at most 80 columns. A rule stays on one line so that it can be copied.
+/// Prints a labeled text in lines of at most 80 columns. A rule stays on one line, so that it can
+/// be copied.
 void print(const std::string& label, const std::string& text) {
   if (text.empty()) return;
   constexpr size_t kIndent = 10;

@@ -65,7 +65,7 @@ std::vector<Explanation> read_page() {
   return all;
 }
 
-/// Returns the name in upper case, with one kind of separator.
+/// Returns the name in upper case, with the same separator between all words.
 std::string simplified(std::string_view name) {
   std::string text;
   for (const char c : name) {

@@ -1,5 +1,5 @@
-// The rows of docs/statuses.md: the meanings of statuses, events, NAKs, reasons of a REJ and
-// errnos.
+// The rows of docs/statuses.md, each of which explains a status, an event, a NAK, the reason of a
+// REJ, or an errno.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ struct Explanation {
   std::string rule;    // the rule that causes it on purpose; empty if there is none
 };
 
-/// Returns all rows of the page.
+/// Returns all rows of docs/statuses.md.
 const std::vector<Explanation>& explanations();
 
 /// Finds the explanation of a name as people write it: "RETRY_EXC_ERR", "rnr nak", "ENOMEM".

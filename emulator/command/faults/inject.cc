@@ -30,16 +30,16 @@ po::options_description options_of_inject() {
   return options;
 }
 
-/// Returns whether the word is a rule and not a file or name. A rule, as a YAML mapping, has a
-/// colon or begins with a brace, which file names seldom do. The name of an existing file is a
-/// file.
+/// Returns whether the word is a rule, and not a file or the name of a scenario. A rule is a YAML
+/// mapping, so it contains a colon or begins with a brace, which file names seldom do. A word that
+/// names an existing file is a file.
 bool is_rule(const std::string& word) {
   const bool is_yaml = word.find(':') != std::string::npos || word.starts_with('{');
   return is_yaml && !is_file(word);
 }
 
-/// Adds the rules' names to `words_of`. Throws Failure if a name is already in it, because the
-/// second rule would replace the first one.
+/// Adds the rules' names to `words_of`, with `word` as their source. Throws Failure if a name is
+/// already in `words_of`, because the later rule would replace the earlier one.
 void check_names(const engine::faults::RuleSet& rules, const std::string& word,
                  std::map<std::string, std::string>& words_of) {
   for (const auto& rule : rules.rules) {
@@ -50,9 +50,9 @@ void check_names(const engine::faults::RuleSet& rules, const std::string& word,
   }
 }
 
-/// Returns the request's arguments by which the NIC adds the rules of `word`, which is a rule, a
-/// file or the name of a scenario. Adds the rules' names to `words_of`, which maps each name to its
-/// source. Throws Failure if the rules are invalid.
+/// Returns the arguments of the request that adds the rules of `word` to the NIC. `word` is a rule,
+/// a file or the name of a scenario. Adds the rules' names to `words_of`, which maps each name to
+/// its source. Throws Failure if the rules are invalid.
 Json rules_of(const std::string& word, std::map<std::string, std::string>& words_of) {
   try {
     std::vector<std::string> warnings;

@@ -1,4 +1,4 @@
-// Reports how often a NIC's rules acted.
+// Reports how often the rules of a NIC acted.
 #pragma once
 
 #include <string>
@@ -8,10 +8,12 @@
 
 namespace rocemu::command {
 
-/// Prints the reply to "rules" to standard output, as a table or as JSON.
+/// Prints the rules to standard output, as a table or as JSON. `reply` is the daemon's reply to the
+/// request "rules".
 void print_rules(const Json& reply, bool as_json);
 
-/// Returns a line for each rule that never acted.
+/// Returns a line for each rule that never acted. `reply` is the daemon's reply to the request
+/// "rules".
 std::vector<std::string> idle_rules(const Json& reply);
 
 }  // namespace rocemu::command

@@ -29,7 +29,8 @@ std::string leading_comment(const fs::path& path) {
   return text;
 }
 
-/// Returns the group that the file names: `group: packets`.
+/// Returns the group in the file's line `group: GROUP`, such as "packets"; "others" if there is no
+/// such line.
 std::string group_of(const fs::path& path) {
   constexpr std::string_view kKey = "group: ";
   std::ifstream file(path);

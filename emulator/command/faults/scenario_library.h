@@ -17,7 +17,7 @@ struct LibraryScenario {
 /// Returns all scenarios, sorted by name. Throws Failure if the library is missing.
 std::vector<LibraryScenario> scenario_library();
 
-/// Returns whether a file of that name exists; it may be a pipe.
+/// Returns whether a file of that name exists. It may also be a pipe.
 bool is_file(const std::string& word);
 
 /// Returns the path that `--scenario` or `check` names: `file_or_name` itself if such a file

@@ -75,8 +75,8 @@ nanoseconds parse_time(const std::string& option, const std::string& text) {
   return nanoseconds(static_cast<int64_t>(time));
 }
 
-/// Inspects each thread twice: a thread that was waiting both times and had no context switch in
-/// between was waiting all the time. The context switches of threads that poll do not matter.
+/// Inspects each thread twice. A thread that was waiting both times, without a context switch in
+/// between, was waiting all the time. Context switches of threads that poll are ignored.
 std::optional<std::vector<BlockedThread>> find_hang(const Look& look, bool counts_polling) {
   const auto all_wait = [&](const std::vector<BlockedThread>& threads) {
     return !threads.empty() && std::ranges::all_of(threads, [&](const BlockedThread& thread) {

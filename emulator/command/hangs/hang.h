@@ -17,19 +17,19 @@ namespace rocemu::command {
 /// UsageError.
 std::chrono::nanoseconds parse_time(const std::string& option, const std::string& text);
 
-/// Reads the states of the threads of a run's programs.
+/// A function that reads the current states of all threads of a run's programs.
 using Look = std::function<std::vector<BlockedThread>()>;
 
-/// Returns all threads if there was an instant at which none of them ran and only they and the NIC
-/// could wake any of them. Returns nothing if something else can wake one, or if there is no
-/// thread. With `counts_polling`, a thread that polls counts as waiting.
+/// Detects a hang. Returns all threads if there was an instant at which none of them ran, and only
+/// they and the NIC could wake any of them. Returns nothing if anything else can wake a thread, or
+/// if there is no thread. With `counts_polling`, a thread that polls counts as waiting.
 std::optional<std::vector<BlockedThread>> find_hang(const Look& look, bool counts_polling);
 
 /// Returns a line for each thread, with what it waits for. `nic` is the NIC's reply to
 /// {"command":"hang"}, or null if the NIC is gone.
 std::string describe_waits(const std::vector<BlockedThread>& threads, const Json& nic);
 
-/// Returns the last lines of the events that were recorded in `dir`.
+/// Returns the last lines of the recording's events in `dir`, as a section of a report.
 std::string recent_events(const std::string& dir);
 
 }  // namespace rocemu::command

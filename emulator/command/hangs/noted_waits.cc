@@ -18,7 +18,7 @@ namespace {
 
 using Notes = std::map<pid_t, std::string>;  // by thread
 
-/// Returns the notes of a process. They are untrusted, and only used as text in a report.
+/// Returns the notes of a process. They are untrusted input, and are only used as text in a report.
 Notes notes_of(pid_t process) {
   Notes found;
   std::istringstream lines(proc::contents_of(proc::directory_of(process) + "/maps"));

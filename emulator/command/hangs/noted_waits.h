@@ -1,4 +1,4 @@
-// The notes in which programs publish what their threads wait for (abi/wait_notes.h).
+// Reads the notes in which programs publish what their threads wait for (abi/wait_notes.h).
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace rocemu::command {
 
-/// Describes threads that wait for a lock or a condition by the notes of their programs, if there
-/// are any.
+/// Completes the descriptions of threads that wait for a lock or a condition, from the notes of
+/// their programs, if a program has notes.
 void describe_by_notes(std::vector<BlockedThread>& threads);
 
 }  // namespace rocemu::command

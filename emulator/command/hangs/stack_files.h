@@ -1,4 +1,4 @@
-// The files of --stacks, --stacks-by and --cores.
+// The files that the options --stacks, --stacks-by and --cores describe.
 #pragma once
 
 #include <boost/program_options.hpp>
@@ -16,8 +16,9 @@ struct StackFiles {
   bool cores = false;  // also write "core.PID" of each process next to `file`
 };
 
-/// Returns the files that the options name; nothing without --stacks. Removes the file of an
-/// earlier run. Throws UsageError, and Failure if no tool is installed.
+/// Returns the files that the options name; nothing without --stacks. Removes such a file of an
+/// earlier run. Throws UsageError for wrong options, and Failure if no tool that reads stacks is
+/// installed.
 std::optional<StackFiles> make_stack_files(const boost::program_options::variables_map& values);
 
 }  // namespace rocemu::command

@@ -17,7 +17,8 @@
 namespace rocemu::command {
 namespace {
 
-/// Receives the daemon's reply, and returns its first descriptor, which is that of the table.
+/// Receives the daemon's reply, which contains two descriptors. Returns the first one, which refers
+/// to the table of turns.
 UniqueFd receive_table(int socket) {
   abi::TurnsReply reply{};
   iovec part{&reply, sizeof reply};

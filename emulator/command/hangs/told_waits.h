@@ -1,4 +1,5 @@
-// The waits that programs of a run in lockstep publish for the NIC (abi/turn_table.h).
+// Reads what the threads of programs in lockstep wait for. The programs publish this for the NIC
+// (abi/turn_table.h).
 #pragma once
 
 #include <optional>

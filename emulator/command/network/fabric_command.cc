@@ -1,4 +1,4 @@
-// `rocemu fabric`: synthetic traffic on a simulated network, without programs.
+// `rocemu fabric`: simulates a network with synthetic traffic, without programs.
 #include <fmt/format.h>
 
 #include <algorithm>

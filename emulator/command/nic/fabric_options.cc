@@ -18,7 +18,8 @@ namespace rocemu::command {
 namespace po = boost::program_options;
 
 void require_own_clock(std::string_view subcommand) {
-  // Only a run in lockstep preloads librocemu-turns.so, which has this function.
+  // Only programs of a run in lockstep have this function, since such a run preloads
+  // librocemu-turns.so.
   if (dlsym(RTLD_DEFAULT, "rocemu_turns_on_crash") == nullptr) return;
   throw Failure(std::string(subcommand) +
                 ": a run in lockstep cannot contain another run in lockstep; "
@@ -27,8 +28,8 @@ void require_own_clock(std::string_view subcommand) {
 
 namespace {
 
-/// Returns the value of --device with an absolute path of its profile, because the daemon has
-/// another working directory.
+/// Returns the value of --device, in which a profile's path is made absolute, because the daemon
+/// has another working directory.
 std::string with_absolute_profile(const std::string& device) {
   constexpr std::string_view kKey = ",profile=";
   const size_t at = device.find(kKey);
@@ -38,7 +39,7 @@ std::string with_absolute_profile(const std::string& device) {
          std::filesystem::absolute(device.substr(at + kKey.size())).string();
 }
 
-/// Returns PORT=FILE with an absolute path.
+/// Returns the value PORT=FILE with an absolute path for FILE.
 std::string with_absolute_file(const std::string& captured_port) {
   const size_t at = captured_port.find('=');
   if (at == std::string::npos) return captured_port;
@@ -46,7 +47,7 @@ std::string with_absolute_file(const std::string& captured_port) {
          std::filesystem::absolute(captured_port.substr(at + 1)).string();
 }
 
-/// Returns the value of an option that may be repeated, in the form that the daemon can use.
+/// Returns a value of a repeatable option in the form that the daemon can use.
 std::string for_daemon(const std::string& option, const std::string& value) {
   if (option == "device") return with_absolute_profile(value);
   return option == "capture-port" ? with_absolute_file(value) : value;

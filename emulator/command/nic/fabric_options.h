@@ -14,23 +14,25 @@
 
 namespace rocemu::command {
 
-/// Throws Failure inside a run whose programs take turns: the programs of an inner run would wait
-/// for the turns of both runs.
+/// Throws Failure in a run whose programs take turns: the programs of a run inside it would have to
+/// wait for the turns of both runs.
 void require_own_clock(std::string_view subcommand);
 
-/// Returns the arguments of the command that rocemud also has; empty if no option was given. Throws
-/// UsageError, and Failure if they want a virtual clock inside a run that has one.
+/// Returns the arguments for rocemud: the options of the command that rocemud also has. Returns an
+/// empty list if no such option was given. Throws UsageError for wrong options, and Failure if they
+/// request a virtual clock inside a run that already has one.
 std::vector<std::string> daemon_arguments(options::Command command,
                                           const boost::program_options::variables_map& values);
 
-/// Opens the file of --capture. This is done here and not in the daemon, since the name may be
-/// relative or name one of our descriptors. Returns nothing without the option. Throws Failure.
+/// Opens the file of --capture; returns nothing without that option. The file is opened in this
+/// process and not in the daemon, since its name may be relative or refer to a descriptor of this
+/// process. Throws Failure.
 std::optional<capture::CaptureFile> open_capture(
     const boost::program_options::variables_map& values);
 
-/// Returns the text of the files that --scenario names; empty if there are none. They are read
-/// once, and here, because a file may be a pipe or one of our descriptors. Prints warnings about
-/// probable mistakes. Throws Failure.
+/// Returns the concatenated text of the files that --scenario names; empty if there are none. Each
+/// file is read once, and in this process, because it may be a pipe or a descriptor of this
+/// process. Prints warnings about probable mistakes. Throws Failure.
 std::string read_scenarios(const boost::program_options::variables_map& values);
 
 }  // namespace rocemu::command

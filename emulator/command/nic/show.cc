@@ -1,4 +1,4 @@
-// `rocemu show`: the state of a NIC as JSON or as tables.
+// `rocemu show`: prints the state of a NIC as JSON or as tables.
 #include <iostream>
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// The table of `rocemu show --fabric`.
+// Prints the table of `rocemu show --fabric`.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace rocemu::command {
 
-/// Returns a table of the ports of a simulated network in `state`, the reply to the command
-/// "network". Only counts the ports without traffic.
+/// Returns a table of a simulated network's ports. `state` is the reply to the command "network".
+/// Ports that are up and had no traffic have no row; a line below the table shows their number.
 std::string network_text(const Json& state);
 
 }  // namespace rocemu::command

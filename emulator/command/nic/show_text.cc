@@ -14,8 +14,8 @@
 namespace rocemu::command {
 namespace {
 
-/// A key of the daemon's JSON and the heading of its column. A key that is not listed gets its own
-/// column, so that a daemon can report more without a change here.
+/// A key of the daemon's JSON, and the heading of its column. A key that is missing in this table
+/// also gets a column, so that a daemon can report more values without a change here.
 struct Column {
   std::string_view key;
   std::string_view title;
@@ -81,7 +81,7 @@ bool is_psn(std::string_view key) {
   return key == "send_psn" || key == "unacked_psn" || key == "expected_psn";
 }
 
-/// Returns a PSN of a QP, relative to its connection's first PSN.
+/// Returns the text of a cell with a PSN of a QP, which is relative to the connection's first PSN.
 std::string psn_cell(const std::string& key, const Json& qp) {
   const std::string first(key == "expected_psn" ? kFirstExpected : kFirstSent);
   const Json psn = qp.value(key, Json()), start = qp.value(first, Json());
@@ -95,7 +95,7 @@ const Json& member(const Json& object, const char* key) {
   return object.is_object() && found != object.end() ? *found : nothing;
 }
 
-/// Returns the table of an array of objects; empty if the array is empty.
+/// Returns a table that has a row for each object of the array; empty if the array is empty.
 std::string table_of(const Json& array, std::span<const Column> columns,
                      const std::string& indent) {
   if (!array.is_array() || array.empty()) return "";

@@ -1,4 +1,4 @@
-// The tables of `rocemu show`.
+// Prints the tables of `rocemu show`.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace rocemu::command {
 
-/// Returns everything in `state`, the reply to the command "show", as tables. Omits missing values,
-/// and prints values of unexpected types unchanged; neither is an error.
+/// Returns all values in `state` as tables. `state` is the reply to the command "show". A missing
+/// value is omitted, and a value of an unexpected type is printed as it is; neither is an error.
 std::string show_text(const Json& state);
 
 }  // namespace rocemu::command

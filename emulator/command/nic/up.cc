@@ -1,4 +1,5 @@
-// `rocemu up` and `rocemu down`: one NIC that the programs of several terminals share.
+// `rocemu up` and `rocemu down`: start and end the shared NIC, which programs in several terminals
+// can use.
 #include <signal.h>
 #include <unistd.h>
 
@@ -31,7 +32,7 @@ std::string log_path() {
   return shared_dir() + ".log";
 }
 
-/// Opens and locks BASE, and makes sure that it was not removed before the lock was taken.
+/// Opens and locks BASE. Tries again if BASE was removed before the lock was taken.
 OpenBase lock_base(const std::string& base) {
   for (;;) {
     OpenBase open_base(base);
@@ -53,7 +54,7 @@ std::string device_names(const Json& version_reply) {
   return names;
 }
 
-/// Returns the directory into which the NIC records, or nothing.
+/// Returns the directory into which the NIC records; empty if it does not record.
 std::string recording_of(ControlClient& client) {
   try {
     const Json answer = client.request("sync");
@@ -70,7 +71,7 @@ po::options_description options_of_down() {
   return options;
 }
 
-/// Prints `text` or, with `as_json`, `json`.
+/// Prints `json` if `as_json` is true, else `text`.
 void say(std::ostream& out, bool as_json, const std::string& text, const Json& json) {
   if (as_json) {
     out << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";

@@ -1,4 +1,5 @@
-// `rocemu wait`: lets a script start a client only when its server is ready.
+// `rocemu wait`: waits until a device is ready, so that a script starts a client only after its
+// server.
 #include <charconv>
 #include <chrono>
 #include <optional>

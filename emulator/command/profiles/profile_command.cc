@@ -24,8 +24,8 @@ namespace {
 using Profile = std::shared_ptr<const engine::DeviceProfile>;
 using Cells = std::vector<std::string>;
 
-/// Prints rows with the same number of cells in columns. A long cell shifts only the rest of its
-/// row.
+/// Prints rows in aligned columns. All rows have the same number of cells. A cell that is too long
+/// for its column shifts only the rest of its row.
 void print_columns(const std::vector<Cells>& rows) {
   constexpr size_t kWidest = 34;
   std::vector<size_t> widths(rows[0].size(), 0);

@@ -23,7 +23,8 @@ int execution_error(const std::string& path) {
   return 0;
 }
 
-/// Returns whether the file system is mounted noexec: access(2) refuses to execute anything there.
+/// Returns whether the path is on a file system that is mounted noexec. access(2) reports that
+/// files on it cannot be executed.
 bool is_noexec(const std::string& path) {
   struct statvfs file_system;
   return statvfs(path.c_str(), &file_system) == 0 && (file_system.f_flag & ST_NOEXEC) != 0;

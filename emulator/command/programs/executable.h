@@ -10,8 +10,8 @@ namespace rocemu::command {
 /// (it cannot be executed).
 std::string find_executable(const std::string& name);
 
-/// Finds a command that must run: like find_executable, but also throws if the interpreter that the
-/// file names is missing or cannot be executed.
+/// Finds the program of a command that must run. Is like find_executable(), but also throws if the
+/// file names an interpreter that is missing or cannot be executed.
 std::string find_command(const std::string& name);
 
 }  // namespace rocemu::command

@@ -15,8 +15,8 @@ namespace rocemu::command {
 namespace {
 
 constexpr std::string_view kSanitizers = ROCEMU_SANITIZE;
-/// Colon-separated paths of the sanitizers' runtime libraries, determined by the build's
-/// configuration.
+/// The paths of the sanitizers' runtime libraries, separated by colons. The build's configuration
+/// determines them.
 constexpr std::string_view kSanitizerRuntimes = ROCEMU_SANITIZER_RUNTIMES;
 
 std::string executable_dir() {
@@ -27,14 +27,15 @@ std::string executable_dir() {
   return std::string(executable.substr(0, executable.rfind('/')));
 }
 
-/// Returns the directories of the plugins in a build tree and in an installation.
+/// Returns the directories in which rocemu's libraries may be: in a build tree, and in an
+/// installation.
 std::vector<std::string> plugin_dirs() {
   const std::string prefix = executable_dir() + "/../";
   const std::string installed = ROCEMU_PLUGIN_DIR;
   return {prefix + "lib/rocemu", installed.starts_with("/") ? installed : prefix + installed};
 }
 
-/// Returns the full path of the file, without ".."; empty if there is no such file.
+/// Returns the absolute path of the file, without ".." and links; empty if there is no such file.
 std::string existing(const std::string& path) {
   char resolved[PATH_MAX];
   return realpath(path.c_str(), resolved) != nullptr ? resolved : "";
@@ -71,8 +72,8 @@ bool has_separator(const std::string& path) {
 }
 
 /// Returns a path of the directory that contains no separator. If `dir` contains one, creates a
-/// link to it in the runtime directory, and returns the link. The daemon removes the link with the
-/// runtime directory.
+/// link to `dir` in the runtime directory, and returns the link's path. The daemon removes the link
+/// with the runtime directory.
 std::string nameable_dir(const std::string& dir, const std::string& runtime_dir) {
   if (!has_separator(dir)) return dir;
   if (has_separator(runtime_dir))
@@ -127,8 +128,8 @@ std::string preload_value(const std::string& present, const std::string& runtime
   if (preloaded.call_sites) add(kCallSites);
   entries.push_back(dir + "/" + kShim);
   for (const std::string& entry : split_preload(present)) {
-    // Inside another `rocemu run` our libraries are already in LD_PRELOAD, perhaps under the link
-    // of its NIC.
+    // Inside another `rocemu run`, LD_PRELOAD already names rocemu's libraries, perhaps by a link
+    // in the runtime directory of the outer run's NIC.
     const std::string name = entry.substr(entry.rfind('/') + 1);
     if (name != kTurns && name != kCallSites && name != kSanitizer && name != kShim &&
         std::ranges::find(entries, entry) == entries.end())

@@ -25,13 +25,14 @@ struct Preloaded {
   bool sanitizer = false;   // the library that checks for misuse (abi/sanitizer_log.h)
 };
 
-/// Returns the value of LD_PRELOAD that puts the shim (and in a sanitizer build its runtime
-/// libraries) before `present`, the current value. If LD_PRELOAD cannot name the libraries, a link
-/// in the NIC's `runtime_dir` leads to them.
+/// Returns the value for LD_PRELOAD. It names the preloaded libraries, including the runtime
+/// libraries in a sanitizer build, before the entries of `present`, which is the current value. If
+/// a library's path cannot be an entry of LD_PRELOAD, the value uses a link in the NIC's
+/// `runtime_dir`.
 std::string preload_value(const std::string& present, const std::string& runtime_dir,
                           Preloaded preloaded);
 
-/// Returns whether the shim is built with this sanitizer ("address", "thread").
+/// Returns whether the shim is built with the sanitizer `sanitizer`: "address" or "thread".
 bool is_sanitized_with(const char* sanitizer);
 /// Returns whether rocemu is built with any sanitizer.
 bool is_sanitizer_build();

@@ -33,8 +33,8 @@ void write_file(const char* path, const std::string& text) {
     fail(std::string("cannot write ") + path);
 }
 
-/// Makes mounts of this process invisible to others. Without the right to mount, enters a user
-/// namespace that has it.
+/// Makes this process's mounts invisible to other processes. If the process may not mount, it
+/// enters a user namespace in which it may.
 void enter_namespace() {
   if (unshare(CLONE_NEWNS) != 0) {
     const uid_t uid = geteuid();
@@ -74,8 +74,9 @@ bool is_real_directory(const fs::path& path) {
   return fs::is_directory(fs::symlink_status(path));
 }
 
-/// Fills the directory `to` with the machine's entries, and with the NIC's entries in addition or
-/// in their place. A class of RDMA devices gets only the NIC's entries.
+/// Fills the directory `to` with the entries of the machine's directory `machine`, and with those
+/// of the NIC's directory `nic`, which replace entries of the same name. A class of RDMA devices
+/// gets only the NIC's entries.
 void merge(const fs::path& machine, const fs::path& nic, const fs::path& to) {
   for (const fs::directory_entry& entry : fs::directory_iterator(machine)) {
     const fs::path name = entry.path().filename();
@@ -100,8 +101,8 @@ void mount_empty(const fs::path& where) {
     fail("cannot mount on " + where.string());
 }
 
-/// Returns the directories of RDMA devices below /sys/devices to which the classes in `machine`,
-/// which is /sys, have links.
+/// Returns the directories of the machine's RDMA devices below /sys/devices. The classes in
+/// `machine`, which is /sys, have links to them.
 std::set<fs::path> directories_of_devices(const fs::path& machine) {
   std::set<fs::path> found;
   for (const fs::directory_entry& one_class : fs::directory_iterator(machine / "class")) {
@@ -116,11 +117,12 @@ std::set<fs::path> directories_of_devices(const fs::path& machine) {
   return found;
 }
 
-/// Hides the machine's RDMA devices, whose directories are `directories`, from programs that find
-/// devices without the classes in sysfs: by a PCI function, a file in /dev, or netlink.
+/// Hides the machine's RDMA devices, whose directories are `directories`, from programs that do not
+/// find devices by the classes in sysfs, but by a PCI function, a file in /dev, or netlink.
 void hide_real_devices(const std::set<fs::path>& directories, const std::string& nic_dir) {
   for (const fs::path& directory : directories) {
-    // Inside another run, the NIC has devices in the directories of the outer NIC's devices.
+    // Inside another run, such a directory can belong to a device of the outer NIC, and the inner
+    // NIC has a device in it, too.
     const bool is_nics = fs::exists(nic_dir + directory.string());
     if (!is_nics && fs::exists(directory)) mount_empty(directory);
   }
@@ -140,7 +142,7 @@ std::string mount_sysfs(const std::string& nic_dir) {
       fail("cannot mount a file system on /sys");
     const fs::path machine_sys = "/proc/self/fd/" + std::to_string(machine.get());
     merge(machine_sys, nic_dir + "/" + abi::kSysDir, "/sys");
-    // With --keep-real-devices the daemon does not create this directory.
+    // With --keep-real-devices, the daemon does not create the directory kHiddenDir.
     if (fs::exists(nic_dir + "/" + abi::kHiddenDir))
       hide_real_devices(directories_of_devices(machine_sys), nic_dir);
     return "";

@@ -11,7 +11,7 @@ namespace rocemu::command {
 /// tree. Returns an empty string, or the reason for a failure.
 std::string mount_sysfs(const std::string& nic_dir);
 
-/// Returns why this user cannot mount a separate /sys; empty if no obstacle is known.
+/// Returns the reason why this user cannot mount a separate /sys; empty if no obstacle is known.
 std::string obstacle_to_mounts();
 
 }  // namespace rocemu::command

@@ -18,8 +18,9 @@ void set_variable(const char* name, const std::string& value) {
   if (setenv(name, value.c_str(), 1) != 0) fail_with_errno("cannot set a variable", errno);
 }
 
-/// Sets options for AddressSanitizer. The shim sets the same ones (sanitizer_options.cc), except in
-/// a program that has its own default options. The user's options follow, and thus take precedence.
+/// Sets options for AddressSanitizer, followed by the user's options, which take precedence. The
+/// shim sets the same options (sanitizer_options.cc), except in a program that has its own default
+/// options.
 void allow_address_sanitizer() {
   constexpr char kVariable[] = "ASAN_OPTIONS";
   const char* const variable = std::getenv(kVariable);
@@ -27,7 +28,8 @@ void allow_address_sanitizer() {
   std::string options = "verify_asan_link_order=0";
   if (given.starts_with(options)) return;  // inside another `rocemu run`
   if (!given.empty()) options += ":" + given;
-  // The leaks of an uninstrumented program are not rocemu's to report.
+  // Leaks of a program that was not built with AddressSanitizer are not reported, since only
+  // rocemu's libraries were.
   if (given.empty() && is_sanitized_with("address")) options += ":detect_leaks=0";
   set_variable(kVariable, options);
 }
@@ -39,7 +41,7 @@ void set_program_environment(const std::string& dir, const ProgramNotes& notes) 
   const Preloaded preloaded{
       .turns = access((dir + "/" + abi::kTurnsSocket).c_str(), F_OK) == 0,
       .call_sites = !notes.call_sites.empty(),
-      // Inside another `rocemu run --sanitize`, the programs are checked, too.
+      // Programs in another `rocemu run --sanitize` are checked by the outer run's sanitizer.
       .sanitizer = !notes.sanitizer.empty() || std::getenv(abi::kSanitizerVariable) != nullptr,
   };
   set_variable("LD_PRELOAD", preload_value(preload != nullptr ? preload : "", dir, preloaded));

@@ -28,12 +28,13 @@ constexpr sock_filter load(size_t offset) {
   return BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<uint32_t>(offset));
 }
 
-/// Loads the lower half of an argument: socket(2) takes ints.
+/// Loads the lower half of a system call's argument: the arguments of socket(2) are ints.
 constexpr sock_filter load_argument(size_t index) {
   return load(offsetof(seccomp_data, args) + index * sizeof(uint64_t));
 }
 
-/// Skips `otherwise` instructions unless the loaded word is `value`.
+/// Continues with the next instruction if the loaded word is `value`; otherwise skips `otherwise`
+/// instructions.
 constexpr sock_filter expect(uint32_t value, uint8_t otherwise) {
   return BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, otherwise);
 }

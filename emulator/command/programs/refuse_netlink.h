@@ -8,12 +8,12 @@
 
 namespace rocemu::command {
 
-/// Returns the filter: socket(AF_NETLINK, any, NETLINK_RDMA) fails with EPROTONOSUPPORT, as in a
-/// kernel without RDMA, and everything else is allowed.
+/// Returns the filter. It makes socket(AF_NETLINK, any, NETLINK_RDMA) fail with EPROTONOSUPPORT, as
+/// in a kernel without RDMA, and allows everything else.
 std::span<const sock_filter> rdma_netlink_filter();
 
-/// Installs the filter in this process, which must have the privilege to mount, and thus in its
-/// children. Throws std::runtime_error.
+/// Installs the filter in this process, and thus in its children. The process must have the
+/// privilege to mount. Throws std::runtime_error.
 void refuse_rdma_netlink();
 
 }  // namespace rocemu::command

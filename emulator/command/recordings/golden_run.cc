@@ -33,7 +33,7 @@ GoldenRun::GoldenRun(Directories directories, bool update)
   if (!update_ && !fs::exists(file_in(directories_.expected, journal::kJournalFile)))
     throw UsageError("run: there is no recording in " + directories_.expected.string() +
                      " to expect; add --update to make it from this run");
-  // The recording of an earlier run would be mistaken for this run's.
+  // The recording of an earlier run in this directory could be mistaken for this run's.
   if (!directories_.actual.empty()) remove_recording(directories_.actual);
   if (!directories_.record.empty()) {
     record_dir_ = directories_.record;
@@ -57,7 +57,7 @@ bool GoldenRun::check() const {
   return false;
 }
 
-/// Saves the run as the expected one, unless its recording is incomplete.
+/// Saves the run as the expected run, unless its recording is incomplete.
 bool GoldenRun::update() const {
   try {
     journal::JournalReader journal(file_in(record_dir_, journal::kJournalFile));

@@ -10,22 +10,22 @@ namespace rocemu::command {
 
 class GoldenRun {
  public:
-  /// Directories of recordings; all but the first may be empty.
+  /// The directories of recordings. All except the first may be empty.
   struct Directories {
     std::filesystem::path expected;
     std::filesystem::path record;  // where the current run is recorded, if the user chose it
     std::filesystem::path actual;  // where a run that differs is kept
   };
 
-  /// Compares the run with the expected one or, with `update`, replaces the expected one by it.
-  /// Throws UsageError if there is no expected run, or if two recordings would have the same
-  /// directory.
+  /// Prepares a comparison of the run with the expected one or, with `update`, the replacement of
+  /// the expected run. Throws UsageError if there is no expected run, or if two recordings would
+  /// have the same directory.
   GoldenRun(Directories directories, bool update);
 
   /// Returns the directory into which the current run must be recorded.
   const std::filesystem::path& record_dir() const { return record_dir_; }
   /// Prints the first difference from the expected run to standard error. Must be called after the
-  /// run. Returns whether there is no difference.
+  /// run. Returns true if there is no difference.
   bool check() const;
 
  private:

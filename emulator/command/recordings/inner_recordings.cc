@@ -37,8 +37,8 @@ bool has_events(const fs::path& dir) {
 std::string record_for_outer_run(const boost::program_options::variables_map& values,
                                  std::vector<std::string>& arguments) {
   const char* const keep = std::getenv(abi::kKeepVariable);
-  // A run that may join a shared NIC gets no separate NIC merely to be recorded. Runs with --expect
-  // or --keep-on-failure record in their own directories.
+  // A run that may join a shared NIC does not get a separate NIC only to be recorded. Runs with
+  // --expect or --keep-on-failure record in their own directories.
   if (keep == nullptr || *keep == '\0' || !values["private"].as<bool>() ||
       values.count("expect") != 0 || values.count("keep-on-failure") != 0)
     return "";

@@ -44,7 +44,7 @@ std::optional<KeptRun> KeptRun::make(const po::variables_map& values, const Gold
     kept.recorded_in_ = fs::absolute(values["record"].as<std::string>()).string();
   }
   require_two_directories(values, kept.dir_);
-  // Files of an earlier run would be mistaken for this run's.
+  // Files of an earlier run in this directory could be mistaken for this run's.
   std::error_code ignored;
   fs::remove(kept.dir_ + kReportFile, ignored);
   remove_inner_recordings(kept.dir_);

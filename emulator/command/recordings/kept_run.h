@@ -12,21 +12,22 @@ namespace rocemu::command {
 
 class KeptRun {
  public:
-  /// Prepares for --keep-on-failure; returns nothing without this option. Removes an earlier run's
-  /// files from the directory, and makes inner runs keep their recordings there. `golden` may be
+  /// Prepares for --keep-on-failure; returns nothing without that option. Removes an earlier run's
+  /// files from the directory, and makes inner runs keep their recordings in it. `golden` may be
   /// null. Throws UsageError.
   static std::optional<KeptRun> make(const boost::program_options::variables_map& values,
                                      const GoldenRun* golden);
 
   const std::string& dir() const { return dir_; }
-  /// Returns whether the NIC records into the directory itself, since no other option asks for a
-  /// recording.
+  /// Returns whether the NIC records directly into the directory of --keep-on-failure, since no
+  /// other option requests a recording.
   bool is_recorded_there() const { return recorded_in_.empty(); }
 
-  /// Copies a recording that the NIC wrote elsewhere. Must be called after the NIC's end.
+  /// Copies a recording that the NIC wrote to another directory. Must be called after the NIC has
+  /// ended.
   void copy() const;
-  /// Removes the files of a successful run. Otherwise completes the recording, adds the report of a
-  /// hang, and prints the directory.
+  /// If the run succeeded, removes its files. Otherwise completes the recording, adds the report of
+  /// a hang, and prints the directory's name.
   void finish(int status, const std::string& report, capture::CaptureLimits limits) const;
 
  private:

@@ -19,7 +19,7 @@ using std::chrono::steady_clock;
 constexpr auto kProgressInterval = std::chrono::seconds(2);
 constexpr uint64_t kFramesPerLook = 4096;
 
-/// Prints the progress from time to time.
+/// Prints the progress of a replay from time to time.
 class Progress {
  public:
   explicit Progress(const std::string& path) : path_(path) {}
@@ -48,7 +48,8 @@ std::optional<journal::Difference> replay_into_capture(journal::JournalReader& j
   std::signal(SIGXFSZ, SIG_IGN);  // if the file may not grow further, treat it like a full disk
   const std::chrono::nanoseconds start(journal.header().wall_start_ns);
   capture::CaptureFile file = capture::open_capture_file(path);
-  // If the capture goes to standard output, messages about the replay go to standard error.
+  // If the capture is written to standard output, messages about the replay are written to standard
+  // error.
   if (file.descriptor == STDOUT_FILENO) dup2(STDERR_FILENO, STDOUT_FILENO);
   capture::PcapWriter capture(
       std::move(file),

@@ -20,7 +20,7 @@ std::string title_of_rkey(uint64_t rkey) {
   return "R_Key " + sanitizer::in_hex(rkey);
 }
 
-/// Returns the object that the verb creates, by its name in findings; empty if it creates none.
+/// Returns the name, as in findings, of the object that the verb creates; empty if it creates none.
 std::string created_by(std::string_view verb, const Event& event) {
   if (!verb.starts_with("create_")) return "";
   for (const auto& [key, kind] : {std::pair("qp", "QP"), {"srq", "SRQ"}, {"cq", "CQ"}})
@@ -101,8 +101,8 @@ void RecordingJudge::add(const sanitizer::EngineFinding& found) {
   findings_.push_back(std::move(misuse));
 }
 
-/// Adds the wr_id of a failed request to the finding about it: the requester completes the request
-/// that got a NAK with an error (IBTA vol 1, 9.9.2).
+/// Adds the wr_id to the finding about a failed request. When the requester gets a NAK for a
+/// request, it completes that request with an error (IBTA vol 1, 9.9.2).
 void RecordingJudge::read_completion(const engine::Completion& completion) {
   const abi::Cqe& cqe = completion.cqe;
   const auto status = static_cast<abi::WcStatus>(cqe.status);

@@ -1,6 +1,6 @@
 // `rocemu replay --sanitize`: checks a recording by the rules that need only the engine. A report
-// of `rocemu run --sanitize` has stacks; these reports have calls with their times instead and, for
-// a request that failed, its wr_id.
+// of `rocemu run --sanitize` has stacks. A report of this class has the names and times of calls
+// instead and, for a request that failed, its wr_id.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@
 
 namespace rocemu::command {
 
-/// Returns the rules that can be checked with a recording alone.
+/// Returns the rules that can be checked with a recording alone, without the program.
 sanitizer::Selection rules_for_recordings();
 
 class RecordingJudge {
@@ -25,8 +25,8 @@ class RecordingJudge {
   bool looks_for(const sanitizer::Rule& rule) const { return rules_.contains(&rule); }
   void on_step(const journal::Step& step, const engine::Outputs& outputs);
 
-  /// Returns the findings in the order in which they were found. Repetitions of a mistake with the
-  /// same objects are one finding.
+  /// Returns the findings in the order in which they were found. If the same mistake with the same
+  /// objects was found several times, it is one finding.
   const std::vector<Misuse>& findings() const { return findings_; }
 
  private:
@@ -38,7 +38,7 @@ class RecordingJudge {
 
   const sanitizer::Selection rules_;
   std::map<uint32_t, std::string> processes_;  // "server#1", by client
-  /// The call sites where objects were created or destroyed, by client and title.
+  /// The call sites where objects were created or destroyed, by the client and the object's title.
   std::map<std::pair<uint32_t, std::string>, FoundCallSite> sites_;
   std::map<std::pair<uint32_t, uint64_t>, uint64_t> rkeys_;  // by (client, MR)
   std::map<ByQp, uint32_t> peers_;                           // the QPs that QPs are connected to

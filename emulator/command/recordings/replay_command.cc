@@ -44,7 +44,7 @@ po::options_description options_of_replay() {
   return options;
 }
 
-/// The options of --sanitize.
+/// The values of --sanitize and of the options that depend on it.
 struct Judging {
   RecordingJudge judge;
   std::string report;  // empty if there is none
@@ -191,8 +191,8 @@ Examples:
 }
 
 int replay(const Arguments& given) {
-  // The value of --sanitize follows '='. Without this, Boost would take DIR, a positional argument,
-  // as its value.
+  // The value of --sanitize must follow '='. Without this change of the arguments, Boost would take
+  // DIR, a positional argument, as the value.
   Arguments arguments = given;
   std::stable_partition(arguments.begin(), arguments.end(),
                         [](const std::string& one) { return one != "--sanitize"; });

@@ -1,4 +1,4 @@
-// `rocemu pause`, `resume` and `step`: deliver the frames of a NIC one at a time.
+// `rocemu pause`, `resume` and `step`: stop a NIC, and deliver its frames one at a time.
 #include <charconv>
 #include <iostream>
 
@@ -28,7 +28,7 @@ po::options_description options_of_step() {
   return options;
 }
 
-/// Prints the QP in two lines that begin with `label`.
+/// Prints the state of a QP in two lines, the first of which begins with `label`.
 void print_qp(const char* label, const Json& qp) {
   const auto number = [&](const char* key) { return qp.at(key).get<uint32_t>(); };
   const auto psn = [&](const char* key, const char* first) {
@@ -42,7 +42,8 @@ void print_qp(const char* label, const Json& qp) {
             << " receives posted\n";
 }
 
-/// Returns the frame with its PSN relative to the connection, followed by the PSN in the packet.
+/// Returns a description of the frame, with its PSN relative to the connection's first PSN, and the
+/// PSN in the packet.
 std::string frame_text(const Json& frame) {
   std::string text = frame.at("frame").get<std::string>();
   if (frame.value("relative_psn", Json()).is_null()) return text;

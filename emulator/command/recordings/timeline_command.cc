@@ -37,7 +37,8 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-/// The default limit of the rows of a page: browsers can open a page of a few hundred megabytes.
+/// The default for the maximum number of rows of a page. Browsers can still open a page of a few
+/// hundred megabytes.
 constexpr size_t kMaxRows = 250'000;
 
 po::options_description options_of_timeline() {
@@ -139,8 +140,8 @@ timeline::Selection selection_of(const po::variables_map& values) {
   return selection;
 }
 
-/// Reads a timeline. A directory is a recording; if its journal cannot be read, its capture is
-/// shown.
+/// Reads the timeline of a recording, if `name` is a directory, or of a capture. If the recording's
+/// journal cannot be read, its capture is used.
 timeline::Timeline read(const std::string& name) {
   if (!fs::is_directory(name)) {
     if (fs::path(name).filename() == "journal")

@@ -20,7 +20,8 @@ namespace {
 namespace po = boost::program_options;
 
 constexpr size_t kResultWidth = std::string_view("NOTHING POSTED").size();
-/// The limits for the output of a failed run that is shown. Longer lines and reasons are cut.
+/// The limits for the output that is shown of a failed run: the number of lines, and the number of
+/// characters of a line and of a reason. Longer lines and reasons are cut.
 constexpr size_t kLinesShown = 20, kLineShown = 240, kReasonShown = 120;
 
 /// Rejects options that name a file or directory for one run.
@@ -33,7 +34,7 @@ void refuse_files_of_one_run(const po::variables_map& values) {
   }
 }
 
-/// Returns the options of one run: `own`, with the name of the run's profile in place of "all".
+/// Returns the arguments for one run: `own`, in which the profile's name replaces "all".
 Arguments arguments_for(const Arguments& own, const std::string& profile) {
   Arguments arguments{"rocemu", "run"};
   for (size_t i = 0; i < own.size(); ++i) {
@@ -55,7 +56,8 @@ struct Output {
   std::deque<std::string> lines;  // the last lines
 };
 
-/// Returns the text after "profile NAME: " in a message of rocemu; else nothing.
+/// Returns the reason in one of rocemu's messages, which is the text after "profile NAME: "; empty
+/// if the line is not such a message.
 std::string refusal_in(const std::string& line, const std::string& profile) {
   const std::string begin = "profile " + profile + ": ";
   const size_t at = line.find(begin);

@@ -5,8 +5,8 @@
 namespace rocemu::command {
 namespace {
 
-/// timeout(1) sends its signal first to its child and then to the whole group: two signals closer
-/// together than this count as one.
+/// timeout(1) sends its signal first to its child and then to the whole process group. So two
+/// signals within this time count as one.
 constexpr std::chrono::milliseconds kOneSignal{200};
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Decides what `rocemu run` does with signals that ask it to end. This is pure: the caller has the
-// clock and the processes.
+// Decides what `rocemu run` does when it gets a signal that should end it. The class is pure: its
+// caller has the clock and the processes.
 #pragma once
 
 #include <chrono>
@@ -20,9 +20,9 @@ class Ending {
     kNone,    // the programs already have the signal
   };
 
-  /// Returns the action for a signal. A command that catches SIGINT or SIGQUIT (`is_caught`)
-  /// decides itself whether it ends, as a debugger or an interpreter does. A second signal within
-  /// the grace time ends the run in any case.
+  /// Returns the action for a signal. If the command catches SIGINT or SIGQUIT (`is_caught`), the
+  /// command decides itself whether it ends, as debuggers and interpreters do. A second signal
+  /// within the grace time ends the run in any case.
   Action on_signal(int signal, bool is_caught, Time now);
 
   /// Returns the signal that ends the run; nothing until one has arrived.

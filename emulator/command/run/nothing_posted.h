@@ -1,4 +1,4 @@
-// The NIC's report about its use at the end of a run.
+// Reports how programs used the NIC, at the end of a run.
 #pragma once
 
 #include <string>
@@ -14,12 +14,12 @@ inline constexpr char kNothingPosted[] = "nothing was posted";
 struct NicUse {
   /// The opcodes that a profile accepted and then completed with an error.
   std::vector<std::string> late_failures;
-  /// The report that begins with kNothingPosted; empty if something was posted, or if no CQ or QP
-  /// was created.
+  /// The report that no work request was posted, which begins with kNothingPosted. Empty if one was
+  /// posted, or if no CQ or QP was created.
   std::string nothing_posted;
 };
 
-/// Returns how the NIC was used, from `state`, the reply to "show".
+/// Returns how programs used the NIC. `state` is the daemon's reply to "show".
 NicUse use_of_nic(const Json& state);
 
 }  // namespace rocemu::command

@@ -44,12 +44,12 @@ namespace rocemu::command {
 namespace po = boost::program_options;
 namespace {
 
-/// The time that other programs, such as a server whose last client has ended, have to finish after
-/// the command.
+/// The time that other programs get to finish after the command has ended, such as a server whose
+/// last client has ended.
 constexpr std::chrono::milliseconds kFinishing{200};
 
-/// Removes the command from the arguments and returns it. It must follow "--", so that its options
-/// can never be mistaken for ours.
+/// Removes the command from the arguments and returns it. The command must follow "--", so that its
+/// options are never mistaken for those of `rocemu run`.
 Arguments take_command(Arguments& arguments) {
   const auto separator = std::ranges::find(arguments, "--");
   Arguments command;
@@ -69,7 +69,7 @@ std::optional<SharedNic> running_shared_daemon() {
   if (!distrust_of_base(base_dir()).empty()) return std::nullopt;
   std::optional<ControlClient> client = ControlClient::connect(shared_dir());
   if (!client) {
-    // A NIC that ended normally has removed its directory.
+    // Only a NIC that did not end normally leaves its directory behind.
     if (std::filesystem::exists(shared_dir() + "/" + abi::kControlSocket))
       std::cerr << "rocemu: the shared NIC has died (its log: " + shared_dir() +
                        ".log); this run has a private NIC, which programs of other runs "
@@ -80,7 +80,7 @@ std::optional<SharedNic> running_shared_daemon() {
   return SharedNic{client->dir(), sanitizer_directory_of(*client)};
 }
 
-/// Returns the golden run that --expect and --update ask for.
+/// Returns the golden run of --expect, which is replaced with --update; null without --expect.
 std::unique_ptr<GoldenRun> make_golden_run(const po::variables_map& values) {
   const auto absolute = [&](const char* option) -> std::filesystem::path {
     if (values.count(option) == 0) return {};
@@ -124,7 +124,7 @@ bool has_rule_acted(ControlClient& client) {
 }
 
 /// Throws Failure if /proc belongs to another PID namespace. With turns and on the virtual clock,
-/// rocemu inspects programs by their PIDs in /proc.
+/// rocemu inspects programs in /proc by their PIDs.
 void require_own_proc() {
   std::error_code error;
   const std::string self = std::filesystem::read_symlink("/proc/self", error).string();
@@ -134,7 +134,7 @@ void require_own_proc() {
         "mount it: unshare --pid --fork --mount-proc rocemu run ...");
 }
 
-/// Returns the directory of --call-sites; empty without the option.
+/// Returns the directory that --call-sites names; empty without that option.
 std::string make_call_sites_dir(const po::variables_map& values) {
   if (values.count("call-sites") == 0) return "";
   const std::string given = values["call-sites"].as<std::string>();
@@ -146,9 +146,9 @@ std::string make_call_sites_dir(const po::variables_map& values) {
   return dir;
 }
 
-/// Reports that the command takes no turns. The daemon does this for programs that the command
-/// starts (daemon/run/unseen_programs.h), but the command itself may have ended before the daemon
-/// can inspect it.
+/// Reports that the command takes no turns. For the programs that the command starts, the daemon
+/// reports this (daemon/run/unseen_programs.h), but the command itself may have ended before the
+/// daemon can inspect it.
 void report_if_unseen(const std::string& command) {
   const std::string path = find_executable(command);
   const std::string name = std::filesystem::path(path).filename().string();
@@ -170,7 +170,8 @@ void end_left_programs(RunPrograms& programs, std::chrono::milliseconds patience
   }
 }
 
-/// One run: its options, and the steps from checking them to the exit status.
+/// One run of the command: the options of the run, and its steps from checking the options to the
+/// exit status.
 class Run {
  public:
   /// Throws UsageError for wrong options, and Failure for a scenario that cannot be read.
@@ -201,7 +202,7 @@ class Run {
     report_idle_rules();
     report_use();
     stop_nic();
-    // A test reads the reports itself, so they do not change the exit status.
+    // A test reads the reports itself, so they do not change the exit status of this process.
     if (sanitized_ != nullptr && sanitized_->finish() && !test_) fail();
     check_recordings(outcome.report);
     return status_;
@@ -251,7 +252,7 @@ class Run {
     }
     if (has("processor")) {
       stay_on_processor(static_cast<int>(values_["processor"].as<uint64_t>()));
-      // There is no second processor on which the NIC could spin.
+      // The run has only one processor, so there is no other processor on which the NIC could spin.
       if (!is_set("no-spin")) give_daemon({"--no-spin"});
     }
   }
@@ -281,7 +282,8 @@ class Run {
         return;
       }
     }
-    // Until the daemon is ready, a signal ends this process at once; the daemon notices it.
+    // Until the daemon is ready, a signal ends this process at once, and the daemon then notices
+    // that this process has ended.
     const std::optional<capture::CaptureFile> capture = open_capture(values_);
     if (capture) {
       capture_descriptor_ = capture->descriptor;
@@ -316,15 +318,16 @@ class Run {
     if (has_idle_rules(dir_, strict && has("scenario")) && strict) fail();
   }
 
-  /// Reports two problems that a successful run may hide: the NIC's profile completed requests with
-  /// an error, or the program has posted nothing.
+  /// Reports two problems that the success of a run may hide: the NIC's profile completed requests
+  /// with an error, or the program posted nothing.
   void report_use() {
     if (!daemon_ || daemon_->is_gone()) return;
     std::optional<ControlClient> client = ControlClient::connect(dir_);
     if (!client) return;
     const NicUse use = use_of_nic(client->request("show"));
     for (const std::string& line : use.late_failures) std::cerr << "rocemu: " + line + "\n";
-    // A failed command hides nothing, and a fault may be the reason why nothing was posted.
+    // If the command failed, the user notices that without this report. If a rule acted, the fault
+    // may be the reason why nothing was posted.
     if (use.nothing_posted.empty() || status_ != 0 || has_rule_acted(*client)) return;
     std::cerr << "rocemu: " + use.nothing_posted + "\n";
     if (is_set("strict")) fail();
@@ -333,7 +336,7 @@ class Run {
   void stop_nic() {
     if (!daemon_) return;
     const bool nic_was_gone = daemon_->is_gone();
-    // In lockstep, the NIC itself lets the programs finish.
+    // In lockstep, the NIC itself waits until the programs have finished.
     if (!lockstep_) programs_->wait_until_gone(kFinishing);
     const std::string trouble = daemon_->stop();
     end_left_programs(*programs_, lockstep_ ? kFinishing : std::chrono::milliseconds(0));
@@ -354,22 +357,23 @@ class Run {
     if (kept_) kept_->finish(status_, report, limits_of_recording());
   }
 
-  /// Returns the directory in which the run is recorded, or nothing.
+  /// Returns the directory in which the run is recorded; empty if it is not recorded.
   std::string recording_dir() const {
     if (golden_ != nullptr) return golden_->record_dir().string();
     if (has("record")) return text("record");
     return kept_ ? kept_->dir() : "";
   }
 
-  /// Returns the recording that needs a capture at the end. A recording that is only compared for
-  /// --expect needs none.
+  /// Returns the directory of the recording that must get a capture after the run; empty if there
+  /// is none. A recording that is only compared with that of --expect needs no capture.
   std::string recording_to_finish() const {
     if (is_set("no-trace")) return "";
     if (has("record")) return text("record");
     return is_set("update") ? text("expect") : "";
   }
 
-  /// Returns the limits of the recording's capture. --snap-length applies to it, too.
+  /// Returns the limits for the capture in the recording. --snap-length applies to this capture,
+  /// too.
   capture::CaptureLimits limits_of_recording() const {
     return {.snap_length = options::check_options(values_).snap_length};
   }
@@ -397,8 +401,8 @@ class Run {
   int status_ = 0;
 };
 
-/// Throws UsageError if the command does not follow "--", with the probable intention: `rocemu run
-/// --lockstep ls -l`.
+/// Throws UsageError if no "--" precedes the command, as in `rocemu run --lockstep ls -l`. The
+/// message suggests the command line that the user probably intended.
 void require_separator(const Arguments& arguments, const po::options_description& description) {
   if (std::ranges::find(arguments, "--") != arguments.end()) return;
   const std::string word = word_of(arguments, description);

@@ -34,7 +34,7 @@ Exit status: that of COMMAND, or 128+N if signal N killed it. Other statuses:
   127  COMMAND does not exist
 )";
 
-/// Only --help-all prints this text.
+/// This text is printed only by --help-all.
 constexpr char kDetails[] =
     R"(
 rocemu passes SIGTERM, SIGHUP, SIGINT and SIGQUIT on to every program of the run, in any

@@ -18,8 +18,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// The time for the kernel to end a killed process, which may be in the middle of a write to a slow
-/// disk.
+/// The time limit for the kernel to end a killed process, which may be writing to a slow disk.
 constexpr milliseconds kKillTimeout{10'000};
 /// The interval between two searches for newly started programs.
 constexpr milliseconds kProgramsLookInterval{10};
@@ -41,8 +40,8 @@ bool is_dead(pid_t process) {
   return state.empty() || state[0] == 'Z' || state[0] == 'X';
 }
 
-/// Returns whether the process is a NIC. Its executable may be that of the `rocemu run` that forked
-/// it.
+/// Returns whether the process is a NIC. Compares the process's name, since a NIC that was forked
+/// without execve() has the executable of `rocemu run`.
 bool is_nic(pid_t process) {
   return proc::name_of(process) == "rocemud";
 }

@@ -15,8 +15,9 @@ namespace rocemu::command {
 
 class RunPrograms {
  public:
-  /// Must be constructed before the command is started: children that this process already has,
-  /// such as one that a shell started before it became `rocemu run`, are not part of the run.
+  /// Must be constructed before the command is started. Children that this process already has are
+  /// not part of the run: for example, a shell may have started them before it executed `rocemu
+  /// run` in its place.
   RunPrograms();
 
   /// Sets the command after it was started.
@@ -28,21 +29,24 @@ class RunPrograms {
   /// /proc belongs to another PID namespace.
   std::vector<pid_t> list() const;
 
-  /// Returns the directories of the NICs of runs inside this one. `daemon` is this run's own NIC.
+  /// Returns the directories of NICs that belong to runs inside this run. `daemon` is this run's
+  /// own NIC.
   std::vector<std::string> nics_inside(pid_t daemon) const;
 
   /// Sends a signal to each program that is not in the process group `except_group`, and continues
-  /// stopped programs. An inner `rocemu` passes the signal on itself, and a NIC ends with its run.
+  /// stopped programs. Does not signal the programs of an inner `rocemu`, which passes the signal
+  /// on itself, or NICs, which end with their runs.
   void pass_on(int signal, pid_t except_group = 0) const;
 
-  /// Waits until all programs have ended. Returns false after the timeout. Reaps our children: with
-  /// turns, other programs continue only when a program that ended has been reaped.
+  /// Waits until all programs have ended. Returns false after the timeout. Reaps the children of
+  /// this process meanwhile: with turns, other programs continue only after a program that ended
+  /// has been reaped.
   bool wait_until_gone(std::chrono::milliseconds timeout);
 
   /// Kills all programs, and those that they start meanwhile, and waits for their end.
   void kill_all();
 
-  /// Ends the programs with SIGTERM, and those that remain after the grace time with SIGKILL.
+  /// Sends the programs SIGTERM, and SIGKILL to those that still run after the grace time.
   void end();
 
  private:

@@ -40,16 +40,16 @@ using Clock = std::chrono::steady_clock;
 
 bool has_no_external_programs = false;  // expect_no_external_programs()
 
-/// The signal that the daemon sends when nothing can happen any more (--report-stuck). From any
-/// other sender it is ignored, which is its default action.
+/// The signal by which the daemon reports that nothing can happen any more (--report-stuck). From
+/// any other sender it is ignored, as by default.
 constexpr int kStuckSignal = SIGURG;
 constexpr std::chrono::seconds kMaxPause{2};
-/// The time that a test has to end with its exception after its time limit has expired.
+/// The time that a test gets to end by its exception, after its time limit has expired.
 constexpr std::chrono::seconds kUnwinding{10};
 /// The interval for checking programs that must end, or whose NIC has ended.
 constexpr std::chrono::milliseconds kLookInterval{50};
-/// The time for which a thread must run after --timeout before it is reported as running, and the
-/// interval at which it is inspected meanwhile.
+/// kLongestLook: a thread must run for this time after --timeout before it is reported as running.
+/// kBetweenLooks: the interval at which threads are inspected during that time.
 constexpr std::chrono::milliseconds kLongestLook{500}, kBetweenLooks{5};
 
 /// The signals that `rocemu run` takes from a queue while the command runs, so that they do not
@@ -57,7 +57,8 @@ constexpr std::chrono::milliseconds kLongestLook{500}, kBetweenLooks{5};
 class SignalQueue {
  public:
   SignalQueue() {
-    // If our parent ignores SIGCHLD, this process inherits that, and could not wait for children.
+    // If this process's parent ignores SIGCHLD, this process inherits that, and could not wait for
+    // its children.
     struct sigaction standard {};
     standard.sa_handler = SIG_DFL;
     sigaction(SIGCHLD, &standard, &child_action_before_);
@@ -68,7 +69,7 @@ class SignalQueue {
     sigemptyset(&signals_);
     sigaddset(&signals_, SIGCHLD);
     sigaddset(&signals_, kStuckSignal);
-    // An ignored signal stays ignored, as under nohup(1).
+    // A signal that was ignored before stays ignored, as under nohup(1).
     for (const int number : {SIGTERM, SIGHUP, SIGINT, SIGQUIT})
       if (!is_ignored(number)) sigaddset(&signals_, number);
     sigprocmask(SIG_BLOCK, &signals_, &mask_before_);
@@ -112,16 +113,16 @@ class SignalQueue {
   }, pipe_action_before_{};
 };
 
-/// Disables address randomization: frames contain addresses (RETH), which must be the same in each
-/// run in lockstep.
+/// Disables address space randomization. Frames contain addresses (RETH), and must be the same in
+/// each run in lockstep.
 void keep_addresses() {
   const int persona = personality(0xffffffff);
   if (persona >= 0) personality(static_cast<unsigned long>(persona) | ADDR_NO_RANDOMIZE);
 }
 
-/// Keeps only the capture on this descriptor: other output goes to standard error, as in other
-/// tools that write a capture to standard output. No other descriptor stays open, which would keep
-/// a reader waiting.
+/// Leaves the descriptor of a capture to the daemon. If it is standard output, other output goes to
+/// standard error, as in other tools that write a capture to standard output. Otherwise closes it:
+/// a descriptor that stays open would keep a reader of a pipe waiting.
 void leave_to_capture(int descriptor) {
   if (descriptor == STDOUT_FILENO) dup2(STDERR_FILENO, STDOUT_FILENO);
   if (descriptor > STDERR_FILENO) close(descriptor);
@@ -167,8 +168,8 @@ int exit_status(int wait_status) {
                                   : WEXITSTATUS(wait_status);
 }
 
-/// Reports how an orphan ended. The NIC reports the ends of all other processes, but may notice an
-/// orphan's end only after we have reaped it.
+/// Reports how an orphan ended. The NIC reports the ends of all other processes, but it may notice
+/// the end of an orphan only after this process has reaped it.
 void report_orphan(const siginfo_t& end, bool tells_exits) {
   std::string name = proc::contents_of(proc::directory_of(end.si_pid) + "/comm");
   while (!name.empty() && name.back() == '\n') name.pop_back();
@@ -250,8 +251,9 @@ std::vector<BlockedThread> Supervisor::look() const {
   return threads;
 }
 
-/// Inspects the threads. A thread that waits for something outside gets a turn now and then to
-/// check for it, so threads that run at the first inspection are inspected again.
+/// Inspects the threads until none runs, for at most kLongestLook. In lockstep, a thread that waits
+/// for something outside the run gets a turn from time to time to check for it, so it may run
+/// during one inspection.
 std::vector<BlockedThread> Supervisor::look_at_programs() const {
   const Clock::time_point until = Clock::now() + kLongestLook;
   for (;;) {
@@ -293,12 +295,13 @@ Outcome Supervisor::run() {
   return *outcome_;
 }
 
-/// Returns the next time at which something must be done without a signal.
+/// Returns the next time at which the supervisor must act even if no signal arrives.
 std::optional<Clock::time_point> Supervisor::next_wake() const {
   std::optional<Clock::time_point> next = deadline_;
   const auto wake_at = [&](Clock::time_point time) { next = next ? std::min(*next, time) : time; };
   if (ending_.kill_at()) wake_at(*ending_.kill_at());
-  // When another program's child ends, this process gets no signal, so it checks regularly.
+  // This process gets no signal when a child of another program ends, so it inspects the programs
+  // regularly.
   if (is_daemon_gone() || command_status_) wake_at(Clock::now() + kLookInterval);
   return next;
 }
@@ -326,8 +329,8 @@ void Supervisor::on_children() {
     on_daemon_end(wait_status);
   }
   if (const std::optional<int> ended = programs_.command_status(); ended && !command_status_) {
-    // The command's exit status alone could be a shell's. The daemon reports the crashes of all
-    // processes other than the command.
+    // The command's exit status alone could be one that a shell returned. The daemon reports the
+    // crashes of all processes except the command.
     if (supervision_.lockstep && WIFSIGNALED(*ended) && proc::is_crash(WTERMSIG(*ended)))
       std::cerr << "rocemu: " + name_ + " (pid " + std::to_string(program_) + ") received SIG" +
                        abi::signal_name(WTERMSIG(*ended)) + "\n";
@@ -342,8 +345,8 @@ void Supervisor::on_children() {
   }
 }
 
-/// Handles a signal. A terminal sends SIGINT and SIGQUIT to the command's whole process group;
-/// other programs of the run get the signal from us.
+/// Handles a signal. A terminal sends SIGINT and SIGQUIT to the command's whole process group, so
+/// only the run's other programs get the signal from this process.
 void Supervisor::on_signal(const siginfo_t& signal) {
   const bool is_from_terminal = signal.si_code == SI_KERNEL;
   const Ending::Action action =
@@ -372,7 +375,7 @@ void Supervisor::on_daemon_end(int wait_status) {
   std::cerr << "rocemu: " + why + "\n";
   supervision_.daemon->reaped(wait_status);
   const std::vector<BlockedThread> threads = look();
-  // Threads that only sleep for a time need no report.
+  // A thread that only sleeps until some time needs no report.
   if (std::ranges::any_of(threads, [](const auto& one) { return one.waker == Waker::kNobody; })) {
     const std::string waits = describe_waits(threads, Json::object());
     std::cerr << waits;
@@ -381,8 +384,8 @@ void Supervisor::on_daemon_end(int wait_status) {
   if (supervision_.ends_with_daemon) programs_.pass_on(SIGTERM);
 }
 
-/// Reports a deadlock without a NIC: a thread that the NIC could have woken has noticed by now that
-/// the NIC is gone.
+/// Checks for a deadlock after the NIC has ended, and reports it. By this time, a thread that the
+/// NIC could have woken has noticed that the NIC is gone.
 void Supervisor::look_without_nic() {
   const auto threads = find_hang([this] { return look(); }, /*counts_polling=*/false);
   if (!threads) return;
@@ -390,8 +393,9 @@ void Supervisor::look_without_nic() {
       Json::object());
 }
 
-/// Checks for a deadlock when nothing can happen in the NIC. Ignores programs that wait for
-/// something outside, and does not query the NIC for them, since a query is itself an event.
+/// Checks for a deadlock when nothing can happen in the NIC. If a program waits for something
+/// outside the run, there is none; then the NIC is not queried either, since a query is itself an
+/// event.
 void Supervisor::on_stuck(uint32_t serial) {
   if (stuck_serial_ != serial) {
     stuck_serial_ = serial;
@@ -402,7 +406,7 @@ void Supervisor::on_stuck(uint32_t serial) {
   const auto threads =
       find_hang([this] { return look(); }, begin - stuck_since_ >= supervision_.poll_patience);
   if (!threads) {
-    // Inspecting many threads takes long; this limits it to a tenth of the time.
+    // Inspecting many threads takes long. This pause limits the inspections to a tenth of the time.
     const Clock::time_point end = Clock::now();
     next_look_ = end + std::min<Clock::duration>(9 * (end - begin), kMaxPause);
     return;
@@ -421,7 +425,7 @@ void Supervisor::on_stuck(uint32_t serial) {
       *threads, nic);
 }
 
-/// Returns the NIC's reply; null if it refuses, or is gone.
+/// Returns the NIC's reply; null if the NIC refuses the request or has ended.
 Json Supervisor::ask_nic(const Json& arguments) const {
   if (is_daemon_gone()) return {};
   try {
@@ -433,8 +437,8 @@ Json Supervisor::ask_nic(const Json& arguments) const {
   }
 }
 
-/// Returns the NIC's reply, together with the reports of the NICs of runs inside this one, such as
-/// tests' own NICs.
+/// Returns the NIC's reply, together with the reports of other NICs: those of runs inside this run,
+/// such as NICs that tests start.
 Json Supervisor::ask_nics() const {
   Json all = ask_nic(Json::object());
   if (supervision_.test != nullptr) return all;
@@ -448,7 +452,7 @@ Json Supervisor::ask_nics() const {
         for (const Json& entry : value) all[key].push_back(entry);
       }
     } catch (const Failure&) {
-      // This NIC has ended meanwhile.
+      // That NIC has ended meanwhile.
     }
   }
   return all;
@@ -471,8 +475,8 @@ void Supervisor::end(int status, const std::string& why, const std::vector<Block
   outcome_ = {status, ""};
 }
 
-/// Reports to the test, which gets an exception where it waits, or a signal, and then continues or
-/// ends. The NIC stays as long as the test needs it.
+/// Reports to the test. The test gets an exception in its waiting threads, or a signal, and then
+/// continues or ends. The NIC stays as long as the test needs it.
 void Supervisor::report_to_test() {
   if (supervision_.test->is_closing()) {
     report_.clear();
@@ -483,7 +487,7 @@ void Supervisor::report_to_test() {
   if (deadline_ && Clock::now() >= *deadline_) deadline_ = Clock::now() + kUnwinding;
 }
 
-/// Handles a crash. The program waits to be inspected before it dies.
+/// Handles a program's crash. The program waits to be inspected before it dies.
 void Supervisor::on_crash(const siginfo_t& signal) const {
   const std::vector<pid_t> programs = programs_.list();
   if (!supervision_.stacks || std::ranges::find(programs, signal.si_pid) == programs.end()) return;

@@ -1,4 +1,5 @@
-// Supervises the command of `rocemu run`: signals, the end of the NIC, programs that hang.
+// Supervises the command of `rocemu run`: handles signals, and detects that the NIC has ended or
+// that programs hang.
 #pragma once
 
 #include <chrono>
@@ -14,7 +15,7 @@
 namespace rocemu::command {
 
 struct Supervision {
-  /// The private NIC; null if the NIC is shared.
+  /// The daemon of a private NIC; null if the NIC is shared.
   PrivateDaemon* daemon = nullptr;
   std::string dir;              // the NIC's
   int capture_descriptor = -1;  // the command does not inherit it; -1 for none
@@ -23,8 +24,8 @@ struct Supervision {
   bool mounts_sysfs = false;
   bool tells_exits = false;  // also the exits of orphans, which the NIC may miss
   std::optional<std::chrono::nanoseconds> timeout = {};
-  /// The time for which a thread may poll without success. rocemu cannot see the time limit that
-  /// the thread may have itself.
+  /// The time after which a thread that polls without success counts as waiting. rocemu cannot see
+  /// whether the thread has a time limit itself.
   std::chrono::nanoseconds poll_patience = std::chrono::seconds(5);
   /// The directory of the run's recording; may be empty.
   std::string recording = {};
@@ -38,12 +39,12 @@ struct Outcome {
   std::string report;  // why the run hung or lost its NIC; empty otherwise
 };
 
-/// Declares that no program outside the supervised runs connects to a socket, or opens a FIFO, of
-/// programs in these runs. A program that waits for a peer at such a socket or FIFO then hangs when
-/// all other programs do.
+/// Declares that no program outside the supervised runs connects to sockets, or opens FIFOs, of
+/// programs in these runs. A program that waits for a peer at such a socket or FIFO then counts as
+/// hanging when all other programs hang, too.
 void expect_no_external_programs();
 
-/// Runs the command to its end.
+/// Runs the command until it ends, and supervises it.
 Outcome supervise(Arguments& command, RunPrograms& programs, const Supervision& supervision);
 
 }  // namespace rocemu::command

@@ -20,14 +20,15 @@
 namespace rocemu::command {
 namespace {
 
-/// The number of its signals that a test gets before stronger ones. A Python test raises an
-/// exception at the signal. A test whose main thread cannot be interrupted then gets SIGABRT, and
-/// finally SIGKILL.
+/// The number of times that a test gets the signal that it chose, before it gets SIGABRT, and
+/// finally SIGKILL. A Python test raises an exception at its signal, but does not do so while its
+/// main thread cannot be interrupted.
 constexpr int kMaxSignals = 3;
-/// The time after which a hang counts as new; the same hang is reported every two seconds.
+/// The time after which a reported hang counts as a new one. Before that, the same hang is reported
+/// every two seconds.
 constexpr std::chrono::seconds kNewHang{10};
-/// In Python, a wait with a timeout checks every 50 ms whether its program has ended. This is the
-/// longest time until such a check on a busy machine.
+/// The longest time, on a busy machine, until a waiting thread notices that its program has ended.
+/// In Python, a wait with a timeout checks for this every 50 ms.
 constexpr std::chrono::seconds kUntilWaitsNotice{2};
 
 bool is_one_of(const std::atomic<int32_t> (&threads)[abi::TestWatch::kThreads], pid_t thread) {
@@ -117,7 +118,7 @@ void WatchedTest::report(const std::string& text) {
   const std::string line = "rocemu: " + text;
   const bool is_shown = !raises || signals_ >= kMaxSignals;
   if (is_shown && write(report_fd_, line.data(), line.size()) < 0) {
-    // The test has no standard error; it still gets the signal.
+    // Nothing can be done if the test has no standard error. It still gets the signal.
   }
   const int signal = raises && signals_ < kMaxSignals ? soft : SIGABRT;
   kill(pid_, signals_++ > kMaxSignals ? SIGKILL : signal);

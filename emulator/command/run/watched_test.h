@@ -26,25 +26,29 @@ class WatchedTest {
   WatchedTest(const WatchedTest&) = delete;
   WatchedTest& operator=(const WatchedTest&) = delete;
 
-  /// Returns the test and its descendants, without this process and its descendants.
+  /// Returns the processes of the test: the test itself and its descendants, without this process
+  /// and its descendants.
   std::vector<pid_t> programs() const;
 
-  /// Marks the threads of the test that wait for programs, whatever their system call. While there
-  /// is one, threads that wait for something outside, such as the threads of a test runner, do not
-  /// prevent a hang from being detected.
+  /// Marks the threads of the test that wait for programs, whatever their system call is. While
+  /// there is such a thread, other threads of the test that wait for something outside the run,
+  /// such as threads of a test runner, do not prevent the detection of a hang.
   void mark_waits(std::vector<BlockedThread>& threads);
 
-  /// Returns whether the test is closing its NIC: it has closed our standard input. It then waits
-  /// for us, which is not a hang even if all its other threads wait, too.
+  /// Returns whether the test is closing its NIC, which it does by closing this process's standard
+  /// input. It then waits for this process, which is not a hang even if all its other threads wait,
+  /// too.
   bool is_closing() const;
 
-  /// Hands the report to the test, whose waiting threads then fail with it. If no thread waits for
-  /// programs, sends the test its signal; if that does not help, SIGABRT, and finally SIGKILL.
+  /// Hands the report to the test. Threads of the test that wait for programs then fail with the
+  /// report. If no thread waits for programs, or if the test chose a signal that raises an
+  /// exception, also sends a signal: the chosen one, then SIGABRT, and finally SIGKILL.
   void report(const std::string& text);
 
  private:
   bool is_waiting() const;
-  /// Returns whether a thread that waits for programs may be about to notice that one has ended.
+  /// Returns whether a program has ended and the thread that waits for it may be about to notice
+  /// that.
   bool may_notice_an_end();
 
   pid_t pid_;

@@ -46,8 +46,8 @@ Json json_of(const std::vector<Misuse>& findings) {
 
 // ---- SARIF 2.1.0 ----
 
-/// Returns a relative reference if the path is below `root`, else an absolute one. Percent-encodes
-/// characters that RFC 3986 does not allow in a path.
+/// Returns the path for a URI, with percent-encoding of the characters that RFC 3986 does not allow
+/// in a path. The result is relative if the path is below `root`, else absolute.
 std::string uri_of(std::string path, const std::string& root) {
   if (path.starts_with(root + "/")) path.erase(0, root.size() + 1);
   std::string uri = path.starts_with("/") ? "file://" : "";
@@ -67,8 +67,8 @@ std::string uri_of(std::string path, const std::string& root) {
   return uri;
 }
 
-/// Returns the place as a SARIF location. Without debug information only the program or library is
-/// known.
+/// Returns the call site as a SARIF location. Without debug information, the location is only the
+/// program or library.
 Json location_of(const FoundCallSite& site, const std::string& root) {
   if (site.stack.empty()) return nullptr;
   const StackFrame& frame = site.stack.front();
@@ -103,7 +103,8 @@ Json sarif_of(const Misuse& finding, const std::string& root) {
                  {"occurrenceCount", finding.count},
                  {"locations", Json::array()},
                  {"relatedLocations", Json::array()}};
-  // The last call site is that of the mistake. In SARIF 2.1.0, those before it must be unique.
+  // The last call site is that of the mistake. SARIF 2.1.0 requires that the related locations,
+  // which are those of the other call sites, are unique.
   std::vector<Json> locations;
   for (const FoundCallSite& site : finding.sites)
     if (Json location = location_of(site, root); !location.is_null())
@@ -129,7 +130,7 @@ Json sarif_of(const std::vector<Misuse>& findings, const std::string& root) {
 
 // ---- JUnit ----
 
-/// Returns the text escaped for XML 1.0, without the characters that XML cannot represent.
+/// Returns the text with escapes for XML 1.0, and without the characters that XML cannot represent.
 std::string escaped(std::string_view text) {
   std::string result;
   for (const char c : text) {
@@ -156,7 +157,8 @@ std::string escaped(std::string_view text) {
   return result;
 }
 
-/// Returns a report as a test case: an error fails, and a warning passes with its text as output.
+/// Returns a finding as a test case of JUnit. A test with an error fails; a test with a warning
+/// passes, and has the finding as its output.
 std::string junit_of(const Misuse& finding) {
   const bool is_error = finding.rule->severity == Severity::kError;
   const std::string text = escaped(in_words(finding));

@@ -14,8 +14,8 @@ enum class ReportFormat { kJson, kSarif, kJunit };
 /// extension.
 ReportFormat report_format(const std::string& file);
 
-/// Returns the findings as text in the format. The names of files below `root` are relative to it,
-/// for GitHub.
+/// Returns the findings as text in the format. The names of files below `root` are relative to
+/// `root`, because GitHub needs that.
 std::string to_text(const std::vector<Misuse>& findings, ReportFormat format,
                     const std::string& root);
 

@@ -20,10 +20,11 @@
 namespace rocemu::command {
 namespace {
 
-/// The interval for reading the log if the system has no inotify(7) watch left for it.
+/// The interval for reading the log if the system has no inotify(7) watch left.
 constexpr int kReadIntervalMs = 50;
 
-/// Returns a descriptor that becomes readable when the log grows; nothing if that is impossible.
+/// Returns a descriptor that becomes readable when the log grows; an empty one if the log cannot be
+/// watched.
 UniqueFd watch_log(const std::string& directory) {
   UniqueFd watch(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   const std::string log = directory + "/" + abi::kSanitizerLog;
@@ -35,7 +36,7 @@ struct Printed {
   bool failed;  // what SanitizerReports::finish() returned
   RunState state;
 };
-/// Prints until the run is over.
+/// Prints the findings until the run has ended.
 Printed print_all(const std::string& directory, RunFollower& run) {
   SanitizerReports reports(directory);
   const UniqueFd watch = watch_log(directory);
@@ -54,7 +55,7 @@ Printed print_all(const std::string& directory, RunFollower& run) {
 }
 
 [[noreturn]] void be_printer(const std::string& directory, RunFollower& run) {
-  // This process ends with the run, and not before the run's programs have ended.
+  // This process ends after the run's programs, when the run ends, and not at a signal.
   for (const int signal : {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGPIPE}) {
     struct sigaction ignored {};
     ignored.sa_handler = SIG_IGN;

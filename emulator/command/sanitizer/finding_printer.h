@@ -19,8 +19,8 @@ class FindingPrinter {
   FindingPrinter(const FindingPrinter&) = delete;
   FindingPrinter& operator=(const FindingPrinter&) = delete;
 
-  /// Waits until the process finishes (SanitizerReports::finish()) and ends. Returns the result of
-  /// finish(), or true if the process failed.
+  /// Waits until the process has finished the reports (SanitizerReports::finish()) and has ended.
+  /// Returns the result of SanitizerReports::finish(), or true if the process failed.
   bool finish();
 
  private:

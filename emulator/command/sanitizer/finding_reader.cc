@@ -56,20 +56,22 @@ std::string_view name_of_library(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-/// Returns whether the module is between the program's call and the provider: an RDMA library, or
-/// the C library (fork).
+/// Returns whether a frame of the module is inside the program's call of an RDMA function: the
+/// module is an RDMA library, or the C library (for fork).
 bool is_of_rdma(const std::string& module) {
   const std::string_view name = name_of_library(module);
   return name.starts_with("librocemu") || name.starts_with("libibverbs.so") ||
          name.starts_with("librdmacm.so") || name.starts_with("libc.so");
 }
 
-/// Returns whether the file is an RDMA header: its inline functions are the program's calls.
+/// Returns whether the file is an RDMA header. Frames of its inline functions are left out, since
+/// the program's calls are in its own files.
 bool is_header_of_rdma(std::string_view file) {
   return file.ends_with("infiniband/verbs.h") || file.ends_with("rdma/rdma_verbs.h");
 }
 
-/// Returns whether the C library begins a program or a thread with this frame.
+/// Returns whether the frame belongs to the code with which the C library starts a program or a
+/// thread.
 bool is_start(const StackFrame& frame) {
   return frame.function == "_start" || name_of_library(frame.module).starts_with("libc.so");
 }
@@ -88,7 +90,7 @@ bool has_ended(int pid) {
   return kill(pid, 0) != 0 && errno == ESRCH;
 }
 
-/// Returns a line for each wait in the directory that `waits` selects.
+/// Returns the line of each wait that the directory contains and `waits` selects.
 std::vector<std::string> read_waits(const std::string& directory, Waits waits) {
   constexpr std::string_view kPrefix = abi::kSanitizerWait;
   std::vector<std::string> lines;
@@ -97,7 +99,7 @@ std::vector<std::string> read_waits(const std::string& directory, Waits waits) {
     const std::string name = entry.path().filename().string();
     if (!name.starts_with(kPrefix)) continue;
     const int pid = std::atoi(name.c_str() + kPrefix.size());
-    // While the process runs, it may still withdraw the wait.
+    // While the process runs, its wait may still end, and the process then removes the report.
     if (waits == Waits::kOfEnded && !has_ended(pid)) continue;
     std::ifstream file(entry.path());
     std::getline(file, lines.emplace_back());
@@ -107,12 +109,12 @@ std::vector<std::string> read_waits(const std::string& directory, Waits waits) {
 
 }  // namespace
 
-/// Reads the log line by line.
+/// Reads the log of a run.
 class FindingReader::Log {
  public:
   explicit Log(std::string file) : file_(std::move(file)) {}
 
-  /// Reads the lines that were written since the last call.
+  /// Reads the lines that were written to the log since the last call.
   void read_more() {
     std::ifstream log(file_);
     log.seekg(read_to_);
@@ -140,7 +142,7 @@ class FindingReader::Log {
   }
 
  private:
-  /// Calls `read` with the record in the line. Skips an incomplete line, which a program leaves
+  /// Calls `read` with the JSON record in the line. Skips an incomplete line: a program leaves one
   /// behind if it is killed during a write.
   template <class Read>
   static void with_record(const std::string& line, Read read) {
@@ -192,7 +194,8 @@ class FindingReader::Log {
     raw.finding.message = raw.finding.process + " " + record.at("message").get<std::string>();
     for (const Json& site : record.value("places", Json::array()))
       raw.sites.push_back(site_of(site, pid));
-    // The NIC names objects; the program has noted where it created them.
+    // The NIC's finding only names objects. The call sites where the program created them are in
+    // the program's notes.
     for (const Json& object : record.value("objects", Json::array())) {
       const auto found = objects_.find(
           {record.at("device").get<std::string>(), object.at("object").get<std::string>()});
@@ -213,7 +216,7 @@ class FindingReader::Log {
   std::vector<RawMisuse> found_;
 };
 
-/// The source lines of all stacks. Each address is looked up once.
+/// Looks up the source lines of all stacks, each address only once.
 class FindingReader::Symbols {
  public:
   void look_up(const std::vector<RawMisuse>& findings) {
@@ -243,7 +246,7 @@ class FindingReader::Symbols {
   }
 
  private:
-  /// Returns the address of the call, which precedes the return address.
+  /// Returns an address in the call instruction, which is before the return address.
   static uint64_t call_of(const RawFrame& frame) { return frame.address - 1; }
 
   std::vector<StackFrame> frames_of(const RawFrame& raw) const {
@@ -270,7 +273,8 @@ FindingReader::FindingReader(std::string directory)
 FindingReader::~FindingReader() = default;
 
 std::vector<Misuse> FindingReader::read(Waits waits) {
-  // A stack is written before the wait that refers to it, so the log is read after the waits.
+  // A program writes a stack to the log before the wait that refers to it. So the log must be read
+  // after the waits.
   const std::vector<std::string> lines = read_waits(directory_, waits);
   log_->read_more();
   const std::vector<RawMisuse> pending = log_->findings_of(lines);

@@ -23,7 +23,7 @@ struct FoundCallSite {
   std::string what;  // "posted"
   std::string call;  // "ibv_post_recv"
   double time_s = 0;
-  /// The program's frames, innermost first. Frames of the RDMA libraries are left out.
+  /// The frames of the program, innermost first. Frames of the RDMA libraries are left out.
   std::vector<StackFrame> stack;
 };
 
@@ -35,8 +35,8 @@ struct Misuse {
   uint64_t count = 1;
 };
 
-/// Selects the waits that count as findings. While a process runs, another thread can still end the
-/// wait.
+/// Selects the waits that count as findings. While a process runs, another of its threads can still
+/// end a wait.
 enum class Waits {
   kAll,      // the run is over
   kOfEnded,  // only waits of processes that have ended
@@ -50,8 +50,8 @@ class FindingReader {
   FindingReader(const FindingReader&) = delete;
   FindingReader& operator=(const FindingReader&) = delete;
 
-  /// Reads the new entries of the log. Returns all findings, in the order in which they were found;
-  /// findings that differ only in numbers are merged.
+  /// Reads the new entries of the log. Returns all findings so far, in the order in which they were
+  /// found. Findings that differ only in numbers are merged.
   std::vector<Misuse> read(Waits waits);
 
  private:
@@ -62,7 +62,7 @@ class FindingReader {
   std::unique_ptr<Symbols> symbols_;
 };
 
-/// Returns a text that is equal for two findings of the same mistake at the same call sites.
+/// Returns a text that is the same for all findings of one mistake at the same call sites.
 std::string identity_of(const Misuse& finding);
 
 }  // namespace rocemu::command

@@ -14,16 +14,16 @@ namespace rocemu::command {
 
 class SanitizedRun {
  public:
-  /// Returns null without --sanitize. Throws Error if the options cannot be met. In lockstep the
-  /// reports are printed at the end: programs continue while the lines of a report are looked up,
-  /// so the place of the report among the programs' output would differ from run to run. Otherwise
-  /// reports are printed when they are found.
+  /// Returns null without --sanitize. Throws Error if the options cannot be satisfied. Reports are
+  /// printed when they are found, except in lockstep, where they are printed at the end of the run:
+  /// programs continue while source lines are looked up, so a report would appear at another place
+  /// in the output of each run.
   static std::unique_ptr<SanitizedRun> make(const boost::program_options::variables_map& values);
 
   std::string directory() const { return directory_.path().string(); }
 
-  /// Prints the remaining findings and writes the report. Returns whether the report contains an
-  /// error or cannot be written.
+  /// Prints the remaining findings and writes the file of --sanitize-report. Returns true if there
+  /// is an error among the findings, or if the file cannot be written.
   bool finish();
 
  private:
@@ -33,8 +33,8 @@ class SanitizedRun {
   std::optional<FindingPrinter> printer_;
 };
 
-/// Declares that findings are only written to the file of --sanitize-report: they are not printed,
-/// and do not change the exit status of `rocemu run`.
+/// Makes findings appear only in the file of --sanitize-report: they are not printed, and do not
+/// change the exit status of `rocemu run`.
 void keep_findings_quiet();
 
 }  // namespace rocemu::command

@@ -55,8 +55,8 @@ void write_file(const std::string& path, const std::string& text) {
   if (!file.flush()) fail_with_errno("cannot write " + path, errno);
 }
 
-/// Reports a file that cannot be written before the run begins. Empties the file, so that old
-/// reports cannot be mistaken for those of this run.
+/// Throws an error before the run begins if the file cannot be written. Empties the file, so that
+/// old reports cannot be mistaken for those of this run.
 void require_writable(const std::string& path) {
   std::ofstream file(path);
   if (!file) throw Failure("cannot write --sanitize-report " + path + ": " + std::strerror(errno));

@@ -1,4 +1,4 @@
-// --sanitize and its dependent options, for `rocemu run` and `rocemu up`.
+// Reads --sanitize and the options that depend on it, for `rocemu run` and `rocemu up`.
 #pragma once
 
 #include <boost/program_options/variables_map.hpp>
@@ -15,13 +15,13 @@ struct SanitizerOptions {
   std::string suppressions;               // the text of the file
   std::string report;                     // an absolute path; empty if there is none
 
-  /// Writes the options to the directory (abi/sanitizer_log.h). Throws Failure.
+  /// Writes the options to the directory of findings (abi/sanitizer_log.h). Throws Failure.
   void write(const std::string& directory) const;
 };
 
-/// Reads --sanitize and its dependent options; returns nothing without --sanitize. Throws
+/// Reads --sanitize and the options that depend on it; returns nothing without --sanitize. Throws
 /// UsageError for wrong options, and Failure for a file that cannot be read or written. Empties the
-/// report.
+/// file of --sanitize-report.
 std::optional<SanitizerOptions> read_sanitizer_options(
     const std::string& command, const boost::program_options::variables_map& values);
 

@@ -85,7 +85,8 @@ void SanitizerReports::print(const std::vector<Misuse>& findings) {
 
 void SanitizerReports::print_new() {
   std::vector<Misuse> findings = read(Waits::kOfEnded);
-  // The counts are complete only at the end, so the summary prints them.
+  // A finding may be repeated later, so a count would be incomplete now; finish() prints the
+  // counts.
   for (Misuse& one : findings) one.count = 1;
   print(findings);
 }

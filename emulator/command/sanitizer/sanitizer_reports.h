@@ -1,5 +1,6 @@
-// The reports of a run with --sanitize, from its directory (abi/sanitizer_log.h). They are printed
-// as they are found, and at the end written to a file.
+// Makes the reports of a run with --sanitize from the run's directory of findings
+// (abi/sanitizer_log.h). Findings are printed as they are found, and written to a file at the end
+// of the run.
 #pragma once
 
 #include <set>
@@ -11,26 +12,28 @@
 
 namespace rocemu::command {
 
-/// Writes the findings to `file`, unless its name is empty. Returns whether there is an error among
-/// the findings, or the file cannot be written.
+/// Writes the findings to `file`, unless the name is empty. Returns true if there is an error among
+/// the findings, or if the file cannot be written.
 bool write_all(const std::vector<Misuse>& findings, const std::string& file);
-/// Prints the findings and a summary to standard error, then does the same as write_all().
+/// Prints the findings and a summary to standard error, then writes `file` and returns the same as
+/// write_all().
 bool report_all(const std::vector<Misuse>& findings, const std::string& file);
 
 class SanitizerReports {
  public:
   explicit SanitizerReports(const std::string& directory);
 
-  /// Returns the findings so far, without those that are suppressed.
+  /// Returns the findings so far, without those that the user has suppressed.
   std::vector<Misuse> read(Waits waits);
 
-  /// Prints the findings since the last call to standard error, each with one write(2).
+  /// Prints the findings that were made since the last call to standard error, each with one
+  /// write(2).
   void print_new();
   /// Prints the remaining findings and a summary, and writes the file of --sanitize-report. Returns
-  /// whether there is an error among the findings, or the file cannot be written.
+  /// true if there is an error among the findings, or if the file cannot be written.
   bool finish();
-  /// Writes the file of --sanitize-report, if there is this option, and prints nothing. Returns
-  /// whether that succeeded.
+  /// Writes the file of --sanitize-report, if that option was given, without printing the findings.
+  /// Returns false, after printing the error, if the file cannot be written.
   bool write_file();
 
  private:

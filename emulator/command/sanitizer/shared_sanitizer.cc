@@ -13,8 +13,8 @@
 namespace rocemu::command {
 namespace {
 
-/// Returns the directory of findings. It is next to the NIC's own directory, since the NIC's
-/// directory is removed with the NIC.
+/// Returns the path of the directory of findings. It is next to the NIC's own directory, which is
+/// removed when the NIC ends.
 std::string shared_sanitizer_dir() {
   return shared_dir() + ".sanitizer";
 }

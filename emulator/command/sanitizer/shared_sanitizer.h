@@ -9,14 +9,15 @@
 
 namespace rocemu::command {
 
-/// Creates the directory anew. Returns its name.
+/// Removes an earlier directory of findings, creates an empty one, and writes the options to it.
+/// Returns its path.
 std::string make_shared_sanitizer(const SanitizerOptions& options);
 
-/// Removes the directory, if there is one.
+/// Removes the directory of findings, if it exists.
 void remove_shared_sanitizer();
 
-/// Prints and writes the findings, and removes the directory. Returns whether there is an error
-/// among them, or the report cannot be written.
+/// Prints the findings, writes the report, and removes the directory of findings. Returns true if
+/// there is an error among the findings, or if the report cannot be written.
 bool finish_shared_sanitizer();
 
 /// Returns the directory of a NIC's findings; nothing if the NIC does not check for misuse.

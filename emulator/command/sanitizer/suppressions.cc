@@ -11,7 +11,7 @@
 namespace rocemu::command {
 namespace {
 
-/// Returns whether the pattern matches the beginning of the text or, if `to_end`, the whole text.
+/// Returns whether the pattern matches the beginning of the text or, with `to_end`, the whole text.
 bool matches_here(std::string_view pattern, std::string_view text, bool to_end) {
   if (pattern.empty()) return !to_end || text.empty();
   if (pattern.front() == '*') {

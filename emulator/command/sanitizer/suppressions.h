@@ -1,6 +1,7 @@
-// Findings that the user does not want to see, in the format of TSan's suppressions: one
-// "rule:pattern" per line. The pattern is searched for in functions, files and libraries of the
-// stacks. "*" matches any text, "^" the beginning and "$" the end.
+// Reads and applies the suppressions of findings that the user does not want to see. The format is
+// that of TSan's suppressions: one "rule:pattern" per line. The pattern is searched for in the
+// functions, files and libraries of the stacks. "*" matches any text, "^" the beginning and "$" the
+// end.
 #pragma once
 
 #include <string>

@@ -20,7 +20,7 @@ void set_known(std::vector<Finding>& findings, const std::string& file) {
     finding.known = std::ranges::any_of(json["findings"], [&](const Json& one) {
       if (one.value("place", "") != finding.signature) return false;
       const auto stacks = one.value("stacks", std::vector<std::string>());
-      // Stacks cannot be read on every machine.
+      // A finding without stacks matches any stacks, since stacks cannot be read on every machine.
       return stacks.empty() || finding.stacks.empty() || stacks == finding.stacks;
     });
   }

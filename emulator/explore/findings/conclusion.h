@@ -1,4 +1,5 @@
-// The end of an exploration: reports in its folder and on standard output, and the exit status.
+// Ends an exploration: writes the reports to its folder and to standard output, and computes the
+// exit status.
 #pragma once
 
 #include "emulator/explore/findings/exploration_report.h"
@@ -6,9 +7,9 @@
 
 namespace rocemu::explore {
 
-/// Marks the findings that --known names, and reports all findings. Returns 1 if a finding counts:
-/// it is repeatable, not known and not only a warning, and it has a verdict that --fail-on names.
-/// Otherwise returns 0.
+/// Marks the findings that --known names, and reports all findings. Returns 1 if there is a finding
+/// that counts, else 0. A finding counts if it is repeatable, is neither known nor only a warning,
+/// and has a verdict that --fail-on names.
 int conclude(const Options& options, const Summary& summary,
              const std::map<size_t, Result>& results, std::vector<Finding>& findings);
 

@@ -107,8 +107,8 @@ std::string report_on(const Summary& summary, const Finding& finding) {
 
 namespace {
 
-/// Lists the runs that differed from the earlier runs, and what they did instead; if there are
-/// many, only some of them.
+/// Lists the trials whose points did not occur, because the runs differed from the earlier runs,
+/// and what these runs did instead. If there are many, lists only some of them.
 std::string missed_points(const std::map<size_t, Result>& results) {
   constexpr int kMost = 3;
   std::string text;

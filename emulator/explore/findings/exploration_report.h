@@ -23,7 +23,7 @@ struct Summary {
 
 /// Returns the command with the quotes that a shell needs.
 std::string shell_text(const std::vector<std::string>& command);
-/// Returns a line for each thread.
+/// Returns a line for each thread, with its stack.
 std::string stacks_text(const Finding& finding);
 std::string reproduce_line(const Summary& summary, const Finding& finding);
 
@@ -32,14 +32,14 @@ std::string report_on(const Summary& summary, const Finding& finding);
 
 /// Returns how often the finding was repeated, such as "confirmed by 1 of 2 repetitions".
 std::string repetitions_text(const Finding& finding);
-/// Returns the numbers of results, such as "90 of 90 faults at 18 fault points in 17 classes: 30
-/// SURVIVED 60 REPORTED".
+/// Returns the number of trials and of each verdict, such as "90 of 90 faults at 18 fault points in
+/// 17 classes: 30 SURVIVED 60 REPORTED".
 std::string counts_text(const Summary& summary, const std::map<size_t, Result>& results);
-/// Describes why the exploration ended early, and what was not done.
+/// Returns the reason why the exploration ended early, and what was not done because of that.
 std::string stopped_text(const Summary& summary, const std::vector<Finding>& findings);
 
-/// Writes report.txt, report.json, report.xml (JUnit), report.sarif and report.html into the
-/// folder. Throws std::system_error.
+/// Writes all reports into the folder: report.txt, report.json, report.xml (JUnit), report.sarif
+/// and report.html. Throws std::system_error.
 void write_reports(const std::filesystem::path& folder, const Summary& summary,
                    const std::map<size_t, Result>& results, const std::vector<Finding>& findings);
 

@@ -10,15 +10,16 @@
 namespace rocemu::explore {
 namespace {
 
-/// Returns whether the cause affects everything that a process or a device does.
+/// Returns whether the cause affects a whole process or device, and not only one object.
 bool is_broad(const Cause& cause) {
   return std::ranges::any_of(
       std::to_array<std::string_view>({"do: kill", "do: remove_device", "do: {port:", "do: {gid:"}),
       [&](std::string_view effect) { return cause.rule.find(effect) != std::string::npos; });
 }
 
-/// Returns the key by which results are sorted. First come trials with a single cause. Among these,
-/// the first ones are the easiest to understand: their causes act once, on one object, and early.
+/// Returns the key by which results are sorted. Trials with fewer causes come first. Among trials
+/// with the same number, the first ones are the easiest to understand: their causes act once, on
+/// one object, and early.
 auto order_of(const Result& result) {
   const Trial& trial = result.trial;
   const bool once = std::ranges::all_of(trial.causes, [](const Cause& cause) {
@@ -36,7 +37,8 @@ std::string_view verb_in(std::string_view rule) {
   return rule.substr(0, rule.find_first_of(",}"));
 }
 
-/// Returns whether the report only repeats the fault: that a verb failed, or that a CQ overran.
+/// Returns whether the sanitizer's report only repeats what the trial's fault did: a verb failed,
+/// or a CQ overran.
 bool is_fault(const Misuse& misuse, const Trial& trial) {
   return std::ranges::any_of(trial.causes, [&](const Cause& cause) {
     if (cause.rule.find("do: overrun") != std::string::npos) return misuse.rule == "cq-overrun";
@@ -134,7 +136,8 @@ bool is_finding(Verdict verdict) {
 
 std::vector<Finding> group(const std::map<size_t, Result>& results,
                            const std::vector<Judgement>& baseline_misuses) {
-  // Identifies a finding. Runs with different adversarial classes have different findings.
+  // The key that identifies a finding: runs with different adversarial classes have different
+  // findings.
   using Key = std::tuple<std::string, std::vector<std::string>, std::string>;
   std::map<Key, std::vector<const Result*>> by_place;
   for (const auto& [number, result] : results)

@@ -1,4 +1,5 @@
-// Groups the runs that ended badly by the place where they ended. Each cause becomes one finding.
+// Groups the runs that ended badly by the place where they ended, so that each cause becomes one
+// finding.
 #pragma once
 
 #include <map>
@@ -18,11 +19,11 @@ struct Result {
   Judgement judgement;                  // on the end of the run
   std::vector<Judgement> misuses = {};  // only those that the runs without faults do not have
 
-  /// Returns the verdict of `judgement`. If that verdict is not a finding but there is a misuse,
-  /// returns MISUSE.
+  /// Returns the verdict of `judgement`, or MISUSE if that verdict is not a finding but there is a
+  /// misuse.
   Verdict verdict() const;
   std::string detail() const;
-  /// Returns the judgements that are findings.
+  /// Returns those judgements on the run that are findings.
   std::vector<Judgement> found() const;
 };
 
@@ -41,27 +42,29 @@ struct Finding {
   bool known = false;       // --known names it
   bool is_warning = false;  // of the judgement
 
-  /// Returns whether a repetition ended like the finding, or none was run. A finding that occurred
-  /// only once often shows a busy machine and no mistake of the program.
+  /// Returns whether a repetition ended like the finding, or there was no repetition. A finding
+  /// that occurred only once often shows that the machine was busy, and not a mistake of the
+  /// program.
   bool is_repeatable() const { return repetitions == 0 || confirmed > 0; }
-  /// Describes what happened, in a sentence.
+  /// Returns a sentence that describes what happened.
   std::string sentence() const;
 };
 
-/// Returns the text that identifies a finding in a later run.
+/// Returns the text by which a finding is recognized in a later run.
 std::string signature_of(const Judgement& judgement);
 
-/// Returns whether a repeated run of the finding's smallest trial has ended like the finding.
-/// `facts` are those of the repeated run.
+/// Returns whether a repetition of the finding's smallest trial ended like the finding. `facts` are
+/// the facts about that repetition.
 bool has_again(const Finding& finding, const RunFacts& facts, const Baseline& baseline,
                const Limits& limits);
 
-/// Groups the results into findings. The keys of `results` are the numbers of trials. Omits results
-/// whose verdicts are not findings. Misuses of the baseline are findings that no fault triggers.
+/// Groups the results into findings. The keys of `results` are the numbers of trials. Results whose
+/// verdicts are not findings are left out. A misuse that the baseline already has is a finding
+/// without a fault that triggers it.
 std::vector<Finding> group(const std::map<size_t, Result>& results,
                            const std::vector<Judgement>& baseline_misuses = {});
 
-/// Returns whether the verdict is one that users must examine. --fail-on selects which of these
+/// Returns whether users must examine a result with this verdict. --fail-on selects which of these
 /// verdicts cause a failure.
 bool is_finding(Verdict verdict);
 

@@ -6,7 +6,7 @@ namespace rocemu::explore {
 namespace fs = std::filesystem;
 namespace {
 
-/// Removes the files that explorations write to a folder, and no others.
+/// Removes the files that explorations write to a folder, but no other files.
 void clear_folder(const fs::path& folder) {
   for (const char* name : {kResultsFile, kPlanFile, "report.txt", "report.json", "report.xml",
                            "report.sarif", "report.html"})

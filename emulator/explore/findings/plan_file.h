@@ -1,5 +1,6 @@
-// plan.json of a findings folder: the faults that an exploration tries, and the baseline it
-// compares with. merge() writes the report from it and the results, without the command.
+// Reads and writes plan.json in a findings folder: the faults that an exploration tries, and the
+// baseline to compare with. From this file and the results, merge() writes the report without
+// running the command.
 #pragma once
 
 #include <map>
@@ -18,7 +19,7 @@ struct PlanFile {
   bool deterministic = true;
   std::vector<RunFacts> baseline;
   std::vector<Trial> trials;
-  /// The shrunk trials of findings, by the scenarios of the original trials.
+  /// The shrunk trials of findings. The keys are the scenarios of the original trials.
   std::map<std::string, Trial> shrunk = {};
 
   Summary summary(const std::string& folder, int64_t baseline_ns) const;

@@ -11,7 +11,8 @@ class Cases {
  public:
   explicit Cases(const Summary& summary) : summary_(summary) {}
 
-  /// Adds the test of a trial. `findings` are the trial's findings, without those that are known.
+  /// Adds a test for a trial. `findings` are the findings that the trial triggers, without known
+  /// ones.
   void add(const Trial& trial, const std::vector<const Finding*>& findings) {
     ++count_;
     text_ += fmt::format("    <testcase classname=\"{}\" name=\"{}\"",
@@ -28,8 +29,8 @@ class Cases {
   }
 
  private:
-  /// Returns the elements of a test's result. JUnit has one result for each test: a failure has
-  /// precedence over the other results.
+  /// Returns the XML elements of a test's result. JUnit has only one result for each test, so a
+  /// failure takes precedence over other results.
   std::string result_of(const std::vector<const Finding*>& findings) {
     const Finding *failure = nullptr, *unsure = nullptr;
     std::string failed, warned;

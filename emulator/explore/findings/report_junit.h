@@ -9,8 +9,9 @@
 
 namespace rocemu::explore {
 
-/// Returns the file's text. A test fails if its fault triggers findings; findings that are warnings
-/// are only its output. The run without faults is a separate test if it has a finding.
+/// Returns the text of report.xml. A test fails if its fault triggers repeatable findings, and is
+/// skipped if none of them is repeatable. Warnings are only the test's output. If the run without
+/// faults has a finding, it is a separate test.
 std::string report_as_junit(const Summary& summary, const std::map<size_t, Result>& results,
                             const std::vector<Finding>& findings);
 

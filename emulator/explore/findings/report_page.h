@@ -11,10 +11,11 @@
 
 namespace rocemu::explore {
 
-/// Returns `text` for XML and HTML, without control characters, which XML forbids.
+/// Returns `text` escaped for XML and HTML, without control characters, which XML forbids.
 std::string escaped(std::string_view text);
 
-/// Returns the page for `folder`. It links the files of findings that exist there.
+/// Returns the page for the findings folder `folder`. It has links to those files of findings that
+/// exist in the folder.
 std::string report_as_page(const std::filesystem::path& folder, const Summary& summary,
                            const std::map<size_t, Result>& results,
                            const std::vector<Finding>& findings);

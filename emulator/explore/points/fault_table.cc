@@ -16,7 +16,8 @@ constexpr Needs kConnection = Needs::kConnection, kSrq = Needs::kSrq;
 constexpr std::string_view kTakesReceive = "SEND SEND_WITH_IMM SEND_WITH_INV RDMA_WRITE_WITH_IMM";
 
 constexpr Fault kTable[] = {
-    // The errnos of the man pages; if the page lists none, those that the kernel returns.
+    // Faults of verbs: the errnos of the man pages. If the page of a verb lists no errnos, those
+    // that the kernel returns.
     {kVerb, "open_device import_device rdma_create_event_channel create_comp_channel",
      "{errno: EMFILE}", kOnce, "fails with EMFILE"},
     {kVerb,
@@ -47,8 +48,8 @@ constexpr Fault kTable[] = {
     {kVerb, "rdma_connect rdma_accept", "{errno: ENOMEM}", kOnce, "fails with ENOMEM"},
     {kVerb, "rdma_set_option rdma_leave_multicast", "{errno: EINVAL}", kOnce, "fails with EINVAL"},
 
-    // The statuses with which a send work request can complete before it was sent (IBTA vol 1,
-    // 11.6.2).
+    // Faults with the statuses with which a send work request can complete before it was sent (IBTA
+    // vol 1, 11.6.2).
     {kWr, "", "{status: LOC_LEN_ERR}", kOnce, "completes with LOC_LEN_ERR"},
     {kWr, "", "{status: LOC_QP_OP_ERR}", kOnce, "completes with LOC_QP_OP_ERR"},
     {kWr, "", "{status: LOC_PROT_ERR}", kOnce, "completes with LOC_PROT_ERR"},
@@ -56,7 +57,7 @@ constexpr Fault kTable[] = {
     {kWr, "BIND_MW LOCAL_INV", "{status: MW_BIND_ERR}", kOnce, "completes with MW_BIND_ERR"},
     {kWr, "", "{raise: QP_FATAL}", kOnce, "its QP fails with IBV_EVENT_QP_FATAL"},
 
-    // The statuses with which a work request can complete after it was executed.
+    // Faults with the statuses with which a work request can complete after it was executed.
     {kSent, "", "{status: RETRY_EXC_ERR}", kOnce, "completes with RETRY_EXC_ERR"},
     {kSent, "RDMA_READ COMP_SWAP FETCH_ADD", "{status: BAD_RESP_ERR}", kOnce,
      "completes with BAD_RESP_ERR"},
@@ -124,12 +125,13 @@ constexpr Fault kTable[] = {
     {kCmEvent, "ADDR_RESOLVED ROUTE_RESOLVED CONNECT_RESPONSE ESTABLISHED",
      "{raise_cm: ADDR_CHANGE}", kOnce, "is followed by ADDR_CHANGE"},
 
-    // Linux drops an async event if it has no memory for it (ib_uverbs_async_handler).
+    // Linux drops an async event if it cannot allocate memory for the event
+    // (ib_uverbs_async_handler).
     {kEvent, "", "drop", kOnce, "is lost"},
     {kEvent, "", "drop", kEver, "is lost from then on"},
 
-    // Faults of the device and the process. They happen in each phase, at the calls and completions
-    // that begin a phase.
+    // Faults of the device and the process. They happen in each phase of the program, at the calls
+    // and completions that begin the phase.
     {kVerb, "alloc_pd create_qp modify_qp destroy_qp rdma_connect rdma_accept rdma_disconnect",
      "kill", kOnce, "the process dies at {}"},
     {kSent, "", "kill", kOnce, "the process dies at {}"},
@@ -137,7 +139,7 @@ constexpr Fault kTable[] = {
     {kVerb, "create_qp modify_qp destroy_qp", "{port: {down: 1s}}", kOnce,
      "the port goes down for 1 s at {}"},
     {kSent, "", "{port: down}", kOnce, "the port goes down at {}"},
-    // One fault that is shorter than the usual retries, and one that is longer.
+    // Two faults of the port: one is shorter than the usual retries, the other is longer.
     {kSent, "", "{port: {down: 100ms}}", kOnce, "the port goes down for 100 ms at {}"},
     {kSent, "", "{port: {down: 1s}}", kOnce, "the port goes down for 1 s at {}"},
     {kSent, "", "{gid: {index: 1, address: 10.9.8.7}}", kOnce, "GID 1 changes at {}"},
@@ -148,17 +150,17 @@ constexpr Fault kTable[] = {
     {kReceived, "", "{port: {down: 1s}}", kOnce, "the port goes down for 1 s at {}"},
     {kReceived, "", "{gid: {index: 1, address: 10.9.8.7}}", kOnce, "GID 1 changes at {}"},
 
-    // Async events, ibv_get_async_event(3). Events of the device and its port go to each process
-    // that has the device open.
+    // Async events (ibv_get_async_event(3)). An event of the device or its port goes to each
+    // process that has the device open.
     {kSent, "", "{raise: PORT_ERR}", kOnce, "comes with IBV_EVENT_PORT_ERR"},
     {kSent, "", "{raise: DEVICE_FATAL}", kOnce, "comes with IBV_EVENT_DEVICE_FATAL"},
     {kReceived, "", "{raise: PORT_ERR}", kOnce, "comes with IBV_EVENT_PORT_ERR"},
     {kReceived, "", "{raise: DEVICE_FATAL}", kOnce, "comes with IBV_EVENT_DEVICE_FATAL"},
     {kReceived, "", "{raise: QP_FATAL}", kOnce, "its QP fails with IBV_EVENT_QP_FATAL"},
     {kRequest, "", "{raise: QP_FATAL}", kOnce, "its QP fails with IBV_EVENT_QP_FATAL"},
-    // A peer's request to a connected QP may be invalid or violate access rights, even if the QP
-    // only sends (IBTA vol 1, 11.6.3.2). Its first packet may establish the communication. A
-    // program may read the event at any time after that.
+    // A peer's request to a connected QP can be invalid or violate access rights, even if this QP
+    // only sends (IBTA vol 1, 11.6.3.2). The peer's first packet may establish the communication.
+    // The program may read the event at any time after that.
     {kSent, "", "{raise: QP_REQ_ERR}", kOnce, "comes with IBV_EVENT_QP_REQ_ERR", kConnection},
     {kSent, "", "{raise: QP_ACCESS_ERR}", kOnce, "comes with IBV_EVENT_QP_ACCESS_ERR", kConnection},
     {kSent, "", "{raise: COMM_EST}", kOnce, "comes with IBV_EVENT_COMM_EST", kConnection},

@@ -33,7 +33,7 @@ struct Qp {
 
 constexpr std::string_view kTypeRc = "RC", kTypeUd = "UD";
 
-/// Finds points in the events, one by one.
+/// Finds the points in the events of a recording, one event after the other.
 class Finder {
  public:
   explicit Finder(const RecordedEvents& events) : events_(events) { find_qps(); }
@@ -72,8 +72,8 @@ class Finder {
     }
   }
 
-  /// Returns the keys of a rule that select the QP. If the process has only one QP, they need no QP
-  /// number.
+  /// Returns the keys by which a rule selects the QP. They contain the QP's number only if the
+  /// process has several QPs.
   std::string at_qp(const Qp& qp) const {
     std::string place = "process: " + quoted(qp.process);
     if (qps_of_process_.at(qp.process) > 1)
@@ -123,18 +123,20 @@ class Finder {
                   process + ", event: " + event.text("event"));
   }
 
-  /// Counts the calls of all contexts and event channels of the process.
+  /// Counts a call. The calls of all contexts and event channels of a process are counted together.
   void on_call(const RecordedEvent& event, std::string call, const std::string& process) {
     if (event.is_of_list) return;  // rules apply to calls
     if (call == "rdma_connect") connecting_.insert(event.number("id"));
-    // librdmacm's rdma_get_cm_event(3) itself sends the command that confirms the peer's
+    // If the program has called rdma_connect() for the id, it did not call rdma_accept():
+    // rdma_get_cm_event(3) in librdmacm itself sent this command, which confirms the peer's
     // acceptance.
     const bool establishes = call == "rdma_accept" && connecting_.contains(event.number("id"));
     if (establishes) call = "rdma_establish";
     if (event.text("what") == "post_send" && !event.call_name.empty()) call = event.call_name;
     const std::string place = fmt::format("{}, verb: {}", process, call);
     add_counted(PointKind::kVerb, event.process, call, place);
-    // Work requests of different queues may be recorded in another order than that of the posts.
+    // Work requests of different queues may be recorded in another order than they were posted, so
+    // their calls are numbered by the recorded call sites, if these are known.
     if (event.call_number != 0 && event.text("what") != "cm_command")
       points_.back().nth_total = points_.back().position = event.call_number;
   }
@@ -180,8 +182,8 @@ class Finder {
     if (found == qps_.end() || found->second.process.empty()) return;
     Qp& qp = found->second;
     const std::string opcode = event.text("opcode");
-    // A failed completion has no valid opcode (ibv_poll_cq(3)). Such a completion is only a
-    // consequence, of a disconnection for example, and its queue cannot be determined.
+    // A failed completion has no valid opcode (ibv_poll_cq(3)), so its queue cannot be determined.
+    // It is only the consequence of another event, such as a disconnection.
     if (opcode.empty()) return;
     const bool receives = opcode.starts_with("RECV");
     const uint64_t nth = receives ? ++qp.received : ++qp.sent;
@@ -201,7 +203,7 @@ class Finder {
   bool is_connected_ = false;
 };
 
-/// Returns a text that is equal for points that differ only in their position.
+/// Returns a text that is the same for all points that differ only in their position.
 std::string group_of(const FaultPoint& point) {
   std::string place = point.place;
   const size_t message = place.find(", message: ");

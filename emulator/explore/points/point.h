@@ -1,5 +1,5 @@
 // A place in a run of the user's program at which a fault is possible. It is identified by its
-// meaning in the protocol and its process, and never by an address or a time.
+// process and its meaning in the protocol, and never by an address or a time.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,8 @@ struct FaultPoint {
   std::string process;  // "server#1"; empty for messages of the connection manager
   std::string name;     // of the verb, opcode, message or event
   std::string place;    // the keys of a rule that select it, except those that count
-  /// The number of the occurrence for rules that count, in each flow or in total; 0 if `place`
-  /// alone identifies the point.
+  /// The number of the point's occurrence, for a rule that counts: `nth` in its flow, and
+  /// `nth_total` in total. 0 if `place` alone identifies the point.
   uint64_t nth = 0, nth_total = 0;
   uint64_t position = 0;      // from 1, among points with the same process, kind and name
   std::string call_site;      // of a verb, if it is known
@@ -40,7 +40,7 @@ struct FaultPoint {
   int64_t time_ns = 0;
   size_t represents = 1;  // points of its class
 
-  /// Returns a description such as "server#1's 2nd reg_mr".
+  /// Returns a description of the point, such as "server#1's 2nd reg_mr".
   std::string text() const;
 };
 
@@ -48,8 +48,9 @@ struct FaultPoint {
 std::vector<FaultPoint> fault_points(const RecordedEvents& events);
 
 /// Returns points that represent all others. The points of a class differ only in their position:
-/// they are verbs that a process called with the same call stack, or frames of one flow. The first,
-/// the second, powers of two and the last of each class represent the class.
+/// verbs that a process called with the same call stack, or frames of the same flow. In each class,
+/// the first, the second, those with a power of two as their number, and the last represent the
+/// class.
 std::vector<FaultPoint> representatives(const std::vector<FaultPoint>& points);
 
 std::string_view name_of(PointKind kind);

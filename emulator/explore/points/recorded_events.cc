@@ -12,8 +12,8 @@ namespace rocemu::explore {
 namespace fs = std::filesystem;
 namespace {
 
-/// The commands of librdmacm, and the functions that send them. The table omits commands whose
-/// failure makes no function fail.
+/// The commands that librdmacm sends to the kernel, and the functions that send them. Commands
+/// whose failure makes no function fail are left out.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kCmCalls = {{
     {"open_channel", "rdma_create_event_channel"},
     {"create_id", "rdma_create_id"},
@@ -106,8 +106,9 @@ RecordedEvents read_events(const std::filesystem::path& dir) {
     std::vector<std::string>& all = events.processes_of_pid[pid];
     if (std::ranges::find(all, process) == all.end()) all.push_back(process);
   }
-  // Also sets the process of events that are recorded before the process has a name, such as the
-  // opening of a channel or the attachment of a client.
+  // Sets the process of each event that has none yet. This is done last, since an event can be
+  // recorded before its process has a name, such as the opening of a channel or the attachment of a
+  // client.
   for (RecordedEvent& event : events.list) {
     if (!event.process.empty()) continue;
     if (event.json.contains("channel")) event.process = of_channel[event.number("channel")];
@@ -124,10 +125,11 @@ struct CallSite {
   size_t count;  // events
 };
 
-/// The call sites of a process, by the recorded call, in the order of the calls.
+/// The call sites of one process: for each name of a recorded call, those of its calls in order.
 using CallSites = std::map<std::string, std::vector<CallSite>>;
 
-/// Returns a table for each program that the process executed and that opened a device.
+/// Returns a table of call sites for each program that the process executed and that opened a
+/// device.
 std::vector<CallSites> read_call_sites(const fs::path& path) {
   std::vector<CallSites> programs;
   std::ifstream file(path);
@@ -183,8 +185,8 @@ std::map<std::string, int64_t> objects_left(const RecordedEvents& events) {
   const auto destroys = [](const std::string& call) {
     return std::ranges::find(kLifetimes, call, &Lifetime::destroyed_by) != kLifetimes.end();
   };
-  // If the fault itself is that an object cannot be destroyed, a program has done its part when it
-  // tries.
+  // If the fault makes the destruction of an object fail, the program has done its part when it
+  // tries to destroy the object.
   bool trying_is_enough = false;
   for (size_t i = 0; i + 1 < events.list.size(); ++i) {
     trying_is_enough |= events.list[i].json.contains("error") && destroys(events.list[i].call()) &&
@@ -201,8 +203,8 @@ std::map<std::string, int64_t> objects_left(const RecordedEvents& events) {
       if (call == lifetime.destroyed_by && (!failed || trying_is_enough)) --left[key];
     }
   }
-  // A process that was killed, or whose device was removed, could not destroy its objects, so these
-  // do not count.
+  // Objects of a process that was killed, or whose device was removed, do not count, since the
+  // process could not destroy them.
   for (const RecordedEvent& event : events.list) {
     const std::string what = event.text("what");
     if (what != "killed" && what != "device_lost") continue;

@@ -60,11 +60,12 @@ ShrunkChoices shrink_choices(const std::string& of_class,
   AdversarialChoices best;
   const auto leads = [&](const AdversarialChoices& tried) {
     AdversarialRun made = run(adversarial_with(of_class, tried));
-    // `made.choices` has the descriptions of this run, and only the choices that the run reached.
+    // The list `made.choices` contains only the choices that this run reached, with their
+    // descriptions.
     if (made.is_again) best = std::move(made.choices);
     return made.is_again;
   };
-  // An argument without numbers means that all choices are made.
+  // Tries all choices of the class: the argument has no numbers.
   if (!leads({})) return {};
   const AdversarialChoices all = best;
   const auto leads_without_all = [&](const AdversarialChoices& tried) {

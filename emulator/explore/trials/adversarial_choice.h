@@ -1,4 +1,5 @@
-// The choices of a run's adversary, as in its recording (emulator/engine/adversarial/choices.h).
+// Reads and shrinks the choices that the adversary made in a run
+// (emulator/engine/adversarial/choices.h).
 #pragma once
 
 #include <cstdint>
@@ -16,12 +17,14 @@ struct AdversarialChoice {
 };
 using AdversarialChoices = std::vector<AdversarialChoice>;
 
-/// Reads lines such as "placement 17 TEXT". Lines of other classes, and damaged ones, are skipped.
+/// Reads the recorded choices of one class from lines such as "placement 17 TEXT". Lines of other
+/// classes and damaged lines are skipped.
 AdversarialChoices choices_of(const std::string& lines, const std::string& of_class);
 AdversarialChoices read_choices(const std::filesystem::path& recording,
                                 const std::string& of_class);
 
-/// Returns an argument of `rocemu run --adversarial`, such as "placement:17:30".
+/// Returns the argument of `rocemu run --adversarial` that makes only these choices, such as
+/// "placement:17:30".
 std::string adversarial_with(const std::string& of_class, const AdversarialChoices& choices);
 
 struct AdversarialRun {
@@ -34,8 +37,8 @@ struct ShrunkChoices {
   std::string text;
 };
 
-/// Looks for the fewest choices of the class that lead to the finding. Calls `run` for each
-/// argument that is tried, at most `most_runs` times.
+/// Searches for the fewest choices of the class that lead to the finding. Calls `run` for each
+/// argument to try, at most `most_runs` times.
 ShrunkChoices shrink_choices(const std::string& of_class,
                              const std::function<AdversarialRun(const std::string& argument)>& run,
                              size_t most_runs);

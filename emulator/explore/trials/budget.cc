@@ -5,11 +5,11 @@
 namespace rocemu::explore {
 namespace {
 
-/// The time of a repetition relative to the first run. A repetition whose files are kept takes
-/// longer, because it also writes a capture and stacks.
+/// The estimated time of a repetition, as a multiple of the first run's time. A repetition whose
+/// files are kept takes longer than the first run, because it also writes a capture and stacks.
 constexpr double kMargin = 1.5;
-/// The largest part of the budget for confirmations. A few slow findings must not prevent the trial
-/// of the other faults.
+/// The largest part of the budget that confirmations may use. Otherwise a few slow findings could
+/// prevent the trial of the other faults.
 constexpr double kMaxForConfirmation = 0.5;
 
 }  // namespace
@@ -18,7 +18,7 @@ Budget::Budget(std::optional<std::chrono::nanoseconds> total, Clock::time_point 
     : total_(total), begin_(begin), jobs_(std::max(jobs, size_t{1})) {}
 
 void Budget::reserve(const std::string& place, Clock::duration took, size_t runs) {
-  // A finding that takes longer than the whole reserve cannot be repeated.
+  // If one run takes longer than all confirmations together may take, no time is reserved for it.
   if (total_ && took > kMaxForConfirmation * *total_) return;
   reserved_.emplace(place, took * runs);
 }

@@ -8,7 +8,8 @@
 namespace rocemu::explore {
 namespace {
 
-/// "min" is missing, since it also occurs between a count and a minimum: "1000 min 3 max 9".
+/// The units of durations. "min" is missing, since it also occurs between a count and a minimum:
+/// "1000 min 3 max 9".
 constexpr std::array<std::string_view, 29> kUnits = {
     "s",           "ns",           "us",          "\u00b5s",      "\u03bcs",    "ms",
     "sec",         "secs",         "msec",        "msecs",        "usec",       "usecs",
@@ -30,14 +31,15 @@ class Scanner {
  public:
   explicit Scanner(const std::string& line) : line_(line) {}
 
-  /// Returns the end of the duration that begins at `begin`, or `begin` if none does.
+  /// Returns the end of the duration that begins at `begin`, or `begin` if no duration begins
+  /// there.
   size_t end_of_duration(size_t begin) const {
     if (!is_digit(at(begin)) || continues_another(begin)) return begin;
     if (const size_t end = end_of_time_of_day(begin); end != begin) return end;
     const size_t unit = end_of_number(begin);
     if (unit == begin) return begin;
-    // The number may be the first part of "1h2m3.5s". A single "m" or "h" may be meters or
-    // something else.
+    // The number may be the first part of a duration such as "1h2m3.5s". A single "m" or "h" is not
+    // a unit, since it may mean meters, for example.
     const bool is_compound = (at(unit) == 'h' || at(unit) == 'm') && is_digit(at(unit + 1));
     if (!is_compound) return end_of_unit(unit, begin);
     const size_t end = end_of_compound(unit + 1);
@@ -48,7 +50,7 @@ class Scanner {
   char at(size_t i) const { return i < line_.size() ? line_[i] : '\0'; }
   bool is_of_word_or_digit(size_t i) const { return i < line_.size() && is_of_word(line_[i]); }
 
-  /// Returns whether `begin` is inside a word or another number, such as 1.2.3.
+  /// Returns whether the text at `begin` continues a word or another number, such as 1.2.3.
   bool continues_another(size_t begin) const {
     if (begin == 0) return false;
     const char before = line_[begin - 1];
@@ -60,7 +62,7 @@ class Scanner {
     return i;
   }
 
-  /// Returns the end of a number such as "12", "0.66", "0,66" or "1e-05", but not "1.2.3".
+  /// Returns the end of a number such as "12", "0.66", "0,66" or "1e-05". "1.2.3" is not a number.
   size_t end_of_number(size_t begin) const {
     size_t end = skip_digits(begin);
     if (end == begin) return begin;
@@ -71,7 +73,8 @@ class Scanner {
     return end;
   }
 
-  /// Returns the end of the rest of "1h2m3s", or `begin` if no unit follows.
+  /// Returns the end of the later parts of a duration such as "1h2m3s", or `begin` if no unit
+  /// follows.
   size_t end_of_compound(size_t begin) const {
     const size_t unit = end_of_number(begin);
     if (unit == begin) return begin;
@@ -84,7 +87,8 @@ class Scanner {
     return end_of_unit(unit, begin);
   }
 
-  /// Returns the end of a unit that follows a number directly or after a blank, or `none`.
+  /// Returns the end of a unit that follows a number directly or after a blank. Returns `none` if
+  /// there is no unit.
   size_t end_of_unit(size_t begin, size_t none) const {
     if (at(begin) == ' ') ++begin;
     size_t end = begin;
@@ -95,8 +99,8 @@ class Scanner {
     return std::ranges::find(kUnits, word) != kUnits.end() ? end : none;
   }
 
-  /// Returns the end of a time such as "12:34:56.789", or "0:01:02" of a long duration, but not of
-  /// a part of an address.
+  /// Returns the end of a time of day such as "12:34:56.789", or of a long duration such as
+  /// "0:01:02". Part of an address is not a time.
   size_t end_of_time_of_day(size_t begin) const {
     size_t end = skip_digits(begin);
     if (end - begin > 2) return begin;
@@ -111,8 +115,8 @@ class Scanner {
   const std::string& line_;
 };
 
-/// Reduces consecutive blanks to one. Does the same for other characters that are not part of a
-/// word, if there are at least three.
+/// Replaces consecutive blanks by one blank. Replaces three or more of another character by one,
+/// unless the character is part of a word.
 std::string without_padding(const std::string& line) {
   std::string text;
   for (size_t i = 0; i < line.size();) {

@@ -11,8 +11,8 @@ std::string last_part(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-/// Returns the function and line of a frame, such as "send() hello.c:44", or the library if the
-/// line is unknown.
+/// Returns a description of a stack frame: its function and line, such as "send() hello.c:44", or
+/// its library if the line is unknown.
 std::string in_words(const Json& frame, const char* between) {
   const std::string function = frame.at("function");
   const uint32_t line = frame.at("line");
@@ -32,8 +32,9 @@ std::string in_words(const Json& place) {
   return text;
 }
 
-/// Returns the name of a call in scenarios. The builder functions of work requests (ibv_wr_start)
-/// post when the builder ends.
+/// Returns the name that scenarios use for the call. Work requests that are built with
+/// ibv_wr_start() and the functions after it are posted when the builder ends, so all of these
+/// functions have one name.
 std::string verb_of(const std::string& call) {
   if (call.starts_with("ibv_wr_")) return "post_send";
   return call.starts_with("ibv_") ? call.substr(4) : call;

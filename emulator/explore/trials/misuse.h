@@ -1,5 +1,5 @@
-// The reports of the verbs sanitizer about one run (docs/sanitizer.md), as `rocemu run
-// --sanitize-report` writes them.
+// Reads the reports of the verbs sanitizer about one run (docs/sanitizer.md), which `rocemu run
+// --sanitize-report` has written.
 #pragma once
 
 #include <filesystem>
@@ -15,8 +15,8 @@ struct Misuse {
   bool is_error = false;
   std::string message;  // a sentence that begins with the process
   std::string program;  // the process without its number
-  /// The places, such as "posted by ibv_post_send: send() hello.c:44 < main() ..."; the last one is
-  /// the mistake.
+  /// The call sites, such as "posted by ibv_post_send: send() hello.c:44 < main() ...". The last
+  /// one is that of the mistake.
   std::vector<std::string> places;
   std::string where;    // the last place: "send() at hello.c:44"; empty if unknown
   std::string refused;  // the verb that failed, if that is the report: "destroy_cq"
@@ -27,8 +27,8 @@ struct Misuse {
 
 inline constexpr char kMisuseFile[] = "misuse.json";
 
-/// Reads the reports. Returns nothing if the file is missing, or if the run was killed before it
-/// was complete.
+/// Reads the reports in the file. Returns an empty list if the file is missing, or is incomplete
+/// because the run was killed.
 std::vector<Misuse> read_misuses(const std::filesystem::path& file);
 
 }  // namespace rocemu::explore

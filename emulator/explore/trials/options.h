@@ -1,4 +1,4 @@
-// The options of `rocemu explore`, and the error that prevents its start.
+// The options of `rocemu explore`, and the error that is thrown if the command cannot be explored.
 #pragma once
 
 #include <chrono>
@@ -36,7 +36,8 @@ struct Options {
   bool json = false;
 };
 
-/// The error for an unsuitable command or folder of the user: one line with what to do.
+/// An error because the user's command or folder is unsuitable. Its text is one line, which says
+/// what to do.
 class ExploreError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -17,7 +17,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-/// Replaces numbers, also hexadecimal ones, by #, and consecutive blanks by one.
+/// Replaces each number, decimal or hexadecimal, by #, and consecutive blanks by one blank.
 std::string without_numbers(const std::string& line) {
   std::string form;
   for (size_t i = 0; i < line.size();) {
@@ -35,7 +35,7 @@ std::string without_numbers(const std::string& line) {
   return form;
 }
 
-/// Returns the lines that `other` does not contain, or contains fewer times.
+/// Returns the lines that `other` does not contain, or contains less often than `lines`.
 std::vector<std::string> only_in(const std::vector<std::string>& lines,
                                  const std::vector<std::string>& other) {
   std::multiset<std::string> there(other.begin(), other.end());
@@ -51,8 +51,8 @@ std::vector<std::string> only_in(const std::vector<std::string>& lines,
   return rest;
 }
 
-/// Returns whether the parts, concatenated, are exactly the whole lines. If so, one program wrote
-/// in the middle of another program's line.
+/// Returns whether the parts, in some order, can be concatenated to the whole lines. If so, one
+/// program wrote in the middle of another program's line.
 bool are_joined(std::vector<std::string> wholes, std::vector<std::string> parts) {
   constexpr size_t kMost = 16;
   std::erase(wholes, "");

@@ -9,8 +9,8 @@ namespace rocemu::explore {
 ResultStore::ResultStore(const std::filesystem::path& file, const Json& identity, bool resumes)
     : file_(file) {
   if (resumes && std::filesystem::exists(file)) read(file, identity);
-  // The file is rewritten without a line that was truncated. The old file remains until the new one
-  // is complete.
+  // The file is written again without a line that was truncated. The old file remains until the new
+  // one is complete.
   const std::filesystem::path anew = file.string() + ".new";
   out_.open(anew, std::ios::trunc);
   out_ << identity.dump() << "\n";

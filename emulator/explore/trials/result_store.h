@@ -1,4 +1,5 @@
-// The results so far, in a file. An interrupted exploration continues after the last complete line.
+// Stores the results so far in a file, one per line. An interrupted exploration continues after the
+// last complete line.
 #pragma once
 
 #include <filesystem>
@@ -12,17 +13,18 @@ namespace rocemu::explore {
 
 class ResultStore {
  public:
-  /// Opens the file. `identity` identifies what is explored; results with another identity are
-  /// refused. Throws std::runtime_error.
+  /// Opens the file. `identity` identifies the explored command and its options; a file with
+  /// another identity is refused. Throws std::runtime_error.
   ResultStore(const std::filesystem::path& file, const Json& identity, bool resumes);
 
-  /// Returns the result for a key, which consists of the scenario and the number of earlier runs;
-  /// null if there is none yet.
+  /// Returns the result for a key; null if there is no result yet. The key consists of the scenario
+  /// and the number of earlier runs with it.
   const RunFacts* find(const std::string& key) const;
   void add(const std::string& key, const RunFacts& facts);
   size_t size() const { return facts_.size(); }
 
-  /// Adds the results of another exploration of the same command, as with --shard.
+  /// Adds the results in a file of another exploration of the same command, such as that of another
+  /// shard (--shard).
   void merge(const std::filesystem::path& file, const Json& identity);
 
  private:

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kMaxOutput = size_t{256} * 1024;  // that is kept and compared
 
-/// Returns the beginning of the file, at most kMaxOutput bytes.
+/// Returns the first bytes of the file, at most kMaxOutput.
 std::string beginning_of(const std::filesystem::path& file) {
   std::ifstream stream(file, std::ios::binary);
   std::string text(kMaxOutput, '\0');
@@ -24,8 +24,8 @@ std::string beginning_of(const std::filesystem::path& file) {
   return text;
 }
 
-/// Returns the text without the numbers that the system chooses: descriptors, ports, addresses,
-/// processes.
+/// Returns the text without numbers that the system chooses: those of descriptors, ports, addresses
+/// and processes.
 std::string without_chance(const std::string& what) {
   static const std::regex kChance(
       R"( \((?:descriptor|futex|pid)[^)]*\)| from [0-9a-f.:]+ port \d+| to [0-9a-f.:]+ port \d+|, with 0 completions to be polled)");
@@ -43,7 +43,8 @@ class ErrorReader {
     for (std::string line; std::getline(lines, line);) on_line(line);
     std::ranges::sort(facts_.waits);
     facts_.waits.erase(std::unique(facts_.waits.begin(), facts_.waits.end()), facts_.waits.end());
-    // Both the daemon and `rocemu run` may report the command itself, so duplicates are removed.
+    // The daemon and `rocemu run` may both report a crash of the command, so duplicates are
+    // removed.
     std::ranges::sort(facts_.crashes);
     facts_.crashes.erase(std::unique(facts_.crashes.begin(), facts_.crashes.end()),
                          facts_.crashes.end());
@@ -51,7 +52,8 @@ class ErrorReader {
 
  private:
   void on_line(const std::string& line) {
-    // The program's last line may have no newline; then rocemu's message follows on the same line.
+    // If the program's last line has no newline at its end, a message of rocemu follows on the same
+    // line.
     static const std::regex kOurs(
         R"(rocemud?: (deadlock at |--timeout is over|(warning: )?\S+ \(pid \d+\) (received SIG|ended with status \d)))");
     std::smatch ours;
@@ -95,8 +97,7 @@ class ErrorReader {
                          line.find("NIC is gone") != std::string::npos;
     if (matters) facts_.trouble = line;
   }
-  /// Replaces "that of pid 12" by "that of server#1", because process numbers differ from run to
-  /// run.
+  /// Replaces "that of pid 12" by "that of server#1", because PIDs differ from run to run.
   std::string with_names(std::string what) const {
     static const std::regex kPids(R"(\bpid (\d+(?:, \d+)*))"), kNumber(R"(\d+)");
     for (std::smatch found; std::regex_search(what, found, kPids);) {
@@ -117,11 +118,11 @@ class ErrorReader {
     std::smatch found;
     if (!is_waits_ || !std::regex_match(line, found, kThread)) return;
     const std::string what = with_names(without_chance(found[3]));
-    // A process that starts the others and waits for them is irrelevant.
+    // A process that only starts other processes and waits for them is irrelevant.
     if (what.starts_with("waits for its children")) return;
     facts_.waits.push_back(process(found[1], found[2]) + " " + what);
   }
-  /// Reads the reports of compilers' sanitizers and Valgrind.
+  /// Reads a line of a report by a compiler's sanitizer or by Valgrind.
   void on_errors(const std::string& line) {
     static const std::regex kReport(
         R"((AddressSanitizer|ThreadSanitizer|LeakSanitizer|MemorySanitizer): ([\w-]+)|runtime error: (.*)|ERROR SUMMARY: [1-9]|^==\d+== (Invalid (?:read|write|free)[^/]*))");
@@ -145,8 +146,8 @@ class ErrorReader {
   bool is_report_ = false, is_waits_ = false, is_reported_ = false;
 };
 
-/// Returns the calls that an endless run repeats. They do not depend on the moment at which the run
-/// was ended.
+/// Returns the names of the calls that each process repeats at the end of an endless run. The
+/// result hardly depends on the moment at which the run was ended.
 std::map<std::string, std::string> late_calls(const RecordedEvents& events) {
   constexpr size_t kLate = 500;
   std::map<std::string, std::set<std::string>> calls;
@@ -163,8 +164,8 @@ std::map<std::string, std::string> late_calls(const RecordedEvents& events) {
   return texts;
 }
 
-/// Returns the stacks of the processes that use RDMA. The stacks of processes that only wait for
-/// these, such as a shell, do not matter.
+/// Returns the stacks of the processes that use RDMA. The stacks of other processes, such as a
+/// shell that waits for these, are irrelevant.
 std::map<std::string, std::vector<std::string>> stacks_in(const std::string& text,
                                                           const RecordedEvents& events) {
   static const std::regex kProcess(R"(^pid (\d+) \(.*\)(, which crashes)?:$)");

@@ -1,5 +1,5 @@
-// The facts about one finished run of the user's command. They fit into one line of JSON, so that
-// an interrupted exploration can continue.
+// The facts about one finished run of the user's command. They are stored as one line of JSON, so
+// that an interrupted exploration can continue.
 #pragma once
 
 #include <chrono>
@@ -32,12 +32,13 @@ struct RunFacts {
   std::vector<std::string> waits;    // of a run that hung: "server#1 waits in ibv_get_cq_event ..."
   std::vector<std::string> crashes;  // "server#1 received SIGSEGV"
   std::set<std::string> failed;      // processes that ended with a status other than 0
-  /// The exit statuses other than 0, by process. Several programs without RDMA may have the same
-  /// name.
+  /// The exit statuses other than 0, by the name of the process. Several programs that do not use
+  /// RDMA may have the same name.
   std::map<std::string, std::set<int>> statuses;
   std::map<std::string, std::string> last_calls;  // by process
   std::map<std::string, std::string> late_calls;  // all of the last calls, by process
-  /// The functions in which each thread of a process hung or crashed, by process: "waits < main".
+  /// The functions in which the threads of a process hung or crashed, by the name of the process:
+  /// "waits < main".
   std::map<std::string, std::vector<std::string>> stacks;
   std::map<std::string, int64_t> left;       // objects_left()
   std::map<std::string, std::string> files;  // the compared files
@@ -48,8 +49,8 @@ struct RunFacts {
   int oracle = 0;       // exit status of the user's oracle
   std::chrono::nanoseconds took{};  // in real time; 0 if this was read from a file
 
-  /// Returns true if the run counts as hung only because of real time, which may have been too
-  /// short on a busy machine.
+  /// Returns true if the run counts as hung only because it exceeded the limit of real time, which
+  /// may have been too short on a busy machine.
   bool is_doubtful() const;
 
   Json to_json() const;
@@ -58,7 +59,8 @@ struct RunFacts {
 
 inline constexpr char kStacksFile[] = "stacks.txt";
 
-/// Reads the facts from `dir`, which has the run's recording, and the files `stdout` and `stderr`.
+/// Reads the facts about a run from the directory `dir`, which contains the run's recording and the
+/// files `stdout` and `stderr`.
 RunFacts read_facts(const std::filesystem::path& dir, int status, const std::string& rule);
 
 }  // namespace rocemu::explore

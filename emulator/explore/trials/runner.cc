@@ -34,17 +34,21 @@ using std::chrono::milliseconds;
 
 constexpr uintmax_t kMostBytes = uintmax_t{64} << 20;  // the limit of a run's output
 constexpr milliseconds kLookInterval{20};
-/// The time after a run's limit in which it must report. It is long, since the machine may be busy.
+/// The time in which a run must report its hang after its time limit, before it is killed. It is
+/// long, since the machine may be busy.
 constexpr milliseconds kGrace{30'000};
-/// The maximum time in which a NIC must end after its run.
+/// The time limit for a NIC to end after its run was killed.
 constexpr milliseconds kLongestEnd{3'000};
-/// The time limit for the timeline of a recording, which may be huge.
+/// The time limit for drawing the timeline of a recording, which may be huge.
 constexpr milliseconds kMaxCall{10'000};
-/// The amount of a run's output that is kept. The rest of a long output is repetition.
+/// The number of bytes of a run's output that are kept. The rest of a longer output is usually
+/// repetition.
 constexpr uintmax_t kMaxKept = uintmax_t{4} << 20;
-/// The factor by which a patient run has more time than the others.
+/// The factor by which the time limit is longer for a run that is repeated to confirm another one
+/// (Job::patiently).
 constexpr int kPatience = 3;
-/// The real time after which a program that polls without success counts as polling forever.
+/// The real time after which a program that polls without success counts as polling forever. The
+/// second value is for Job::patiently.
 constexpr const char *kPollPatience = "100ms", *kLongPollPatience = "2s";
 
 bool write_text(const char* path, const std::string& text) {
@@ -52,8 +56,8 @@ bool write_text(const char* path, const std::string& text) {
   return file && write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
 }
 
-/// Enters a new network namespace, in which each run finds its ports unused and is invisible to
-/// other processes. Returns false, with errno, if the machine does not allow it.
+/// Enters a new network namespace. In it, each run finds its ports unused, and is invisible to
+/// processes outside. Returns false, with errno, if the machine does not allow that.
 bool enter_own_network() {
   const uid_t user = getuid();
   const gid_t group = getgid();
@@ -89,7 +93,7 @@ std::string try_own_network() {
   return error == 0 ? "" : std::strerror(error);
 }
 
-/// Restores the default actions of all signals that have a handler, and unblocks all signals.
+/// Restores the default action of each signal that has a handler, and unblocks all signals.
 void forget_signals() {
   for (int signal = 1; signal < NSIG; ++signal) {
     struct sigaction action {};
@@ -116,7 +120,8 @@ uintmax_t size_of(const fs::path& path) {
   return ignored ? 0 : size;
 }
 
-/// Waits for the NIC of a run that was killed. Such a NIC ends by itself and removes its directory.
+/// Ends the process `pid`, which a killed run has left. A NIC gets time to end by itself and to
+/// remove its directory; any other process is killed at once.
 void end_stray(pid_t pid) {
   const Clock::time_point deadline = Clock::now() + kLongestEnd;
   while (proc::contents_of(proc::directory_of(pid) + "/comm") == "rocemud\n" &&
@@ -128,7 +133,7 @@ void end_stray(pid_t pid) {
   waitpid(pid, nullptr, 0);
 }
 
-/// Moves the files of a run that has ended to the directory where they are kept.
+/// Moves the files of a finished run to the directory in which they are kept.
 void keep_files(const fs::path& from, const fs::path& to) {
   std::error_code error;
   for (const char* name : {"stdout", "stderr"})
@@ -155,7 +160,8 @@ Runner::Runner(RunnerOptions options) : options_(std::move(options)) {
     const auto own = std::ranges::find(processors_, sched_getcpu());
     if (own != processors_.end()) std::rotate(processors_.begin(), own, processors_.end());
   }
-  // Runs that share the network or files would disturb each other.
+  // If runs share the network or files, they would disturb each other, so they are made one at a
+  // time.
   const bool shares = !options_.own_network || !options_.compared_files.empty();
   if (shares) options_.jobs = 1;
 }
@@ -168,8 +174,8 @@ milliseconds Runner::time_for(const Job& job) const {
   return options_.timeout * (job.patiently ? kPatience : 1);
 }
 
-/// Returns a processor with the fewest runs. The search begins with the current processor, because
-/// other explorations on the same machine begin with others.
+/// Returns one of the processors with the fewest runs. The first processor to be considered is that
+/// of this process, because other explorations on the same machine begin with other processors.
 std::optional<int> Runner::next_processor() const {
   std::optional<int> best;
   size_t fewest = SIZE_MAX;
@@ -294,7 +300,7 @@ void Runner::finish(const Running& running, int status,
   on_end(running.job, facts);
 }
 
-/// Ends runs that print or act endlessly, or that exceed their time limit.
+/// Ends runs that exceed their time limit, or whose output or recording is endless.
 void Runner::look_after() {
   const Clock::time_point now = Clock::now();
   for (auto& [pid, running] : running_) {
@@ -303,7 +309,8 @@ void Runner::look_after() {
       running.flood = true;
       kill(pid, SIGTERM);
     }
-    // The journal also has the payloads: a sender of large messages may fill a disk in seconds.
+    // The journal also has the payloads of messages: a sender of large messages may fill a disk in
+    // seconds.
     const bool is_long = size_of(running.dir / "events.jsonl") > most_events_ ||
                          size_of(running.dir / "journal") > most_journal_;
     if (is_long && !running.runaway) {
@@ -314,7 +321,8 @@ void Runner::look_after() {
   }
 }
 
-/// Waits for the children that this process did not start: they remain from a run that has ended.
+/// Ends the child processes that this process did not start itself. They remain from a run that has
+/// ended.
 void Runner::end_strays() const {
   for (const pid_t thread : proc::numbers_in("/proc/self/task")) {
     std::string text = proc::contents_of("/proc/self/task/" + std::to_string(thread) + "/children");
@@ -368,7 +376,8 @@ void Runner::run(const std::vector<Job>& jobs,
       const Running running = std::move(found->second);
       running_.erase(found);
       end_strays();
-      // Processes the facts of one run while the next run executes, if that run cannot change them.
+      // Starts the next run before the facts of this one are processed, if the next run cannot
+      // change them.
       if (options_.jobs > 1 && !stops()) start_some();
       finish(running,
              WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status),

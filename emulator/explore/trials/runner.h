@@ -1,4 +1,5 @@
-// Runs the user's command many times, each time with a separate `rocemu run`, and several at once.
+// Runs the user's command many times, each time in a separate `rocemu run`. Several runs can be
+// made at the same time.
 #pragma once
 
 #include <sys/types.h>
@@ -19,10 +20,10 @@
 namespace rocemu::explore {
 
 struct RunnerOptions {
-  /// Does the work of the rocemu command with these arguments, and returns its exit status. A run
-  /// is a child of this process, because loading the program again would take a tenth of the run's
-  /// time. If `alone` is true, the process has a separate network namespace, in which no outside
-  /// program reaches the run's programs.
+  /// Executes the rocemu command that these arguments form, and returns its exit status. It is
+  /// called in a forked child of this process, because loading the program again would take a tenth
+  /// of a run's time. If `alone` is true, the child has a separate network namespace, in which no
+  /// outside program can reach the run's programs.
   std::function<int(const std::vector<std::string>& arguments, bool alone)> rocemu;
   std::vector<std::string> command;
   std::vector<std::string> fabric;  // options for `rocemu run`
@@ -35,7 +36,7 @@ struct RunnerOptions {
   std::string oracle;      // a shell command; empty for none
   bool sanitizes = false;  // `fabric` has --sanitize: each run writes its reports for RunFacts
   bool cores = false;      // of runs that hang or crash and whose files are kept
-  /// The directory for the files of runs. It must exist.
+  /// The existing directory in which runs write their files.
   std::filesystem::path scratch;
 };
 
@@ -45,17 +46,17 @@ struct Job {
   size_t number = 0;  // the caller's
   std::string scenario;
   Variation variation = {};
-  /// If true, RunFacts has the stops or choices of the run's variation.
+  /// If true, RunFacts also contains the stops of threads or the adversary's choices in the run.
   bool tells_variation = false;
-  /// If true, the run has a much longer limit of real time, to confirm a run that the usual limit
-  /// ended.
+  /// If true, the run has a much longer limit of real time. It confirms an earlier run that the
+  /// usual limit ended.
   bool patiently = false;
-  /// If true, the run's programs report the sites of their calls in the folder kCallSitesFolder of
-  /// `keep`.
+  /// If true, the run's programs report their call sites in the folder kCallSitesFolder of `keep`.
   bool tells_call_sites = false;
-  /// The tool that reads the stacks, if it is installed.
+  /// The tool that reads stacks. It is used if it is installed.
   StackTool stacks_by = StackTool::kEuStackNames;
-  /// The directory in which to keep the run's recording, outputs and scenario; empty: none.
+  /// The directory in which the run's recording, outputs and scenario are kept; empty if they are
+  /// not kept.
   std::filesystem::path keep = {};
 };
 
@@ -66,27 +67,28 @@ class Runner {
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
 
-  /// Runs all jobs, and calls `on_end` for each, in the order in which they end. Often calls
-  /// `stops`; if that returns true, ends the runs in progress and returns early.
+  /// Runs all jobs. Calls `on_end` for each job when it ends. Calls `stops` often; if it returns
+  /// true, ends the runs in progress and returns early.
   void run(const std::vector<Job>& jobs,
            const std::function<void(const Job&, const RunFacts&)>& on_end,
            const std::function<bool()>& stops);
 
-  /// Runs a rocemu command on the files of a run. Returns whether it succeeded in bounded time and
-  /// before `stops` stopped it.
+  /// Executes a rocemu command on the files of a run. Returns true if the command succeeded within
+  /// the time limit, and before `stops` returned true.
   bool call(const std::vector<std::string>& arguments, const std::function<bool()>& stops) const;
 
   bool keeps_on_one_processor() const { return !processors_.empty(); }
   void use_all_processors() { processors_.clear(); }
 
-  /// Sets the sizes of events.jsonl and of the journal above which a run counts as endless.
+  /// Sets the sizes of a recording's events.jsonl and of its journal above which a run counts as
+  /// endless.
   void set_most_recorded(uintmax_t events, uintmax_t journal) {
     most_events_ = events;
     most_journal_ = journal;
   }
 
-  /// Returns the reason why runs share the machine's network and are made one at a time; empty if
-  /// they do not.
+  /// Returns the reason why runs share the machine's network and are made one at a time. Empty if
+  /// each run has a separate network.
   const std::string& obstacle() const { return obstacle_; }
   size_t jobs() const { return options_.jobs; }
 

@@ -15,7 +15,8 @@ class Shrinking {
   Shrinking(const std::function<ScheduledRun(const std::string&)>& run, size_t most_runs)
       : run_(run), runs_left_(most_runs) {}
 
-  /// Returns whether these stops lead to the finding. If so, they become the best ones.
+  /// Tries a schedule with only these stops. Returns whether it leads to the finding. If so, stores
+  /// the stops as the best ones so far.
   bool leads(const std::string& number, const Stops& stops) {
     if (runs_left_ == 0) return false;
     --runs_left_;
@@ -23,15 +24,15 @@ class Shrinking {
     if (!run.is_again) return false;
     best_.number = number;
     best_.stops.clear();
-    // Stops that happened get the names of this run's calls; the others were not reached in this
-    // run.
+    // Takes the stops from this run, since they have the names of its calls. Stops that this run
+    // did not reach are left out.
     for (const ScheduleStop& stop : run.stops)
       if (std::ranges::find(stops, stop.place, &ScheduleStop::place) != stops.end())
         best_.stops.push_back(stop);
     return true;
   }
 
-  /// Removes stops while the remaining ones lead to the finding.
+  /// Removes stops as long as the remaining ones lead to the finding.
   void take_away() {
     explore::take_away(
         best_.stops, [this](const Stops& rest) { return leads(best_.number, rest); }, runs_left_);

@@ -1,4 +1,5 @@
-// Removes from a schedule that breaks a program the stops that are not needed.
+// Shrinks a schedule that makes a program fail: removes the stops that are not needed for the
+// failure.
 #pragma once
 
 #include <functional>
@@ -10,7 +11,7 @@
 namespace rocemu::explore {
 
 /// The result of a run with a schedule: whether the run ended like the finding, and where threads
-/// were stopped
+/// were stopped.
 struct ScheduledRun {
   bool is_again = false;
   std::vector<ScheduleStop> stops;
@@ -24,12 +25,12 @@ struct ShrunkSchedule {
   std::string text() const { return text_of(number, stops); }
 };
 
-/// Looks for the fewest stops of schedule `number` that lead to the finding: first with threads in
-/// the order of their start, then in the schedule's order. The method is delta debugging (Zeller,
-/// Hildebrandt, "Simplifying and isolating failure-inducing input", IEEE TSE 28, 2002). Calls `run`
-/// for each schedule that is tried, at most `most_runs` times. `stops` are the places where the
-/// schedule's own run stopped threads. Returns an empty number if no schedule of stops leads to the
-/// finding.
+/// Searches for the fewest stops of the schedule `number` that lead to the finding: first with
+/// threads in the order in which they started, then in the schedule's order. Uses delta debugging
+/// (Zeller, Hildebrandt, "Simplifying and isolating failure-inducing input", IEEE TSE 28, 2002).
+/// Calls `run` for each schedule to try, at most `most_runs` times. `stops` are the places where a
+/// run with the whole schedule stopped threads. Returns an empty number if no schedule with such
+/// stops leads to the finding.
 ShrunkSchedule shrink_schedule(const std::string& number, const std::vector<ScheduleStop>& stops,
                                const std::function<ScheduledRun(const std::string& schedule)>& run,
                                size_t most_runs);

@@ -1,5 +1,5 @@
-// Delta debugging (Zeller, Hildebrandt, "Simplifying and isolating failure-inducing input", IEEE
-// TSE 28, 2002).
+// Shrinks lists by delta debugging (Zeller, Hildebrandt, "Simplifying and isolating
+// failure-inducing input", IEEE TSE 28, 2002).
 #pragma once
 
 #include <algorithm>
@@ -8,9 +8,9 @@
 
 namespace rocemu::explore {
 
-/// Removes parts of `best`, from halves down to single items, while the remaining items lead to the
-/// finding. `leads` tries a list, and assigns it to `best` if it leads to the finding. It is called
-/// at most `most_runs` times.
+/// Removes parts of the list `best`, from halves down to single items, as long as the remaining
+/// items lead to the finding. `leads` tries a list, assigns it to `best` if it leads to the
+/// finding, and returns whether it did. It is called at most `most_runs` times.
 template <class Item, class Leads>
 void take_away(const std::vector<Item>& best, Leads leads, size_t most_runs) {
   size_t runs = 0;

@@ -1,5 +1,5 @@
-// The difference of one run from the run without faults: a fault at a point, several faults, or a
-// variation. A trial with none of these is the run without faults.
+// A trial: the way in which one run differs from the run without faults. It has a fault at a point,
+// several faults, or a variation. A trial with none of these is the run without faults.
 #pragma once
 
 #include <string>
@@ -28,18 +28,18 @@ struct Trial {
   size_t follows = 0;  // the number of the trial whose fault comes first; 0: none
 
   bool is_undisturbed() const { return causes.empty() && variation.empty(); }
-  /// Returns a description such as "server#1's 2nd reg_mr fails with ENOMEM".
+  /// Returns a description of the trial, such as "server#1's 2nd reg_mr fails with ENOMEM".
   std::string text() const;
-  /// Returns the scenario that causes the trial. It differs from the scenario of any other trial.
+  /// Returns the scenario that causes the trial's faults. Each trial has a different scenario.
   std::string scenario() const;
-  /// Returns the key for the result of the repetition with that number.
+  /// Returns the key under which the result of the trial's repetition with this number is stored.
   std::string repetition_key(int repetition) const;
 
   Json to_json() const;
   static Trial from_json(const Json& json);
 };
 
-/// Returns the trials for every fault of every point. Those at the first point of each class come
+/// Returns a trial for every fault at every point. Trials at the first point of each class come
 /// first, then those at the second points, and so on. So even a short exploration covers most
 /// classes.
 std::vector<Trial> plan(const std::vector<FaultPoint>& points);

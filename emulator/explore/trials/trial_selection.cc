@@ -14,7 +14,7 @@ bool is_of(const std::vector<std::string>& processes, const std::string& process
   });
 }
 
-/// Returns whether the trial's kind is one of `only`. "verbs" also means "verb".
+/// Returns whether `only` contains the trial's kind, as "verbs" or "verb", or its kind and name.
 bool is_at(const std::vector<std::string>& only, const Trial& trial) {
   if (only.empty()) return true;
   return std::ranges::any_of(only, [&](const std::string& one) {

@@ -1,5 +1,5 @@
-// Selects the trials of an exploration: those that the user wants, and in addition mixtures and
-// schedules.
+// Selects the trials of an exploration: the trials that the user wants and, if requested, mixtures
+// and schedules.
 #pragma once
 
 #include "emulator/explore/trials/options.h"
@@ -7,18 +7,19 @@
 
 namespace rocemu::explore {
 
-/// Returns whether --only and --process allow the trial.
+/// Returns whether the options --only and --process include the trial.
 bool is_wanted(const Options& options, const Trial& trial);
 
-/// Adds mixtures of some faults of the plan (--random). The same seed gives the same mixtures.
+/// Adds trials with several faults of the plan each (--random). The same seed gives the same
+/// trials.
 void add_mixtures(std::vector<Trial>& trials, const Options& options);
 
-/// Adds other orders of runnable threads (--schedules).
+/// Adds trials in which runnable threads execute in another order (--schedules).
 void add_schedules(std::vector<Trial>& trials, const Options& options);
-/// Adds each class of `rocemu run --adversarial` with each seed (--adversarial).
+/// Adds a trial for each class of `rocemu run --adversarial` with each seed (--adversarial).
 void add_adversaries(std::vector<Trial>& trials, const Options& options);
 
-/// Returns the trials of this machine's shard (--shard).
+/// Returns the trials that this shard must run (--shard).
 std::vector<Trial> of_shard(const std::vector<Trial>& trials, const Options& options);
 
 }  // namespace rocemu::explore

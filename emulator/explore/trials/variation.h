@@ -1,5 +1,5 @@
-// A variation of a run without a fault: rare behavior that the specification allows. A program that
-// fails because of it is wrong.
+// A variation of a run without a fault: rare behavior that the specification allows. If a program
+// fails because of such behavior, the program is wrong.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@ struct Variation {
   bool empty() const { return schedule.empty() && adversarial.empty(); }
   /// Returns the name of the adversarial class, such as "placement"; empty for a schedule.
   std::string adversarial_class() const { return adversarial.substr(0, adversarial.find(':')); }
-  /// Returns a description such as "threads execute in order 9".
+  /// Returns a description of the variation, such as "threads execute in order 9".
   std::string text() const;
-  /// Returns the options of `rocemu run` for this variation: `options`, which all runs have, and
-  /// those of the variation.
+  /// Returns the options of `rocemu run` for a run with this variation. `options` are those that
+  /// all runs have.
   std::vector<std::string> added_to(std::vector<std::string> options) const;
 
   void to_json(Json& json) const;

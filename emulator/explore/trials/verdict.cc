@@ -15,13 +15,14 @@ namespace {
 
 constexpr std::array<std::string_view, kVerdicts> kNames = {
     "SURVIVED", "REPORTED", "HANG", "CRASH", "WRONG", "LEAK", "SLOW", "MISUSE", "NOT REACHED"};
-/// The time below which no run counts as slow. It is the time that retries take with the usual
-/// timeouts.
+/// The virtual time below which no run counts as slow. It is the time that retries take with the
+/// usual timeouts.
 constexpr double kLeastSlowNs = 30e9;
 constexpr int kSignalBase = 128;
 
-/// Returns the last calls of all processes, or only of those that wait. The last call of a process
-/// that has ended, and for which others wait, is the place of the fault and not that of the hang.
+/// Returns the last call of each process or, with `of_waiting`, only of the processes that wait. If
+/// processes wait for one that has ended, the last call of that one is the place of the fault, and
+/// not of the hang.
 std::string last_calls(const RunFacts& facts, bool of_waiting = false) {
   std::string text;
   for (const auto& [process, call] : facts.last_calls) {
@@ -34,10 +35,10 @@ std::string last_calls(const RunFacts& facts, bool of_waiting = false) {
   return text;
 }
 
-/// Returns a short form of, for example, "server#1 waits in ibv_get_cq_event: completion channel of
-/// CQ 2, armed".
+/// Returns a short form of a text such as "server#1 waits in ibv_get_cq_event: completion channel
+/// of CQ 2, armed".
 std::string in_short(const std::string& wait) {
-  // This matches a thread that waits for several descriptors at once.
+  // Matches the text about a thread that waits for several descriptors at once.
   static const std::regex kAmong(
       R"((\S+) waits for .*among them (?:\w+): (?:completion channel of (CQ \d+)|event channel of (CM id \d+)).*)");
   if (std::smatch among; std::regex_match(wait, among, kAmong))
@@ -48,14 +49,14 @@ std::string in_short(const std::string& wait) {
   std::smatch found;
   if (!std::regex_match(wait, found, kIn)) return wait;
   std::string of = found[3].matched ? found[3].str() : found[4].str();
-  // These texts give the reason for the wait.
+  // These parts of the text give the reason for the wait, so they are kept.
   for (const std::string why : {", overrun", ", with completions to be polled"})
     if (!of.empty() && wait.find(why) != std::string::npos) of += why;
   return found[1].str() + " blocks in " + found[2].str() + (of.empty() ? "" : " (" + of + ")");
 }
 
-/// Returns what the waiting threads wait for. If threads wait for the NIC, omits those that wait
-/// for other threads of their process, which are less relevant.
+/// Returns a description of what the waiting threads wait for. If some wait for the NIC, omits
+/// those that wait for other threads of their process, which are less relevant.
 std::string who_waits(const RunFacts& facts) {
   std::string nic, others;
   for (const std::string& wait : facts.waits) {
@@ -128,8 +129,8 @@ std::optional<Judgement> wrong(const RunFacts& facts, const Baseline& baseline) 
 std::optional<Judgement> leak(const RunFacts& facts, const Baseline& baseline) {
   std::string text, kinds;
   for (const auto& [what, count] : facts.left) {
-    // A failed process may leave the destruction of its objects to the system, even if its shell
-    // hides the status.
+    // A process that failed may leave its objects to the system, even if its shell hides the exit
+    // status.
     if (facts.failed.contains(what.substr(0, what.find(' ')))) continue;
     const auto before = baseline.facts.left.find(what);
     const int64_t more = count - (before == baseline.facts.left.end() ? 0 : before->second);
@@ -141,8 +142,8 @@ std::optional<Judgement> leak(const RunFacts& facts, const Baseline& baseline) {
   return Judgement{Verdict::kLeak, kinds, "exits with 0, but leaves objects: " + text};
 }
 
-/// Returns the stacks of processes that do not poll: a polling thread may have been stopped
-/// anywhere in its loop.
+/// Returns the stacks of processes that do not poll. The stack of a polling thread differs from run
+/// to run, since the thread may have been stopped anywhere in its loop.
 std::vector<std::string> steady_stacks(const RunFacts& facts) {
   std::vector<std::string> list;
   for (const auto& [process, threads] : facts.stacks) {
@@ -157,7 +158,7 @@ std::vector<std::string> steady_stacks(const RunFacts& facts) {
   return list;
 }
 
-/// Returns the last line, in which a program usually describes the error.
+/// Returns the last line of the text. In this line, a program usually describes its error.
 std::string last_line(const std::string& text) {
   size_t end = text.find_last_not_of('\n');
   if (end == std::string::npos) return "";
@@ -184,8 +185,9 @@ std::optional<Verdict> verdict_named(std::string_view name) {
 
 namespace {
 
-/// Returns the text for terminals and for files of many kinds. Programs may print anything: bytes
-/// that are not UTF-8 become U+FFFD, and control characters become blanks.
+/// Returns the text in a form for terminals and for files of many formats. A program may print any
+/// bytes: those that are not UTF-8 become U+FFFD, and control characters except tabs and newlines
+/// become blanks.
 std::string printable(const std::string& text) {
   std::string result = Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace))
                            .get<std::string>();
@@ -203,10 +205,10 @@ std::string exit_in_words(const RunFacts& facts) {
   return fmt::format("exits with {}{}", facts.status, last_words(facts));
 }
 
-/// Returns a judgement if a program of the run reported a failure by its status. A shell exits with
-/// 0 if it starts programs in the background and waits for them without naming them (POSIX, wait),
-/// and also if its last command succeeded. A status that the baseline also has is not a sign of the
-/// fault.
+/// Returns the judgement that a program reported the failure by its exit status; nothing if no
+/// program did. A shell can exit with 0 although a program failed: if it waits for programs in the
+/// background without naming them (POSIX, wait), or if its last command succeeded. A status that
+/// also occurs in the baseline is not a sign of the fault.
 std::optional<Judgement> reported(const RunFacts& facts, const Baseline& baseline) {
   if (facts.status != 0) return Judgement{Verdict::kReported, "", exit_in_words(facts)};
   std::string text;
@@ -221,8 +223,9 @@ std::optional<Judgement> reported(const RunFacts& facts, const Baseline& baselin
   return Judgement{Verdict::kReported, "", text + last_words(facts)};
 }
 
-/// Returns the judgement "wrong", because the program failed although there was no fault. Its
-/// output may have numbers that differ from run to run.
+/// Returns the judgement "wrong": the program failed although there was no fault. The judgement's
+/// signature has N in place of each number in the program's output, since numbers may differ from
+/// run to run.
 Judgement failed_without_fault(const Judgement& found, const RunFacts& facts) {
   static const std::regex kNumber("[0-9]+");
   const std::string place = std::regex_replace(found.detail, kNumber, "N");
@@ -254,7 +257,7 @@ Judgement judge_raw(const RunFacts& facts, const Baseline& baseline, const Limit
 }
 
 /// Returns the judgement on a misuse. The same mistake at the same place counts once, whatever
-/// caused it.
+/// fault triggered it.
 Judgement judge(const Misuse& misuse) {
   std::vector<std::string> place;
   if (!misuse.places.empty()) place.push_back(misuse.places.back());

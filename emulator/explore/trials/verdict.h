@@ -1,5 +1,5 @@
-// The effect of a fault on the program, and the place where the program ended. Runs that ended in
-// the same place have the same cause.
+// Judges the effect of a fault on the program, and determines the place where the program ended.
+// Runs that ended at the same place are assumed to have the same cause.
 #pragma once
 
 #include <map>
@@ -36,8 +36,8 @@ struct Judgement {
   Verdict verdict{};
   std::string signature;  // where it ended: equal for equal causes
   std::string detail;     // for a reader: "server#1 blocks in ibv_get_cq_event (CQ 2)"
-  /// The places of the program's threads: "server#1: wait < main". They contain only the parts that
-  /// are equal in each run, and are empty without a tool for stacks.
+  /// The functions in which the program's threads were: "server#1: wait < main". Contains only the
+  /// parts that are equal in each run. Empty if no tool that reads stacks is installed.
   std::vector<std::string> stacks = {};
   bool is_warning = false;  // a misuse that is only a warning
 };
@@ -51,14 +51,15 @@ struct Baseline {
 
 struct Limits {
   double slow = 10;  // factor of the baseline's virtual time; kLeastSlowNs is the minimum
-  /// If true, a status above 128 is that of a signal. In lockstep it is false: there the NIC
-  /// reports each process that crashes, and a shell may exit with any status.
+  /// If true, an exit status above 128 means that a signal killed the process. In lockstep it is
+  /// false: there the NIC reports each process that crashes, and a shell may exit with any status.
   bool status_tells_signal = false;
 };
 
 Judgement judge(const RunFacts& facts, const Baseline& baseline, const Limits& limits);
 
-/// Returns a judgement for each mistake in `misuses`. Repetitions of one mistake get one judgement.
+/// Returns a judgement for each mistake in `misuses`. If a mistake occurs several times, it gets
+/// only one judgement.
 std::vector<Judgement> misuses_of(const std::vector<Misuse>& misuses);
 
 }  // namespace rocemu::explore

@@ -1,5 +1,5 @@
-// Reads values of network files that scenarios do not have: sizes, rates, and mappings with fixed
-// keys.
+// Reads those values of network files that do not occur in scenarios: sizes, rates, and mappings
+// with fixed keys.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +17,20 @@ class FieldReader {
 
   const scenario::NodeReader& nodes() const { return reader_; }
 
-  /// Returns a size such as "16MiB": a number and B, KB, MB, GB, KiB, MiB or GiB.
+  /// Returns a size such as "16MiB" in bytes. The text is a number and B, KB, MB, GB, KiB, MiB or
+  /// GiB.
   uint64_t size(const scenario::Node& node) const;
-  /// Returns a rate such as "100Gbps" or "100Gbit/s": a number, not 0, and bps, Kbps, Mbps, Gbps or
-  /// Tbps.
+  /// Returns a rate such as "100Gbps" or "100Gbit/s" in bits per second. The text is a number other
+  /// than 0 and bps, Kbps, Mbps, Gbps or Tbps.
   uint64_t rate(const scenario::Node& node) const;
-  /// Returns a time in the notation of scenarios; 0 is allowed.
+  /// Returns a time that is written as in scenarios. It may be 0.
   engine::Duration delay(const scenario::Node& node) const;
 
   struct Field {
     std::string_view key;
     std::function<void(const scenario::Node&)> read;
   };
-  /// Reads the values of a mapping. Reports an error for a key that has no field.
+  /// Reads the values of a mapping into the fields. Reports an error for a key that has no field.
   void fields(const scenario::Node& node, std::string_view what,
               std::initializer_list<Field> fields) const;
 

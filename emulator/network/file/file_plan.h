@@ -12,7 +12,7 @@ namespace rocemu::network {
 
 class FilePlan final : public engine::NetworkPlan {
  public:
-  /// Creates the plan of `topology`, the network that `text` describes. Frames that leave
+  /// Creates the plan of `topology`, which `text` describes. Frames that leave one of
   /// `captured_ports` are reported.
   FilePlan(std::string text, Topology topology, std::vector<PortId> captured_ports = {});
 
@@ -33,8 +33,9 @@ class FilePlan final : public engine::NetworkPlan {
   std::optional<engine::CongestionNotification> notification_;
 };
 
-/// Reads the network of that name: a file, or a network that comes with rocemu. Appends warnings to
-/// `warnings`. Throws NetworkFileError, or std::runtime_error if there is no such file.
+/// Reads the network of that name, which is a file or a network that comes with rocemu. Appends
+/// warnings to `warnings`. Throws NetworkFileError for an invalid file, and std::runtime_error if
+/// there is no such file.
 std::shared_ptr<const FilePlan> load_plan(const std::string& name,
                                           std::vector<std::string>& warnings);
 /// Reads a network from text. `name` is the file's name in messages.

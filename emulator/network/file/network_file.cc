@@ -69,7 +69,7 @@ uint64_t read_key(const NodeReader& nodes, const Node& key, uint64_t most) {
 
 void read_priorities(const FieldReader& reader, const Node& node, PriorityParameters& priorities) {
   const NodeReader& nodes = reader.nodes();
-  // The default is read first, regardless of its place in the file.
+  // The key `default` is read first, wherever it is in the file.
   if (const Node* const value = node.is_mapping() ? node.find("default") : nullptr)
     priorities.of_dscp.fill(read_priority(nodes, *value));
   const auto read_map = [&](const Node& map, auto set, uint64_t most) {
@@ -103,7 +103,7 @@ void read_priorities(const FieldReader& reader, const Node& node, PriorityParame
         }}});
 }
 
-/// The sections of the file that are present.
+/// The sections of the file, each null if the file does not have it.
 struct Sections {
   const Node* switches = nullptr;
   const Node* links = nullptr;

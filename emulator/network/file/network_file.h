@@ -17,7 +17,7 @@ struct NetworkFile {
   std::vector<std::string> warnings;
 };
 
-/// An error in a file. what() lists every problem with its location.
+/// An error in a network file. what() lists every problem with its location.
 class NetworkFileError : public std::runtime_error {
  public:
   NetworkFileError(const std::string& text, std::vector<scenario::Problem> problems)
@@ -28,7 +28,8 @@ class NetworkFileError : public std::runtime_error {
   std::vector<scenario::Problem> problems_;
 };
 
-/// Returns the path of the network file that comes with rocemu by that name, or `name` itself.
+/// Returns the path of the network file NAME that comes with rocemu; returns `name` itself if there
+/// is none.
 std::string find_network_file(const std::string& name);
 
 /// Returns whether the text is probably a network file and not a scenario or a profile.

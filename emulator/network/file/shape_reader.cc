@@ -18,7 +18,8 @@ uint32_t count(const FieldReader& reader, const Node& node, uint64_t least, uint
   return static_cast<uint32_t>(reader.nodes().number(node, least, most));
 }
 
-/// The numbers that describe a shape, such as its leaves and spines. All are required.
+/// Reads the numbers that describe a shape, such as the number of leaves and of spines. All numbers
+/// are required.
 class Counts {
  public:
   Counts(const FieldReader& reader, const Node& shape, std::string_view what,

@@ -11,7 +11,8 @@ const std::string& name_of(const Topology& topology, NodeRef node) {
   return node.is_switch ? topology.switches[node.index].name : topology.hosts[node.index].name;
 }
 
-/// Returns the range of the nodes' names, such as "h0 to h15", or "h0" if there is only one node.
+/// Returns the names of the nodes as a range, such as "h0 to h15", or "h0" if there is only one
+/// node.
 template <class Node>
 std::string range_of(const std::vector<Node>& nodes) {
   if (nodes.empty()) return "none";
@@ -19,7 +20,7 @@ std::string range_of(const std::vector<Node>& nodes) {
 }
 
 std::string no_such_element(const Topology& topology, const engine::NetworkElement& element) {
-  // A network has at least one link, which is connected to a switch or to another host.
+  // There is at least one link, since each host is connected to a switch or to another host.
   const Link& link = topology.links.front();
   const PortInfo last = ports_of(topology).back();
   switch (element.kind) {

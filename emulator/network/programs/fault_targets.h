@@ -1,4 +1,4 @@
-// The parts of a network that rules of a scenario name.
+// Finds the parts of a network that rules of a scenario name.
 #pragma once
 
 #include <optional>
@@ -9,8 +9,8 @@
 
 namespace rocemu::network {
 
-/// The part of a network in which a fault happens. One member is set, or none if the network has no
-/// such part.
+/// The part of a network in which a fault happens. One member is set; none if the network has no
+/// part with that name.
 struct FaultTarget {
   std::optional<LinkId> link;
   std::optional<SwitchId> switch_id;
@@ -19,7 +19,8 @@ struct FaultTarget {
 
 FaultTarget find_target(const Topology& topology, const engine::NetworkElement& element);
 
-/// Returns why the network cannot have the fault, or an empty text if it can.
+/// Returns the reason why the fault is impossible in the network, or an empty text if it is
+/// possible.
 std::string problem_of(const Topology& topology, const engine::NetworkElement& element,
                        const engine::NetworkChange& change);
 

@@ -55,7 +55,8 @@ void ProgramNetwork::set_link_fault(LinkId link, const engine::NetworkChange& ch
   if (change.corruption > 0) network_.set_corruption(link, is_on ? change.corruption : 0);
 }
 
-/// Starts or ends a fault of a switch. An outage ends by itself.
+/// Starts or ends a fault of a switch. Nothing has to be done at the end of an outage, which ends
+/// by itself.
 void ProgramNetwork::set_switch_fault(SwitchId of, const engine::NetworkChange& change, bool is_on,
                                       Instant now) {
   if (change.outage && is_on) network_.reboot_switch(of, *change.outage, now);

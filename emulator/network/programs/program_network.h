@@ -17,14 +17,14 @@ class NetworkObserver {
   /// Is called when a QP hands a frame to its port.
   virtual void on_inject(const engine::Injection& injection, Instant now) = 0;
   virtual void on_hop(const Network& network, const Hop& hop) = 0;
-  /// Is called when a frame is dropped. `latest` is the time of the latest hop before that.
+  /// Is called when a frame is dropped. `latest` is the time of the latest hop before the drop.
   virtual void on_drop(const Network& network, PortId where, Instant latest) = 0;
 };
 
 class ProgramNetwork final : public engine::SimulatedNetwork, private Sink {
  public:
-  /// Creates the network. The topology must have no errors. Frames that leave `captured_ports` are
-  /// reported.
+  /// Creates the network from a topology without errors. Frames that leave one of `captured_ports`
+  /// are reported.
   ProgramNetwork(const Topology& topology, uint64_t seed, std::vector<PortId> captured_ports);
 
   bool can_inject(engine::DeviceIndex from, uint8_t dscp) const override;

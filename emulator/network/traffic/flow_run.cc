@@ -13,7 +13,7 @@ namespace {
 constexpr uint8_t kDataDscp = 26;
 constexpr uint8_t kEct0 = 2;
 
-/// The token of a frame: its flow, its kind, its payload.
+/// The parts of a frame's token: its flow, its kind and its payload.
 struct FrameToken {
   uint32_t flow = 0;
   bool is_cnp = false;
@@ -37,7 +37,8 @@ struct FlowRun::Sender {
   bool is_ready = false;        // the flow is in its host's heap
 };
 
-/// The flows of a host that have something to send, as a heap with the next one at the top.
+/// The flows of a host that have something to send, in a heap with the flow that sends next at the
+/// top.
 struct FlowRun::HostState {
   struct ReadyFlow {
     Instant ready{};
@@ -100,8 +101,8 @@ Instant FlowRun::next_time() const {
 }
 
 bool FlowRun::run_until(Instant end) {
-  // The flows are sorted once. Flows with the same start stay in the order in which they were
-  // added.
+  // The flows are sorted at the first call. Flows with the same start stay in the order in which
+  // they were added.
   const auto is_later = [&](uint32_t a, uint32_t b) {
     const Instant first = results_[a].spec.start, second = results_[b].spec.start;
     return first != second ? first > second : a > b;
@@ -220,7 +221,7 @@ void FlowRun::deliver(uint64_t token, HostId host, Instant at, bool is_marked) {
                      .dscp = dcqcn_.cnp_dscp},
                     now_);
   }
-  // The acknowledgement is not simulated: its path back is assumed to be idle.
+  // The acknowledgement itself is not simulated: it is assumed to return over an idle path.
   if (!sender.sent_at.empty()) {
     if (sender.controller != nullptr)
       sender.controller->on_acknowledged(frame.payload, at - sender.sent_at.front(), at);

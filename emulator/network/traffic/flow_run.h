@@ -1,4 +1,4 @@
-// Synthetic flows on a simulated network: hosts send frames at the rate that their congestion
+// Simulates synthetic flows on a network: hosts send frames at the rate that their congestion
 // control allows, and receivers send CNPs. There is no RDMA protocol: a lost frame is immediately
 // sent again.
 #pragma once
@@ -42,7 +42,7 @@ struct FlowRunOptions {
   uint32_t payload_bytes = 4096;  // of each frame except the last
 };
 
-/// The bytes of an RDMA WRITE frame besides its payload: Ethernet with FCS, preamble and gap (38),
+/// The bytes of an RDMA WRITE frame that are not payload: Ethernet with FCS, preamble and gap (38),
 /// IPv4 (20), UDP (8), BTH (12), ICRC (4).
 inline constexpr uint32_t kFrameOverhead = 82;
 /// A CNP has 16 reserved bytes (IBTA vol 1, annex A17.9.3).
@@ -50,14 +50,14 @@ inline constexpr uint32_t kCnpBytes = kFrameOverhead + 16;
 
 class FlowRun final : private Sink {
  public:
-  /// Creates a run without flows. `topology` must outlive this object. Its NIC parameters must be
-  /// those of DCQCN.
+  /// Creates a run that has no flows yet. `topology` must outlive this object. Its parameters of
+  /// DCQCN apply; if it has none, the defaults apply.
   FlowRun(const Topology& topology, uint64_t seed, const FlowRunOptions& options);
   ~FlowRun() override;
 
   /// Adds a flow and returns its number. Must not be called after run_until().
   size_t add(const FlowSpec& spec);
-  /// Runs until `end`. Returns whether anything is left to do.
+  /// Simulates until the time `end`. Returns whether anything is left to do.
   bool run_until(Instant end);
 
   Instant now() const { return now_; }
@@ -66,8 +66,8 @@ class FlowRun final : private Sink {
   size_t completed() const { return completed_; }
   /// Returns the flow's current rate or, without congestion control, the rate of its link.
   uint64_t rate_bps(size_t flow) const;
-  /// Returns the time that the flow would take on an idle network: all its frames over the slowest
-  /// link of its path, and the last frame over the other links.
+  /// Returns the time that the flow would take if the network had no other traffic: all its frames
+  /// over the slowest link of its path, and the last frame over the other links.
   Duration alone(size_t flow) const;
 
  private:

@@ -1,4 +1,5 @@
-// Summarizes a run of synthetic flows: slowdowns, use of links, actions of switches.
+// Summarizes a run of synthetic flows: slowdowns of flows, utilization of links, and actions of
+// switches.
 #pragma once
 
 #include <string>
@@ -8,8 +9,8 @@
 
 namespace rocemu::network {
 
-/// The slowdown of flows of one range of sizes: their time divided by their time on an idle
-/// network.
+/// The slowdowns of flows whose sizes are in one range. The slowdown of a flow is its time divided
+/// by its time on an idle network.
 struct SlowdownRow {
   std::string sizes;  // "up to 100 KB"
   uint64_t flows = 0;

@@ -9,8 +9,8 @@
 namespace rocemu::network {
 namespace {
 
-/// A size, and the fraction of flows that are not larger. Sizes between two points are evenly
-/// distributed.
+/// A size in bytes, and the fraction of flows that are not larger. Between two points, sizes are
+/// evenly distributed.
 struct SizePoint {
   double bytes;
   double part;
@@ -93,8 +93,8 @@ std::vector<FlowSpec> incast(const Topology& topology, uint64_t seed, uint32_t s
   return flows;
 }
 
-// Uses Sattolo's algorithm, which makes one cycle through all hosts, so that no host sends to
-// itself.
+// Uses Sattolo's algorithm, whose permutation is a single cycle of all hosts, so that no host sends
+// to itself.
 std::vector<FlowSpec> permutation(const Topology& topology, uint64_t seed, uint64_t bytes) {
   engine::Random random(seed);
   std::vector<HostId> to(topology.hosts.size());

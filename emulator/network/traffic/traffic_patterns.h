@@ -1,4 +1,4 @@
-// Generates the usual patterns of synthetic traffic from a seed.
+// Generates the usual patterns of synthetic traffic. The same seed gives the same traffic.
 #pragma once
 
 #include <cstdint>
@@ -8,18 +8,19 @@
 
 namespace rocemu::network {
 
-/// Returns flows between random hosts at random times, with the sizes of a cluster that answers web
-/// searches: Alizadeh et al., "Data Center TCP", SIGCOMM 2010, figure 4, as in the traffic
-/// generator of HPCC (SIGCOMM 2019). `load` is the load of the hosts' links.
+/// Returns flows between random hosts at random times. Their sizes are those in a cluster that
+/// answers web searches: Alizadeh et al., "Data Center TCP", SIGCOMM 2010, figure 4, as in the
+/// traffic generator of HPCC (SIGCOMM 2019). `load` is the mean utilization of the hosts' links.
 std::vector<FlowSpec> web_search(const Topology& topology, uint64_t seed, double load,
                                  Duration duration);
 /// Returns the mean size of the flows of web_search() in bytes.
 double web_search_mean_bytes();
-/// Returns flows in which `senders` hosts send to one host at once. Each round has another
-/// receiver.
+/// Returns flows in rounds: in each round, `senders` hosts send to one host at the same time. Each
+/// round has a different receiver.
 std::vector<FlowSpec> incast(const Topology& topology, uint64_t seed, uint32_t senders,
                              uint64_t bytes, uint32_t rounds, Duration interval);
-/// Returns flows in which each host sends to another host, and each host receives from one.
+/// Returns flows in which each host sends to one other host, and each host receives from exactly
+/// one host.
 std::vector<FlowSpec> permutation(const Topology& topology, uint64_t seed, uint64_t bytes);
 
 }  // namespace rocemu::network

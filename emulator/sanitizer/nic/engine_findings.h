@@ -1,5 +1,5 @@
-// Converts the engine's observations to findings of the sanitizer's rules: for the NIC while it
-// runs, and for `rocemu replay --sanitize`.
+// Converts the engine's observations to findings of sanitizer rules, for a running NIC and for
+// `rocemu replay --sanitize`.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace rocemu::sanitizer {
 
-/// A request of a peer
+/// A peer's request that a finding is about
 struct PeerRequest {
   engine::QpNumber from, to;
 };
@@ -22,8 +22,8 @@ struct EngineFinding {
   std::optional<PeerRequest> request;  // the request that the finding concerns, if there is one
 };
 
-/// Returns the findings in the outputs of a step; the first `before` outputs belong to earlier
-/// steps. A CQ that a rule of a scenario overruns is not a finding.
+/// Returns the findings in the outputs of a step. The first `before` outputs belong to earlier
+/// steps, and are skipped. If a rule of a scenario overran a CQ, that is not a finding.
 std::vector<EngineFinding> findings_in(const engine::Outputs& outputs, size_t before = 0);
 
 }  // namespace rocemu::sanitizer

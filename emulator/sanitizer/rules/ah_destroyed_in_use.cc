@@ -1,5 +1,5 @@
-// ah-destroyed-in-use: an address handle is destroyed while a posted send uses it. The program only
-// knows from the completion that the send has finished.
+// ah-destroyed-in-use: the program destroys an address handle while a posted send uses it. Only the
+// completion shows the program that the send has finished.
 #include "emulator/sanitizer/check.h"
 #include "emulator/sanitizer/rules.h"
 #include "emulator/sanitizer/words.h"

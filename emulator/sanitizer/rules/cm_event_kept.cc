@@ -1,5 +1,5 @@
-// cm-event-kept: rdma_destroy_id() waits for the acknowledgement of the id's events, and never
-// ends. The rule events-unacknowledged is about the objects of libibverbs.
+// cm-event-kept: rdma_destroy_id() waits for the acknowledgement of the id's events, and the wait
+// never ends. The rule events-unacknowledged does the same for objects of libibverbs.
 #include <unordered_map>
 
 #include "emulator/sanitizer/check.h"

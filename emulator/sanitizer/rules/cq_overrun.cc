@@ -1,4 +1,4 @@
-// cq-overrun: a completion found its CQ full. The CQ and its QPs become unusable.
+// cq-overrun: a completion arrived while the CQ was full. The CQ and its QPs become unusable.
 #include "emulator/sanitizer/nic.h"
 #include "emulator/sanitizer/rules.h"
 

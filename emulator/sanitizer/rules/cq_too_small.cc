@@ -1,5 +1,5 @@
-// cq-too-small: the outstanding requests that complete in a CQ are more than its capacity. The CQ
-// overruns if they complete before the program polls.
+// cq-too-small: there are more outstanding requests that complete in a CQ than the CQ has entries.
+// If they all complete before the program polls, the CQ overruns.
 #include <algorithm>
 
 #include "emulator/sanitizer/check.h"
@@ -46,8 +46,8 @@ class TooSmallCheck : public CheckOf<kCqTooSmall> {
     bool is_reported = false;
   };
 
-  /// Returns the CQ in which the queue's requests complete; null for an SRQ, whose receives
-  /// complete in the CQ of the QP that takes them.
+  /// Returns the CQ in which the requests of the queue complete. Returns null for an SRQ, since a
+  /// receive of an SRQ completes in the CQ of the QP that takes it.
   static const Cq* cq_of(const Queue& queue) {
     if (queue.qp == nullptr) return nullptr;
     return queue.kind == QueueKind::kSend ? queue.qp->sends_to : queue.qp->receives_from;

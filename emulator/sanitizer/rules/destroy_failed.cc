@@ -1,5 +1,5 @@
-// destroy-failed: an object still exists after the call to destroy it. Programs often ignore the
-// result, and leak the object.
+// destroy-failed: a call to destroy an object failed, so that the object still exists. Programs
+// often ignore the result of such a call, and leak the object.
 #include <cerrno>
 
 #include "emulator/abi/linux_names.h"

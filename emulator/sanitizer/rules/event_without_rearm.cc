@@ -1,6 +1,7 @@
-// event-without-rearm: a thread waits for an event of a channel none of whose CQs is armed: each
-// request for notification is for one event. If there are other threads, one of them may arm a CQ,
-// so the report counts only if the wait lasts until the program ends.
+// event-without-rearm: a thread waits for an event of a channel, but none of the channel's CQs is
+// armed, since each request for notification causes only one event. Another thread of the program
+// may still arm a CQ, so with several threads the report counts only if the wait lasts until the
+// program ends.
 #include <unordered_map>
 
 #include "emulator/sanitizer/check.h"

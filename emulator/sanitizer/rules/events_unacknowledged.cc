@@ -1,6 +1,6 @@
-// events-unacknowledged: a destruction waits for the acknowledgement of events, and never ends. The
-// only thread of a process waits forever; if there are others, one of them may still acknowledge,
-// so the report counts only if the wait lasts until the program ends.
+// events-unacknowledged: a destruction waits for the acknowledgement of events, and the wait never
+// ends. If the process has only one thread, this is certain. Otherwise another thread may still
+// acknowledge the events, so the report counts only if the wait lasts until the program ends.
 #include <unordered_map>
 
 #include "emulator/sanitizer/check.h"

@@ -1,5 +1,6 @@
-// fork-unprotected: a process with registered memory forks without ibv_fork_init(). If the kernel
-// copies pages on write, the parent's pages may no longer be those that the NIC uses.
+// fork-unprotected: a process that has registered memory forks without ibv_fork_init(). When the
+// kernel then copies a page on a write, the parent may get the copy, while the NIC still uses the
+// original page.
 #include "emulator/sanitizer/check.h"
 #include "emulator/sanitizer/rules.h"
 #include "emulator/sanitizer/words.h"

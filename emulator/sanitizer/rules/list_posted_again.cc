@@ -1,5 +1,5 @@
-// list-posted-again: a list was posted up to *bad_wr, and is posted again from its head, so that
-// the first requests are posted twice.
+// list-posted-again: a call posted only the requests of a list before *bad_wr, and the program
+// posts the list again from its head. So the first requests are posted twice.
 #include <algorithm>
 #include <unordered_map>
 #include <utility>
@@ -19,7 +19,7 @@ class PostedAgainCheck : public CheckOf<kListPostedAgain> {
   void on(const Post& event) override {
     Queue& queue = event.queue;
     if (const auto before = partial_.find(&queue); before != partial_.end()) {
-      // Nothing of the list was posted this time: the program may try once more.
+      // This call posted no request of the list, so the program may try to post the list once more.
       if (is_list_of(event, before->second) && event.begin == event.end) return;
       const Partial partial = std::move(before->second);
       partial_.erase(before);
@@ -48,7 +48,7 @@ class PostedAgainCheck : public CheckOf<kListPostedAgain> {
   }
 
  private:
-  /// The contents of a request
+  /// The contents of a request, which are compared
   struct Work {
     uint64_t wr_id;
     uint32_t opcode, address_handle, immediate;
@@ -67,9 +67,10 @@ class PostedAgainCheck : public CheckOf<kListPostedAgain> {
     return event.head == partial.head && event.head_wr_id == partial.head_wr_id;
   }
 
-  /// Judges a list that is posted again. A program may build another list in the same memory, or
-  /// post the same list again after its requests have finished. It is a mistake only if the
-  /// requests are equal and at least one of them is unfinished.
+  /// Judges a post from the head of a list that was already posted in part. It may be correct: the
+  /// program may have built another list in the same memory, or may post the list again after its
+  /// requests have finished. It is a mistake if the requests are equal, and at least one of the
+  /// requests that were posted first is unfinished.
   void judge(const Post& event, const Partial& partial) {
     if (!is_list_of(event, partial)) return;
     const Requests& requests = event.queue.requests;

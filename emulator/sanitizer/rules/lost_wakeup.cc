@@ -1,7 +1,7 @@
-// lost-wakeup: a thread waits for an event although there are completions in a CQ that was armed
-// after they had arrived. These cause no event, and the thread may wait forever. If others poll the
-// CQ or other CQs share the channel, the report counts only if the wait lasts until the program
-// ends.
+// lost-wakeup: a thread waits for an event, although a CQ contains completions that had arrived
+// before the CQ was armed. Such completions cause no event, so the thread may wait forever. If
+// other threads poll the CQ, or other CQs share the channel, the report counts only if the wait
+// lasts until the program ends.
 #include <unordered_map>
 
 #include "emulator/sanitizer/check.h"

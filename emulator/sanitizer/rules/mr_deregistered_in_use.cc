@@ -1,6 +1,6 @@
-// mr-deregistered-in-use: a region is deregistered while posted work uses it. The program only
-// knows from the completion that work has finished, so work is in use until its completion was
-// polled, however fast the NIC is.
+// mr-deregistered-in-use: the program deregisters a region while a posted request uses it. Only the
+// completion shows the program that a request has finished, so a request uses the region until its
+// completion was polled, however fast the NIC is.
 #include "emulator/sanitizer/check.h"
 #include "emulator/sanitizer/rules.h"
 #include "emulator/sanitizer/words.h"
@@ -33,8 +33,8 @@ class DeregistrationCheck : public CheckOf<kMrDeregisteredInUse> {
   }
 
  private:
-  /// Returns whether the request uses the region. Data that the post copied (IBV_SEND_INLINE) uses
-  /// no region.
+  /// Returns whether the request uses the region. If the post copied the data (IBV_SEND_INLINE),
+  /// the request uses no region.
   static bool names(const Request& request, const Mr& region) {
     if (request.is_inline) return false;
     for (const abi::Sge& sge : request.sges)

@@ -1,5 +1,6 @@
-// mr-memory-unmapped: memory of a live region was unmapped or replaced by other memory, and is
-// used. A NIC has pinned the old pages, and does not access the memory that the program sees.
+// mr-memory-unmapped: the program unmapped memory of a region that still exists, or mapped other
+// memory in its place, and then a request uses that memory. The NIC has pinned the old pages, so it
+// does not access the memory that the program sees.
 #include <algorithm>
 
 #include "emulator/sanitizer/check.h"
@@ -48,8 +49,8 @@ class UnmappedCheck : public CheckOf<kMrMemoryUnmapped> {
   }
 
  private:
-  /// Returns whether the request names a part of [begin, end), which is in the addresses of the
-  /// program, like those of the region's SGEs.
+  /// Returns whether an SGE of the request covers a part of [begin, end). `begin` and `end` are
+  /// addresses as SGEs for the region use them.
   static bool names(const Request& request, const Mr& region, uint64_t begin, uint64_t end) {
     if (request.is_inline) return false;
     return std::ranges::any_of(request.sges, [&](const abi::Sge& sge) {

@@ -1,6 +1,6 @@
-// not-polled-after-arm: a thread waits for an event of a CQ that it has armed and not polled since.
-// A completion that arrived just before the request for notification causes no event. The first
-// such request, before anything can complete, is correct.
+// not-polled-after-arm: a thread waits for an event of a CQ that was not polled since it was armed.
+// A completion that arrived just before the CQ was armed causes no event. The wait is correct if
+// nothing could complete when the CQ was armed, as at the beginning of a program.
 #include "emulator/sanitizer/check.h"
 #include "emulator/sanitizer/rules.h"
 #include "emulator/sanitizer/words.h"

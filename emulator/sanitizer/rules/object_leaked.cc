@@ -1,5 +1,5 @@
-// object-leaked: a program ends while objects of it still exist. The kernel destroys them, so this
-// is only checked on request.
+// object-leaked: the program ends, and objects that it created still exist. The kernel destroys
+// them, so this rule is only checked on request.
 #include <algorithm>
 #include <vector>
 

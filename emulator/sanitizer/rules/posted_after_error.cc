@@ -1,10 +1,10 @@
-// posted-after-error: the program has an error completion of a QP, and posts to the QP
-// nevertheless. The QP is then in the error state and flushes posted requests; or, if a send of a
-// UC or UD QP failed, it is in the SQE state and flushes sends (IBTA vol 1, 10.3.1).
+// posted-after-error: the program gets an error completion of a QP, and then posts to that QP
+// nevertheless. The QP is in the error state and flushes posted requests or, if a send of a UC or
+// UD QP failed, in the SQE state, in which it flushes only sends (IBTA vol 1, 10.3.1).
 //
-// A thread gets several completions at once and may post before it handles the last one, and
-// another thread may not have seen the error at all. Therefore the thread that got the error is
-// reported only after it has polled again. Any thread is reported after the program has polled the
+// A thread gets several completions at once, and may post before it handles the last one. Another
+// thread may not have seen the error at all. Therefore the thread that got the error is reported
+// only after it has polled again. Every thread is reported after the program has polled the
 // completion of a request that was posted after the error.
 #include <unordered_map>
 
@@ -35,7 +35,7 @@ class AfterErrorCheck : public CheckOf<kPostedAfterError> {
       error.is_of_sends = is_send && !is_reliable(qp.type);
       return;
     }
-    // The receives of an SRQ do not belong to the QP.
+    // A completion of an SRQ does not count, since its receive was not posted to the QP.
     const uint64_t before = is_send ? error.sends : error.receives;
     if (event.queue.qp != nullptr && event.last > before) error.is_known = true;
   }
@@ -61,8 +61,8 @@ class AfterErrorCheck : public CheckOf<kPostedAfterError> {
            {{"polled the error", error.site}, {"posted", event.site}});
   }
 
-  /// Forgets the QP's error: a program that changes the state knows about the error. It moves the
-  /// QP to ERR to drain it, or to RESET to start again.
+  /// Forgets the QP's error: a program that changes the QP's state knows about the error. For
+  /// example, it moves the QP to ERR to drain it, or to RESET to start again.
   void on(const StateChange& event) override { errors_.erase(&event.qp); }
   void on(const Destruction& event) override {
     if (event.object.kind == ObjectKind::kQp) errors_.erase(static_cast<Qp*>(&event.object));

@@ -1,6 +1,6 @@
-// protection-explained: explains why an access to memory was refused. The completion shows only
-// that it was refused. For a peer's access the NIC knows the reason; for the program's own requests
-// its regions show it.
+// protection-explained: explains why an access to memory was refused, since the completion only
+// shows that it was refused. For a peer's access, the NIC knows the reason. For the program's own
+// requests, the reason follows from the program's regions.
 #include "emulator/abi/send_opcodes.h"
 #include "emulator/abi/verbs_values.h"
 #include "emulator/sanitizer/check.h"
@@ -11,7 +11,8 @@
 namespace rocemu::sanitizer {
 namespace {
 
-/// Returns how far [address, +length) extends beyond the permitted range.
+/// Returns a text that says how far the range of `length` bytes at `address` extends beyond the
+/// permitted range.
 std::string beyond(uint64_t address, uint64_t length, uint64_t opened, uint64_t opened_length,
                    bool is_window = false) {
   const std::string whole =
@@ -82,8 +83,8 @@ class ProtectionCheck : public CheckOf<kProtectionExplained> {
     return found;
   }
 
-  /// Returns why the access was refused; an empty text if each SGE is correct according to the
-  /// program's regions.
+  /// Returns the reason why the access was refused; an empty text if every SGE is correct according
+  /// to the program's regions.
   static std::string reason_of(const Objects& objects, const Queue& queue, const Request& request) {
     for (const abi::Sge& sge : request.sges) {
       if (sge.length == 0) continue;

@@ -1,6 +1,7 @@
-// qp-destroyed-in-use: a QP is destroyed with signaled sends whose completions the program has not
-// polled. Whether they were executed remains unknown. Remaining receives, and work of a QP that the
-// program moved to ERR to abandon it, are usual, and are not reported.
+// qp-destroyed-in-use: the program destroys a QP that has signaled sends whose completions it has
+// not polled. So it never learns whether these sends were executed. Outstanding receives are usual,
+// and so are outstanding requests of a QP that the program moved to ERR to abandon it; they are not
+// reported.
 #include "emulator/sanitizer/check.h"
 #include "emulator/sanitizer/rules.h"
 #include "emulator/sanitizer/words.h"

@@ -1,5 +1,6 @@
-// qp-never-error-drained: a QP in the error state is destroyed before the completions of all its
-// requests were polled. The program may then free buffers that some NICs still flush.
+// qp-never-error-drained: the program destroys a QP in the error state before it has polled the
+// completions of all the QP's requests. It may then free buffers of requests that some NICs are
+// still flushing.
 #include "emulator/sanitizer/check.h"
 #include "emulator/sanitizer/rules.h"
 #include "emulator/sanitizer/words.h"

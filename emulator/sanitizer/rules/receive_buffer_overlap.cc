@@ -1,8 +1,8 @@
-// receive-buffer-overlap: a message overwrote another one that the program had not received yet.
-// Two receives may use the same bytes as long as messages arrive one at a time, as in pingpong
-// programs; so a report is made when the completions of both are in the CQ at the same time. A
-// program whose receives all have the same bytes discards messages on purpose, as benchmarks do,
-// and is not reported.
+// receive-buffer-overlap: a message overwrote another message before the program had polled the
+// completion of that other message. Two receives may use the same bytes as long as messages arrive
+// one at a time, as in pingpong programs. So a report is made only when the completions of both
+// messages are in the CQ at the same time. If all receives of a program use the same bytes, the
+// program discards messages on purpose, as benchmarks do, and is not reported.
 #include <algorithm>
 #include <unordered_set>
 #include <vector>
@@ -40,13 +40,13 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
     if (!is_message || event.request == nullptr || event.length == 0) return;
     Messages& messages = messages_[&event.cq];
     messages.forget_up_to(event.index);
-    // If this completion is the only one in the CQ, its message has overwritten no other message,
-    // and will not be overwritten.
+    // If this completion is the only one in the CQ, its message has not overwritten another message
+    // that is still needed, and no message will overwrite it.
     const bool is_alone = messages.empty() && event.produced == event.index + 1;
     if (is_alone || reported_.contains(&event.queue)) return;
     const Buffers* const buffers = buffers_.find(&event.queue);
     const bool is_one_of_several = buffers == nullptr || buffers->are_several;
-    // If the queue has only one buffer, all overlapping messages were discarded on purpose.
+    // If the queue has only one buffer, the program discards all overlapping messages on purpose.
     const bool is_one_buffer = !is_one_of_several && messages.are_all_of(event.queue);
     Message& message = messages.push(event.queue);
     message.produced = event.produced;
@@ -101,8 +101,8 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
    public:
     bool empty() const { return count_ == 0; }
 
-    /// Forgets the messages that the program had received when the completion with that index
-    /// arrived.
+    /// Forgets those messages whose completions the program had already polled when the completion
+    /// with that index arrived.
     void forget_up_to(uint32_t index) {
       while (count_ != 0 && !is_behind(ring_[first_ % kMost].produced, index)) forget_first();
     }
@@ -125,7 +125,8 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
       extents_[(first_ + count_ - 1) % kMost] = extent;
       return overlaps;
     }
-    /// Returns the first message that matches, ignoring the last one added; null if there is none.
+    /// Returns the oldest message for which `is` returns true, without the message that was added
+    /// last; null if there is none.
     template <class Is>
     const Message* find_before_last(Is is) const {
       for (size_t i = 0; i + 1 < count_; ++i)
@@ -159,8 +160,8 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
     });
   }
 
-  /// Returns whether `message` has overwritten `before`, unless the program discards both on
-  /// purpose.
+  /// Returns whether `message` has overwritten `before`. Returns false if the program discards both
+  /// on purpose.
   static bool destroys(const Message& message, const Message& before) {
     const bool is_thrown_away = !message.is_one_of_several && !before.is_one_of_several &&
                                 is_same(message.sges, before.sges);
@@ -172,13 +173,13 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
     buffers_.erase(&queue);
   }
 
-  /// Returns whether the completion with `index` had already arrived when the CQ's count was
-  /// `count`. Both values are modulo 2^32.
+  /// Returns whether the completion number `index` of a CQ is among the first `count` completions
+  /// of the CQ. Both values are modulo 2^32.
   static bool is_behind(uint32_t count, uint32_t index) {
     return static_cast<int32_t>(count - index) > 0;
   }
 
-  /// Visits each piece of memory of the message: visit(lkey, begin, end).
+  /// Calls visit(lkey, begin, end) for each range of memory into which the message was written.
   template <class Visit>
   static void for_each_piece(const Message& message, Visit visit) {
     uint64_t left = message.length;
@@ -197,8 +198,8 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
     return extent;
   }
 
-  /// Returns whether two messages share bytes. Regions may have different address spaces, so only
-  /// messages in the same region are compared.
+  /// Returns whether two messages were written to the same bytes. Only messages in the same region
+  /// are compared, because regions may have different address spaces.
   static bool overlap(const Message& some, const Message& others) {
     bool found = false;
     for_each_piece(some, [&](uint32_t key, uint64_t begin, uint64_t end) {

@@ -1,5 +1,5 @@
-// receive-queue-empty: a message found no posted receive. RC repeats it, if rnr_retry permits; UC
-// and UD lose it.
+// receive-queue-empty: a message arrived when no receive was posted. On RC, the message is repeated
+// if rnr_retry permits it; on UC and UD, it is lost.
 #include "emulator/sanitizer/nic.h"
 #include "emulator/sanitizer/rules.h"
 

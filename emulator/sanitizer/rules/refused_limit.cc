@@ -1,5 +1,5 @@
-// refused-limit: a verb refuses a request beyond a limit. The error number does not show which
-// limit. A full queue is not a limit but back-pressure.
+// refused-limit: a verb refuses a request that exceeds a limit. The error number does not show
+// which limit was exceeded. A full queue is not a limit in this sense, but back-pressure.
 #include "emulator/sanitizer/check.h"
 #include "emulator/sanitizer/rules.h"
 

@@ -1,5 +1,6 @@
-// refused-state: a verb refuses an object in its present state: a post to a QP that is not ready, a
-// transition that does not exist, the destruction of an object that others use.
+// refused-state: a verb refuses an operation because of the object's present state. Examples are a
+// post to a QP that is not ready, a transition that does not exist, and the destruction of an
+// object that other objects use.
 #include "emulator/sanitizer/check.h"
 #include "emulator/sanitizer/rules.h"
 

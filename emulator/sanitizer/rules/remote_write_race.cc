@@ -1,5 +1,6 @@
-// remote-write-race: WRITEs of two QPs to the same bytes, the second of which was posted before the
-// first was executed. They have no order, and the bytes can be those of either, or a mixture.
+// remote-write-race: two QPs write to the same bytes by RDMA WRITE, and the second WRITE was posted
+// before the first was executed. The WRITEs have no order, so the bytes can become those of either
+// WRITE, or a mixture.
 #include "emulator/sanitizer/nic.h"
 #include "emulator/sanitizer/rules.h"
 #include "emulator/sanitizer/words.h"

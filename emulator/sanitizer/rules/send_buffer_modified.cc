@@ -1,6 +1,6 @@
-// send-buffer-modified: the bytes of a send have changed between its post and the time when the
-// program gets its completion, or ends without it. Until then the NIC may read the bytes, or read
-// them again.
+// send-buffer-modified: the bytes of a send changed after it was posted, and before the program
+// polled its completion or ended. Until the completion, the NIC may read the bytes, or read them
+// again.
 #include <algorithm>
 #include <vector>
 
@@ -33,7 +33,8 @@ class ModifiedCheck : public CheckOf<kSendBufferModified> {
     for (uint64_t number = requests.finished() + 1;
          number <= event.last && number <= requests.posted(); ++number) {
       Request& request = requests.at(number);
-      // The NIC may never have read the bytes of a request that failed.
+      // If a request failed, the NIC may never have read its bytes, so a change may have been
+      // harmless.
       if (!request.checksum || (number == event.last && !is_success)) continue;
       const auto now = host().checksum(request.sges, readable);
       if (!now || *now == *request.checksum) continue;
@@ -43,8 +44,8 @@ class ModifiedCheck : public CheckOf<kSendBufferModified> {
     }
   }
 
-  /// Checks the sends that are still outstanding: a program that finds wrong data at the other end
-  /// often exits before it polls.
+  /// Checks the sends that are outstanding when the program ends: a program that finds wrong data
+  /// at the other end often exits before it polls.
   void on(const ProgramEnd& event) override {
     std::vector<const Qp*> qps;
     event.objects.for_each_object([&](const Object& object) {
@@ -71,8 +72,8 @@ class ModifiedCheck : public CheckOf<kSendBufferModified> {
     }
   }
 
-  /// Returns whether the NIC reads the request's bytes: it does not if it writes them itself, or if
-  /// the post has copied them.
+  /// Returns whether the NIC reads the request's bytes. It does not if the request makes the NIC
+  /// write them, or if the post has copied them.
   static bool is_read(const Request& request) {
     switch (static_cast<abi::WrOpcode>(request.opcode)) {
       case abi::WrOpcode::kSend:

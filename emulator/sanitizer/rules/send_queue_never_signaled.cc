@@ -1,5 +1,6 @@
-// send-queue-never-signaled: a send queue is full of requests that cause no completion. Space in
-// the queue is released when the completion of a later request is polled, but there will be none.
+// send-queue-never-signaled: a send queue is full of requests that cause no completion. The program
+// regains space in the queue only by polling the completion of a later request, and there will be
+// no such completion.
 #include "emulator/sanitizer/check.h"
 #include "emulator/sanitizer/rules.h"
 #include "emulator/sanitizer/words.h"

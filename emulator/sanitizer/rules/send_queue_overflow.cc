@@ -1,6 +1,7 @@
-// send-queue-overflow: after ENOMEM the program posts again, and no thread has polled in between.
-// One ENOMEM is back-pressure. A thread that leaves polling to another thread may wait correctly in
-// this way, so a thread is only judged by its own polls, or if it is the only one.
+// send-queue-overflow: a post failed with ENOMEM, and the program posts again although no thread
+// has polled in between. A single ENOMEM is only back-pressure. A thread may correctly wait in this
+// way while another thread polls, so a thread is judged only if all polls of the CQ were its own
+// or, without any poll, if it is the only thread.
 #include <unordered_map>
 
 #include "emulator/sanitizer/check.h"

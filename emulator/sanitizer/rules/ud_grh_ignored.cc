@@ -1,5 +1,5 @@
-// ud-grh-ignored: the first 40 bytes of a datagram's receive are for the GRH, even if there is
-// none.
+// ud-grh-ignored: the program does not leave space for the GRH in a receive for UD datagrams. The
+// first 40 bytes are for the GRH, even if the datagram has none.
 #include "emulator/sanitizer/nic.h"
 #include "emulator/sanitizer/rules.h"
 #include "emulator/sanitizer/words.h"

@@ -23,7 +23,7 @@ constexpr double kShaft = 8;  // below a label
 constexpr double kArrivalRow = kLineHeight;
 constexpr size_t kReasonIndent = 2;
 
-/// A row of one run.
+/// The contents of a row in the part of one run.
 struct Cell {
   size_t happening = SIZE_MAX;
   size_t count = 0;  // of equal consecutive happenings; 0 for all but the first
@@ -74,7 +74,8 @@ class Layout {
     });
   }
 
-  /// Calls `visit` with the first of the happenings that share a row, and their number.
+  /// Calls `visit` once for each group of equal happenings that share a row, with the index of the
+  /// group's first happening and the number of happenings.
   template <class Visit>
   void for_each_run_of_same(const Visit& visit) {
     size_t first = 0;
@@ -136,7 +137,7 @@ class Layout {
     return static_cast<size_t>(std::max(width / kCharacterWidth, 1.0));
   }
 
-  /// Returns the left and right edge of the text about a happening.
+  /// Returns the left and right edge of the space for the text about a happening.
   std::pair<double, double> room_of(const Happening& one, size_t run) const {
     size_t slot = slots_[one.lane];
     if (is_arrow(one) && slots_[one.to] < slot) --slot;

@@ -1,7 +1,7 @@
-// Places the lines, arrows and texts of a timeline's picture, in pixels. Rows are those of
-// arrange.h. An arrow is level below its label, and falls to the row of its arrival only in the
-// gutter before its receiver. No label is in a gutter, so no arrow crosses one. (page/layout.js
-// does the same for the width of a screen, and with folds.)
+// Computes the positions, in pixels, of the lines, arrows and texts in a picture of a timeline. The
+// rows are those of arrange.h. An arrow is level below its label; in the gutter before its
+// receiver, it falls to the row of its arrival. No label is in a gutter, so no arrow crosses a
+// label. (page/layout.js does the same for the width of a screen, and with folds.)
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,8 @@ struct Box {
   double left = 0, top = 0, right = 0, bottom = 0;
 };
 
-/// Lines of text. The baseline of the first is `kBaseline` below the box's upper edge.
+/// A text in one or more lines. The baseline of the first line is `kBaseline` below the box's upper
+/// edge.
 struct Label {
   Box box;
   std::vector<std::string> lines;
@@ -39,7 +40,7 @@ struct Arrow {
   bool lost = false;
 };
 
-/// The place of a happening that is not an arrow.
+/// The dot of a happening that is not an arrow.
 struct Dot {
   size_t happening = 0;
   Point at;
@@ -60,8 +61,8 @@ struct Geometry {
   std::vector<Dot> dots;
 };
 
-/// Computes the places of all parts of the picture. `width` is in characters. Columns that would be
-/// too narrow for their texts make the picture wider.
+/// Computes the positions of all parts of the picture. `width` is in characters. The picture
+/// becomes wider if columns would be too narrow for their texts.
 Geometry lay_out(const Timeline& timeline, size_t width);
 
 }  // namespace rocemu::timeline

@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kTimeWidth = 12;
 constexpr size_t kLeastTextColumn = 30;
 
-/// One line of character cells, each with a colour.
+/// A line of character cells, each of which has a color.
 class TextRow {
  public:
   explicit TextRow(size_t width) : cells_(width, {U' ', ""}) {}

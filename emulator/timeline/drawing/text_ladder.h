@@ -1,4 +1,4 @@
-// A timeline as a ladder of text, with a column for each lane and an arrow for each frame
+// Draws a timeline as text: a ladder with a column for each lane and an arrow for each frame.
 #pragma once
 
 #include <cstddef>

@@ -9,7 +9,7 @@
 namespace rocemu::timeline {
 namespace {
 
-/// Writes characters that have a meaning in Mermaid as #NUMBER;.
+/// Returns the text with #NUMBER; in place of each character that has a meaning in Mermaid.
 std::string mermaid_text(const std::string& text) {
   std::string out;
   for (const char c : text) {

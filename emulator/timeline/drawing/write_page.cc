@@ -53,7 +53,8 @@ Json to_json(const Happening& one, const RowSpan& span) {
           {"bytes", base64(one.bytes)}};
 }
 
-/// Escapes the text, since text in a script element must not end the element.
+/// Returns the JSON with escapes, so that no text in it can end the script element that contains
+/// it.
 std::string in_script(std::string json) {
   for (size_t at = 0; (at = json.find('<', at)) != std::string::npos; at += 6)
     json.replace(at, 1, "\\u003c");

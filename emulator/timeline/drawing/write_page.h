@@ -1,4 +1,4 @@
-// Writes a timeline as a web page in one file, which opens without a server.
+// Writes a timeline as a web page in a single file, which a browser can open without a server.
 #pragma once
 
 #include <functional>
@@ -9,11 +9,12 @@
 
 namespace rocemu::timeline {
 
-/// Returns the explanation of a topic; empty if there is none.
+/// A function that returns the explanation of a topic, as `rocemu explain` prints it; empty if
+/// there is none.
 using Explain = std::function<std::string(const std::string& topic)>;
 
-/// Writes the data of the page: {"source", "notes", "lanes", "topics", "rows", "folds",
-/// "differences", "happenings"}; arrange.h explains rows and folds.
+/// Writes the data of the page as a JSON object with the keys "source", "notes", "lanes", "topics",
+/// "rows", "folds", "differences" and "happenings". arrange.h explains rows and folds.
 void write_json(const Timeline& timeline, const Explain& explain, std::ostream& out);
 void write_page(const Timeline& timeline, const Explain& explain, std::ostream& out);
 

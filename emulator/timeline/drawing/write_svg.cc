@@ -12,7 +12,7 @@
 namespace rocemu::timeline {
 namespace {
 
-/// The shape of lines and dots has the same meaning as their color.
+/// The style of the picture. Each meaning has a color, and also a shape of lines or dots.
 constexpr std::string_view kStyle = R"(
 text { font: 13px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; fill: #1c2128; }
 .back { fill: #ffffff; } .time { fill: #59636e; } .head { font-weight: bold; }
@@ -89,7 +89,7 @@ void write_dot(Point at, Tone tone, std::ostream& out) {
 }
 
 void write_tip(Point before, Point end, Tone tone, std::ostream& out) {
-  // std::hypot would need glibc 2.35.
+  // std::hypot() is not used, since it would need glibc 2.35.
   const double across = end.x - before.x, down = end.y - before.y;
   const double length = std::sqrt(across * across + down * down);
   const double x = across / length, y = down / length;

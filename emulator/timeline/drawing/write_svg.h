@@ -1,5 +1,5 @@
-// Writes a timeline as a picture: the text ladder with drawn lines, light or dark like the reader's
-// system.
+// Writes a timeline as an SVG picture. It is the text ladder with drawn lines, in light or dark
+// colors like the reader's desktop.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace rocemu::timeline {
 
-/// Writes the picture. `width` is in characters, like that of the text ladder.
+/// Writes the picture. `width` is in characters, like the width of the text ladder.
 void write_svg(const Timeline& timeline, size_t width, std::ostream& out);
 
 }  // namespace rocemu::timeline

@@ -13,8 +13,8 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-/// Lanes without a process, as in a capture, become separate processes, with numbers that no
-/// process has.
+/// The first PID for lanes without a process, as in a capture. Each of them becomes a separate
+/// process, with a PID that no real process has.
 constexpr uint32_t kFirstMadeUpPid = 1'000'000'000;
 
 /// Returns a duration in microseconds, the unit of trace events.
@@ -31,7 +31,8 @@ class TraceWriter {
          << dump(OrderedJson{{"source", timeline_.source}, {"notes", timeline_.notes}})
          << R"(,"traceEvents":[)";
     write_names();
-    // A frame is drawn as one slice where it leaves, one where it arrives, and a flow between them.
+    // A frame is drawn as a slice where it leaves, a slice where it arrives, and a flow between the
+    // two.
     for (size_t i = 0; i < timeline_.happenings.size(); ++i) {
       const Happening& one = timeline_.happenings[i];
       const bool travels = one.to != kNoLane && !one.lost;

@@ -19,10 +19,11 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr size_t kMostIntervals = 200;
-/// The largest number of intervals with --interval: a larger one is probably a mistake.
+/// The largest number of intervals that --interval may cause. A larger number is probably a
+/// mistake.
 constexpr size_t kMostWantedIntervals = 1'000'000;
 
-/// The counters of a port, summed over its priorities.
+/// The counters of a port at one time, summed over its priorities.
 struct Counts {
   uint64_t tx_bytes = 0, ecn_marks = 0, drops = 0, tx_pauses = 0, rx_pauses = 0, queue_bytes = 0;
 
@@ -40,7 +41,8 @@ struct Counts {
   Counts() = default;
 };
 
-/// Sorts the events of the network into intervals, whose length doubles when there are too many.
+/// Assigns the events of the network to intervals of time. If there are too many intervals, their
+/// length doubles.
 class SeriesCollector final : public network::NetworkObserver {
  public:
   explicit SeriesCollector(const SeriesOptions& options) : options_(options) {
@@ -124,8 +126,8 @@ class SeriesCollector final : public network::NetworkObserver {
     return intervals[number];
   }
 
-  /// Returns the number of the interval that contains the time. Merges intervals if the number
-  /// would be too large.
+  /// Returns the number of the interval that contains the time `at`. If the number would be too
+  /// large, first merges pairs of intervals.
   size_t number_of(engine::Instant at) {
     if (!has_begun_) {
       has_begun_ = true;

@@ -1,5 +1,5 @@
-// The traffic, queues, marks and pauses of the ports of a simulated network over the virtual time
-// of a recorded run.
+// The traffic, queues, marks and pauses of each port of a simulated network, as functions of the
+// virtual time of a recorded run.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace rocemu::timeline {
 
-/// One port during one interval.
+/// The values of one port in one interval of time.
 struct PortInterval {
   uint64_t tx_bytes = 0;
   uint64_t longest_queue_bytes = 0;
@@ -35,7 +35,7 @@ struct PortSeries {
   PortInterval total;
 };
 
-/// The bytes that a QP sent during each interval, acknowledgements included.
+/// The bytes that a QP sent in each interval, including acknowledgements.
 struct QpSeries {
   std::string host;
   uint32_t qp_num = 0;
@@ -52,22 +52,25 @@ struct NetworkSeries {
   std::vector<QpSeries> qps;      // only QPs that sent a frame, by host and number
 };
 
-/// The part of the run to show, and the length of an interval.
+/// Selects the part of the run and the ports to show, and the length of an interval.
 struct SeriesOptions {
   std::optional<engine::Instant> from;  // default: the first frame
   std::optional<engine::Instant> to;    // default: the last frame
-  /// Default: a power of two of microseconds, so that there are 100 to 200 intervals.
+  /// The length of an interval. By default, a power of two of microseconds, so that there are 100
+  /// to 200 intervals.
   std::optional<engine::Duration> interval;
-  /// The names of the ports to show, together with the QPs of the hosts among them; empty for all
-  /// ports.
+  /// The names of the ports to show; empty for all ports. For a host's port, the QPs of the host
+  /// are shown, too.
   std::vector<std::string> ports;
 };
 
-/// Returns the fraction of the rate that `tx_bytes` use in `time`.
+/// Returns the utilization of a link with the given rate when `tx_bytes` are sent in `time`: a
+/// fraction of 1.
 double utilization(uint64_t rate_bps, uint64_t tx_bytes, engine::Duration time);
 
-/// Replays the recording in that directory. Throws JournalError if it cannot be read, and
-/// std::runtime_error if the run had no simulated network or does not replay.
+/// Replays the recording in that directory, and returns the series. Throws JournalError if the
+/// recording cannot be read, and std::runtime_error if the run had no simulated network, or the
+/// replay differs from the recording.
 NetworkSeries read_network_series(const std::string& directory, const SeriesOptions& options);
 
 }  // namespace rocemu::timeline

@@ -24,14 +24,15 @@ engine::Instant begin_of(const NetworkSeries& series, size_t interval) {
   return series.begin + static_cast<int64_t>(interval) * series.interval;
 }
 
-/// Returns the level for a value, given as a fraction of the largest value.
+/// Returns the character that shows a value, given as a fraction of the largest value.
 std::string_view level_of(double share) {
   if (share <= 0) return kLevels[0];
   const auto last = static_cast<double>(kLevels.size() - 1);
   return kLevels[static_cast<size_t>(std::clamp(share * last, 1.0, last))];
 }
 
-/// Returns a row of `columns` characters. Each shows the largest value of its intervals.
+/// Returns a row of at most `columns` characters. Each character stands for one or more intervals,
+/// and shows the largest value among them.
 template <class ShareOf>
 std::string row_of(const NetworkSeries& series, size_t columns, ShareOf share_of) {
   std::string row;
@@ -59,7 +60,8 @@ uint64_t most_of(const PortSeries& port, uint64_t PortInterval::*member) {
   return most;
 }
 
-/// Returns the columns of a row in a text of that width.
+/// Returns the number of characters for the values of a row, if the text is `width` characters
+/// wide.
 size_t columns(size_t width) {
   return std::max<size_t>(width, 20) - 10;
 }
@@ -83,8 +85,8 @@ void write_qps(const NetworkSeries& series, size_t columns, std::ostream& out) {
   }
 }
 
-/// Returns a chart up to the value `most`, which is the same for all ports, so that their charts
-/// can be compared.
+/// Returns a chart whose vertical axis ends at `most`. This value is the same for all ports, so
+/// that their charts can be compared.
 std::string chart_of(const NetworkSeries& series, double most, std::string_view color,
                      const auto& value_of) {
   constexpr double kWidth = 800, kHeight = 60;
@@ -184,7 +186,8 @@ void write_series_page(const NetworkSeries& series, std::ostream& out) {
       microseconds(series.begin.time_since_epoch()), series.interval_count,
       microseconds(series.interval), longest);
   for (const PortSeries& port : series.ports) {
-    // Names need no escaping: in a network file they consist of letters, digits, '-' and '.'.
+    // Names of ports need no escaping, since names in a network file consist of letters, digits,
+    // '-' and '.'.
     out << fmt::format(
         "<h2>{} to {}</h2>\n<p>{:.1f} % used, longest queue {} bytes, {} marks, {} drops, {} "
         "pauses</p>\n",

@@ -1,4 +1,4 @@
-// The files of page/, which the build puts into the program
+// The contents of the files in page/, which the build compiles into the program
 #pragma once
 
 #include <string_view>

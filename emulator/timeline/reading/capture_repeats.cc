@@ -14,11 +14,12 @@
 namespace rocemu::timeline {
 namespace {
 
-/// A gap of this size is not a loss: the capture began later, or the PSNs begin again.
+/// The size from which a gap in the PSNs does not count as lost requests: the capture began later,
+/// or the PSNs begin again.
 constexpr int64_t kMaxGap = 4096;
 
-/// Returns whether this READ requests the rest of the other READ, whose first responses have
-/// arrived.
+/// Returns whether the READ `rest` requests the last part of what the READ `whole` requested. A
+/// requester sends such a READ if only the first responses to `whole` have arrived.
 bool is_rest(const wire::Reth& rest, const wire::Reth& whole) {
   return rest.rkey == whole.rkey && rest.va > whole.va &&
          rest.va + rest.dma_length == whole.va + whole.dma_length;
@@ -54,8 +55,9 @@ void CaptureRepeats::look_at_request(const wire::Packet& packet, bool is_read, H
   const bool asks_for_rest = is_read && requests.read && is_rest(packet.reth, *requests.read);
   const bool is_new = !requests.newest || (psn > *requests.newest && !asks_for_rest);
   if (is_new) {
-    // A READ uses a PSN for each packet of its response. So it is unknown which PSNs after a READ
-    // are missing.
+    // PSNs between two requests are missing in the capture, unless the first request is a READ. A
+    // READ uses a PSN for each packet of its response, and so the number of PSNs that it uses is
+    // unknown.
     if (requests.newest && !requests.read && psn - *requests.newest < kMaxGap) {
       for (Position gap = *requests.newest + 1; gap < psn; ++gap) requests.missing.insert(gap);
     }
@@ -81,7 +83,7 @@ std::string CaptureRepeats::reason_for(const Requests& requests, Position psn,
   }
   const auto sent = requests.sent.find(psn);
   if (sent != requests.sent.end() && requests.ack_timeout) {
-    // The timer restarts at each acknowledgement, and expires between one and four times the ACK
+    // The timer restarts at each acknowledgement. It expires between one and four times the ACK
     // timeout (IBTA vol 1, 9.7.6.1.3).
     const engine::Duration waited = now - std::max(sent->second, requests.acknowledged_at);
     if (waited >= *requests.ack_timeout && waited <= 4 * *requests.ack_timeout) {
@@ -135,8 +137,8 @@ void CaptureRepeats::look_at_mad(const wire::Packet& packet, const wire::CmMad& 
   if (rep == nullptr) return;
   const auto code = ack_timeouts_.find({to, rep->remote_comm_id});
   if (code == ack_timeouts_.end()) return;
-  // The REQ has the passive side's timeout (IBTA vol 1, 12.7.34). The active side adds the delay in
-  // the REP to two packet lifetimes, as in Linux.
+  // The REQ contains the ACK timeout of the passive side (IBTA vol 1, 12.7.34). The active side's
+  // is computed from two packet lifetimes and the delay in the REP, as in Linux.
   using engine::cm::ack_timeout_code, engine::cm::cm_time, engine::cm::life_time_of;
   requests_[{frame.lane, frame.to}].ack_timeout = cm_time(code->second);
   requests_[{frame.to, frame.lane}].ack_timeout =

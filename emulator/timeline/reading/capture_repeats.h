@@ -1,7 +1,7 @@
 // Marks the repeated frames of a capture, with the reason if the capture shows it. In a capture, a
 // retransmission looks the same as a copy that the network made. So a frame gets a reason only in
 // two cases: a NAK requested it, or the time since its last transmission fits a timer that the
-// capture shows. Such a timer is the RNR NAK's, or the ACK timeout that REQ and REP agreed on.
+// capture shows. This timer is that of an RNR NAK, or the ACK timeout on which REQ and REP agreed.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,12 @@ namespace rocemu::timeline {
 
 class CaptureRepeats {
  public:
-  /// Marks the happening of a frame. It must be called for the frames in the order of the capture.
+  /// Marks the happening `frame`, which shows `packet`, if the packet is a repeated one. Must be
+  /// called for all frames in the order of the capture.
   void look_at(const wire::Packet& packet, Happening& frame);
 
  private:
-  /// A PSN without wraparound: it grows also where the 24-bit number wraps.
+  /// A PSN with more than 24 bits, which continues to grow where the PSN in the packets wraps.
   using Position = int64_t;
   struct Nak {
     wire::AethKind kind{};
@@ -32,7 +33,7 @@ class CaptureRepeats {
     engine::Instant when{};
     engine::Duration timer{};  // of an RNR NAK
   };
-  /// The requests that one QP sends to another.
+  /// The state of the requests that one QP sends to another.
   struct Requests {
     std::optional<Position> newest;
     std::set<Position> missing;                // lower than the newest, and not captured
@@ -52,7 +53,7 @@ class CaptureRepeats {
 
   std::map<Lanes, Requests> requests_;
   std::set<std::string> mads_;  // that were read
-  /// The code of the ACK timeout of each REQ, by its sender's address and communication ID.
+  /// The encoded ACK timeouts in REQs, by the REQ's source address and local communication ID.
   std::map<std::pair<std::string, uint32_t>, uint8_t> ack_timeouts_;
 };
 

@@ -13,8 +13,8 @@ using engine::FrameFault;
 using engine::FrameMarks;
 using engine::Resent;
 
-/// Returns the rule's effects on the frame, as far as the frame shows them: a frame that was
-/// dropped was neither delayed nor copied.
+/// Returns the rule's effects that the drawn frame shows. A dropped frame was not delayed,
+/// duplicated or reordered, and a copy was not duplicated itself.
 std::vector<std::string> changes_in(const FrameFault& fault, const FrameMarks& marks) {
   std::vector<std::string> changes;
   const auto add = [&](FrameChange change, std::string text) {
@@ -77,7 +77,8 @@ std::optional<uint32_t> FrameFacts::lane_of_rule(uint64_t number) const {
 }
 
 void FrameFacts::fired(FiredRule rule) {
-  // A datagram to a group is drawn once, but rules act on the copy for each receiver.
+  // A datagram to a multicast group is drawn only once, but rules act on the copy for each
+  // receiver. So a rule can act on a frame that was already drawn.
   const auto drawn = drawn_.find(rule.fault.number);
   if (drawn != drawn_.end()) {
     Happening& frame = timeline_.happenings[drawn->second];

@@ -19,7 +19,7 @@ std::string qp_text(uint32_t qpn) {
   return fmt::format("QP {:#x}", qpn);
 }
 
-/// Returns the opcode's name without the transport, which the lane's heading shows.
+/// Returns the opcode's name without the transport. The lane's heading already shows the transport.
 std::string name_without_transport(const wire::OpcodeInfo& info) {
   const size_t space = info.name.find(' ');
   return std::string(space == std::string_view::npos ? info.name : info.name.substr(space + 1));
@@ -29,8 +29,9 @@ std::string psn_text(std::optional<int32_t> relative, uint32_t psn) {
   return relative ? fmt::format("psn {:+} ({})", *relative, psn) : fmt::format("psn {}", psn);
 }
 
-/// Returns the distance of a PSN from the connection's first PSN. It is negative only for a PSN
-/// shortly before the first, because a long connection uses all others.
+/// Returns the distance of a PSN from the connection's first PSN. A negative distance is possible
+/// only if the PSN is shortly before the first PSN. All other distances are positive, since a long
+/// connection uses the PSNs up to there.
 std::optional<int32_t> relative_to(std::optional<uint32_t> start, uint32_t psn) {
   constexpr int32_t kLittle = 1 << 16;
   if (!start) return std::nullopt;
@@ -73,8 +74,8 @@ uint32_t FrameFollower::lane_of(const QpKey& key) {
   return qp.lane;
 }
 
-/// Returns the QPN of the sender. A frame of a connection does not contain it: the sender is the QP
-/// whose peer is the receiver.
+/// Returns the QPN of the sender. A connection's frame does not contain this number: the sender is
+/// the QP whose peer is the receiver.
 std::optional<uint32_t> FrameFollower::sender_qpn(const wire::Packet& packet, const QpKey& to,
                                                   const std::string& from) {
   const wire::OpcodeInfo* info = wire::find_opcode(packet.bth.opcode);
@@ -159,8 +160,8 @@ void FrameFollower::add_response(const wire::Packet& packet, Qp& requester, Happ
   }
 }
 
-/// Returns the lane of the QP that a communication ID is for, or the lane of the device's
-/// connection manager.
+/// Returns the lane of the QP to which a communication ID belongs; if the QP is unknown, the lane
+/// of the device's connection manager.
 uint32_t FrameFollower::cm_lane(const std::string& device, uint32_t comm_id) {
   const auto found = comm_qpns_.find({device, comm_id});
   return lane_of({device, found == comm_qpns_.end() ? wire::kGsiQpn : found->second});
@@ -183,8 +184,8 @@ bool FrameFollower::add_cm(const wire::Packet& packet, const std::string& from,
         if constexpr (requires { message.request_id; }) local = remote = message.request_id;
       },
       mad->message);
-  // The starting PSN in REQ or REP is the first PSN that the recipient of that message sends (IBTA
-  // vol 1, 12.7.31).
+  // The starting PSN in a REQ or REP is the first PSN that the recipient of that REQ or REP sends
+  // (IBTA vol 1, 12.7.31).
   if (const auto* req = std::get_if<wire::CmReq>(&mad->message)) {
     comm_qpns_[{from, local}] = req->local_qpn;
     set_receive_psn({from, req->local_qpn}, req->starting_psn.value());

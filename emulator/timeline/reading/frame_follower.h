@@ -1,6 +1,7 @@
-// Follows the frames of all connections: it finds the lanes of each frame, its PSN relative to the
-// connection, and its meaning. The reason of a retransmission is not in the frame's bytes: a
-// recording contains it (frame_facts.h), and in a capture it is concluded (capture_repeats.h).
+// Follows the frames of all connections. Finds the lanes of each frame, its PSN relative to the
+// connection's first PSN, and its meaning. The bytes of a frame do not contain the reason for a
+// retransmission: a recording contains it (frame_facts.h), and for a capture it is concluded
+// (capture_repeats.h).
 #pragma once
 
 #include <array>
@@ -23,15 +24,15 @@ class FrameFollower {
 
   // ---- The facts about QPs -------------------------------------------------------------------
 
-  /// The address of a QP: its device's name or address, and its QPN.
+  /// The address of a QP: the name or address of its device, and its QPN.
   using QpKey = std::pair<std::string, uint32_t>;
 
   void name_address(const wire::IpAddress& address, const std::string& device) {
     devices_[wire::to_string(address)] = device;
   }
-  /// Forgets a QP number that a new QP uses.
+  /// Forgets an earlier QP whose number a new QP uses.
   void forget(const QpKey& key) { qps_.erase(key); }
-  /// Notes that the QP is in RESET: what it sent before does not count any more.
+  /// Notes that the QP is in RESET, so that frames that it sent before are ignored.
   void restart(const QpKey& key) {
     const uint32_t lane = std::exchange(qps_[key], Qp()).lane;
     qps_[key].lane = lane;
@@ -41,12 +42,12 @@ class FrameFollower {
   void set_send_psn(const QpKey& key, uint32_t psn) { qps_[key].send_start = psn; }
   void set_receive_psn(const QpKey& key, uint32_t psn) { qps_[key].receive_start = psn; }
   std::string place_of(const wire::IpAddress& address) const;
-  /// Returns the lane of the QP, and creates it if there is none.
+  /// Returns the lane of the QP. Creates the lane if necessary.
   uint32_t lane_of(const QpKey& key);
 
   // ---- Frames --------------------------------------------------------------------------------
 
-  /// Appends the frame to the timeline.
+  /// Appends a frame to the timeline, and returns its happening.
   Happening& add(engine::Instant at, const wire::Packet& packet, std::vector<uint8_t> bytes,
                  uint32_t size);
 
@@ -69,8 +70,8 @@ class FrameFollower {
   std::map<std::string, std::string> devices_;  // by address
   std::map<QpKey, Qp> qps_;
   std::map<std::pair<std::string, uint32_t>, uint32_t> comm_qpns_;  // by device and comm id
-  /// REQs for which no REP has named the receiver's QP yet, by receiving device and the sender's
-  /// communication ID.
+  /// The indexes of those happenings that show REQs for which no REP has named the receiver's QP
+  /// yet, by receiving device and the sender's communication ID.
   std::map<std::pair<std::string, uint32_t>, std::vector<size_t>> requests_;
 };
 

@@ -16,7 +16,7 @@
 namespace rocemu::timeline {
 namespace {
 
-/// Returns the packet, with zeros in place of the bytes that the capture does not have.
+/// Returns the bytes of the packet. Bytes that the capture does not have are zeros.
 std::vector<uint8_t> restored(const capture::CapturedPacket& packet) {
   std::vector<uint8_t> ip(packet.ip.begin(), packet.ip.end());
   if (packet.size > packet.bytes.size()) ip.resize(ip.size() + packet.size - packet.bytes.size());
@@ -25,7 +25,7 @@ std::vector<uint8_t> restored(const capture::CapturedPacket& packet) {
 
 constexpr size_t kEthernetHeader = 14;  // payload_offset() counts it
 
-/// Returns whether the capture has only the beginning of the packet, without all headers.
+/// Returns whether the capture has only the beginning of the packet, in which headers are missing.
 bool lacks_headers(const capture::CapturedPacket& packet, const wire::Packet& parsed) {
   return packet.size > packet.bytes.size() &&
          packet.ip.size() + kEthernetHeader < wire::payload_offset(parsed);
@@ -59,10 +59,10 @@ bool is_of_connection(const wire::Packet& packet) {
          info->transport != wire::Transport::kCnp && packet.bth.dest_qpn > wire::kGsiQpn;
 }
 
-/// Pairs the QPs of each two addresses, because frames of connections do not contain their sender's
-/// QP. The QPs that receive frames are paired in the order of their numbers, which is that of their
-/// creation at both ends. Messages of the connection manager, if there are any, correct wrong
-/// pairs.
+/// Pairs the QPs of each two addresses, because a connection's frame does not contain the QPN of
+/// its sender. The QPs that receive frames are paired in the order of their numbers, which is the
+/// order of their creation at both ends. If the capture has messages of the connection manager,
+/// they correct wrong pairs.
 void pair_qps(const std::map<std::pair<std::string, std::string>, std::set<uint32_t>>& heard,
               FrameFollower& frames) {
   for (const auto& [way, there] : heard) {

@@ -1,4 +1,5 @@
-// Reads any capture of RoCEv2 frames as a timeline, whose lanes are QPs at addresses.
+// Reads a capture of RoCEv2 frames as a timeline. Its lanes are QPs at addresses. Any capture can
+// be read.
 #pragma once
 
 #include <string>
@@ -7,8 +8,8 @@
 
 namespace rocemu::timeline {
 
-/// Reads the capture. Frames that are not RoCEv2 are skipped, with a note. Throws
-/// std::runtime_error if the file is not a capture.
+/// Reads the capture in the file `path`. Frames that are not RoCEv2 are skipped, with a note in the
+/// timeline. Throws std::runtime_error if the file is not a capture.
 Timeline read_capture(const std::string& path);
 
 }  // namespace rocemu::timeline

@@ -41,7 +41,7 @@ std::string wr_text(uint64_t wr_id) {
   return wr_id < 1'000'000 ? fmt::format("wr {}", wr_id) : fmt::format("wr {:#x}", wr_id);
 }
 
-/// Returns the text of an errno. A recording may have any number.
+/// Returns the text for an errno. The number may be any value, since it comes from a recording.
 std::string errno_text(int number) {
   const char* const name = abi::errno_name(number);
   return name != nullptr ? name : std::to_string(number);
@@ -64,7 +64,7 @@ Details details_of(const Event& event) {
   return details;
 }
 
-/// Returns whether the answer to a request is more than an ACK.
+/// Returns whether the answer to a request with this operation is more than an ACK.
 bool is_query(wire::Operation operation) {
   const engine::KindTraits* request = engine::find_request_traits(operation);
   return request != nullptr && engine::wants_response(request->kind);
@@ -95,7 +95,7 @@ class Reader {
   void name(const journal::ClientName& client) {
     lanes_.name(client.client.value, std::string(client.name), client.pid);
   }
-  /// Completes the timeline. Must be called after the last record.
+  /// Completes the timeline after the last record.
   void finish() {
     facts_.add_undrawn();
     lanes_.finish();
@@ -176,7 +176,7 @@ class Reader {
       text += fmt::format(" {:#x}", qp->number);
     const Field* state = event.find("state");
     if (state != nullptr) text += " to " + state->text;
-    // If the provider refused a call, the recording does not contain the call's numbers, such as
+    // If the provider refused the call, the event has no fields with the call's arguments, such as
     // its length.
     const Field* length = event.find("length");
     if (verb == "reg_mr" && length != nullptr) text += fmt::format(", {} B", length->number);
@@ -209,7 +209,8 @@ class Reader {
       frames_.set_receive_psn(key, static_cast<uint32_t>(psn->number));
     if (const Field* peer = event.find("dest_qp")) {
       const auto number = static_cast<uint32_t>(peer->number);
-      // The device is found by the address vector; the QPNs of one fabric are all different.
+      // Finds the device by the QPN. In reality, the address vector selects the device, but all
+      // QPNs of one fabric are different.
       lanes_.for_each_owner(number, [&](const std::string& device) {
         frames_.set_peer(key, {device, number});
       });
@@ -316,7 +317,7 @@ class Reader {
     one.tone = Tone::kFault;
     one.reason = "on " + std::string(output.subject);
   }
-  /// The object that a rule acted on; unknown parts are missing.
+  /// The object on which a rule acted. Parts that are unknown are missing.
   struct RuleTarget {
     std::optional<engine::DeviceIndex> device;
     std::optional<engine::QpNumber> qp;
@@ -325,7 +326,7 @@ class Reader {
   static RuleTarget target_of(const journal::RecordedRuleFired& output) {
     return {output.device, output.qp, output.owner};
   }
-  /// Returns the lane of the most specific of the object's known parts.
+  /// Returns the lane of the most specific part of the object that is known.
   uint32_t lane_of(const RuleTarget& target) {
     const auto* client = target.owner ? std::get_if<engine::ClientId>(&*target.owner) : nullptr;
     if (target.qp && client != nullptr) return lanes_.of_qp(client->value, target.qp->value);
@@ -353,8 +354,8 @@ class Reader {
     const bool asks = info != nullptr && !info->is_response && is_query(info->operation);
     facts_.drawn(output.marks, timeline_.happenings.size() - 1, asks);
   }
-  /// Adds a malformed frame if a rule acted on it. Otherwise only counts the frame, since nothing
-  /// is known about its place.
+  /// Adds a malformed frame to the timeline if a rule acted on it. Otherwise only counts the frame,
+  /// since it is unknown which lanes it belongs to.
   void add_malformed(const journal::RecordedFrame& output, const std::string& error,
                      std::vector<uint8_t> bytes) {
     const auto lane = facts_.lane_of_rule(output.marks.number);

@@ -7,8 +7,8 @@
 
 namespace rocemu::timeline {
 
-/// Reads the journal in `dir`. A truncated or damaged part ends the timeline, with a note. Throws
-/// journal::JournalError if nothing can be read.
+/// Reads the journal in the directory `dir`. If a part is truncated or damaged, the timeline ends
+/// before it, with a note. Throws journal::JournalError if nothing can be read.
 Timeline read_recording(const std::string& dir);
 
 }  // namespace rocemu::timeline

@@ -75,7 +75,7 @@ void RecordedLanes::finish() {
     if (into[lane] != lane) continue;
     into[lane] = of_channel.try_emplace(key.first, lane).first->second;
   }
-  // A context that created no QP is shown with its process's QPs.
+  // The happenings of a context that created no QP are shown in a lane of a QP of the same process.
   std::map<uint32_t, uint32_t> of_pid;
   for (uint32_t i = 0; i < into.size(); ++i) {
     const Lane& lane = timeline_.lanes[i];

@@ -1,5 +1,5 @@
-// The lanes of a recording: those of its clients' QPs, and those of the ids of librdmacm. At the
-// end the latter become the lanes of their QPs.
+// The lanes of a recording: lanes of the clients' QPs, and lanes of librdmacm's ids. When the
+// recording has been read, the lane of an id becomes the lane of the id's QP.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,15 @@ class RecordedLanes {
 
   void attach(uint32_t client, const std::string& device) { clients_[client].device = device; }
   void name(uint32_t client, const std::string& process, uint32_t pid);
-  /// Adds a QP. The first QP of a client is in the client's own lane.
+  /// Adds a QP. The first QP of a client gets the client's own lane.
   void create_qp(uint64_t client, uint32_t qpn, const std::string& type);
-  /// Notes that the id of librdmacm belongs to that QP.
+  /// Notes that the id of librdmacm belongs to the QP.
   void set_id_qp(uint32_t id, uint32_t qpn) { id_qpns_[id] = qpn; }
 
   const std::string& device_of(uint64_t client) {
     return clients_[static_cast<uint32_t>(client)].device;
   }
-  /// Calls `found(device)` for each client that has that QP.
+  /// Calls `found(device)` for each client that has the QP.
   template <class Found>
   void for_each_owner(uint32_t qpn, Found found) const {
     for (const auto& [id, client] : clients_) {
@@ -37,16 +37,16 @@ class RecordedLanes {
     }
   }
 
-  // Returns the client's lane, and creates it if there is none. The functions below also do so.
+  // Returns the client's lane, and creates the lane if necessary, as the functions below also do.
   uint32_t of_client(uint64_t client);
   uint32_t of_qp(uint64_t client, uint64_t qpn);
-  /// Returns the lane of the channel's first id, which its other ids share.
+  /// Returns the lane of the first id of the channel. The other ids of the channel share this lane.
   uint32_t of_channel(uint32_t channel);
-  /// Returns the lane of an id of librdmacm; at the end it becomes the lane of the id's QP, if
-  /// there is one.
+  /// Returns the lane of an id of librdmacm. When the recording has been read, it becomes the lane
+  /// of the id's QP, if the id has a QP.
   uint32_t of_id(uint32_t channel, uint32_t id);
 
-  /// Gives ids of librdmacm the lanes of their QPs, and removes empty lanes.
+  /// Moves the happenings of librdmacm's ids to the lanes of the ids' QPs, and removes empty lanes.
   void finish();
 
  private:
@@ -59,8 +59,8 @@ class RecordedLanes {
   };
   uint32_t add_lane(Client& client);
   void move_to(const std::vector<uint32_t>& into);
-  /// Removes the channels over which librdmacm itself looks up addresses, because their calls
-  /// always succeed.
+  /// Removes the happenings of channels that librdmacm itself opened to look up addresses, because
+  /// these calls always succeed.
   void drop_channels_of_librdmacm_itself();
   void drop_unused(std::vector<uint32_t>& into);
 

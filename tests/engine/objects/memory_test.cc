@@ -32,7 +32,7 @@ class Memory : public testing::Test {
     return made;
   }
   static std::optional<uint64_t> address_of(const std::optional<TranslatedAddress>& at) {
-    return place ? std::optional(place->address) : std::nullopt;
+    return at ? std::optional(at->address) : std::nullopt;
   }
   std::optional<uint64_t> local(uint64_t address, uint64_t length,
                                 uint32_t access = abi::kAccessLocalWrite) const {
