@@ -33,7 +33,7 @@ inline constexpr char kSanitizerLog[] = "log";
 inline constexpr char kSanitizerCounts[] = "counts.";
 inline constexpr char kSanitizerWait[] = "wait.";
 /// The maximum number of a process's reports that differ in their rule or their places. Further
-/// reports are lost.
+/// ones are lost.
 inline constexpr size_t kMaxSanitizerReports = 4096;
 /// The maximum number of DIR/wait files of a process at one time. Further waits are not reported.
 inline constexpr size_t kMaxSanitizerWaits = 4096;

@@ -60,7 +60,8 @@ bool must_notify(const Table& table) {
   return table.is_daemon_awake.load() == 0;
 }
 
-/// Returns whether the daemon had given the thread a turn. If so, the thread has it now.
+/// Returns whether the daemon had given the thread a turn. If it had, the thread has taken the turn
+/// now.
 template <class Slot>
 bool take_turn(Slot& slot) {
   uint32_t given = ThreadSlot::kGiven;

@@ -18,8 +18,8 @@ enum class TimerKind : uint8_t {
 };
 inline constexpr size_t kTimerKinds = 3;
 
-/// A timer of a QP. Its entry in the heap may be earlier than `deadline`: restarting a timer for
-/// every packet then takes a store and not a heap operation.
+/// A timer of a QP. Its entry in the heap may be earlier than `deadline`, so that restarting the
+/// timer for every packet takes a store instead of a heap operation.
 struct Timer {
   std::optional<Instant> deadline;
   std::optional<Instant> queued;

@@ -17,7 +17,7 @@ namespace rocemu::engine::cm {
 using ConnectionId = Id<struct ConnectionTag>;
 using ListenerId = Id<struct ListenerTag>;
 
-/// A value that the layer above chooses, and that each event returns to it.
+/// A value that the layer above chooses for a connection or listener. Each event contains it.
 using Context = uint64_t;
 
 /// The ports of a connection, and the header fields of the frames that carry its MADs and its data.

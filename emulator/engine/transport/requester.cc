@@ -106,13 +106,14 @@ void send_request(TransportContext& context, QueuePair& qp, wire::Packet& packet
     resend = send.resend;
     send.resend.begins = false;
   }
-  // The rest of a READ may be requested in other parts than before, so `limit` may be lower.
+  // A part of a READ that is requested again may be smaller than before, so `limit` may be lower
+  // than sent_limit.
   if (wire::psn_before(send.sent_limit, limit)) send.sent_limit = limit;
   context.transmitter().send(qp, packet, payload, std::move(frame), resend);
 }
 
-/// Sends packet `number` of the message in the frame, which contains the payload already, if there
-/// is any.
+/// Sends packet `number` of the message. `frame` contains the packet's payload already, if it has
+/// one.
 void send_packet(TransportContext& context, QueuePair& qp, const SendWqe& wqe,
                  const SendState& state, uint32_t number, uint32_t packets, size_t payload,
                  Frame frame) {
@@ -235,9 +236,9 @@ std::optional<Obstacle> fill_payload(TransportContext& context, const QueuePair&
   return std::nullopt;
 }
 
-/// Returns the number of packets of the READ response that one request asks for. These are all
-/// missing packets, but for a remote peer no more than the window, since nothing else prevents the
-/// responder from sending all of them at once.
+/// Returns the number of packets of the response that the next request of this WQE asks for: all
+/// that are missing. From a remote peer, a READ asks at most for the window, since nothing else
+/// prevents the responder from sending all packets at once.
 uint32_t response_packets(const TransportContext& context, const QueuePair& qp,
                           const SendState& state) {
   const uint32_t missing = psn_count(state.length, qp.mtu()) - qp.send.next_packet;
@@ -250,8 +251,8 @@ uint32_t response_packets(const TransportContext& context, const QueuePair& qp,
   return asked_before > 0 ? std::min(part, static_cast<uint32_t>(asked_before)) : part;
 }
 
-/// Sends a request that needs a response: one packet, which requests the missing part of the
-/// response.
+/// Sends a READ, an atomic, an ATOMIC WRITE or a FLUSH, which is one packet. A READ asks for
+/// `packets` packets of its response, starting with the first missing one.
 std::optional<Obstacle> send_query(TransportContext& context, QueuePair& qp, const SendWqe& wqe,
                                    const SendState& state, uint32_t packets) {
   const auto opcode = static_cast<WrOpcode>(wqe.opcode);
@@ -306,8 +307,8 @@ void sent_unreliably(TransportContext& context, QueuePair& qp) {
   send_queue::check_drained(context, qp);
 }
 
-/// Sends up to `budget` packets of WQE `next`. Returns 0 if the WQE failed, or waits for an event
-/// that will schedule the QP again.
+/// Sends up to `budget` packets of WQE `next`. Returns 0 if the WQE failed, or must wait for an
+/// event after which the QP is scheduled again.
 uint32_t send_next(TransportContext& context, QueuePair& qp, uint32_t budget) {
   SendHalf& send = qp.send;
   const uint32_t index = send.next;

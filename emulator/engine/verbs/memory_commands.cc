@@ -13,7 +13,7 @@ namespace {
 constexpr uint64_t kPage = 4096;
 constexpr uint64_t kWholeAddressSpace = ~uint64_t{0};
 
-/// Returns whether there is memory at each of these addresses.
+/// Returns whether the client's memory is readable at each of these addresses.
 bool readable(CommandContext& context, ClientId client, std::span<const uint64_t> addresses) {
   constexpr size_t kAtOnce = 256;
   std::array<RemoteRange, kAtOnce> ranges;
