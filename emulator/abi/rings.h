@@ -15,8 +15,8 @@ static_assert(std::atomic<uint32_t>::is_always_lock_free);
 // ---- Doorbells: one ring per context --------------------------------------------------------
 //
 // The client writes entries and then `producer`; the daemon reads them in order and writes
-// `consumer`. Both count entries from 0 and wrap at 2^32. The ring is full when producer - consumer
-// == kDoorbellEntries; the client then wakes the daemon and yields.
+// `consumer`. `producer` and `consumer` count entries from 0 and wrap at 2^32. The ring is full
+// when producer - consumer == kDoorbellEntries; the client then wakes the daemon and yields.
 
 inline constexpr uint32_t kDoorbellEntries = 4096;
 

@@ -90,7 +90,7 @@ struct ReceivedFrame {
   bool identification_known = true;
 };
 
-/// Frames that arrived in one burst, in order. The requests of a QP in a burst get one ACK.
+/// Frames that arrived in one burst, in order. One ACK can cover the requests of a QP in a burst.
 struct ReceivedFrames {
   std::span<const ReceivedFrame> frames;
 };
@@ -156,7 +156,7 @@ struct CmCommand {
   uint32_t out_size;  // the size of the program's buffer for the response
 };
 
-/// Memory may have been provided for which an access returned MemoryResult::kNotYet.
+/// The program may have provided memory for which an earlier access returned MemoryResult::kNotYet.
 struct MemoryReady {};
 
 /// Time has passed. A Tick also continues work that a step left undone. Timers of the protocol

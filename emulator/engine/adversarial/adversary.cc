@@ -192,8 +192,8 @@ Duration Adversary::delay(Describe describe) {
   return is_made ? drawn : Duration(0);
 }
 
-/// Returns whether the completion is held back. It makes visible the bytes that its queue received
-/// earlier (IBTA vol 1, 9.5): either the completion waits for these bytes, or they are written now.
+/// Returns whether the completion is held back. A completion makes visible the bytes that its queue
+/// received earlier (IBTA vol 1, 9.5): either it waits for these bytes, or they are written now.
 bool Adversary::hold(const CompletionQueue& cq, const abi::Cqe& cqe, bool solicits) {
   const Instant now = step_.now();
   const Stream stream{QpNumber{cqe.qp_num}, cqe.queue == abi::WorkQueue::kSend};

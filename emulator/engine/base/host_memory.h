@@ -33,8 +33,8 @@ class HostMemory {
  public:
   virtual ~HostMemory() = default;
 
-  /// Copies the ranges, one after the other, into the buffers, one after the other. The ranges and
-  /// the buffers have the same total length. Unless the result is kDone, the buffers' contents are
+  /// Copies the bytes of the ranges, in order, into the buffers, in order. The ranges and the
+  /// buffers have the same total length. Unless the result is kDone, the buffers' contents are
   /// unspecified.
   virtual MemoryResult read(ClientId client, std::span<const RemoteRange> from,
                             std::span<const std::span<uint8_t>> to) = 0;

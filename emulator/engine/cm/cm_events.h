@@ -138,7 +138,7 @@ struct Event {
   std::optional<ListenerId> listener = std::nullopt;
   Route route = {};
   bool answered = false;  // kDisconnectRequest: DREP was sent already
-  /// The received message, if there is one.
+  /// The message that caused the event, if one did.
   std::optional<wire::CmMessage> message = std::nullopt;
 };
 

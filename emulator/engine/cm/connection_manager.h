@@ -48,8 +48,7 @@ class ConnectionManager {
   ConnectionManager& operator=(const ConnectionManager&) = delete;
 
   // ---- Listening ----
-  /// Adds a listener. Returns EADDRINUSE if there is one with the same service ID, device and
-  /// address.
+  /// Adds a listener. Returns EADDRINUSE if a listener has the same service ID, device and address.
   wire::Result<ListenerId, int> listen(const Listen& listen);
   /// Removes the listener. Requests that arrived before the call are not affected.
   void stop_listening(ListenerId listener);

@@ -134,7 +134,7 @@ class MemoryTable {
 
   /// Returns the location of the bytes that a work request names. Returns nothing unless the L_Key
   /// is valid in the PD, the range is within the region and the region grants `access` (IBTA vol 1,
-  /// C10-72 to C10-77).
+  /// C10-72 to C10-77). A null region allows any access.
   std::optional<TranslatedAddress> resolve_local(PdId pd, uint32_t lkey, uint64_t address,
                                                  uint64_t length, uint32_t access) const;
   /// Returns the location of the bytes to which an address and an R_Key from the peer of `user`

@@ -160,15 +160,16 @@ constexpr bool can_be_solicited(RequestKind kind, abi::WrOpcode opcode) {
   return kind == RequestKind::kSend || opcode == abi::WrOpcode::kRdmaWriteWithImm;
 }
 
-/// Returns whether such a request is complete only when its response has arrived. The responder has
-/// resources for max_rd_atomic such requests at a time, and a fenced request waits for their
-/// responses.
+/// Returns whether a request of this kind is complete only when its response has arrived. The
+/// responder has resources for max_rd_atomic of these requests at a time, and a fenced request
+/// waits for their responses.
 constexpr bool wants_response(RequestKind kind) {
   const AnsweredBy answer = traits_of(kind).answer;
   return answer != AnsweredBy::kNobody && answer != AnsweredBy::kAcknowledge;
 }
 
-/// Returns whether the response to such a request has data, which is stored in the WQE's SGEs.
+/// Returns whether the response to a request of this kind has data, which is stored in the WQE's
+/// SGEs.
 constexpr bool places_response(RequestKind kind) {
   const AnsweredBy answer = traits_of(kind).answer;
   return answer == AnsweredBy::kReadResponse || answer == AnsweredBy::kAtomicAcknowledge;

@@ -26,8 +26,8 @@ using send_queue::stop_at_next;
 using wire::Opcode;
 using wire::Psn;
 
-/// The maximum number of packets in one quantum: their payload is read at once, and then the next
-/// QP has its quantum.
+/// The maximum number of packets in one quantum. Their payload is read from memory together; then
+/// the next QP has its quantum.
 constexpr uint32_t kBurst = 16;
 /// The maximum number of packets in flight; IBTA vol 1, 9.7.2 allows 2^23 - 1.
 constexpr int32_t kWindow = 1 << 20;
@@ -35,7 +35,7 @@ int32_t window_of(const TransportContext& context, const QueuePair& qp) {
   return context.is_remote(qp) ? qp.send.window : kWindow;
 }
 
-/// Returns the error that the WQE itself has, before any part of it is sent.
+/// Returns the error that the WQE itself has; called before any part of the WQE is sent.
 std::optional<LocalError> check_wqe(const TransportContext& context, const QueuePair& qp,
                                     const SendWqe& wqe, uint64_t length) {
   const auto kind = request_kind(static_cast<WrOpcode>(wqe.opcode));
@@ -57,8 +57,8 @@ std::optional<LocalError> check_wqe(const TransportContext& context, const Queue
   if (qp.type == abi::QpType::kUd) return ud::check(context, qp, wqe, length);
   if (!wants_response(*kind)) return std::nullopt;
 
-  // ibv_modify_qp(3), max_rd_atomic: if this is 0, no such request may be outstanding, so none can
-  // be sent.
+  // ibv_modify_qp(3), max_rd_atomic: if this is 0, no READ or atomic may be outstanding, so none
+  // can be sent.
   if (qp.attr.max_rd_atomic == 0) return LocalError{WcStatus::kLocQpOpErr, VendorError::kBadWqe};
   if (const uint32_t only = traits_of(*kind).length; only != 0 && length != only) {
     return LocalError{WcStatus::kLocLenErr, VendorError::kBadWqe};
@@ -78,8 +78,8 @@ Opcode opcode_of(const QueuePair& qp, const SendWqe& wqe, bool first, bool last)
 /// Executes a BIND_MW or LOCAL_INV, which concern only this device.
 std::optional<LocalError> execute_local(TransportContext& context, const QueuePair& qp,
                                         const SendWqe& wqe) {
-  // IBTA vol 1, 11.6.2: both fail with a "memory management operation error", which is called
-  // IBV_WC_MW_BIND_ERR in libibverbs.
+  // IBTA vol 1, 11.6.2: a BIND_MW or LOCAL_INV that is not allowed fails with a "memory management
+  // operation error", which libibverbs calls IBV_WC_MW_BIND_ERR.
   if (static_cast<WrOpcode>(wqe.opcode) == WrOpcode::kLocalInv) {
     if (context.objects().mrs.invalidate(qp.memory_user(), wqe.imm_data)) return std::nullopt;
     return LocalError{WcStatus::kMwBindErr, VendorError::kBadInvalidate};
