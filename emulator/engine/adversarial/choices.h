@@ -23,8 +23,8 @@ class Choices {
 
   /// Gives the choice the next number, and returns whether it is made. The caller must draw random
   /// numbers before this call, so that an omitted choice does not change other choices. `describe`
-  /// returns what the choice does, as a sentence without a period. It is called only if choices are
-  /// reported.
+  /// returns what the choice does, as a sentence without a period. make() calls `describe` only if
+  /// choices are reported.
   template <class Describe>
   bool make(Describe describe) {
     ++number_;

@@ -251,7 +251,8 @@ void flush_held_ack(TransportContext& context, QueuePair& qp) {
 }
 
 void refuse(TransportContext& context, QueuePair& qp, Psn psn, Verdict verdict) {
-  // The daemon is about to detach the client. Until then, its NIC is as dead as the process.
+  // The client's process has died, and the daemon is about to detach the client. Until then, its
+  // QPs send no responses either.
   if (verdict == Verdict::kReceiverGone) return;
   if (qp.recv.responses.empty()) return execute_refusal(context, qp, psn, verdict);
   qp.recv.refusing = true;

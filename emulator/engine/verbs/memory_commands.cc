@@ -244,8 +244,8 @@ int advise_mr(CommandContext& context, ClientId client, const abi::Request::Body
     const auto place =
         context.objects.mrs.resolve_local(pd->id, sge.lkey, sge.address, sge.length, 0);
     if (!place) return EFAULT;
-    // ibv_advise_mr(3): "Otherwise the driver can choose to postpone". In this case rocemu does
-    // nothing.
+    // Without the flag FLUSH, ibv_advise_mr(3) says: "Otherwise the driver can choose to postpone".
+    // In that case, and for a prefetch that must not fault, rocemu does nothing more.
     if ((arguments.flags & kFlush) == 0 || arguments.advice == kPrefetchNoFault) continue;
     std::array<uint64_t, 256> pages;
     size_t count = 0;
