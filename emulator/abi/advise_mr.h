@@ -1,5 +1,5 @@
-// The limit of one request of ibv_advise_mr(3). Other clients wait while the daemon checks the
-// memory of a request.
+// The limit of the memory that one request for ibv_advise_mr(3) can name. It is small because other
+// clients wait while the daemon checks the memory of a request.
 #pragma once
 
 #include <cstdint>

@@ -114,7 +114,7 @@ struct DeviceAttr {
   uint32_t max_cq_moderation_count;
   uint32_t max_cq_moderation_period;  // microseconds
   char fw_ver[40];
-  uint64_t device_cap_flags_ex;  // with device_cap_flags among them
+  uint64_t device_cap_flags_ex;  // includes the bits of device_cap_flags
 };
 
 /// The kind of memory behind a memory region
@@ -131,7 +131,7 @@ enum class SrqType : uint32_t { kBasic = 0, kXrc = 1 };
 /// Bits of the attribute mask of ibv_modify_srq(3).
 enum SrqAttrMask : uint32_t { kSrqMaxWr = 1u << 0, kSrqLimit = 1u << 1 };
 
-/// Bits of the flags of ibv_rereg_mr(3).
+/// The flags of ibv_rereg_mr(3)
 enum ReregFlags : uint32_t {
   kReregTranslation = 1u << 0,
   kReregPd = 1u << 1,
@@ -161,18 +161,18 @@ struct PortAttr {
 /// The values of ibv_port_attr::link_layer (IBV_LINK_LAYER_...)
 enum class LinkLayer : uint8_t { kUnspecified = 0, kInfiniBand = 1, kEthernet = 2 };
 
-/// The error in a reply that makes a verb fail without changing errno.
+/// The value of Reply::error with which a verb fails without changing errno.
 inline constexpr int32_t kErrnoUntouched = -1;
 
-/// The differences between the man page and the device's NIC when work requests are posted; all
-/// members are zero if there is no difference.
+/// The ways in which the NIC that a device imitates differs from the man page when work requests
+/// are posted. A member is 0 if there is no difference.
 struct PostRules {
   uint32_t refused_opcodes;  // bits of WrOpcode that ibv_post_send(3) refuses
-  int32_t opcode_error;      // the error of refused_opcodes, which may be negative; 0: EINVAL
-  int32_t inline_error;      // for more inline data than the QP was granted; 0: EINVAL
-  uint32_t max_read_sge;     // SGEs of an RDMA READ; 0: those of the QP
-  uint32_t no_inline_room;   // 1: a QP has no more inline data than create_qp asked for
-  uint32_t most_posted;      // work requests of a queue before ENOMEM; 0: all that were granted
+  int32_t opcode_error;      // the error for refused_opcodes, which may be negative; 0: EINVAL
+  int32_t inline_error;      // the error for more inline data than the QP was granted; 0: EINVAL
+  uint32_t max_read_sge;     // maximum SGEs of an RDMA READ; 0: that of the QP
+  uint32_t no_inline_room;   // not 0: the provider requests no more inline data than the program
+  uint32_t most_posted;  // maximum work requests in a queue before ENOMEM; 0: all that were granted
 };
 
 }  // namespace rocemu::abi

@@ -27,9 +27,10 @@ inline constexpr uint32_t kVersion = 9;
 struct Request {
   uint32_t magic;
   uint16_t version;
-  /// 0, or the errno value with which the client refuses the operation. In that case, the daemon
-  /// does not carry out the operation. It only lets the rules of a scenario see it, records the
-  /// refusal and replies with the value. It reads no member of the body except the object.
+  /// 0, or the errno value with which the client refuses the operation. If it is not 0, the daemon
+  /// does not carry out the operation. It only applies the rules of a scenario to the request,
+  /// records the refusal and replies with this errno value. It reads no member of the body except
+  /// the object's handle.
   uint16_t refusal;
   Op op;
   uint32_t sequence;  // chosen by the client, echoed in the reply
@@ -43,7 +44,7 @@ struct Reply {
   uint32_t version;
   Op op;
   uint32_t sequence;
-  int32_t error;  // 0, or a positive errno value; then the body is zero
+  int32_t error;  // 0, a positive errno value or kErrnoUntouched; unless it is 0, the body is zero
   uint32_t reserved;
   using Body = ReplyBody;
   Body body;

@@ -1,4 +1,5 @@
-// The names of flags: those in <infiniband/verbs.h> without their prefix
+// The names of the flags in <infiniband/verbs.h>, without their prefix: "LOCAL_WRITE" for
+// IBV_ACCESS_LOCAL_WRITE
 #pragma once
 
 #include <array>

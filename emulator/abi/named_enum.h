@@ -21,7 +21,7 @@ struct Named {
   Value value;
 };
 
-/// Returns the name of the value, or "unknown" if it has none.
+/// Returns the name of the value, or "unknown" if the value has no name.
 template <class Value>
 constexpr std::string_view name_of(Value value) {
   for (const auto& one : names_of(value)) {

@@ -17,10 +17,10 @@
 namespace rocemu::abi {
 
 enum class Op : uint32_t {
-  /// The client sends its end of this connection and /proc/self/mem, opened with O_RDWR; the latter
-  /// may be missing, since -1 cannot be sent. To import a context, the client also sends its end of
-  /// that context's connection. It receives the first segment, the doorbell eventfd and the async
-  /// event socket.
+  /// The client sends its end of this connection and its /proc/self/mem, opened with O_RDWR. It
+  /// omits the latter if it cannot open that file. To import a context, the client also sends its
+  /// end of that context's connection. The daemon replies with the first segment, the doorbell
+  /// eventfd and the async event socket.
   kHello = 1,
   kQueryDevice,
   kQueryPort,
@@ -42,10 +42,10 @@ enum class Op : uint32_t {
   kAdviseMr,  // at most kMaxAdviseSges at a time
   kAllocMw,
   kDeallocMw,
-  kAllocDm,  // only accounts for it: device memory is a mapping of the client
+  kAllocDm,  // only counts it: the client itself maps the device memory
   kFreeDm,
-  /// When the reply arrives, the completions not yet taken are in the CQ's new memory, too. The
-  /// client must not poll before that.
+  /// When the reply arrives, the CQ's new memory contains all completions that the client has not
+  /// taken. The client must not poll between the request and the reply.
   kResizeCq,
   kModifyCq,
   kCreateSrq,
@@ -62,9 +62,9 @@ enum class Op : uint32_t {
   kQueryPd,  // of a shared context, for ibv_import_pd
 
   // Operations that clients normally perform without the daemon. While an operation's bit is set in
-  // DoorbellRing::asked_for, clients first ask the daemon whether a rule makes the operation fail.
-  // The object of the request is the QP, SRQ or CQ, if there is one. The reply has no information
-  // except the error.
+  // DoorbellRing::asked_for, a client that wants to perform it first sends this request, and a rule
+  // can make the request fail. The request's object is the operation's QP, SRQ or CQ, if it has
+  // one. The reply contains nothing but the error.
   kPostSend,
   kBindMw,
   kPostRecv,
@@ -309,9 +309,9 @@ union ReplyBody {
     uint32_t type;
   } query_qp;
   struct {
-    // The number of the object's events that the client has read or will read; its destruction must
-    // wait until the application has acknowledged this number (ibv_ack_cq_events(3),
-    // ibv_ack_async_event(3)).
+    // The number of the object's events that the client has read or will read. ibv_destroy_cq(3),
+    // for example, must not return before the application has acknowledged this number
+    // (ibv_ack_cq_events(3), ibv_ack_async_event(3)).
     uint32_t completion_events;
     uint32_t async_events;
   } destroyed;
@@ -319,8 +319,8 @@ union ReplyBody {
     uint64_t size;
   } open_segment;
 };
-/// Checks the parts of bodies: assigning a whole part copies its padding too, so no part may have
-/// padding.
+/// Says whether the compiler adds no padding to these parts of a body. Parts that are assigned as a
+/// whole must have none, because the assignment copies uninitialized padding.
 template <class... Parts>
 inline constexpr bool kHaveNoPadding = (std::has_unique_object_representations_v<Parts> && ...);
 static_assert(kHaveNoPadding<decltype(RequestBody::reg_mr)>);
@@ -333,7 +333,8 @@ static_assert(kHaveNoPadding<decltype(ReplyBody::hello), decltype(ReplyBody::dev
                              decltype(ReplyBody::modify_qp), decltype(ReplyBody::query_qp),
                              decltype(ReplyBody::destroyed)>);
 
-/// The meaning of a value in a body. The value of an object is its handle.
+/// The kind of value in a field of a body. A field that names an object contains the object's
+/// handle.
 enum class BodyValue : uint8_t {
   kNumber,
   kQp,
@@ -372,14 +373,14 @@ struct BodyField {
   }
 };
 
-/// A value of OperationInfo::functions for an operation without a function
+/// The value of OperationInfo::functions for an operation that no function of libibverbs causes
 inline constexpr std::string_view kNoFunction = "-";
 
 struct OperationInfo {
   Op op;
   std::string_view name;  // in events
   /// The libibverbs functions that cause the operation, without "ibv_"; rules use these names. If
-  /// the array is empty, one function causes it, which has the operation's name.
+  /// the array is empty, the only function has the operation's name.
   std::string_view functions[5] = {};
   /// The fields that events report
   BodyField fields[7] = {};

@@ -15,8 +15,8 @@ static_assert(std::atomic<uint32_t>::is_always_lock_free);
 // ---- Doorbells: one ring per context --------------------------------------------------------
 //
 // The client writes entries and then `producer`; the daemon reads them in order and writes
-// `consumer`. Both count entries from 0 and wrap at 2^32. The ring is full when producer - consumer
-// == kDoorbellEntries; the client then wakes the daemon and yields.
+// `consumer`. `producer` and `consumer` count entries from 0 and wrap at 2^32. The ring is full
+// when producer - consumer == kDoorbellEntries; the client then wakes the daemon and yields.
 
 inline constexpr uint32_t kDoorbellEntries = 4096;
 
@@ -39,12 +39,12 @@ static_assert(sizeof(Doorbell) == 16);
 
 struct DoorbellRing {
   alignas(64) std::atomic<uint32_t> producer;  // written by the client
-  /// The processor of the client's latest doorbell, counted from 1; 0 if it is unknown. While the
-  /// daemon is awake on the same processor, that client cannot run.
+  /// The number, from 1, of the processor on which the client wrote its latest doorbell; 0 if it is
+  /// unknown. While the daemon is awake on this processor, the client cannot run there.
   std::atomic<uint32_t> client_processor;
-  /// The number of threads that are yielding at this moment. If the daemon shares a processor with
-  /// them, it may yield too: it gets the processor back as soon as they have polled once more.
-  /// Threads that do not yield could keep the processor for a whole time slice.
+  /// The number of the client's threads that are yielding at this moment. If the daemon shares a
+  /// processor with them, it may yield too: it gets the processor back as soon as each has polled
+  /// once more. Threads that do not yield could keep the processor for a whole time slice.
   std::atomic<uint32_t> giving_way;
   /// Not 0 if the client takes payload from PayloadSlots; written by the client.
   std::atomic<uint32_t> takes_payload;
@@ -95,11 +95,11 @@ struct Cqe {
   uint32_t qp_num;
   uint32_t src_qp;
   uint32_t wc_flags;
-  /// The number of WQEs of a QP's own queue that are finished with this one; all earlier slots are
-  /// free. For an SRQ, it is the number of the WQE: an SRQ's WQEs finish in any order, and each
-  /// frees only its own slot.
+  /// For a QP's own queue, the number of WQEs, counted since the queue's creation, that are
+  /// finished with this one: their slots are free. For an SRQ, the number of the SRQ, whose WQEs
+  /// finish in any order: each completion frees one slot.
   uint32_t wqe_count;
-  uint32_t qp_generation;  // the number of RESETs of the QP: earlier completions are skipped
+  uint32_t qp_generation;  // 1 + the number of the QP's RESETs; older completions are skipped
   uint16_t slid;
   uint16_t pkey_index;
   uint8_t sl;
@@ -111,8 +111,8 @@ static_assert(sizeof(Cqe) == 64);
 
 /// The payload of a short message and its destination. The client copies the payload to the
 /// destination when it takes the completion, which saves the daemon a system call. Until then, only
-/// the NIC may access the destination. Before the NIC does so, the daemon withdraws the payload and
-/// writes it to the destination itself.
+/// the NIC may access the destination. Before the NIC accesses it, the daemon withdraws the payload
+/// and writes it to the destination itself.
 struct PayloadSlot {
   enum Phase : uint32_t {
     kEmpty,
@@ -127,8 +127,8 @@ struct PayloadSlot {
   };
 
   /// The lowest 2 bits are a Phase. The bits above them identify the completion that owns the slot:
-  /// its position in its CQ (modulo 2^32) and the CQ's handle. If another completion owns the slot
-  /// by now, the payload of this one was withdrawn.
+  /// its position in its CQ (modulo 2^32) and the CQ's handle. If a completion refers to a slot
+  /// that another completion owns by now, its payload was withdrawn.
   std::atomic<uint64_t> state;
   uint64_t range_count;
   Range ranges[kMaxRanges];
@@ -150,13 +150,13 @@ struct PayloadSlots {
 struct CqRing {
   alignas(64) std::atomic<uint32_t> producer;  // completions ever added; written by the daemon
   std::atomic<uint32_t> error;                 // non-zero once overrun: the CQ cannot be used
-  /// Set to 1 by a client that waits on the futex `producer`, and to 0 by the daemon, which then
-  /// wakes all waiting threads, after it has changed `producer`. All these accesses are
-  /// sequentially consistent, so that the daemon sees the waiting thread or that thread sees the
-  /// completion.
+  /// A client stores 1 before it waits on the futex `producer`. The daemon, after changing
+  /// `producer`, stores 0 and wakes all waiting threads. All these accesses are sequentially
+  /// consistent, so that the daemon sees the waiting thread or that thread sees the completion.
   std::atomic<uint32_t> waiting;
-  /// Written before `waiting`. As long as more completions will follow, the daemon need not wake
-  /// any thread before `producer` reaches this value (modulo 2^32).
+  /// The value of `producer` (modulo 2^32) at which the client wants to be woken, stored before
+  /// `waiting`. Below this value, the daemon need not wake it as long as more completions will
+  /// follow.
   std::atomic<uint32_t> wake_at;
   /// The number of completions ever taken; written by the client. The daemon reads it only when the
   /// CQ seems full. The space in the CQ is thus determined at the last moment, as with a NIC that

@@ -25,17 +25,17 @@
 namespace rocemu::abi {
 
 inline constexpr char kDirVariable[] = "ROCEMU_DIR";
-/// The environment variables of `rocemu run --host`: the only device that programs see, and the
-/// IPv4 address from which they connect unless they choose another one.
+/// The environment variables of `rocemu run --host`. They contain the only device that programs
+/// see, and the IPv4 address from which programs connect unless they choose another one.
 inline constexpr char kHostDeviceVariable[] = "ROCEMU_HOST_DEVICE";
 inline constexpr char kHostAddressVariable[] = "ROCEMU_HOST_ADDRESS";
-/// The environment variable of `rocemu run --stacks`: the process that a program on a virtual clock
-/// notifies of its crash before it dies. The program sends SIGURG with the number of the crashed
-/// thread, and the process answers with SIGCONT.
+/// The environment variable of `rocemu run --stacks`. It contains the ID of the process that prints
+/// the stacks. Before a program on a virtual clock dies of a crash, it sends SIGURG with the number
+/// of the crashed thread to that process, and waits for SIGCONT.
 inline constexpr char kStacksVariable[] = "ROCEMU_STACKS";
-/// The environment variable of `rocemu run --keep-on-failure`: the directory for the recordings of
-/// runs inside this one, or for links to these recordings. Tests with separate NICs, for example,
-/// are such runs.
+/// The environment variable of `rocemu run --keep-on-failure`. It contains the directory for the
+/// recordings of runs inside this one, for example by tests that start their own NIC, or for links
+/// to these recordings.
 inline constexpr char kKeepVariable[] = "ROCEMU_KEEP";
 inline constexpr char kBaseInRuntimeDir[] = "rocemu";  // below $XDG_RUNTIME_DIR
 inline constexpr char kBaseInTmp[] = "/tmp/rocemu-";   // followed by the uid

@@ -9,8 +9,11 @@
 //     {"process": PID, "program": NAME, "number": N}       from now on the process is NAME#N
 //     {"stack": S, "pid": PID, "frames": [[FILE, ADDRESS, SYMBOL, OFFSET], ...]}
 //     {"object": "QP 5", "device": NAME, "pid": PID, "place": PLACE}
-//     {"report": RULE, "pid": PID, "index": I, "message": TEXT, "places": [PLACE, ...]}
-//   DIR/counts.PID.N  how often each report of the process was made: a uint64_t for each index
+//     {"report": RULE, "pid": PID, "message": TEXT, "places": [PLACE, ...], "index": I,
+//      "counts": "counts.PID.N"}
+//     The NIC's reports have "device" and "objects" instead of "places".
+//   DIR/counts.PID.N  how often each report was made by program N (from 0) that the process
+//                     executed: a uint64_t for each index. The NIC's are in DIR/counts.nic.
 //   DIR/wait.PID.N.I  a report, without an index, of a wait that another thread could end. The file
 //                     is removed when the wait ends.
 //
@@ -33,7 +36,7 @@ inline constexpr char kSanitizerLog[] = "log";
 inline constexpr char kSanitizerCounts[] = "counts.";
 inline constexpr char kSanitizerWait[] = "wait.";
 /// The maximum number of a process's reports that differ in their rule or their places. Further
-/// reports are lost.
+/// ones are lost.
 inline constexpr size_t kMaxSanitizerReports = 4096;
 /// The maximum number of DIR/wait files of a process at one time. Further waits are not reported.
 inline constexpr size_t kMaxSanitizerWaits = 4096;

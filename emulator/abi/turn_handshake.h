@@ -20,7 +20,7 @@ bool take_slot(Slot& slot) {
   return slot.state.compare_exchange_strong(free, ThreadSlot::kStarting);
 }
 
-/// Resets all members of a slot that the previous thread has set.
+/// Resets the members of a slot that the slot's previous thread has set.
 inline void clear_slot(ThreadSlot& slot) {
   slot.turn.store(ThreadSlot::kNone);
   slot.flags.store(ThreadSlot::kProgressed);
@@ -60,7 +60,8 @@ bool must_notify(const Table& table) {
   return table.is_daemon_awake.load() == 0;
 }
 
-/// Returns whether the daemon had given the thread a turn. If so, the thread has it now.
+/// Returns whether the daemon had given the thread a turn. If it had, the thread has taken the turn
+/// now.
 template <class Slot>
 bool take_turn(Slot& slot) {
   uint32_t given = ThreadSlot::kGiven;
@@ -69,8 +70,8 @@ bool take_turn(Slot& slot) {
   return true;
 }
 
-/// Ends the thread, and its turn if it has one. The thread must not access the slot any more: the
-/// daemon frees the slot, and another thread may get it at once.
+/// Marks the thread as ended, which also ends its turn if it has one. The thread must not access
+/// the slot any more: the daemon frees the slot, and another thread may get it at once.
 template <class Slot>
 void end_turns(Slot& slot) {
   slot.state.store(ThreadSlot::kGone);

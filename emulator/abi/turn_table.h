@@ -68,9 +68,9 @@ struct ThreadSlot {
   /// The system call in which the thread waits, and its arguments; used in reports.
   std::atomic<int64_t> call;
   std::atomic<uint64_t> arguments[4];
-  /// The key of the object on which the thread waits, such as a condition variable, and whether
-  /// another thread of the process has ended this wait. Only the threads of the process use these
-  /// two members.
+  /// `key` is the key of the object on which the thread waits, such as a condition variable.
+  /// `given` says whether another thread of the process has ended this wait. Only the threads of
+  /// the process use these two members.
   std::atomic<uint64_t> key;
   std::atomic<uint32_t> given;
   std::atomic<uint32_t> queued;  // its place among the threads that wait for the same key

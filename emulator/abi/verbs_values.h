@@ -1,6 +1,6 @@
-// Enumerations that client and daemon exchange, with the numbers of <infiniband/verbs.h>, and their
+// Enumerations that client and daemon exchange, with the values of <infiniband/verbs.h>, and their
 // names without libibverbs' prefix. The engine must not depend on libibverbs; the provider asserts
-// that the numbers agree (abi_values.cc). send_opcodes.h has the opcodes of work requests.
+// that the values agree (abi_values.cc). send_opcodes.h has the opcodes of work requests.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Notes of a program about what its threads wait for, if the system call alone does not show it.
-// The notes are in a memory file that the program maps. The file is identified by its name in
-// /proc/PID/maps.
+// Notes by which a program says what its threads wait for, where the system call alone does not
+// show it. The notes are in a memory file that the program maps. Observers find the file by its
+// name in /proc/PID/maps.
 #pragma once
 
 #include <atomic>

@@ -21,7 +21,7 @@ constexpr uint32_t kMulticastQpn = 0xffffff;
 }  // namespace
 
 /// Receives all frames of a burst. If a rule acts for the last time within the burst, the rest of
-/// the burst still passes through the rules, so that frames keep their order.
+/// the burst still passes through the rules, so that no frame overtakes one that a rule handles.
 void Admission::receive(const ReceivedFrames& input) {
   const bool disturbed = context_.faults().watches_frames();
   for (const ReceivedFrame& received : input.frames) receive(received, disturbed);

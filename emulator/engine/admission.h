@@ -25,8 +25,8 @@ class Admission {
         frames_(frames),
         step_(step) {}
 
-  /// Takes frames from outside the fabric. Intact frames arrive, or are passed to the rules for
-  /// frames if there are any.
+  /// Takes frames from outside the fabric. Damaged frames are counted and dropped. Intact frames
+  /// arrive at once, or pass through the rules for frames first, if there are such rules.
   void receive(const ReceivedFrames& input);
   /// Handles a frame that arrives from outside the fabric.
   void arrive(const Arrival& arrival);

@@ -48,13 +48,13 @@ struct DeviceConfig {
   DevicePolicy policy;
 };
 
-/// The maximum of FabricConfig::ack_coalescing: the number of short messages that a QP sends in one
-/// quantum.
+/// The maximum of FabricConfig::ack_coalescing, which is the number of packets that a QP sends in
+/// one quantum.
 inline constexpr uint32_t kMaxAckCoalescing = 16;
 
 struct FabricConfig {
   std::vector<DeviceConfig> devices;
-  /// The only source of randomness. It determines the tags of MR keys and the decisions of faults,
+  /// The seed of all random numbers. It determines the tags of MR keys and the decisions of faults,
   /// for example.
   uint64_t seed = 0;
   /// If true, a FrameTrace output is emitted for every frame, and frames between two devices of the
@@ -62,17 +62,18 @@ struct FabricConfig {
   /// checksum offload.)
   bool trace_frames = false;
   /// The maximum number of consecutive messages that one acknowledgement covers (IBTA vol 1,
-  /// 9.7.5.1.2), and that a QP posts in one step. With 1, each message has a separate
-  /// acknowledgement, however close in time the program posts messages.
+  /// 9.7.5.1.2), and the maximum number of WQEs of a QP that the daemon posts in one step. If it is
+  /// 1, each message has a separate acknowledgement, however close in time the program posts
+  /// messages.
   uint32_t ack_coalescing = 1;
   /// If true, the L_Key and R_Key of a region are equal, as on most NICs.
   bool same_keys = false;
   /// The enabled classes of `--adversarial`, as the bits of an adversarial::Classes.
   uint32_t adversarial = 0;
-  /// The choices to which their classes are limited: each is a class and the number of a choice
-  /// (adversarial/choices.h). Classes without an entry are not limited.
+  /// The choices to which `--adversarial` is limited: pairs of a class and the number of a choice
+  /// (adversarial/choices.h). A class that is in no pair is not limited.
   std::vector<std::pair<uint8_t, uint64_t>> adversarial_choices = {};
-  /// If true, the engine fills Outputs::choices.
+  /// If true, the engine reports the choices of `--adversarial` in Outputs::choices.
   bool reports_adversarial_choices = false;
   /// The time that a frame takes between two devices of the fabric. It is 0 on the real clock,
   /// where measurements should show the program's own speed.
@@ -83,8 +84,8 @@ struct FabricConfig {
 };
 
 /// Arranges the GID table as the profile requires: each address appears once for each GID type, and
-/// link-local addresses come first if the profile says so. Must be called once, when the addresses
-/// are known.
+/// link-local addresses come first if the profile says so. Must be called once, after all addresses
+/// have been added.
 void arrange_gids(DeviceConfig& device);
 
 /// Returns the EUI-64 of the device's MAC, in host byte order.

@@ -21,7 +21,7 @@ enum class NodeType : uint8_t { kCa = 1, kRnic = 4, kUsnic = 5, kUsnicUdp = 6, k
 
 enum class GidType : uint8_t { kRoceV1, kRoceV2 };
 
-/// The reaction to a QP that requests more inline data than the device has.
+/// The reaction when a program requests more inline data for a QP than the device has
 enum class InlineAbove : uint8_t {
   kRefuse,  // EINVAL
   kCap,     // the maximum, without an error
@@ -48,15 +48,15 @@ struct PciIdentity {
   uint8_t revision = 0;
 };
 
-/// The limits that ibv_create_qp() applies, and the errors with which it fails
+/// The limits that ibv_create_qp() applies, and the errors that it returns
 struct QpRules {
   uint32_t types = ~0u;  // bits of abi::QpType
-  /// The error for a QP type that the device lacks. If this error or limit_error is 0, the verb
-  /// returns NULL without changing errno.
+  /// The error if the device does not have the QP type. If type_error or limit_error is 0,
+  /// ibv_create_qp() returns NULL without changing errno.
   int32_t type_error = EOPNOTSUPP;
-  /// The error for a capacity above the limit.
+  /// The error if a capacity is above the limit
   int32_t limit_error = EINVAL;
-  /// The error if the device already has its maximum number of QPs.
+  /// The error if the device already has its maximum number of QPs
   int32_t exhausted_error = ENOMEM;
   uint32_t max_send_wr = 0;  // in these four 0 means the value of the attributes
   uint32_t max_recv_wr = 0;
@@ -93,7 +93,7 @@ struct DeviceProfile {
   abi::PostRules posts{};
   uint32_t mr_access = ~0u;  // abi::AccessFlags that ibv_reg_mr() accepts
   int32_t mr_access_error = EOPNOTSUPP;
-  bool equal_keys = false;             // of a region: its R_Key is its L_Key
+  bool equal_keys = false;             // the R_Key of each region is its L_Key
   std::map<abi::Op, int32_t> refused;  // verbs that the driver lacks, with their error
 
   /// Returns whether this is rocemu's own profile; a profile from a file can have the same name.

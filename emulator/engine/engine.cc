@@ -15,7 +15,7 @@
 namespace rocemu::engine {
 namespace {
 
-/// Returns whether the bytes of an input are one or more WQEs of a queue with that stride.
+/// Returns whether an input's bytes are one or more whole WQEs of a queue with this stride.
 bool are_wqes(std::span<const std::byte> wqes, size_t stride) {
   return stride != 0 && !wqes.empty() && wqes.size() % stride == 0;
 }
@@ -136,8 +136,8 @@ struct Apply {
     fabric.faults.processes.forget(input.channel);
   }
   void operator()(const CmCommand& input) const {
-    // The rules for kGetEvent were applied when the event was created (EventOutput::emit); the
-    // program reads the event only now.
+    // The rules for rdma_get_cm_event() were applied when the event was created
+    // (EventOutput::emit). This command arrives only after the program has read the event.
     if (fabric.faults.watches(faults::Where::kVerb) &&
         input.command != abi::ucma::Command::kGetEvent) [[unlikely]] {
       if (const int error = faults::verb_fault(fabric.faults, input)) {
@@ -158,9 +158,8 @@ struct Apply {
   }
 };
 
-/// Returns whether the input only queues or enables something. If such an input has no immediate
-/// effect, no frame has to move because of it. A client can send thousands of such inputs at a
-/// time, so they do not count as a round of the fabric.
+/// Returns whether the input can have no effect on frames unless it has an immediate output. Such
+/// an input does not run the fabric, because a client can send thousands of them at a time.
 bool moves_no_frame(const Input& input) {
   return std::holds_alternative<PostRecv>(input) || std::holds_alternative<PostSrqRecv>(input) ||
          std::holds_alternative<ArmCq>(input);
@@ -188,7 +187,7 @@ void Engine::step(Instant outer_now, const Input& input, Outputs& outputs) {
   do {
     fabric_->run();
   } while (rdma_cm_->handle_events() || remove_devices());
-  // The link is paused if a rule paused it in this step.
+  // If a rule paused the link in this step, the clock is paused, too.
   if (fabric_->link.paused()) clock_.pause(outer_now, true);
 }
 
@@ -249,7 +248,7 @@ std::optional<Instant> Engine::next_deadline() {
   const std::optional<Instant> next = next_event_time();
   if (!next) return std::nullopt;
   if (!clock_.paused()) return clock_.outer(*next);
-  // While the clock is paused, only the rest of the latest step is due.
+  // While the clock is paused, only work that the latest step left undone is due.
   if (*next <= clock_.inner({})) return Instant{};
   return std::nullopt;
 }

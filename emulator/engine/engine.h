@@ -34,8 +34,8 @@ class Engine {
   /// input can cause work.
   std::optional<Instant> next_deadline();
 
-  /// Returns whether the next deadline is that of a rule for the network and nothing else is due.
-  /// No program waits for such a deadline.
+  /// Returns whether rules for the simulated network have a deadline and nothing else has one. No
+  /// program waits for such a deadline.
   bool awaits_only_rules();
 
   /// Returns whether nothing is in flight and no request waits for an answer, so that only an input
@@ -46,41 +46,43 @@ class Engine {
   bool has_frames_under_way() const;
   /// Returns whether a frame is in flight in a simulated network.
   bool has_frames_in_network() const;
-  /// Returns the simulated network, or null without FabricConfig::network. Observers can use it,
-  /// because it changes only in step().
+  /// Returns the simulated network, or null without FabricConfig::network. Observers may read it
+  /// between steps, because it changes only in step().
   SimulatedNetwork* simulated_network();
   const SimulatedNetwork* simulated_network() const;
 
-  /// Returns whether objects of clients that ended are still being destroyed.
+  /// Returns whether clients that have ended still have objects, which the next steps destroy.
   bool is_releasing() const;
 
-  /// Returns objects, states and counters for `rocemu show`. Changes nothing.
+  /// Returns objects, states and counters for `rocemu show`, without changing anything.
   FabricSnapshot snapshot() const;
 
-  /// Detects races of WRITEs from now on (Outputs::misuses), which makes each post slower.
+  /// Makes the engine detect races between WRITEs from now on (Outputs::misuses). This makes each
+  /// post slower.
   void watch_write_races();
 
-  /// Returns the active rules and how often each has acted. Changes nothing.
+  /// Returns the active rules and how often each has acted, without changing anything.
   std::vector<faults::RuleReport> rule_reports() const;
-  /// Returns the operations for which clients must ask the daemon (abi::DoorbellRing::asked_for).
+  /// Returns the operations before which clients must send a request, because a rule may make them
+  /// fail (abi::DoorbellRing::asked_for).
   uint32_t asked_for() const;
 
-  /// Returns the next frame to arrive, if one is in flight. While the clock is paused, returns it
-  /// only if no timer is due before it arrives. The result is valid until the next step.
+  /// Returns the next frame to arrive; empty if no frame is in flight, or if the clock is paused
+  /// and a timer is due before the frame arrives. The result is valid until the next step.
   std::span<const uint8_t> next_frame();
-  /// Returns whether anything is due now or later. Called while the clock is paused.
+  /// Returns whether anything is due now or at a later time. Called while the clock is paused.
   bool has_next_event() { return next_event_time().has_value(); }
   bool paused() const { return clock_.paused(); }
   /// Returns the present GID table of the device.
   std::vector<wire::IpAddress> addresses(DeviceIndex device) const;
   const DeviceProfile& profile(DeviceIndex device) const;
-  /// Returns whether the device exists: false if it was removed.
+  /// Returns whether the device exists, which is false if it was removed.
   bool has_device(DeviceIndex device) const;
 
  private:
   std::optional<Instant> next_event_time();
-  /// Moves the paused clock to the arrival of the next frame, if that frame may arrive, or else to
-  /// the next deadline.
+  /// Moves the paused clock to the arrival of the next frame, unless `release` lets no frame
+  /// arrive. If no frame can arrive next, moves the clock to the next deadline.
   void move_time(const ReleaseFrames& release);
   /// Removes the devices that rules have marked for removal. Returns whether there were any.
   bool remove_devices();

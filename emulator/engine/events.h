@@ -32,8 +32,9 @@ struct RuleSet;
 struct AttachClient {
   ClientId client;
   DeviceIndex device;
-  /// The client with which the new one shares its objects (ibv_import_device(3)): each can use the
-  /// objects of the other. An object's memory always belongs to the client that created the object.
+  /// The client with which the new client shares its objects (ibv_import_device(3)): each of them
+  /// can use the objects of the other. An object's memory always belongs to the client that created
+  /// the object.
   std::optional<ClientId> shares_with = std::nullopt;
 };
 
@@ -89,12 +90,13 @@ struct ReceivedFrame {
   bool identification_known = true;
 };
 
-/// Frames that arrived in one burst, in order. The requests of a QP in a burst get one ACK.
+/// Frames that arrived in one burst, in order. One ACK can cover the requests of a QP in a burst.
 struct ReceivedFrames {
   std::span<const ReceivedFrame> frames;
 };
 
-/// The state of the port's cable. A port that is down neither sends nor receives frames.
+/// The port's cable is plugged in or pulled out. A port that is down neither sends nor receives
+/// frames.
 struct SetPort {
   DeviceIndex device;
   bool up;
@@ -115,13 +117,13 @@ struct RemoveRules {
   std::optional<std::string> name;
 };
 
-/// Pauses or resumes the clock. While it is paused, frames move only by ReleaseFrames.
+/// Pauses or resumes the clock. While the clock is paused, frames arrive only by ReleaseFrames.
 struct Pause {
   bool paused;
 };
 
-/// Lets `count` frames arrive while the clock is paused. If no frame is in flight, the clock first
-/// advances to the next timeout that causes one.
+/// Lets `count` frames arrive while the clock is paused. If no frame can arrive next, the clock
+/// first advances to the next deadline.
 struct ReleaseFrames {
   uint32_t count;
 };
@@ -144,8 +146,8 @@ struct CloseCmChannel {
 };
 
 /// A command of librdmacm: the bytes of a struct of abi/ucma.h and its data. The bytes can have any
-/// contents. The reply is in Outputs::cm_reply. The field `fd` of MigrateId is the number of the
-/// old channel. `events_reported` in a reply is 0, since only the daemon knows which events were
+/// contents. The reply is in Outputs::cm_reply. In a MigrateId, the field `fd` is the number of the
+/// old channel. In a reply, `events_reported` is 0, since only the daemon knows which events were
 /// read.
 struct CmCommand {
   CmChannelId channel;
@@ -154,12 +156,12 @@ struct CmCommand {
   uint32_t out_size;  // the size of the program's buffer for the response
 };
 
-/// Memory for which an access returned MemoryResult::kNotYet may have been provided.
+/// The program may have provided memory for which an earlier access returned MemoryResult::kNotYet.
 struct MemoryReady {};
 
 /// Time has passed. A Tick also continues work that a step left undone. Timers of the protocol
-/// expire only in a Tick. Before that, the engine must get everything else that has arrived, since
-/// it may contain the answer for which a timer waits.
+/// expire only in a Tick. Before a Tick, the engine must get all other inputs that have arrived,
+/// since one of them may contain the answer for which a timer waits.
 struct Tick {};
 
 using Input =
@@ -175,7 +177,8 @@ struct Completion {
   abi::Cqe cqe;
 };
 
-/// The CQ overran, so ibv_poll_cq must fail from now on. IBV_EVENT_CQ_ERR is a separate AsyncEvent.
+/// The CQ overran, so ibv_poll_cq must fail from now on. The engine emits IBV_EVENT_CQ_ERR
+/// separately, as an AsyncEvent.
 struct CqFailed {
   ClientId client;
   CqId cq;
@@ -249,14 +252,14 @@ struct DeviceChanged {
   DeviceIndex device;
 };
 
-/// An event for an rdma_cm event channel. `reserved` is the id whose count of events includes the
-/// event: for a connect request the listener, for a multicast event the id that joined.
+/// An event for an rdma_cm event channel. `reserved` is the id among whose events it is counted:
+/// for a connect request the listener, for a multicast event the id that joined.
 struct CmEvent {
   CmChannelId channel;
   std::shared_ptr<const abi::ucma::EventResponse> event;
 };
 
-/// A rule kills the process of the client or event channel at once.
+/// A rule requires that the process of the client or event channel is killed at once.
 struct KillProcess {
   Owner of;
 };
@@ -346,12 +349,12 @@ struct PortCapture {
   Frame frame;
 };
 
-/// The actions that one step requests, in this order. The object is reused from step to step, so
-/// that it soon needs no more allocations.
+/// The actions that one step requests, in the order in which the caller must carry them out. The
+/// object is reused from step to step, so that it soon needs no more allocations.
 struct Outputs {
   std::vector<Output> list;
-  std::optional<abi::Reply> reply;  // only to the step's Command
-  std::optional<CmReply> cm_reply;  // only to the step's CmCommand
+  std::optional<abi::Reply> reply;  // the reply to the step's Command; otherwise empty
+  std::optional<CmReply> cm_reply;  // the reply to the step's CmCommand; otherwise empty
   std::vector<Misuse> misuses;
   std::vector<AdversarialChoice> choices;
   std::vector<PortCapture> port_captures;

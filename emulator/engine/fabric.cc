@@ -88,8 +88,8 @@ void Fabric::begin_expiry() {
 
 /// Returns whether timers may expire now. IBTA vol 1, 9.7.6.1.3 leaves open how late a timeout is
 /// detected. If the engine was not stepped for a while, the answers for which expired timers wait
-/// may be in flight, or a responder that had no quantum may have yet to send them. Such answers are
-/// handled first, for one round of quanta.
+/// may be in flight, or a responder may not have had a quantum to send them. Therefore the frames
+/// in flight arrive first, and each QP that has a quantum uses it.
 bool Fabric::may_expire() {
   if (!may_produce_frames()) return true;
   if (!last_quantum_before_expiry_) last_quantum_before_expiry_ = scheduler.quanta_scheduled();
@@ -129,8 +129,8 @@ void Fabric::run() {
   run_.clear();  // another step does not continue the rest
 }
 
-/// Returns whether the payloads of several packets may be written together. A rule may prevent the
-/// execution of a packet, whose payload must then not reach memory.
+/// Returns whether the payloads of several packets may be written to memory at once. A rule for
+/// requests may prevent the execution of a packet, whose payload must then not reach memory.
 bool Fabric::makes_runs() const {
   return !link.paused() && !faults.watches(faults::Where::kRequest);
 }
@@ -140,8 +140,8 @@ void Fabric::receive(const ReceivedFrames& input) {
   take_arrivals();
 }
 
-/// Takes all frames, however many there are: the caller owns their bytes, and may reuse the bytes
-/// after the step.
+/// Handles all frames of the burst, even if there are more than a step normally moves: the caller
+/// owns their bytes, and may reuse them after the step.
 void Fabric::take_arrivals() {
   if (arrivals.empty()) return;
   const bool runs = makes_runs();

@@ -45,10 +45,11 @@ class Fabric {
   void begin_expiry();
   /// Handles frames that arrive from outside the fabric.
   void receive(const ReceivedFrames& input);
-  /// Works until nothing is left to do now, or the step has moved its maximum number of frames.
+  /// Works until nothing more can be done at this time, or the step has moved its maximum number of
+  /// frames.
   void run();
   std::optional<Instant> next_deadline();
-  /// Returns the next deadline, ignoring the changes of the network that rules plan.
+  /// Returns the next deadline, apart from the times at which rules change the simulated network.
   std::optional<Instant> next_deadline_of_work();
   /// Returns whether nothing is in flight and no request waits for an answer. State that is merely
   /// kept for a while, such as timewait, does not count.
@@ -100,7 +101,7 @@ class Fabric {
 
   PacketRun run_;
   bool expiring_ = false;  // timers are due
-  /// The latest quantum that had been scheduled when the timers began to expire.
+  /// The number of quanta that had been scheduled when the timers began to expire.
   std::optional<uint64_t> last_quantum_before_expiry_;
 };
 

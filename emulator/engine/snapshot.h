@@ -92,8 +92,8 @@ struct MwSnapshot {
   QpNumber qp;  // for type 2
 };
 
-/// The names and values of a network's counters. The names are snake_case, and users may rely on
-/// them.
+/// The names and values of a device's counters in a simulated network. The names are snake_case,
+/// and users may rely on them.
 using CounterList = std::vector<std::pair<std::string_view, uint64_t>>;
 
 struct DeviceSnapshot {

@@ -21,8 +21,8 @@ const QueuePair* target_of(const Objects& objects, const QueuePair& qp) {
   return is_connected ? target : nullptr;
 }
 
-/// Returns whether the WQE certainly has yet to be executed, so that no program can know that it
-/// was.
+/// Returns whether the WQE has certainly not been executed yet, so that no program can have learned
+/// that it was executed.
 bool is_certain_to_wait(const Objects& objects, const QueuePair& qp, uint32_t index) {
   const SendHalf& send = qp.send;
   if (index - send.queue.head() >= send.queue.size()) return false;  // it is complete

@@ -84,11 +84,10 @@ bool Adversary::is_idle() const {
   return memory_.pending().empty() && order_.empty() && wakes_.empty();
 }
 
-/// Sets the message to which the packet's writes belong. Also writes the pending bytes that this
-/// packet makes visible: a later SEND, WRITE with immediate data or atomic of the same QP makes
-/// earlier bytes visible (IBTA vol 1, 9.5), and a READ or FLUSH sees the bytes of earlier WRITEs.
-/// hold() does this for requests that complete a receive; this function does it for all other
-/// requests.
+/// Sets the message to which the packet's writes belong. An atomic, a READ, a FLUSH or an ATOMIC
+/// WRITE makes the earlier bytes of the same QP visible (IBTA vol 1, 9.5), so this function writes
+/// the pending ones. hold() does this for SENDs and WRITEs with immediate data, when they complete
+/// a receive.
 void Adversary::begin_packet(const QueuePair& qp, const wire::OpcodeInfo& info) {
   PlacedMemory::Incoming incoming{.stream = {qp.number, info.is_response},
                                   .qp_client = qp.client,
@@ -193,9 +192,8 @@ Duration Adversary::delay(Describe describe) {
   return is_made ? drawn : Duration(0);
 }
 
-/// Holds the completion back, or returns false. The completion makes the bytes visible that its
-/// queue received earlier (IBTA vol 1, 9.5): either the completion waits for these bytes, or they
-/// are written now.
+/// Returns whether the completion is held back. A completion makes visible the bytes that its queue
+/// received earlier (IBTA vol 1, 9.5): either it waits for these bytes, or they are written now.
 bool Adversary::hold(const CompletionQueue& cq, const abi::Cqe& cqe, bool solicits) {
   const Instant now = step_.now();
   const Stream stream{QpNumber{cqe.qp_num}, cqe.queue == abi::WorkQueue::kSend};

@@ -41,7 +41,7 @@ class Adversary final : public DeliveryHold {
 
   /// Carries out the writes, completions and events that are due.
   void release_due(CompletionDelivery& completions, EventDelivery& events);
-  /// Removes and returns the QPs whose wait is over; each of them gets a quantum.
+  /// Removes and returns the QPs whose wait is over. The caller must give each of them a quantum.
   std::vector<QpNumber> take_woken();
   std::optional<Instant> next_deadline() const;
   bool is_idle() const;
@@ -54,17 +54,17 @@ class Adversary final : public DeliveryHold {
   /// Delivers everything that is held back for the client. Called when the client calls a verb that
   /// may end the use of memory, QPs or CQs.
   void deliver_delayed(ClientId client, CompletionDelivery& completions, EventDelivery& events);
-  /// Writes all pending bytes when the connection manager notifies a program. IBTA vol 1, 12.9: the
-  /// bytes that a peer wrote before it disconnected are visible.
+  /// Writes all pending bytes. Called before the connection manager notifies a program, because the
+  /// bytes that a peer wrote before it disconnected must be visible then (IBTA vol 1, 12.9).
   void write_pending() { memory_.pending().place_all(); }
   /// Discards everything that is held back for a client that has ended.
   void drop(ClientId client);
 
-  /// Returns whether a packet of the QP's WQE may be read from memory now. Otherwise the QP is
-  /// woken when it may.
+  /// Returns whether packet number `packet` of the QP's WQE may be read from memory now. If not,
+  /// the QP is woken at the time when it may.
   bool may_read(const QueuePair& qp, uint32_t wqe, uint32_t packet);
-  /// Returns whether the data of response packets, which was just read, may be sent. Otherwise the
-  /// QP is woken later to read the data again.
+  /// Returns whether response packets may be sent with the data that was just read from memory. If
+  /// not, the QP is woken later to read the data again.
   bool takes_response(const QueuePair& qp, const Response& response,
                       std::span<const std::span<uint8_t>> data);
   /// Returns whether it is too early to read the data of the response again.
@@ -72,7 +72,7 @@ class Adversary final : public DeliveryHold {
   /// Returns the earliest time at which an acknowledgement that the QP makes now may be sent; the
   /// QP is woken at that time. Returns Instant{} if the class `order` is not enabled.
   Instant hold_acknowledgement(const QueuePair& qp);
-  /// Returns whether an acknowledgement is dropped because the following response covers it.
+  /// Decides whether to drop an acknowledgement that the following response covers.
   bool drops_acknowledgement() { return order_.drops_acknowledgement(); }
   /// Fills the buffer of a request with a pattern, because the request began and failed.
   void spoil(PdId pd, const SgeList& buffer, uint64_t length);
@@ -101,7 +101,7 @@ class Adversary final : public DeliveryHold {
   LateRead late_read_;
   TornRead torn_read_;
   Order order_;
-  Draw early_;  // whether a completion waits for bytes, or writes them
+  Draw early_;  // decides whether a completion waits for bytes, or writes them
   std::set<std::pair<Instant, QpNumber>> wakes_;
 };
 

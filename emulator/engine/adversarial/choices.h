@@ -21,10 +21,10 @@ class Choices {
   /// `step` must outlive this object.
   Choices(Class of, const FabricConfig& config, Step& step);
 
-  /// Gives the choice the next number, and returns whether it is made. The caller draws random
+  /// Gives the choice the next number, and returns whether it is made. The caller must draw random
   /// numbers before this call, so that an omitted choice does not change other choices. `describe`
-  /// returns the choice as the end of a sentence: "when ...". It is called only if the text is
-  /// used.
+  /// returns what the choice does, as a sentence without a period. make() calls `describe` only if
+  /// choices are reported.
   template <class Describe>
   bool make(Describe describe) {
     ++number_;

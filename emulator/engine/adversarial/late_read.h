@@ -20,8 +20,8 @@ class LateRead {
  public:
   LateRead(uint64_t seed, Choices& choices) : draw_(seed, Class::kLateRead), choices_(choices) {}
 
-  /// Returns the time at which packet `packet` of WQE `wqe` may be read: `now`, or a later time.
-  /// Later calls return the same time until it has come.
+  /// Returns the time at which packet `packet` of WQE `wqe` may be read from memory: `now`, or a
+  /// later time. Until that time, further calls for this packet return the same time.
   Instant earliest(QpNumber qp, uint32_t wqe, uint32_t packet, Instant now);
 
  private:

@@ -49,8 +49,8 @@ class Order {
 
   /// Returns a delay for an acknowledgement of the QP. Half of the delays are 0.
   Duration acknowledgement_delay(const QueuePair& qp);
-  /// Returns whether an acknowledgement is dropped because the following response covers it, with a
-  /// probability of one half.
+  /// Decides, with a probability of one half, to drop an acknowledgement that the following
+  /// response covers.
   bool drops_acknowledgement() { return acknowledgements_.one_in(2); }
 
   /// Keeps the completion until it is due, and at least until the previous completion of the same

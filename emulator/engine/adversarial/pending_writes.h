@@ -1,6 +1,5 @@
-// Bytes that arrived and have yet to be written to memory. The NIC takes the pending bytes into
-// account: before it reads memory, or writes the same bytes again, it writes the pending bytes
-// there.
+// Bytes that the NIC has received but not written to memory yet. Before the NIC reads memory, or
+// writes the same bytes again, it writes the pending bytes there.
 #pragma once
 
 #include <array>
@@ -51,7 +50,7 @@ class PendingWrites {
   void place_stream(const Stream& stream);
   /// Writes all pending bytes of each stream that has a pending byte in these ranges.
   void place_overlapping(ClientId client, std::span<const RemoteRange> ranges);
-  /// Writes all pending bytes in the client's memory, and those that the client's QPs received.
+  /// Writes all pending bytes that go to the client's memory or were received by the client's QPs.
   void place_client(ClientId client);
   void place_all();
   /// Discards the pending bytes in the memory of a client that has ended.

@@ -24,7 +24,7 @@ void PlacedMemory::begin(const Incoming& incoming) {
   if (incoming.begins_message) begin_message();
 }
 
-/// Returns the drawn plan if this choice is made, or else a plan that writes the message at once.
+/// Returns `drawn` if this choice is made, or else a plan that writes the message at once.
 PlacementPlan PlacedMemory::choose(Choices& of, const PlacementPlan& drawn, const char* what,
                                    uint64_t number) {
   if (drawn.delay == Duration(0)) return drawn;

@@ -1,5 +1,6 @@
-// The memory of programs, as the rest of the engine accesses it if there is an adversary: written
-// bytes reach the memory later and in another order. Reads by the NIC see all of them.
+// The memory of programs, as the rest of the engine accesses it if there is an adversary. Bytes
+// that the engine writes reach the memory later and in another order, but the engine's reads see
+// all of them.
 #pragma once
 
 #include <cstdint>
@@ -58,7 +59,7 @@ class PlacedMemory final : public HostMemory {
   uint32_t completions_taken(ClientId client, CqId cq) override;
 
  private:
-  /// The plan for the message that a stream receives at present
+  /// The plan for the message that a stream is receiving
   struct Message {
     uint64_t number = 0;  // of its stream, from 1
     PlacementPlan plan;

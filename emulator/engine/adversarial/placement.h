@@ -44,8 +44,8 @@ struct PlacementPlan {
     }
     return 1;
   }
-  /// Returns the time from the arrival of the message to that wave. If there is only one wave, it
-  /// is delayed by the whole delay.
+  /// Returns how long after the message's arrival the wave is written. The last wave, which can be
+  /// the only one, is written after the whole delay.
   Duration delay_of(uint32_t wave) const {
     const uint32_t count = waves();
     return count == 1 ? delay : delay * wave / (count - 1);

@@ -28,9 +28,9 @@ class TornRead {
     bool operator==(const Burst&) const = default;
   };
 
-  /// Takes the burst's data, which was just read. If the packets can be sent, replaces some words
-  /// with those of an earlier read, and returns `now`. Otherwise returns the time at which the data
-  /// must be read again.
+  /// Takes the burst's data, which was just read from memory. If the packets can be sent, replaces
+  /// some words of the data with those of an earlier read, and returns `now`. Otherwise returns the
+  /// time at which the data must be read again.
   Instant take(const Burst& burst, std::span<const std::span<uint8_t>> data, Instant now);
   /// Returns the time at which the data must be read again, or `now` if there is no wait.
   Instant again_at(const Burst& burst, Instant now) const;

@@ -23,9 +23,9 @@ enum class MemoryResult : uint8_t {
   kDone,
   kFault,  // some byte is not mapped, or is protected
   kGone,   // the process no longer exists
-  /// The program has yet to provide the memory (userfaultfd(2), or a file system in user space).
-  /// Nothing was read. A write may still be carried out, but before any other access. A MemoryReady
-  /// input arrives when the access should be retried.
+  /// The program has yet to provide the memory (userfaultfd(2), or a file system in user space). A
+  /// read has read nothing. A write may be carried out later, but before any other access to the
+  /// memory. A MemoryReady input arrives when the access should be retried.
   kNotYet,
 };
 
@@ -33,14 +33,14 @@ class HostMemory {
  public:
   virtual ~HostMemory() = default;
 
-  /// Copies the ranges, one after the other, into the buffers, one after the other. The ranges and
-  /// the buffers have the same total length. Unless the result is kDone, the buffers' contents are
+  /// Copies the bytes of the ranges, in order, into the buffers, in order. The ranges and the
+  /// buffers have the same total length. Unless the result is kDone, the buffers' contents are
   /// unspecified.
   virtual MemoryResult read(ClientId client, std::span<const RemoteRange> from,
                             std::span<const std::span<uint8_t>> to) = 0;
 
-  /// Does the same as read(), starting at byte `offset`, for a message that the client also stored
-  /// in that slot when it posted the message (abi::SendSlots). Memory and slot have the same
+  /// Does the same as read(), starting at byte `offset` of a message that the client also stored in
+  /// the slot `slot` when it posted the message (abi::SendSlots). Memory and slot have the same
   /// contents as long as the message is not complete.
   virtual MemoryResult read_posted(ClientId client, uint32_t slot, uint64_t offset,
                                    std::span<const RemoteRange> from,
@@ -50,13 +50,14 @@ class HostMemory {
     return read(client, from, to);
   }
 
-  /// Copies the buffers into the ranges. If a byte could not be written, earlier bytes may have
-  /// been.
+  /// Copies the buffers into the ranges. If a byte could not be written, the bytes before it may
+  /// have been written.
   virtual MemoryResult write(ClientId client, std::span<const RemoteRange> to,
                              std::span<const std::span<const uint8_t>> from) = 0;
 
   /// Does the same as write(), for memory that existed when it was registered and counts as pinned:
-  /// if the memory no longer exists, this is not a fault. The bytes may be written after the step.
+  /// if the memory no longer exists, the result is not kFault. The bytes may be written after the
+  /// step.
   virtual MemoryResult write_soon(ClientId client, std::span<const RemoteRange> to,
                                   std::span<const std::span<const uint8_t>> from) {
     return write(client, to, from);

@@ -14,8 +14,8 @@ struct Id {
   auto operator<=>(const Id&) const = default;
 };
 
-/// One ibv_context. The daemon chooses the ID when the client attaches, and never reuses it within
-/// a run.
+/// One ibv_context. The daemon chooses the ID when the client attaches, and never uses it again
+/// within a run.
 using ClientId = Id<struct ClientTag>;
 /// The position of a device in the fabric's configuration.
 using DeviceIndex = Id<struct DeviceTag>;
@@ -29,7 +29,7 @@ using XrcdId = Id<struct XrcdTag>;
 /// keys.
 using MwId = MrId;
 using DmId = Id<struct DmTag>;
-/// An rdma_cm event channel. The daemon chooses the ID, and never reuses it within a run.
+/// An rdma_cm event channel. The daemon chooses the ID, and never uses it again within a run.
 using CmChannelId = Id<struct CmChannelTag>;
 /// A completion channel, identified by the inode of its socket
 struct ChannelId {

@@ -27,8 +27,7 @@ inline constexpr uint32_t kMaxSrqWr = 1048576;
 inline constexpr uint32_t kMaxSge = 32;
 inline constexpr uint32_t kMaxInlineData = 1024;
 inline constexpr uint32_t kMaxCqe = 4194304;
-/// The limit for both values of ibv_moderate_cq: the number of completions, and the period in
-/// microseconds.
+/// The maximum of ibv_moderate_cq::cq_count (completions) and of cq_period (microseconds)
 inline constexpr uint32_t kMaxCqModeration = 65535;
 /// The total bytes of device memory, and the logarithm of its maximum alignment, which is a page,
 /// since device memory is a mapping of the client.

@@ -4,7 +4,7 @@
 
 namespace rocemu::engine {
 
-/// An object's place in a list.
+/// The neighbors of an object in a list
 template <class T>
 struct Links {
   T* previous = nullptr;

@@ -49,7 +49,7 @@ struct NetworkChange {
   std::optional<LinkFlap> flap;
   uint64_t bits_per_second = 0;  // 0: unchanged
   double corruption = 0;         // the probability that a frame arrives with a wrong FCS
-  // The following member changes a switch:
+  // The following members change a switch:
   std::optional<Duration> outage;  // it reboots, and its links are down for that long
   std::optional<EcnChange> ecn;
   // The following member changes a host's NIC:

@@ -1,5 +1,5 @@
-// A table of objects by number, each of which belongs to a client. A client can have as many
-// objects as the device advertises, however many other clients have, and the objects of one client
+// A table of objects by number, each of which belongs to a client. Normally, a client can have as
+// many objects as the device advertises, even if other clients have many. The objects of one client
 // can be visited without those of other clients.
 #pragma once
 
@@ -27,8 +27,8 @@ class OwnedTable : public Table<IdType, T> {
   OwnedTable(uint32_t first, uint32_t numbers, uint32_t per_client)
       : Base(first, numbers), per_client_(std::min(per_client, numbers - reserve(numbers))) {}
 
-  /// Returns the maximum number of objects of a client. The client can have that many as long as
-  /// all other clients together leave enough.
+  /// Returns the maximum number of objects of a client. A client can reach this maximum unless all
+  /// clients together use up the numbers.
   uint32_t most_of_a_client() const { return per_client_; }
 
   /// Creates an object of the client. Returns nullptr if the client cannot have another object, or
@@ -85,8 +85,8 @@ class OwnedTable : public Table<IdType, T> {
     uint32_t count = 0;
   };
 
-  /// A client with fewer objects than this can also use the last numbers, which are reserved for
-  /// such clients: several clients with very many objects leave these numbers to the others.
+  /// The last free numbers are reserved for clients that have fewer objects than this. A few
+  /// clients with very many objects thus leave numbers for others.
   static constexpr uint32_t kFew = 1024;
   static constexpr uint32_t reserve(uint32_t numbers) { return numbers / 8; }
 

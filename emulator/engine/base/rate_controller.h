@@ -25,7 +25,7 @@ class RateController {
   /// Notes that `bytes` were acknowledged, the last of them `round_trip` after they were sent.
   virtual void on_acknowledged(uint32_t bytes, Duration round_trip, Instant now) = 0;
 
-  /// Returns the rate as of the last call of any function above.
+  /// Returns the rate after the latest call of a function above.
   virtual uint64_t rate_bps() const = 0;
   /// Returns the time at which advance() changes the rate next; nothing if no timer will change it.
   virtual std::optional<Instant> next_deadline() const = 0;
@@ -66,7 +66,8 @@ class Pacer {
   /// Notes that a frame was sent at `now`, which must not be before ready_at().
   void sent(uint32_t bytes, uint64_t rate_bps, Instant now) {
     const uint64_t now_ps = nanoseconds_since_start(now) * 1000;
-    // Compensates for the time that was lost by rounding up, and for no more.
+    // A frame that is late only because ready_at() was rounded up does not delay the next frame.
+    // The time of a longer pause is not made up for.
     if (ready_ps_ + 1000 <= now_ps) ready_ps_ = now_ps;
     ready_ps_ += uint64_t{bytes} * 8'000'000 * 1'000'000 / rate_bps;
   }

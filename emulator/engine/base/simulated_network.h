@@ -74,7 +74,7 @@ class SimulatedNetwork {
   virtual PauseCounters pauses_of(DeviceIndex device) const = 0;
 };
 
-/// The settings with which NICs notify senders of congestion.
+/// The settings for the notifications (CNPs) by which NICs inform senders of congestion
 struct CongestionNotification {
   Duration interval{};  // the shortest time between two CNPs of a QP
   uint8_t dscp = 0;     // of CNPs

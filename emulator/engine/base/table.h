@@ -15,10 +15,11 @@
 
 namespace rocemu::engine {
 
-/// The free numbers. A freed number first rests: it cannot be assigned until a certain number of
-/// other numbers have been freed. The other free numbers are assigned in ascending order; after the
-/// largest, assignment continues with the smallest. Only resting numbers are stored one by one. The
-/// others are stored as ranges, at most one between two numbers in use.
+/// The free numbers. When a number is freed, it rests first: it is not assigned until kResting
+/// other numbers have been freed, unless there is no other free number. Free numbers that do not
+/// rest are assigned in ascending order; after the largest, assignment continues with the smallest.
+/// They are stored as ranges, at most one between two numbers in use. Resting numbers are stored
+/// one by one.
 class FreeNumbers {
  public:
   void push(uint32_t number) {
@@ -36,7 +37,8 @@ class FreeNumbers {
       ++popped_;
       return;
     }
-    // The rest of the range replaces the range: nothing is allocated, so nothing can fail.
+    // What remains of the range reuses the range's node of the map, because an allocation could
+    // fail.
     auto range = rested_.extract(next_rested());
     cursor_ = range.key() + 1;
     if (cursor_ == range.mapped()) return;
@@ -44,7 +46,7 @@ class FreeNumbers {
     rested_.insert(std::move(range));
   }
   bool empty() const { return rested_.empty() && pushed_ == popped_; }
-  /// Returns whether there is a free number that no longer rests.
+  /// Returns whether there is a free number that does not rest, so that it can be assigned.
   bool has_rested() const { return !rested_.empty(); }
 
  private:
@@ -147,8 +149,8 @@ class Table {
   uint32_t limit() const { return limit_; }
 
  private:
-  /// The number of consecutive entries that are stored together. Their storage exists only while
-  /// one of them is in use.
+  /// The number of consecutive entries that are allocated together, as long as one of them is in
+  /// use
   static constexpr uint32_t kLeaf = 256;
   struct Leaf {
     std::array<std::unique_ptr<T>, kLeaf> objects;

@@ -1,4 +1,5 @@
-// The engine's timers: three for each QP, and a heap that contains only running timers.
+// The engine's timers: three for each QP, and a heap with an entry for each running timer. A
+// canceled timer leaves its entry in the heap until no earlier entry is left.
 #pragma once
 
 #include <array>
@@ -18,8 +19,8 @@ enum class TimerKind : uint8_t {
 };
 inline constexpr size_t kTimerKinds = 3;
 
-/// A timer of a QP. Its entry in the heap may be earlier than `deadline`: restarting a timer for
-/// every packet then takes a store and not a heap operation.
+/// A timer of a QP. Its entry in the heap may be earlier than `deadline`, so that restarting the
+/// timer for every packet takes a store instead of a heap operation.
 struct Timer {
   std::optional<Instant> deadline;
   std::optional<Instant> queued;
@@ -43,8 +44,9 @@ class TimerQueue {
     return timers[static_cast<size_t>(kind)].deadline.has_value();
   }
 
-  /// Returns the next timer that is due. `timers_of(QpNumber)` returns a TimerSet *, or nullptr for
-  /// a QP that was destroyed. Equal deadlines are ordered by QP number.
+  /// Returns the running timer with the earliest deadline; nothing if no timer runs.
+  /// `timers_of(QpNumber)` returns a TimerSet *, or nullptr for a QP that was destroyed. Equal
+  /// deadlines are ordered by QP number.
   template <class TimersOf>
   std::optional<Entry> next(TimersOf timers_of) {
     while (!heap_.empty()) {
@@ -63,7 +65,7 @@ class TimerQueue {
     return std::nullopt;
   }
 
-  /// Removes the entry that next() returned. The timer no longer runs.
+  /// Removes the entry that next() returned, and stops its timer.
   void expire(const Entry& entry, TimerSet& timers);
 
  private:

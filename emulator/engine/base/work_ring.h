@@ -12,8 +12,9 @@
 
 namespace rocemu::engine {
 
-/// The ring. The index of a WQE is the number of WQEs posted before it since the queue's creation
-/// (modulo 2^32). head() is the index of the oldest WQE, tail() that of the next WQE to be posted.
+/// The ring of WQEs. The index of a WQE is the number of WQEs posted before it since the queue's
+/// creation (modulo 2^32). head() is the index of the oldest WQE, tail() that of the next WQE to be
+/// posted.
 template <class State>
 class WorkRing {
  public:
@@ -39,8 +40,8 @@ class WorkRing {
     ++tail_;
   }
 
-  /// Adds the WQE in front of all others. The ring must not be full. In a queue that is used in
-  /// this way, indices have no meaning.
+  /// Adds the WQE in front of all others. The ring must not be full. In a queue that uses this
+  /// function, indices have no meaning.
   void push_front(std::span<const std::byte> wqe) {
     if (size() == states_.size()) grow();
     --head_;

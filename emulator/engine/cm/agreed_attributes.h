@@ -1,5 +1,5 @@
-// Conversion of the values on which REQ and REP agreed to the attributes of a QP (IBTA vol 1, 12.9:
-// "the QP is transitioned to ...")
+// Converts the values that REQ and REP agreed on to attributes of a QP (IBTA vol 1, 12.9: "the QP
+// is transitioned to ...").
 #pragma once
 
 #include <cstdint>

@@ -17,7 +17,7 @@ namespace rocemu::engine::cm {
 using ConnectionId = Id<struct ConnectionTag>;
 using ListenerId = Id<struct ListenerTag>;
 
-/// A value that the layer above chooses, and that each event returns to it.
+/// A value that the layer above chooses for a connection or listener. Each event contains it.
 using Context = uint64_t;
 
 /// The ports of a connection, and the header fields of the frames that carry its MADs and its data.
@@ -138,7 +138,7 @@ struct Event {
   std::optional<ListenerId> listener = std::nullopt;
   Route route = {};
   bool answered = false;  // kDisconnectRequest: DREP was sent already
-  /// The received message, if there is one.
+  /// The message that caused the event, if one did.
   std::optional<wire::CmMessage> message = std::nullopt;
 };
 

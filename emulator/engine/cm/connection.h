@@ -31,13 +31,15 @@ enum class State : uint8_t {
   kSidrReqReceived,  // the consumer must answer
 };
 
-/// Returns the time for a code of chapter 12: 4.096 us * 2^code, codes 0 to 31.
+/// Returns the time that a code in a message of the connection manager means: 4.096 us * 2^code,
+/// for codes 0 to 31 (IBTA vol 1, chapter 12).
 constexpr Duration cm_time(uint8_t code) {
   return Duration(int64_t{4096} << (code & 31));
 }
 
-/// Returns the timeout code for the sum of two packet lifetimes and a delay, rounded to a power of
-/// two; the parameters are codes, too. (IBTA vol 1, 9.7.6.1.3 allows a timer four times as long.)
+/// Returns the code of a QP's timeout: the sum of two packet lifetimes and the peer's delay,
+/// rounded to a power of two. The parameters are codes, too. (The timer may take four times as
+/// long: IBTA vol 1, 9.7.6.1.3.)
 constexpr uint8_t ack_timeout_code(uint8_t packet_life_time, uint8_t ack_delay) {
   const int twice = packet_life_time + 1;
   const int longer = std::max<int>(twice, ack_delay);
@@ -59,7 +61,7 @@ constexpr uint64_t release_transaction(ConnectionId id) {
 
 /// A peer's communication ID or QPN, which is unique only together with its CA GUID
 using RemoteKey = std::pair<uint64_t, uint32_t>;
-/// The address that requests the resolution of a service ID, and the request's ID
+/// The address of the peer that requests the resolution of a service ID, and the ID of its request
 using ResolverKey = std::pair<wire::IpAddress, uint32_t>;
 
 struct Connection {
@@ -82,7 +84,7 @@ struct Connection {
   uint32_t remote_id = 0;  // its communication ID; 0 if unknown
   uint32_t remote_qpn = 0;
 
-  // The values on which the messages agreed, as they apply to this side
+  // The values on which the messages agreed, from the point of view of this side
   uint8_t path_mtu = 0;
   uint8_t retry_count = 0;
   uint8_t rnr_retry_count = 0;
@@ -91,7 +93,7 @@ struct Connection {
   uint8_t local_ack_timeout = 0;
   bool alternate_path_offered = false;
 
-  // Members that are used only while an answer is awaited
+  // Members that are used only while this side waits for an answer
   uint8_t packet_life_time = 0;  // code
   uint8_t max_retries = 0;
   uint8_t retries_left = 0;

@@ -48,8 +48,7 @@ class ConnectionManager {
   ConnectionManager& operator=(const ConnectionManager&) = delete;
 
   // ---- Listening ----
-  /// Adds a listener. Returns EADDRINUSE if there is one with the same service ID, device and
-  /// address.
+  /// Adds a listener. Returns EADDRINUSE if a listener has the same service ID, device and address.
   wire::Result<ListenerId, int> listen(const Listen& listen);
   /// Removes the listener. Requests that arrived before the call are not affected.
   void stop_listening(ListenerId listener);
@@ -63,10 +62,10 @@ class ConnectionManager {
   int ready(ConnectionId id, std::span<const uint8_t> private_data = {});
   /// Sends REJ. May be called after kRequest or kReply, until the peer's RTU arrives.
   int reject(ConnectionId id, const Reject& reject = {});
-  /// Sends MRA, after kRequest or kReply. This extends the time for the answer to 4.096 us *
-  /// 2^service_timeout.
+  /// Sends MRA, after kRequest or kReply. The peer then waits 4.096 us * 2^service_timeout longer
+  /// for the answer.
   int delay(ConnectionId id, uint8_t service_timeout, std::span<const uint8_t> private_data = {});
-  /// Counts the RTU as received, since a message arrived over the QP before the RTU
+  /// Treats the RTU as received, because a message arrived over the QP before the RTU
   /// (IBV_EVENT_COMM_EST). Returns EISCONN if the RTU has been received.
   int notify_established(ConnectionId id);
 
@@ -89,8 +88,8 @@ class ConnectionManager {
   /// that kRequest reported.
   int set_context(ConnectionId id, Context context);
   bool exists(ConnectionId id) const;
-  /// Returns the number of connections and resolutions, including those that only wait until a
-  /// timer ends.
+  /// Returns the number of connections and resolutions, including those that have ended and are
+  /// kept until a timer expires.
   size_t size() const { return table_.size(); }
   /// Returns the attributes that the QP of this connection needs to enter the state `to` (INIT, RTR
   /// or RTS), according to the received messages: INIT is possible at any time, RTR and RTS after
@@ -105,7 +104,7 @@ class ConnectionManager {
   /// Handles a packet for QP 1 of the device.
   void receive(DeviceIndex device, const wire::Packet& packet);
   std::optional<Instant> next_deadline() const { return table_.next_deadline(); }
-  /// Returns whether a message that was sent still waits for its answer.
+  /// Returns whether a message of this side still waits for its answer.
   bool awaits_answer() const;
   void expire_timers();
   /// Removes all connections of a device that was removed, without sending a message or an event.

@@ -34,7 +34,7 @@ class ConnectionTable {
   void remove(Connection& connection);
 
   /// These functions find a connection by the peer's identifiers. A key belongs to the first
-  /// connection that takes it, until that connection gives it back.
+  /// connection that takes it, until this connection gives the key back.
   Connection* with_remote_id(const RemoteKey& key);
   Connection* with_remote_qpn(const RemoteKey& key);
   Connection* with_resolver(const ResolverKey& key);
@@ -43,8 +43,8 @@ class ConnectionTable {
   void take_resolver(Connection& connection, const ResolverKey& key);
   void give_back_remote_qpn(Connection& connection);
 
-  /// Adds a peer-to-peer connection that has sent its REQ. As long as the connection is in this
-  /// state, a REQ of the peer can make it the passive side (IBTA vol 1, 12.10.4).
+  /// Adds a peer-to-peer connection that has sent its REQ. Until the connection's state changes, a
+  /// REQ from the peer can make this side the passive one (IBTA vol 1, 12.10.4).
   void add_peer_to_peer(Connection& connection);
   /// Returns the first peer-to-peer connection whose own REQ is the counterpart of the peer's REQ.
   Connection* peer_to_peer(uint64_t service_id, DeviceIndex device, const wire::IpAddress& peer);

@@ -143,7 +143,8 @@ void on_first_reply(ProtocolContext& context, Connection& connection, const Arri
   connection.remote_qpn = rep.local_qpn;
   connection.remote_psn = rep.starting_psn;
   connection.rnr_retry_count = rep.rnr_retry_count;
-  // IBTA vol 1, 12.7: the peer may lower both values, but not raise them.
+  // IBTA vol 1, 12.7: the peer may lower the responder resources and the initiator depth, but not
+  // raise them.
   connection.responder_resources = std::min(connection.responder_resources, rep.initiator_depth);
   connection.initiator_depth = std::min(connection.initiator_depth, rep.responder_resources);
   connection.local_ack_timeout =

@@ -30,7 +30,7 @@ class GeneralServices {
   /// Returns the route to the sender of a packet that admit() accepted.
   Route route_back(DeviceIndex device, const wire::Packet& packet) const;
 
-  /// Counts a MAD that does not belong to the connection manager. If the MAD requests a response,
+  /// Counts a MAD that no supported management class can handle. If the MAD requests a response,
   /// sends one that contains the reason.
   void refuse(DeviceIndex device, const wire::Packet& packet);
 

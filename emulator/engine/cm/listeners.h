@@ -17,10 +17,10 @@ struct Listener {
 
 class Listeners {
  public:
-  /// Adds a listener. Returns EADDRINUSE if there is one with the same service ID, device and
-  /// address, and ENOMEM if there are too many listeners.
+  /// Adds a listener. Returns EADDRINUSE if a listener has the same service ID, device and address,
+  /// and ENOMEM if there are too many listeners.
   wire::Result<ListenerId, int> add(const Listen& listen);
-  /// Removes a listener. Does nothing if it does not exist.
+  /// Removes the listener with that ID. Does nothing if there is none.
   void remove(ListenerId id);
   /// Returns the listener for a request to this address: the most specific one or, among equally
   /// specific ones, the oldest. Returns nullptr if there is none.

@@ -33,7 +33,8 @@ void ProtocolContext::start_timer(Connection& connection, Duration duration) {
 }
 
 void ProtocolContext::close(Connection& connection) {
-  /// The code of 4.3 s, after which a peer with usual values repeats a message.
+  /// The timeout code of the time for which the connection is kept: 4.3 s, after which a peer with
+  /// usual values repeats its message.
   constexpr uint8_t kRemembered = 20;
   connection.state = State::kClosed;
   table_.give_back_remote_qpn(connection);

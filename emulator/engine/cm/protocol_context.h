@@ -45,7 +45,7 @@ class ProtocolContext {
   void send(Connection& connection, uint64_t transaction_id, const wire::CmMessage& message);
   /// Sends the latest message again.
   void repeat(const Connection& connection, const Resend& resend);
-  /// Sends the latest message again, because the message that it answers arrived again.
+  /// Sends the latest message again, because the message to which it is the answer arrived again.
   void repeat_answer(const Connection& connection) {
     repeat(connection, {.why = Resent::kDuplicate, .begins = true});
   }
@@ -53,8 +53,8 @@ class ProtocolContext {
   void drop(DeviceIndex device) { environment_.count(device, Counter::kMadsDropped); }
 
   // ---- Time ----
-  /// Repeats the latest message until stop_timer() is called, at most as often as the connection
-  /// allows. After the last repetition, timeouts::give_up() ends the wait.
+  /// Repeats the latest message until stop_timer() is called, at most max_retries times. If there
+  /// is still no answer after the last repetition, timeouts::give_up() ends the wait.
   void expect_answer(Connection& connection);
   void start_timer(Connection& connection, Duration duration);
   void stop_timer(Connection& connection) { table_.set_deadline(connection, std::nullopt); }

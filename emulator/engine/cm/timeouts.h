@@ -9,7 +9,8 @@ namespace rocemu::engine::cm::timeouts {
 /// Handles all timers that are due, in the order of their deadlines.
 void expire(ProtocolContext& context);
 
-/// Ends the wait for an answer to the connection's latest message.
+/// Stops waiting for the answer to the connection's latest message: reports an error event, and
+/// ends the connection or resolution.
 void give_up(ProtocolContext& context, Connection& connection);
 
 }  // namespace rocemu::engine::cm::timeouts

@@ -23,10 +23,10 @@ class CompletionFaults {
   CompletionFaults(FaultInjector& injector, CompletionDelivery& delivery, Objects& objects,
                    Step& step);
 
-  /// Adds a QP's completion to the CQ, or applies rules to it. `solicits` is the parameter
-  /// `qualifies` of CompletionQueue::add. `wanted` is false for an unsignaled success, which
-  /// becomes a completion only if a rule turns it into a failure. Returns false if a rule turned it
-  /// into a failure; the caller must then fail the QP.
+  /// Applies rules to a QP's completion. Adds it to the CQ, now or later, unless a rule drops it.
+  /// `solicits` is the parameter `qualifies` of CompletionQueue::add. `wanted` is false for an
+  /// unsignaled success, which becomes a completion only if a rule changes its status. Returns
+  /// false if a rule turned a success into a failure; the caller must then fail the QP.
   bool complete(const QueuePair& qp, CqId cq, const abi::Cqe& cqe, bool solicits,
                 bool wanted = true) {
     if (rules_.watches(Where::kCompletion)) [[unlikely]] {

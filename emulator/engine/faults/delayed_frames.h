@@ -18,12 +18,12 @@ class DelayedFrames {
   void delay(Duration delay, Instant now, Departure departure) {
     by_time_.emplace(std::pair(now + delay, next_number_++), Delayed{now, std::move(departure)});
   }
-  /// Holds the frame until `overtakers` more frames of that flow have passed, but no longer than
-  /// `longest`.
+  /// Holds the frame until `overtakers` more frames of the same flow have passed, or until
+  /// `longest` is over.
   void hold(const Flow& flow, uint32_t overtakers, Duration longest, Instant now,
             Departure departure);
-  /// Notes that a frame of that flow has passed. take_due() then returns the frames that have been
-  /// overtaken often enough.
+  /// Notes that a frame of the flow overtakes the held ones. Those that have been overtaken often
+  /// enough are then due.
   void pass(const Flow& flow, Instant now);
 
   /// Removes and returns the next frame that is due by now. Its marks contain the time for which it

@@ -23,11 +23,12 @@ class DeviceFaults {
 
   void change_port(DeviceIndex device, const PortChange& change);
   void change_gid(DeviceIndex device, uint32_t index, const wire::IpAddress& address);
-  /// Marks the device for removal. It is removed later, since the caller that consulted the rules
-  /// still uses it.
+  /// Marks the device for removal. The removal must be done later, since the caller that consulted
+  /// the rules still uses the device.
   void remove_soon(DeviceIndex device) { removals_.push_back(device); }
   bool has_removals() const { return !removals_.empty(); }
-  /// Returns the devices that must be removed now, and forgets them.
+  /// Returns the devices that were marked for removal, and clears the marks. The caller must remove
+  /// them.
   std::vector<DeviceIndex> take_removals();
 
   /// Restores the ports whose downtime has ended.

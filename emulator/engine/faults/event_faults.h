@@ -15,7 +15,7 @@ class EventFaults final : public AsyncEvents {
   EventFaults(FaultInjector& injector, EventDelivery& delivery, const Clients& clients)
       : injector_(injector), delivery_(delivery), clients_(clients) {}
 
-  /// Delivers the event, or the events into which rules turn it.
+  /// Delivers the event, or the event into which rules turn it, unless a rule drops it.
   using AsyncEvents::raise;
   void raise(ClientId client, abi::EventType type, uint64_t element,
              const QueuePair* qp = nullptr) override;

@@ -110,8 +110,8 @@ void FaultInjector::act_now(const Rule& rule) {
                           .to = {}};
     if (qp != nullptr) occurrence.qp = qp->order;
     if (qp != nullptr) occurrence.qp_num = qp->number.value;
-    // Of the rules that act on the occurrence, only this one acts now: other rules for "now" have
-    // already acted.
+    // Other rules may match this occurrence, too. Only the new rule acts: rules for "now" act once,
+    // when they are added.
     for (const auto& one : std::vector(act(occurrence))) {
       if (one.rule->name == rule.name) note(one, "what is there now", device, qp);
     }

@@ -38,14 +38,14 @@ class FaultInjector {
   /// Removes the rule of that name. If it is a rule for the network, also ends its fault.
   void remove(std::string_view name);
   void clear();
-  /// The packet on which a rule acts, if it acts on a packet
+  /// The packet on which a rule acts; empty if it acts on something else
   struct ActedOn {
     FrameFault frame = {};
     std::optional<uint32_t> psn = {};  // of a request that has arrived at the QP
   };
-  /// Reports that a rule acts on `subject`, and carries out its further effects. It may pause the
-  /// NIC, raise an event or kill the process; with a device, it may also change the port or a GID,
-  /// or remove the device.
+  /// Reports that a rule acts on `subject`, and carries out the effects that any rule can have:
+  /// pausing the NIC, raising an event and killing the process; if `device` is set, also changing
+  /// the port or a GID and removing the device.
   void note(const RuleMatcher::Acting& acting, std::string subject,
             std::optional<DeviceIndex> device, const QueuePair* qp, const ActedOn& on);
   void note(const RuleMatcher::Acting& acting, std::string subject,
@@ -53,11 +53,11 @@ class FaultInjector {
     note(acting, std::move(subject), device, qp, {});
   }
 
-  /// Releases everything that rules held back and that is due.
+  /// Releases the frames, completions and ports that rules hold back and that are due.
   void release_due() {
     if (keep_anything()) release_kept();
   }
-  /// Returns the time at which the next item that rules hold back is due.
+  /// Returns the time at which the next frame, completion or port that rules hold back is due.
   std::optional<Instant> next_deadline() const {
     return keep_anything() ? next_of_kept() : std::nullopt;
   }
@@ -74,8 +74,8 @@ class FaultInjector {
  private:
   /// Applies a rule for "now".
   void act_now(const Rule& rule);
-  /// Returns whether rules hold anything back. This is called in every step, and most fabrics have
-  /// no rules.
+  /// Returns whether rules hold anything back. The check must be cheap, because it is made in every
+  /// step and most fabrics have no rules.
   bool keep_anything() const {
     return frames.delayed() != 0 || completions.holds_any() || devices.has_port_returns();
   }

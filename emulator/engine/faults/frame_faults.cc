@@ -112,8 +112,8 @@ void FrameFaults::apply(Departure departure, const QueuePair* qp) {
   wire::Packet packet = *parsed;
   Occurrence occurrence = describe(departure, packet, qp, outgoing);
 
-  // Injected frames are derived from the frame as it was sent. `parsed` refers to the bytes of this
-  // frame, so they are kept.
+  // The original frame is kept, because injected frames are derived from it and `parsed` refers to
+  // its bytes.
   const Frame original = departure.frame;
   Plan plan{.acting = {}};
   const auto ask = [&](Where where) {

@@ -34,7 +34,8 @@ class FrameFaults {
     }
     switch_.forward(std::move(departure));
   }
-  /// Releases the frames that are due, and those that have been overtaken often enough.
+  /// Passes on the frames whose delay is over, and those that other frames have overtaken often
+  /// enough.
   void release_due();
   std::optional<Instant> next_deadline() const { return delayed_.next(); }
   size_t delayed() const { return delayed_.size(); }

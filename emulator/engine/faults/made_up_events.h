@@ -1,4 +1,4 @@
-// Async events that rules inject, and the QPs that fail with them
+// Async events that rules inject, and the QPs that such events declare as failed
 #pragma once
 
 #include <optional>
@@ -16,11 +16,12 @@ class MadeUpEvents {
   MadeUpEvents(EventDelivery& delivery, CompletionDelivery& completions, Objects& objects)
       : delivery_(delivery), completions_(completions), objects_(objects) {}
 
-  /// Raises the event for the QP, for the QP's CQ or SRQ, or for the device. The type of the event
-  /// determines for which of these.
+  /// Raises the event for the object that events of this type concern: the QP, its CQ or SRQ, or
+  /// the device.
   void raise(abi::EventType type, std::optional<DeviceIndex> device, const QueuePair* qp);
   void raise_on_device(abi::EventType type, DeviceIndex device);
-  /// Returns a QP that an injected event declared as failed, and that the caller must now fail.
+  /// Removes and returns a QP that an injected event declared as failed; the caller must now fail
+  /// it. Returns nothing if there is no such QP.
   std::optional<QpNumber> take_failing_qp();
   bool has_failing_qp() const { return !failing_qps_.empty(); }
 

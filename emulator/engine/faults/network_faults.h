@@ -1,5 +1,5 @@
 // Applies rules to the simulated network. The network's links, switches and NICs change at the
-// times that a rule gives, and change back when the rule's time is over or the rule is removed.
+// times that a rule gives, and change back when the fault's time is over or the rule is removed.
 #pragma once
 
 #include <memory>

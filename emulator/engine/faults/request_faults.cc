@@ -34,7 +34,8 @@ uint8_t verb_kind(const abi::Request& request) {
   return static_cast<uint8_t>(request.op);
 }
 
-/// Returns the kind of the call. An accept without parameters is librdmacm's rdma_establish().
+/// Returns the number by which rules distinguish the call. rdma_establish() of librdmacm arrives as
+/// an accept without parameters.
 uint8_t verb_kind(const CmCommand& command) {
   if (command.command == abi::ucma::Command::kAccept &&
       command.in.size() >= offsetof(abi::ucma::Accept, ece)) {
@@ -45,8 +46,8 @@ uint8_t verb_kind(const CmCommand& command) {
   return faults::verb_kind(command.command);
 }
 
-/// Returns the QP that a call concerns; QpNumber{} if it concerns none. A QP that is just being
-/// opened does not belong to the program yet, so it does not count.
+/// Returns the QP that a call concerns; QpNumber{} if it concerns none. For ibv_open_qp(3) there is
+/// none, because the QP does not belong to the program yet.
 QpNumber qp_in(const abi::Request& request) {
   QpNumber qp{};
   const abi::OperationInfo* info = abi::find_operation(request.op);
@@ -118,8 +119,8 @@ int verb_fault(FaultInjector& injector, const Objects& objects, ClientId client,
                const abi::Request& request) {
   const DeviceIndex at = objects.clients.device_of(client);
   const QueuePair* qp = objects.qps.find(qp_in(request));
-  // The opening of a context counts for the device, since the context does not have a separate
-  // count yet.
+  // A rule counts the opening of a context among those of the device, because the new context has
+  // no other occurrences yet.
   const Flow flow = request.op == abi::Op::kHello
                         ? Flow{Flow::Kind::kDevice, at.value, 0}
                         : Flow{Flow::Kind::kClient, at.value, client.value};

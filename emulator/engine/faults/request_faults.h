@@ -27,7 +27,7 @@ struct RequestFault {
 std::optional<RequestFault> request_fault(FaultInjector& injector, const QueuePair& qp,
                                           const wire::Packet& packet, const wire::OpcodeInfo& info);
 
-/// Returns the errno value with which rules make a call fail, or 0 if no rule does.
+/// Returns the errno value with which rules make this call fail, or 0 if no rule does.
 int verb_fault(FaultInjector& injector, const Objects& objects, ClientId client,
                const abi::Request& request);
 int verb_fault(FaultInjector& injector, const CmCommand& command);

@@ -17,7 +17,7 @@
 
 namespace rocemu::engine::faults {
 
-/// The place where a rule acts: the kind of occurrences that it sees
+/// The place at which a rule acts, that is, the kind of occurrences to which it applies
 enum class Where : uint8_t {
   kFrame,        // a frame, when it leaves its device or arrives from outside
   kLink,         // the same, but for rules that describe the properties of a link
@@ -80,8 +80,9 @@ struct Selection {
   std::optional<NetworkElement> network;  // of kNetwork, which has no other
 };
 
-/// The matching occurrences on which a rule acts. Occurrences are counted for each flow separately,
-/// and each flow has its own stream of random numbers, so that flows do not affect each other.
+/// Selects, among the matching occurrences, those on which a rule acts. Occurrences are counted for
+/// each flow separately, and each flow has its own stream of random numbers, so that flows do not
+/// affect each other.
 struct Trigger {
   Ranges nth;                        // the flow's first is 1
   Ranges nth_total;                  // the first of all flows is 1
@@ -135,8 +136,8 @@ struct Corruption {
   uint32_t random_bits = 0;    // additional bits, anywhere from the BTH on
 };
 
-/// An injected frame: a changed copy of the frame with which it is sent. It goes to that frame's
-/// receiver, or back to its sender.
+/// An injected frame: a changed copy of another frame, with which it is sent. It goes to the other
+/// frame's receiver, or back to the other frame's sender.
 struct MadeUpFrame {
   bool to_sender = false;
   std::vector<FieldChange> changes;
@@ -211,7 +212,8 @@ struct Rule {
   Effects effects;
 };
 
-/// The rules of a scenario file or an injected rule, with their text, which a journal records.
+/// The rules of a scenario file, or rules that were injected later, with the text that a journal
+/// records for them
 struct RuleSet {
   std::string text;
   std::vector<Rule> rules;
@@ -232,10 +234,10 @@ constexpr bool fails_qp(abi::EventType type) {
          type == abi::EventType::kQpAccessErr;
 }
 
-/// The number of the first kind of librdmacm calls. The kinds of libibverbs calls are the numbers
-/// of abi::Op, all of which are below 100. The kind of a librdmacm call is kCmVerbs plus the number
-/// of the command. Calls for which the kernel has two commands are one kind. OtherVerb has the
-/// calls without a separate command.
+/// The lowest number of a call of librdmacm in Kinds: the call's number is kCmVerbs plus the number
+/// of its command. A call for which the kernel has two commands has one number. The number of a
+/// call of libibverbs is that of its abi::Op, all of which are below 100. OtherVerb has the numbers
+/// of calls that share a command with others.
 inline constexpr uint8_t kCmVerbs = 128;
 enum class OtherVerb : uint8_t {
   kImportDevice = 100,

@@ -73,8 +73,7 @@ class RuleMatcher {
   bool remove(std::string_view name);
   void clear();
 
-  /// Returns whether any rule has this place. Without rules, this is the only check that the engine
-  /// makes.
+  /// Returns whether any rule has this place. Without rules, the engine calls only this function.
   bool watches(Where where) const { return watches_any(bit(where)); }
   bool watches_frames() const {
     return watches_any(bit(Where::kFrame) | bit(Where::kLink) | bit(Where::kCm));
@@ -98,8 +97,8 @@ class RuleMatcher {
   /// call.
   const std::vector<Acting>& act(const Occurrence& occurrence, Instant now);
 
-  /// Counts an action of that rule, which acts at certain times and not on occurrences. The rule
-  /// must exist.
+  /// Counts an action of that rule, which acts at certain times instead of on occurrences. A rule
+  /// of that name must exist.
   Acting act_alone(std::string_view name, Instant now);
 
   std::vector<RuleReport> report() const;

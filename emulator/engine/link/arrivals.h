@@ -26,9 +26,9 @@ class Arrivals {
   bool empty() const { return next_ == list_.size(); }
   /// Returns the arrivals that have not been taken.
   std::span<const Arrival> waiting() const { return std::span(list_).subspan(next_); }
-  /// Takes the next arrival, which must exist. The result is valid until clear().
+  /// Removes and returns the next arrival, which must exist. The reference is valid until clear().
   const Arrival& take() { return list_[next_++]; }
-  /// Removes all arrivals, each of which must have been taken.
+  /// Empties the list. Every arrival must have been taken before.
   void clear() {
     list_.clear();
     next_ = 0;

@@ -37,10 +37,10 @@ class Link {
     while (place != frames_.begin() && std::prev(place)->arrives > frame.arrives) --place;
     frames_.insert(place, std::move(frame));
   }
-  /// Returns whether a frame has arrived at the end of the link. If the link is paused, the frame
-  /// may be held there.
+  /// Returns whether the next frame has arrived at the end of the link. If the link is paused, the
+  /// frame may still be held there.
   bool has_arrived(Instant now) const { return !empty() && front().arrives <= now; }
-  /// Takes the next frame. has_arrived() must be true, and the link must not be held.
+  /// Removes and returns the next frame. has_arrived() must be true, and is_held() false.
   InFlight take() {
     if (paused_) --released_;
     InFlight frame = std::move(frames_.front());
@@ -50,14 +50,14 @@ class Link {
 
   void set_paused(bool paused) { paused_ = paused; }
   bool paused() const { return paused_; }
-  /// Pauses the link, and holds all frames on it. A rule can pause the link while frames are
+  /// Pauses the link, and holds all frames on it. A rule can call this while frames are being
   /// handled.
   void pause() {
     if (paused_) return;
     paused_ = true;
     released_ = 0;
   }
-  /// Releases `count` frames from the paused link.
+  /// Allows the next `count` frames to leave the paused link.
   void release(uint32_t count) { released_ = count; }
   /// Returns whether no frame may leave the link.
   bool is_held() const { return paused_ && released_ == 0; }

@@ -39,11 +39,11 @@ class NetworkCrossing final : private NetworkEvents {
   bool can_inject(DeviceIndex from, uint8_t dscp) const { return network_->can_inject(from, dscp); }
   /// Makes take_resumed() return the QP when the device's queues have room again.
   void wait_for_room(DeviceIndex device, QpNumber qp);
-  /// Removes and returns the QPs that waited for room and may try again, in the order in which they
-  /// began to wait.
+  /// Removes and returns the QPs that waited for room and may try again, in the order of their
+  /// waits.
   std::vector<QpNumber> take_resumed() { return std::exchange(resumed_, {}); }
 
-  /// Begins or ends a fault. If the fault loses frames, the next call of advance() removes them.
+  /// Begins or ends a fault. The next call of advance() removes the frames that the fault loses.
   void set_fault(const NetworkElement& element, const NetworkChange& change, bool is_on) {
     if (network_ != nullptr) network_->set_fault(element, change, is_on, step_.now());
   }

@@ -29,7 +29,7 @@ class PacketRun {
   void begin(const InFlight& first, const Link& link, Instant now, size_t limit);
   /// Begins a run with the first of `arrivals`, which must not be empty.
   void begin(std::span<const Arrival> arrivals);
-  /// Makes the run empty, because nothing is known about the next packet.
+  /// Makes the run empty, because the next packet may not belong to it.
   void clear() { count_ = at_ = written_ = 0; }
   /// Makes the next packet the current one.
   void advance() {

@@ -30,7 +30,7 @@ class Switch {
       step_.emit(TransmitFrame{*departure.from, std::move(departure.frame)});
     }
   }
-  /// Emits the frame for the capture, unless this was done before.
+  /// Emits the frame as a FrameTrace if frames are traced, unless this was done before.
   void trace(const Departure& departure) {
     if (!config_.trace_frames || departure.traced) return;
     step_.emit(FrameTrace{step_.now(), departure.frame, departure.marks});

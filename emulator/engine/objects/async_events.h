@@ -45,14 +45,14 @@ class EventDelivery final : public AsyncEvents {
  public:
   explicit EventDelivery(Step& step) : step_(step) {}
   using AsyncEvents::raise;
-  /// Sets the object that decides about delays. `hold` must outlive this object.
+  /// Sets the object that decides which events are delivered later. It must outlive this object.
   void set_hold(DeliveryHold* hold) { hold_ = hold; }
   void raise(ClientId client, abi::EventType type, uint64_t element,
              const QueuePair* /*qp*/ = nullptr) override {
     if (hold_ != nullptr && hold_->hold_event(client, type, element)) return;
     raise_now(client, type, element);
   }
-  /// Delivers an event that was held.
+  /// Delivers an event that the DeliveryHold held back until now.
   void raise_now(ClientId client, abi::EventType type, uint64_t element) {
     step_.emit(AsyncEvent{client, type, element});
   }

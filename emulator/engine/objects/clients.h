@@ -12,7 +12,8 @@ namespace rocemu::engine {
 
 class Clients {
  public:
-  /// Adds a client. `shares_with` is the client with which it shares its objects, if any.
+  /// Adds a client. If `shares_with` is set, it is a client with which the new client shares its
+  /// objects.
   void attach(ClientId client, DeviceIndex device, std::optional<ClientId> shares_with);
   void remove(ClientId client);
 

@@ -24,13 +24,15 @@ class CompletionDelivery {
   /// Adds the completion to the CQ, which overruns if it is full. `solicits` is the parameter
   /// `qualifies` of CompletionQueue::add. Does nothing if the CQ has failed or was destroyed.
   void deliver(CqId id, const abi::Cqe& cqe, bool solicits);
-  /// Sets the object that decides about delays. `hold` must outlive this object.
+  /// Sets the object that decides which completions are delivered later. It must outlive this
+  /// object.
   void set_hold(DeliveryHold* hold) { hold_ = hold; }
-  /// Delivers a completion that was held.
+  /// Delivers a completion that the DeliveryHold held back until now.
   void deliver_now(CqId id, const abi::Cqe& cqe, bool solicits);
   void notify_now(CqId id);
   void overrun(CompletionQueue& cq);
-  /// Returns a CQ that overran, and whose users the caller must now fail (transport/failure.h).
+  /// Removes and returns a CQ that overran; the caller must now fail its users
+  /// (transport/failure.h). Returns nothing if there is no such CQ.
   std::optional<CqId> take_overrun();
   bool has_overrun() const { return !overrun_.empty(); }
   /// Implements ibv_req_notify_cq(3).
@@ -38,7 +40,7 @@ class CompletionDelivery {
   /// Implements ibv_modify_cq(3).
   void moderate(CompletionQueue& cq, const Moderation& moderation);
 
-  /// Sends the events that may not wait for more completions any longer.
+  /// Sends the events that have waited for more completions as long as they may.
   void release_events();
   /// Returns the time when the next waiting event is due, and forgets events that no longer wait.
   std::optional<Instant> next_event();

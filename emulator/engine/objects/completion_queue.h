@@ -53,20 +53,20 @@ struct CompletionQueue {
   bool add(bool qualifies);
   /// Returns whether an event waits because of the moderation only.
   bool event_waits() const { return moderated_ != 0; }
-  /// Notes that the waiting event is sent now, because it has waited long enough.
+  /// Notes that the waiting event is sent now, because its period is over.
   void disarm() { answer(produced_); }
   /// Changes the moderation. Returns whether this makes the waiting event due.
   bool moderate(const Moderation& by);
 
   bool full() const { return waiting() == capacity; }
 
-  /// Notes that the client has taken `count` completions in all. Returns false if that number is
-  /// impossible.
+  /// Notes that the client has taken `count` completions in all. Returns false if the client cannot
+  /// have taken that number.
   bool consume(uint32_t count);
 
   /// Handles the client's request for an event for the first qualifying completion after the
-  /// `seen`-th. Such completions may have been added between the client's call and now; an event
-  /// for one of them may have answered the request already.
+  /// `seen`-th. Such completions may have been added before the request arrived here. An earlier
+  /// event may already stand for one of them, and thus have answered the request.
   enum class ArmResult { kArmed, kAnswered, kEventDue, kImpossible };
   ArmResult arm(uint32_t seen, bool solicited_only);
 

@@ -20,7 +20,8 @@ class MemoryList {
   /// Adds a range. The list must have fewer than kMaxSge ranges.
   void add(const TranslatedAddress& at, uint64_t length);
 
-  /// Does the same as HostMemory::read(), for each client in turn. A null region reads as zeros.
+  /// Does the same as HostMemory::read(), for the client of each range in turn. Ranges in null
+  /// regions read as zeros.
   MemoryResult read(HostMemory& memory, std::span<const std::span<uint8_t>> to) const;
   /// Does the same as HostMemory::read_posted() if all memory belongs to the posting client;
   /// otherwise, the same as read().

@@ -44,8 +44,8 @@ struct MemoryWindow {
   PdId pd;
   abi::MwType type;
   uint32_t rkey = 0;
-  /// The region to which the window is bound. The next members have the other values of the bind.
-  /// If the window is not bound, this is empty, and the window's R_Key permits no access.
+  /// The region to which the window is bound; the members below have the other values of the bind.
+  /// If the window is not bound, `region` is empty, and the window's R_Key permits no access.
   std::optional<MrId> region;
   uint64_t address = 0;  // as the region's bytes are addressed in work requests
   uint64_t length = 0;
@@ -104,7 +104,7 @@ class MemoryTable {
   void destroy(MrId id);
   /// Makes the client the owner of the region.
   void give(MemoryRegion& region, ClientId client) { regions_.give(region, client); }
-  /// Gives a re-registered region new keys, so that using the old keys is an error.
+  /// Gives a region that was re-registered new keys, so that using the old keys is an error.
   void renew_keys(MemoryRegion& region);
   /// Returns the region with exactly that L_Key, whatever its PD; nullptr if there is none.
   const MemoryRegion* find_by_lkey(uint32_t lkey) const;
@@ -132,8 +132,9 @@ class MemoryTable {
   /// Unbinds the windows that were bound for a QP, because the QP was destroyed.
   void unbind_windows_of(QpNumber qp);
 
-  /// Returns the location of the bytes that a work request names, if the L_Key is valid in the PD,
-  /// the range is within the region and the region grants `access` (IBTA vol 1, C10-72 to C10-77).
+  /// Returns the location of the bytes that a work request names. Returns nothing unless the L_Key
+  /// is valid in the PD, the range is within the region and the region grants `access` (IBTA vol 1,
+  /// C10-72 to C10-77). A null region allows any access.
   std::optional<TranslatedAddress> resolve_local(PdId pd, uint32_t lkey, uint64_t address,
                                                  uint64_t length, uint32_t access) const;
   /// Returns the location of the bytes to which an address and an R_Key from the peer of `user`
@@ -141,16 +142,16 @@ class MemoryTable {
   std::optional<TranslatedAddress> resolve_remote(const MemoryUser& user, uint32_t rkey,
                                                   uint64_t address, uint64_t length,
                                                   uint32_t access) const;
-  /// The reason why resolve_remote() refuses an access, and the range of the key, if the key is
-  /// known.
+  /// The reason why resolve_remote() refuses an access. If the key is known, also the range to
+  /// which the key gives access.
   struct Refusal {
     AccessObstacle obstacle;
     uint64_t address = 0, length = 0;
     bool is_window = false;
   };
   Refusal why_refused(const MemoryUser& user, uint32_t rkey, uint32_t access) const;
-  /// The range of an R_Key: the address of its first byte and its length. extent_of() returns it
-  /// for requests that mean the whole range.
+  /// The range of memory to which an R_Key gives access. A FLUSH can ask for all of it instead of
+  /// naming a range.
   struct Extent {
     uint64_t address;
     uint64_t length;
@@ -171,8 +172,7 @@ class MemoryTable {
   std::set<std::pair<MrId, MwId>> bound_;            // windows, by region
   std::set<std::pair<QpNumber, MwId>> bound_type2_;  // those of type 2, by QP
   Random random_;
-  /// The number of former R_Keys that the table remembers, in an array in which the latest can be
-  /// anywhere.
+  /// The capacity of the ring buffer of former R_Keys
   static constexpr size_t kFormerKeys = 256;
   std::array<uint32_t, kFormerKeys> former_keys_{};
   size_t former_keys_count_ = 0;

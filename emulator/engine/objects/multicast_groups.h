@@ -20,7 +20,8 @@ class MulticastTable {
   Attached attach(DeviceIndex device, const wire::IpAddress& group, QpNumber qp);
   enum class Detached { kNotAttached, kOne, kLast };  // kLast: of the device
   Detached detach(DeviceIndex device, const wire::IpAddress& group, QpNumber qp);
-  /// Detaches the QP from all groups. Returns the groups in which it was the device's last QP.
+  /// Detaches the QP from all groups. Returns the groups in which no other QP of the device is
+  /// left.
   std::vector<wire::IpAddress> remove(DeviceIndex device, QpNumber qp);
 
   /// Returns the device's QPs in the group, in the order in which they were attached.

@@ -38,8 +38,8 @@ struct Objects {
 
   Device& device_of(const QueuePair& qp) { return devices[qp.device]; }
   Device& device_of(ClientId client) { return devices[clients.device_of(client)]; }
-  /// Returns whether the client's device was removed. If so, every command of the client fails, and
-  /// its doorbells are ignored.
+  /// Returns whether the client's device was removed. After the removal, every command of the
+  /// client fails, and its doorbells are ignored.
   bool has_lost_its_device(ClientId client) const;
 
   /// Returns the QP if the client has a reference to it, or nullptr. Several clients may have

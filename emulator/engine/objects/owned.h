@@ -8,16 +8,15 @@
 
 namespace rocemu::engine {
 
-/// Returns the object with that handle, or nullptr if it does not exist or belongs to another
-/// client.
+/// Returns the object with that handle; nullptr if there is none, or it belongs to another client.
 template <class IdType, class Object>
 Object* owned(const Table<IdType, Object>& table, uint32_t handle, ClientId client) {
   Object* object = table.find(IdType{handle});
   return object != nullptr && object->client == client ? object : nullptr;
 }
 
-/// Returns the object with that handle, or nullptr if it does not exist or belongs to a client that
-/// does not share its objects with this one. Used for objects that can be imported
+/// Returns the object with that handle; nullptr if there is none, or it belongs to a client that
+/// does not share its objects with this client. Used for objects that can be imported
 /// (ibv_import_pd(3), ibv_import_mr(3), ibv_import_dm(3)).
 template <class IdType, class Object>
 Object* shared(const Clients& clients, const Table<IdType, Object>& table, uint32_t handle,

@@ -127,8 +127,8 @@ struct RecvHalf {
   /// The responses to the latest max_dest_rd_atomic atomics, for duplicates of these requests.
   std::deque<Response> atomic_answers;
   /// The first PSNs of the latest max_dest_rd_atomic READs, atomics, ATOMIC WRITEs and FLUSHes,
-  /// oldest first. The requester has no more such requests outstanding (IBTA vol 1, 9.7.4.1.5), so
-  /// it has received the response to every earlier one.
+  /// oldest first. A requester has at most that number of such requests outstanding (IBTA vol 1,
+  /// 9.7.4.1.5), so it has received the response to every earlier one.
   std::vector<wire::Psn> query_psns;
 };
 
@@ -158,7 +158,7 @@ struct QueuePair {
   PdId pd;
   CqId send_cq, recv_cq;
   /// The SRQ from which receive WQEs are taken, if there is one. An XRC target QP has no fixed SRQ
-  /// and PD; for such a QP, `srq` and `pd` are those that the present request names.
+  /// and PD; its `srq` and `pd` are those of the SRQ that the present request names.
   std::optional<SrqId> srq;
   std::optional<XrcdId> xrcd;                 // XRC target
   std::vector<Reference> further_references;  // XRC target: the QP is destroyed with the last

@@ -29,9 +29,9 @@ inline SgeList read_sges(std::span<const std::byte> behind_header, uint32_t coun
   return list;
 }
 
-/// Returns the locations of the bytes [offset, offset + length) of the list; nothing if a QP in
-/// that PD may not use one of the keys or ranges. Entries of length 0 are ignored (IBTA vol 1,
-/// 10.7.2.2). If the list is shorter, the range is truncated.
+/// Returns the locations of the bytes [offset, offset + length) of the list, or of those that exist
+/// if the list is shorter. Returns nothing if a QP in that PD may not use one of the keys or
+/// ranges. Entries of length 0 are ignored (IBTA vol 1, 10.7.2.2).
 inline std::optional<MemoryList> resolve(const MemoryTable& memory, PdId pd, const SgeList& list,
                                          uint64_t offset, uint64_t length, uint32_t access) {
   std::optional<MemoryList> out(std::in_place);

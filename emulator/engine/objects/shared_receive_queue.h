@@ -57,12 +57,12 @@ namespace shared_receive_queue {
 ReceiveWqe oldest(const SharedReceiveQueue& srq);
 /// Takes the next WQE for a message.
 void take(AsyncEvents& events, SharedReceiveQueue& srq);
-/// Notes that the WQE is complete.
+/// Notes that no message uses the WQE any longer, because the WQE is complete.
 void finish(Objects& objects, const ReceiveWqe& wqe);
 /// Puts the WQE back at the front of its SRQ, because its QP was destroyed before using the WQE.
 void put_back(Objects& objects, const ReceiveWqe& wqe);
-/// Raises the limit event once, when fewer WQEs than the limit are left, or at once if that is
-/// already true when the limit is set (IBTA vol 1, 10.2.9.2).
+/// Raises the limit event if an armed SRQ has fewer WQEs left than its limit, and disarms the SRQ.
+/// Called when a WQE is taken and when the limit is set (IBTA vol 1, 10.2.9.2).
 void check_limit(AsyncEvents& events, SharedReceiveQueue& srq);
 
 }  // namespace shared_receive_queue

@@ -11,7 +11,7 @@ namespace rocemu::engine {
 struct XrcDomain {
   explicit XrcDomain(XrcdId i) : id(i) {}
 
-  /// The record of a client that opened the domain, possibly several times
+  /// The record of a client that opened the domain, once or several times
   struct Opener {
     uint32_t times = 0;
     uint32_t objects = 0;  // SRQs, and references to target QPs

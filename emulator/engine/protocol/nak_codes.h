@@ -40,8 +40,8 @@ enum class VendorError : uint32_t {
   kLKeyAsRKey = 22,                // as kNakRemoteAccess, and the key is the L_Key of a region
 };
 
-/// The reasons for which a responder finally refuses a request. (A PSN out of sequence and a
-/// receiver that is not ready are not verdicts, since the requester may try again.)
+/// The reasons for which a responder finally refuses a request. (A wrong PSN and a receiver that is
+/// not ready are not among them, since the requester may try again.)
 enum class Verdict : uint8_t {
   kInvalidRequest,  // opcode sequence, lengths, an operation the QP does not allow
   kReceiveTooSmall,
@@ -57,7 +57,7 @@ enum class Verdict : uint8_t {
 };
 
 /// Returns the verdict for an access that the keys allow: nothing if the access was carried out,
-/// `fault` if the memory does not exist.
+/// `fault` if the memory does not exist, or the verdict for another MemoryResult.
 std::optional<Verdict> verdict_of(MemoryResult result, Verdict fault);
 
 struct ResponderAction {
@@ -74,7 +74,7 @@ struct RequesterAction {
   VendorError vendor;
 };
 
-/// Returns the requester's action for a NAK; nothing for codes that request a retry or are
+/// Returns what the requester must do after a NAK; nothing for codes that request a retry or are
 /// reserved.
 std::optional<RequesterAction> action_for(wire::NakCode code);
 

@@ -1,4 +1,4 @@
-// The protocol of each send opcode: its request, its packets, and its response. There are two
+// The protocol of each send opcode: the packets of its request, and the response. There are two
 // tables: one of send opcodes, and one of kinds of requests.
 #pragma once
 
@@ -60,7 +60,8 @@ constexpr const KindTraits& traits_of(RequestKind kind) {
 struct SendTraits {
   abi::WrOpcode opcode;
   RequestKind kind;
-  // The opcodes of the request's packets, under their names for RC; in_transport() converts them.
+  // The opcodes of the request's packets, as RC names them; in_transport() converts them for other
+  // transports.
   wire::Opcode only{};
   wire::Opcode first{};
   wire::Opcode middle{};
@@ -145,8 +146,8 @@ constexpr wire::Opcode request_opcode(abi::WrOpcode opcode, bool first, bool las
   return first ? traits.only : traits.last;
 }
 
-/// Returns the opcode of the requester's completion. For an opcode that could not be executed, the
-/// result has no meaning.
+/// Returns the opcode of the requester's completion. The result has no meaning for an opcode that
+/// cannot be posted.
 constexpr abi::WcOpcode completion_opcode(abi::WrOpcode opcode) {
   const abi::SendOpcode* row = abi::find_send_opcode(opcode);
   return row == nullptr ? abi::WcOpcode::kSend : row->completion;
@@ -159,14 +160,16 @@ constexpr bool can_be_solicited(RequestKind kind, abi::WrOpcode opcode) {
   return kind == RequestKind::kSend || opcode == abi::WrOpcode::kRdmaWriteWithImm;
 }
 
-/// Returns whether such a request is complete only when its response has arrived. The responder has
-/// resources for max_rd_atomic such requests at a time, and a fence waits for their responses.
+/// Returns whether a request of this kind is complete only when its response has arrived. The
+/// responder has resources for max_rd_atomic of these requests at a time, and a fenced request
+/// waits for their responses.
 constexpr bool wants_response(RequestKind kind) {
   const AnsweredBy answer = traits_of(kind).answer;
   return answer != AnsweredBy::kNobody && answer != AnsweredBy::kAcknowledge;
 }
 
-/// Returns whether the response to such a request has data, which is stored in the WQE's SGEs.
+/// Returns whether the response to a request of this kind has data, which is stored in the WQE's
+/// SGEs.
 constexpr bool places_response(RequestKind kind) {
   const AnsweredBy answer = traits_of(kind).answer;
   return answer == AnsweredBy::kReadResponse || answer == AnsweredBy::kAtomicAcknowledge;

@@ -11,8 +11,8 @@ wire::Transport transport_of(abi::QpType type);
 /// Returns whether requests of this QP type (RC or XRC) are acknowledged and retransmitted.
 bool is_reliable(abi::QpType type);
 
-/// Returns the opcode of another transport for the operation of an RC opcode. The transport must
-/// have the operation.
+/// Returns the opcode that means in another transport what `rc` means in RC. The transport must
+/// have that operation.
 constexpr wire::Opcode in_transport(wire::Transport transport, wire::Opcode rc) {
   return static_cast<wire::Opcode>(static_cast<uint8_t>(rc) | static_cast<uint8_t>(transport));
 }

@@ -14,7 +14,7 @@
 
 namespace rocemu::engine::cm {
 
-/// Returns the command's struct; nothing if it has fewer bytes than `least`.
+/// Returns the command's struct; nothing if the command has fewer bytes than `least`.
 template <class Struct>
 std::optional<Struct> parse(const CmCommand& command, size_t least = sizeof(Struct)) {
   if (command.in.size() < least) return std::nullopt;
@@ -23,7 +23,8 @@ std::optional<Struct> parse(const CmCommand& command, size_t least = sizeof(Stru
   return value;
 }
 
-/// Answers with the struct. If the program has less space, answers with the part that fits.
+/// Writes the struct as the response. If the program has less space, writes only the part that
+/// fits.
 template <class Struct>
 void respond(const CmCommand& command, const Struct& value, std::vector<std::byte>& response) {
   const auto bytes = std::as_bytes(std::span(&value, 1));
@@ -35,7 +36,7 @@ inline std::optional<SocketAddress> address_in(const abi::ucma::SockaddrIn6& byt
   return parse_socket_address(bytes.bytes);
 }
 
-/// Returns the address in a storage of which `size` bytes are used.
+/// Returns the address in the first `size` bytes of a storage.
 inline std::optional<SocketAddress> address_in(const abi::ucma::SockaddrStorage& bytes,
                                                size_t size) {
   std::optional<SocketAddress> address = parse_socket_address(bytes.bytes);

@@ -152,7 +152,7 @@ int accept(const IdTable& ids, ConnectionManager& connections, const CmCommand& 
   if (error == 0) {
     if (has_param) id->uid = in->uid;
   } else if (id->connection) {
-    // A side that cannot accept refuses the connection, as in Linux's rdma_accept().
+    // An accept that fails refuses the connection or the resolution, as in Linux's rdma_accept().
     if (id->is_datagram()) {
       answer_datagram(connections, *id, wire::SidrStatus::kRejectedByProvider, {});
     } else {

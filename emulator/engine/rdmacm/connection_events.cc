@@ -10,7 +10,8 @@ namespace {
 using abi::ucma::EventType;
 using Param = abi::ucma::EventResponse::Param;
 
-/// Clears the id's connection if it has ended, since another connection can get its number.
+/// Clears id.connection if that connection has ended, since a later connection can get the same
+/// number.
 void forget_if_gone(RdmaId& id, const ConnectionManager& connections) {
   if (!connections.exists(*id.connection)) id.connection.reset();
 }

@@ -50,7 +50,7 @@ void EventOutput::deliver(CmChannelId channel, const Event& event) {
   if (faults_.watches(Where::kVerb)) [[unlikely]] {
     const CmCommand get{channel, abi::ucma::Command::kGetEvent, {}, 0};
     if (const int error = faults::verb_fault(faults_, get)) {
-      Event failure = event;  // has the id of the event, and is removed with it
+      Event failure = event;  // has the id of the event, with which the provider removes it
       failure.event = abi::ucma::EventType::kGetEventFailed;
       failure.status = static_cast<uint32_t>(error);
       outputs_->list.emplace_back(CmEvent{channel, std::make_shared<const Event>(failure)});
@@ -60,8 +60,8 @@ void EventOutput::deliver(CmChannelId channel, const Event& event) {
 }
 
 void EventOutput::apply_rules(CmChannelId channel, Event event) {
-  // The id in a connection request is the one that the request creates. For a join, it is the
-  // number of the join, and `reserved` is the id.
+  // The field `id` of a connection request is the id that the request creates. The field `id` of a
+  // join is the number of the join, and `reserved` is the id that joined.
   const bool is_join = event.event == abi::ucma::EventType::kMulticastJoin;
   const RdmaId* id = ids_.find(RdmaIdNumber{is_join ? event.reserved : event.id});
   std::optional<DeviceIndex> device;

@@ -33,8 +33,8 @@ class EventOutput {
 
  private:
   void apply_rules(CmChannelId channel, Event event);
-  /// Adds the event to the outputs. If a rule requires it, an event that makes rdma_get_cm_event()
-  /// fail is added first.
+  /// Adds the event to the outputs. If a rule makes rdma_get_cm_event() fail for it, adds a
+  /// kGetEventFailed first.
   void deliver(CmChannelId channel, const Event& event);
 
   faults::FaultInjector& faults_;

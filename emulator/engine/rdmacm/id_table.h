@@ -22,10 +22,10 @@ class IdTable {
   void destroy(const RdmaId& id) { ids_.destroy(id.number); }
 
   RdmaId* find(RdmaIdNumber number) const { return ids_.find(number); }
-  /// Finds the id that a command names. Returns ENOENT if there is none, EINVAL if the id is on
-  /// another channel, and ENXIO if its device was removed; in the last case, `id` is set as well.
+  /// Finds the id that a command names. Returns 0, ENOENT if there is none, EINVAL if the id is on
+  /// another channel, or ENXIO if its device was removed. `id` is set also in the case of ENXIO.
   int find(CmChannelId channel, uint32_t number, RdmaId*& id) const;
-  /// Does the same as find(), and returns EINVAL if the id has no device yet.
+  /// Does the same as find(), and also returns EINVAL if the id has no device yet.
   int find_with_device(CmChannelId channel, uint32_t number, RdmaId*& id) const;
 
   /// Calls the visitor with each id, in the order of their numbers. The visitor may destroy that

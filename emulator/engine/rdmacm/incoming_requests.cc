@@ -41,7 +41,7 @@ abi::QpType qp_type_of(const wire::CmReq& request) {
   return abi::QpType::kRc;
 }
 
-/// Returns the number of bytes before the program's private data.
+/// Returns the number of bytes that precede the program's private data in a request.
 size_t header_size(const RdmaId& listener) {
   return listener.source.family == Family::kIb ? 0 : wire::IpCmHeader::kSize;
 }

@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint32_t kMaxBacklog = 1024;
 
-/// Returns whether the listener accepts requests to the destination in the header.
+/// Returns whether a request whose header has this destination is one for the listener.
 bool hears(const RdmaId& listener, const wire::IpCmHeader& header) {
   const bool v4 = header.destination.is_v4();
   if (listener.source.family == Family::kIb) return false;

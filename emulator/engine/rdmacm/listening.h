@@ -25,8 +25,8 @@ class Listening {
   /// Removes a request from the backlog, because the program has read the event of the request.
   int request_was_read(const CmCommand& command);
 
-  /// Returns the id that gets a request for this service ID. If the request has a header, this is
-  /// an id that listens on the header's destination; otherwise it is an AF_IB id.
+  /// Returns the id that gets a request for this service ID: an id that listens on the header's
+  /// destination or, if the request has no header, an AF_IB id. Returns nullptr if there is none.
   RdmaId* find(uint64_t service_id, const std::optional<wire::IpCmHeader>& header) const;
   bool has_listener(uint64_t service_id) const { return services_.contains(service_id); }
   void stop(RdmaId& id);

@@ -1,5 +1,5 @@
 // The multicast groups that ids have joined. RoCE has no subnet manager: every node that knows the
-// group's address may join, and the GID is that address.
+// group's address may join, and the group's GID is this address.
 #pragma once
 
 #include <cstddef>

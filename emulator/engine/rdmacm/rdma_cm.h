@@ -33,10 +33,10 @@ class RdmaCm {
   RdmaCm(const RdmaCm&) = delete;
   RdmaCm& operator=(const RdmaCm&) = delete;
 
-  /// Sets the outputs to which events are added until the next step. Sends the events of ids whose
-  /// resolution took too long.
+  /// Sets the outputs to which events are added until the next step. Ends the address resolutions
+  /// that are due, and sends their events.
   void begin_step(Outputs& outputs);
-  /// Handles the events of the connection manager. Returns true if there were any.
+  /// Handles the events of the connection manager. Returns false if there were none.
   bool handle_events();
   std::optional<Instant> next_deadline() const { return resolution_.next_deadline(); }
   /// These functions return lists that are sorted by the numbers of the ids.

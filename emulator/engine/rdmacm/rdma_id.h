@@ -66,7 +66,7 @@ struct RdmaId {
   uint32_t backlog = 0;                             // kListening: the maximum of unread requests
   uint32_t unread_requests = 0;                     // kListening
   std::optional<RdmaIdNumber> requested_of;  // the listener, until the program has read its event
-  /// If true, the id has ever had a connection, a service ID resolution or a listener.
+  /// If true, the id has, or once had, a connection, a service ID resolution or a listener.
   bool was_known_to_manager = false;
   std::optional<ConnectionId> connection;
   wire::Psn starting_psn;  // of the peer's packets

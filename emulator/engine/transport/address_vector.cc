@@ -27,7 +27,8 @@ uint16_t udp_source_port(uint32_t flow_label, QpNumber own, QpNumber peer) {
   return static_cast<uint16_t>(0xc000 | ((flow_label & 0x3fff) ^ (flow_label >> 14)));
 }
 
-/// Returns the port that the device uses for a flow that should have `port`.
+/// Returns the UDP source port of a flow on this device, for which `port` is the port that Linux
+/// chooses.
 uint16_t available_port(const DeviceConfig& config, uint16_t port) {
   return config.source_ports.empty() ? port
                                      : config.source_ports[port % config.source_ports.size()];
@@ -81,7 +82,7 @@ int check_address_vector(const Devices& devices, DeviceIndex device, const abi::
   // The MAC address of a group is derived from its GID. Linux resolves nothing, and does not
   // compare the families.
   if (destination.is_multicast()) return 0;
-  // An IPv4 source cannot reach an IPv6 destination.
+  // A host with an IPv4 address cannot reach an IPv6 destination, and vice versa.
   if (source.is_v4() != destination.is_v4()) return EINVAL;
   const bool answers = devices.with_address(destination) || config.outside ||
                        !is_on_link(source, destination) || !config.policy.resolve_neighbors;

@@ -48,8 +48,9 @@ void go_back(TransportContext& context, QueuePair& qp, Resent why, Duration wait
   context.scheduler().schedule(qp);
 }
 
-/// Returns the PSN up to which an acknowledgement of everything before `psn` reaches. It does not
-/// reach beyond a READ or an atomic whose response has not arrived.
+/// Returns the PSN before which everything is acknowledged if the peer acknowledges everything
+/// before `psn`. This does not include a READ or an atomic whose response has not arrived, nor
+/// anything after it.
 Psn acknowledgeable(const QueuePair& qp, Psn psn) {
   const SendHalf& send = qp.send;
   for (uint32_t i = send.queue.head(); i != send.queue.tail(); ++i) {
@@ -89,8 +90,8 @@ Acknowledged acknowledge_before(TransportContext& context, QueuePair& qp, Psn ps
   return {true, all};
 }
 
-/// Retransmits up to `window` packets, and more when these are acknowledged. Inside the fabric,
-/// retransmits all of them at once. Returns false if no retries are left.
+/// Goes back and retransmits: to a remote peer, at most `window` packets until some are
+/// acknowledged; inside the fabric, all of them at once. Returns false if no retries are left.
 bool retry(TransportContext& context, QueuePair& qp, VendorError exhausted, int32_t window,
            Resent why, Duration waited = {}) {
   if (qp.send.retries_left == 0) {
@@ -139,7 +140,7 @@ bool is_reserved(wire::AethKind kind, uint8_t detail) {
 }
 
 /// Returns whether the key in the oldest WQE is not an R_Key, but the L_Key of a region of this
-/// fabric. On most NICs, the region's R_Key would have been equal to this key.
+/// fabric. On most NICs, that region's R_Key would be equal to this key.
 bool names_an_lkey(const TransportContext& context, const QueuePair& qp) {
   if (!qp.path.inside) return false;
   const uint32_t key = qp.send.queue.header<abi::SendWqe>(qp.send.queue.head()).rkey;
@@ -197,8 +198,7 @@ void on_acknowledge(TransportContext& context, QueuePair& qp, const wire::Packet
 }
 
 /// Stores a part of the response in the WQE's buffers. `bytes` is in host byte order. Like a NIC,
-/// the function checks the L_Key now and not earlier, since the request itself does not access
-/// local memory.
+/// checks the L_Key only now, since sending the request does not access local memory.
 std::optional<LocalError> place_response(TransportContext& context, QueuePair& qp, uint64_t offset,
                                          std::span<const uint8_t> bytes) {
   PacketRun& run = context.run_at_hand();
@@ -234,7 +234,8 @@ void repeat_unanswered(TransportContext& context, QueuePair& qp, Resent why, Dur
     context.scheduler().schedule(qp);  // newly posted requests, with nothing to repeat
 }
 
-/// Handles a READ response or an atomic acknowledgement, which belongs to the oldest WQE.
+/// Handles a READ response or an atomic acknowledgement, which belongs to the oldest WQE. Returns
+/// an error if the WQE must fail.
 std::optional<LocalError> take_answer(TransportContext& context, QueuePair& qp,
                                       const wire::Packet& packet, const wire::OpcodeInfo& info) {
   const SendState& state = qp.send.queue.state(qp.send.queue.head());

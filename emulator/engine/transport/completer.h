@@ -11,12 +11,13 @@ void on_response(TransportContext& context, QueuePair& qp, const wire::Packet& p
                  const wire::OpcodeInfo& info);
 void on_timer(TransportContext& context, QueuePair& qp, TimerKind kind);
 
-/// Repeats the request for a response that arrived while its memory was not available.
+/// Requests again a response that arrived while the memory for its data was not available.
 void on_memory_ready(TransportContext& context, QueuePair& qp);
 
-/// Restarts the ACK timer, which runs while a request that asked for an acknowledgement waits for
-/// one. Progress and going back restart the timer. Sending more does not, since otherwise a busy
-/// sender would never detect a dead peer.
+/// Restarts the ACK timer, or stops it if no request that asked for an acknowledgement waits for
+/// one. Called after progress and after going back, and when a request is sent while the timer is
+/// stopped. Sending more does not restart a running timer, since otherwise a busy sender would
+/// never detect a dead peer.
 void restart_timer(TransportContext& context, QueuePair& qp);
 
 }  // namespace rocemu::engine::completer

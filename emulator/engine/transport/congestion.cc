@@ -19,8 +19,8 @@ CongestionState& state_of(QueuePair& qp) {
   return *qp.congestion;
 }
 
-/// Returns whether to send a CNP. On a simulated network, packets without a mark matter, too, since
-/// they show that an interval is over.
+/// Returns whether to send a CNP. On a simulated network, unmarked packets count as well, since a
+/// CNP for earlier marks is due at the end of an interval.
 bool should_notify(TransportContext& context, QueuePair& qp, bool is_marked) {
   if (const NetworkPlan* plan = context.config().network.get()) {
     const auto notification = plan->notification();

@@ -57,7 +57,7 @@ class TransportContext {
     return !qp.path.inside && objects_.device_of(qp).config.outside;
   }
 
-  /// Completes a work request of the QP, as CompletionFaults::complete does.
+  /// Calls CompletionFaults::complete, which adds the completion to the CQ.
   bool complete(const QueuePair& qp, CqId cq, const abi::Cqe& cqe, bool solicits,
                 bool wanted = true) const {
     return faults_.completions.complete(qp, cq, cqe, solicits, wanted);
@@ -73,8 +73,8 @@ class TransportContext {
     return messages < config_.ack_coalescing && (!arrivals_.empty() || link_.has_arrived(now())) &&
            !link_.paused();
   }
-  /// Returns the run that begins with the present packet: it also has the later packets of the same
-  /// message that have already arrived.
+  /// Returns the run that begins with the present packet and continues with the later packets of
+  /// the same message that have already arrived.
   PacketRun& run_at_hand() const { return run_; }
   /// Returns the adversary, or null unless a class of `--adversarial` is enabled.
   adversarial::Adversary* adversary() const { return adversary_; }

@@ -13,7 +13,7 @@ using abi::RecvWqe;
 using abi::WcStatus;
 using wire::Operation;
 
-/// Completes the WQE in use. Returns false if a rule turned the completion into a failure.
+/// Completes the WQE in use. Returns false if a rule turned a success into a failure.
 bool report(TransportContext& context, QueuePair& qp, abi::Cqe cqe, WcStatus status,
             VendorError vendor, bool solicited) {
   const ReceiveWqe& wqe = *qp.recv.wqe;

@@ -9,7 +9,7 @@
 
 namespace rocemu::engine::receive_queue {
 
-/// The extent of a message in one packet: a part of it, or the whole message
+/// The part of a message that a packet contains
 enum class Extent { kPart, kWhole };
 inline Extent extent_of(const wire::OpcodeInfo& info) {
   return info.is_first && info.is_last ? Extent::kWhole : Extent::kPart;
@@ -21,19 +21,19 @@ void post(TransportContext& context, QueuePair& qp, std::span<const std::byte> w
 /// Returns whether the CQ of the QP's XRC SRQ has overrun, so that no more WQEs of the SRQ
 /// complete.
 bool failed(const TransportContext& context, const QueuePair& qp);
-/// Returns whether the present message has taken a WQE already, or there is a WQE that it can take.
+/// Returns whether the present message has a WQE already, or can take one.
 bool available(const TransportContext& context, const QueuePair& qp);
-/// Returns whether the WQE that the next message takes has space for `length` bytes. A malformed
-/// WQE counts as having space: the error is detected when the WQE is used.
+/// Returns whether the WQE that this message uses or will take has space for `length` bytes. A
+/// malformed WQE counts as having space: the error is detected when the WQE is used.
 bool has_room(const TransportContext& context, const QueuePair& qp, uint64_t length);
-/// Takes the oldest WQE, which must exist, for a message. A SEND takes it when it begins, a WRITE
-/// with immediate when it ends.
+/// Takes the oldest WQE for a message, unless the message has a WQE already. There must be a WQE. A
+/// SEND takes its WQE when it begins, a WRITE with immediate when it ends.
 void take(TransportContext& context, QueuePair& qp);
-/// Gives the WQE that a message had taken back to the SRQ. Called before the QP is reset or
+/// Puts the WQE of an incomplete message back into the SRQ. Called before the QP is reset or
 /// destroyed.
 void give_back(TransportContext& context, QueuePair& qp);
 
-/// Stores the payload of a SEND behind the earlier payload of the message.
+/// Stores the payload of a packet of a SEND behind the payload of the packets before.
 std::optional<Verdict> scatter(TransportContext& context, QueuePair& qp,
                                std::span<const uint8_t> payload, Extent extent);
 

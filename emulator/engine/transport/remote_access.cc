@@ -161,8 +161,8 @@ std::optional<Verdict> execute_atomic(TransportContext& context, QueuePair& qp,
                                                         : packet.atomic.swap_add);
   const std::array<std::span<const uint8_t>, 1> source{bytes};
   const MemoryResult written = word.write(context.memory(), source);
-  // The word was read just now, so the write is in progress, and the NIC does not access the word
-  // before it is written. Executing the atomic a second time would be wrong.
+  // The word was readable just now, so the write has only been postponed: the NIC does not access
+  // the word before it is written. The atomic must not be executed a second time.
   if (written == MemoryResult::kNotYet) return std::nullopt;
   return verdict_of(written, Verdict::kRemoteMemoryUnreachable);
 }

@@ -26,8 +26,8 @@ using send_queue::stop_at_next;
 using wire::Opcode;
 using wire::Psn;
 
-/// The maximum number of packets in one quantum: their payload is read at once, and then the next
-/// QP has its quantum.
+/// The maximum number of packets in one quantum. Their payload is read from memory together; then
+/// the next QP has its quantum.
 constexpr uint32_t kBurst = 16;
 /// The maximum number of packets in flight; IBTA vol 1, 9.7.2 allows 2^23 - 1.
 constexpr int32_t kWindow = 1 << 20;
@@ -35,7 +35,7 @@ int32_t window_of(const TransportContext& context, const QueuePair& qp) {
   return context.is_remote(qp) ? qp.send.window : kWindow;
 }
 
-/// Returns the error that the WQE itself has, before any part of it is sent.
+/// Returns the error that the WQE itself has; called before any part of the WQE is sent.
 std::optional<LocalError> check_wqe(const TransportContext& context, const QueuePair& qp,
                                     const SendWqe& wqe, uint64_t length) {
   const auto kind = request_kind(static_cast<WrOpcode>(wqe.opcode));
@@ -57,8 +57,8 @@ std::optional<LocalError> check_wqe(const TransportContext& context, const Queue
   if (qp.type == abi::QpType::kUd) return ud::check(context, qp, wqe, length);
   if (!wants_response(*kind)) return std::nullopt;
 
-  // ibv_modify_qp(3), max_rd_atomic: if this is 0, no such request may be outstanding, so none can
-  // be sent.
+  // ibv_modify_qp(3), max_rd_atomic: if this is 0, no READ or atomic may be outstanding, so none
+  // can be sent.
   if (qp.attr.max_rd_atomic == 0) return LocalError{WcStatus::kLocQpOpErr, VendorError::kBadWqe};
   if (const uint32_t only = traits_of(*kind).length; only != 0 && length != only) {
     return LocalError{WcStatus::kLocLenErr, VendorError::kBadWqe};
@@ -78,8 +78,8 @@ Opcode opcode_of(const QueuePair& qp, const SendWqe& wqe, bool first, bool last)
 /// Executes a BIND_MW or LOCAL_INV, which concern only this device.
 std::optional<LocalError> execute_local(TransportContext& context, const QueuePair& qp,
                                         const SendWqe& wqe) {
-  // IBTA vol 1, 11.6.2: both fail with a "memory management operation error", which is called
-  // IBV_WC_MW_BIND_ERR in libibverbs.
+  // IBTA vol 1, 11.6.2: a BIND_MW or LOCAL_INV that is not allowed fails with a "memory management
+  // operation error", which libibverbs calls IBV_WC_MW_BIND_ERR.
   if (static_cast<WrOpcode>(wqe.opcode) == WrOpcode::kLocalInv) {
     if (context.objects().mrs.invalidate(qp.memory_user(), wqe.imm_data)) return std::nullopt;
     return LocalError{WcStatus::kMwBindErr, VendorError::kBadInvalidate};
@@ -106,13 +106,14 @@ void send_request(TransportContext& context, QueuePair& qp, wire::Packet& packet
     resend = send.resend;
     send.resend.begins = false;
   }
-  // The rest of a READ may be requested in other parts than before, so `limit` may be lower.
+  // A part of a READ that is requested again may be smaller than before, so `limit` may be lower
+  // than sent_limit.
   if (wire::psn_before(send.sent_limit, limit)) send.sent_limit = limit;
   context.transmitter().send(qp, packet, payload, std::move(frame), resend);
 }
 
-/// Sends packet `number` of the message in the frame, which contains the payload already, if there
-/// is any.
+/// Sends packet `number` of the message. `frame` contains the packet's payload already, if it has
+/// one.
 void send_packet(TransportContext& context, QueuePair& qp, const SendWqe& wqe,
                  const SendState& state, uint32_t number, uint32_t packets, size_t payload,
                  Frame frame) {
@@ -235,9 +236,9 @@ std::optional<Obstacle> fill_payload(TransportContext& context, const QueuePair&
   return std::nullopt;
 }
 
-/// Returns the number of packets of the READ response that one request asks for. These are all
-/// missing packets, but for a remote peer no more than the window, since nothing else prevents the
-/// responder from sending all of them at once.
+/// Returns the number of packets of the response that the next request of this WQE asks for: all
+/// that are missing. From a remote peer, a READ asks at most for the window, since nothing else
+/// prevents the responder from sending all packets at once.
 uint32_t response_packets(const TransportContext& context, const QueuePair& qp,
                           const SendState& state) {
   const uint32_t missing = psn_count(state.length, qp.mtu()) - qp.send.next_packet;
@@ -250,8 +251,8 @@ uint32_t response_packets(const TransportContext& context, const QueuePair& qp,
   return asked_before > 0 ? std::min(part, static_cast<uint32_t>(asked_before)) : part;
 }
 
-/// Sends a request that needs a response: one packet, which requests the missing part of the
-/// response.
+/// Sends a READ, an atomic, an ATOMIC WRITE or a FLUSH, which is one packet. A READ asks for
+/// `packets` packets of its response, starting with the first missing one.
 std::optional<Obstacle> send_query(TransportContext& context, QueuePair& qp, const SendWqe& wqe,
                                    const SendState& state, uint32_t packets) {
   const auto opcode = static_cast<WrOpcode>(wqe.opcode);
@@ -306,8 +307,8 @@ void sent_unreliably(TransportContext& context, QueuePair& qp) {
   send_queue::check_drained(context, qp);
 }
 
-/// Sends up to `budget` packets of WQE `next`. Returns 0 if the WQE failed, or waits for an event
-/// that will schedule the QP again.
+/// Sends up to `budget` packets of WQE `next`. Returns 0 if the WQE failed, or must wait for an
+/// event after which the QP is scheduled again.
 uint32_t send_next(TransportContext& context, QueuePair& qp, uint32_t budget) {
   SendHalf& send = qp.send;
   const uint32_t index = send.next;

@@ -8,7 +8,7 @@
 namespace rocemu::engine::requester {
 
 /// Sends one burst, and schedules another quantum if there is more to send. Returns the number of
-/// frames sent; at least 1, so that a caller with a budget ends.
+/// frames sent, but at least 1, so that the caller's loop, which counts frames, ends.
 uint32_t transmit(TransportContext& context, QueuePair& qp);
 
 /// Returns the number of payload bytes of a posted message. The sizes in a WQE come from the

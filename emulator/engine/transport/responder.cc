@@ -28,9 +28,9 @@ void not_ready(TransportContext& context, QueuePair& qp, Psn psn) {
   answer(context, qp, psn, wire::rnr_nak_syndrome(qp.attr.min_rnr_timer));
 }
 
-/// Answers a request that could not be executed. Memory that the program has yet to provide makes
-/// the receiver not ready ("temporarily unable", IBTA vol 1, 9.7.5.2.8), like a page that a NIC
-/// with on-demand paging must request. All other errors are final.
+/// Answers a request that could not be executed. If the program has yet to provide the memory,
+/// sends an RNR NAK ("temporarily unable", IBTA vol 1, 9.7.5.2.8), like a NIC with on-demand paging
+/// that must wait for a page. All other verdicts are final.
 void turn_away(TransportContext& context, QueuePair& qp, Psn psn, Verdict verdict) {
   if (verdict == Verdict::kMemoryNotReady) return not_ready(context, qp, psn);
   refuse(context, qp, psn, verdict);
@@ -56,8 +56,8 @@ void count_request(Counters& counters, Operation operation) {
 void repeat(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
             const wire::OpcodeInfo& info);
 
-/// Returns whether the packet is the expected one (IBTA vol 1, 9.7.1). A duplicate is answered, and
-/// a gap causes a NAK; nothing else happens to these packets.
+/// Returns whether the packet is the expected one (IBTA vol 1, 9.7.1). If not, answers a duplicate,
+/// or sends a NAK for a gap.
 bool check_psn(TransportContext& context, QueuePair& qp, const wire::Packet& packet,
                const wire::OpcodeInfo& info) {
   RecvHalf& recv = qp.recv;
@@ -133,10 +133,9 @@ void count_message(RecvHalf& recv) {
   recv.msn = (recv.msn + 1) & wire::kPsnMask;
 }
 
-/// Handles a message that is complete, but whose CQ overran, so that no program received it (IBTA
-/// vol 1, 9.9.3, class G). The message is not acknowledged. Its QP will fail with the CQ, and sends
-/// nothing more. An XRC target QP would continue, since only the SRQ is bound to the CQ, so it is
-/// stopped here.
+/// Handles a message that is complete, but that no program received, because the CQ overran (IBTA
+/// vol 1, 9.9.3, class G). The message is not acknowledged. The QP fails together with its CQ, and
+/// sends nothing more. An XRC target QP is not bound to a CQ and would continue, so it fails here.
 void lose_message(TransportContext& context, QueuePair& qp, Psn psn) {
   if (qp.type == abi::QpType::kXrcRecv) refuse(context, qp, psn, Verdict::kReceiveQueueFailed);
 }
@@ -215,7 +214,7 @@ void on_query(TransportContext& context, QueuePair& qp, const wire::Packet& pack
   response_queue::queue(context, qp, response);
 }
 
-/// Returns the verdict that corresponds to the NAK, if the NAK is final.
+/// Returns the verdict whose NAK has this syndrome; nothing if the NAK is not final.
 std::optional<Verdict> verdict_for(uint8_t syndrome) {
   if (wire::aeth_kind(syndrome) != wire::AethKind::kNak) return std::nullopt;
   switch (static_cast<wire::NakCode>(wire::aeth_detail(syndrome))) {

@@ -18,7 +18,8 @@ namespace {
 using wire::Opcode;
 using wire::Psn;
 
-/// The maximum number of packets in one quantum, which is the same for the requester.
+/// The maximum number of packets that a responder sends in one quantum; a requester has the same
+/// limit
 constexpr uint32_t kBurst = 16;
 
 /// Records that the acknowledgement or response with that PSN is sent, and returns whether it
@@ -55,21 +56,20 @@ bool takes_resources(const Response& response) {
   return response.kind == Response::Kind::kRead || response.kind == Response::Kind::kAtomic;
 }
 
-/// Returns whether the only waiting response is an acknowledgement that `--adversarial=order` holds
-/// back.
+/// Returns whether the queue contains only an acknowledgement that `--adversarial=order` delays.
 bool is_held(const TransportContext& context, const RecvHalf& recv) {
   return recv.responses.size() == 1 && recv.responses.front().held_until > context.now();
 }
 
-/// Returns whether the first response is an acknowledgement that is dropped, because the following
-/// response covers it.
+/// Decides whether to drop the first response, an acknowledgement that the following response
+/// covers (`--adversarial=order`).
 bool is_dropped(const TransportContext& context, const RecvHalf& recv) {
   if (recv.responses.size() == 1 || recv.responses[0].held_until == Instant{}) return false;
   return wire::psn_before(recv.responses[0].psn, recv.responses[1].psn) &&
          context.adversary()->drops_acknowledgement();
 }
 
-/// Returns the PSN of the last packet of the part of the response that has yet to be sent.
+/// Returns the PSN of the last packet that belongs to the response.
 Psn last_psn(const QueuePair& qp, const Response& response) {
   return response.psn + psn_count(response.left, qp.mtu()) - 1;
 }
@@ -88,8 +88,8 @@ void execute_refusal(TransportContext& context, QueuePair& qp, Psn psn, Verdict 
   enter_error(context, qp);
 }
 
-/// Reads the next `length` bytes of a READ. The R_Key is checked again for each burst, since the
-/// region may have been destroyed in the meantime.
+/// Reads the next `length` bytes of a READ's data. The R_Key is checked again for each burst, since
+/// the region may have been destroyed in the meantime.
 std::optional<Verdict> read_for(TransportContext& context, QueuePair& qp, const Response& response,
                                 uint32_t length, std::span<const std::span<uint8_t>> targets) {
   const MemoryUser user{.pd = response.pd, .qp = qp.number};
@@ -210,7 +210,8 @@ void answer(TransportContext& context, QueuePair& qp, Psn psn, uint8_t syndrome)
                     .msn = qp.recv.msn,
                     .syndrome = syndrome,
                     .messages = 1};
-  // IBTA vol 1, 9.7.5.1.2: an acknowledgement covers all earlier ones as well.
+  // IBTA vol 1, 9.7.5.1.2: an acknowledgement covers all earlier ones as well, so a waiting one is
+  // replaced.
   const bool joins = !responses.empty() && responses.back().kind == Response::Kind::kAcknowledge;
   if (joins) {
     const Response& waiting = responses.back();
@@ -250,7 +251,8 @@ void flush_held_ack(TransportContext& context, QueuePair& qp) {
 }
 
 void refuse(TransportContext& context, QueuePair& qp, Psn psn, Verdict verdict) {
-  // The daemon is about to detach the client. Until then, its NIC is as dead as the process.
+  // The client's process has died, and the daemon is about to detach the client. Until then, its
+  // QPs send no responses either.
   if (verdict == Verdict::kReceiverGone) return;
   if (qp.recv.responses.empty()) return execute_refusal(context, qp, psn, verdict);
   qp.recv.refusing = true;

@@ -11,29 +11,28 @@ namespace rocemu::engine::response_queue {
 bool has_room(const QueuePair& qp);
 
 /// Makes has_room() true for a new request, if necessary by discarding repeated responses. A
-/// requester has no more requests outstanding than that limit, and completes them in order. A
-/// requester that sends a new request has therefore received the oldest responses, and repeating
-/// them is useless: its retransmission and the first response crossed. Returns false if there is
-/// still no room.
+/// requester has at most max_dest_rd_atomic such requests outstanding, and completes them in order.
+/// If it sends a new request, it has therefore received the oldest responses, and need not get them
+/// again: its retransmission and the first response crossed. Returns false if there is still no
+/// room.
 bool make_room(QueuePair& qp);
 
 /// Adds a response to the queue.
 void queue(TransportContext& context, QueuePair& qp, const Response& response);
 
 /// Queues the response to a duplicate READ, atomic, ATOMIC WRITE or FLUSH at the position of its
-/// PSN, and removes queued responses for the same PSNs. The requester repeats everything after a
-/// lost response, so several duplicates may be queued at once; they do not replace each other.
-/// Ignores a response that extends beyond the requests received so far, or for which there is no
-/// room.
+/// PSN, and removes queued responses for the same PSNs. Several duplicates may be queued at once,
+/// because the requester repeats everything after a lost response. Ignores a response that extends
+/// beyond the requests received so far, or for which there is no room.
 void queue_again(TransportContext& context, QueuePair& qp, const Response& response);
 
 /// Sends an acknowledgement, at once unless an earlier response must be sent first. An
 /// acknowledgement covers all earlier ones, so only the newest waits.
 void answer(TransportContext& context, QueuePair& qp, wire::Psn psn, uint8_t syndrome);
 
-/// Sends the acknowledgement that waits for a later one to cover it, since the QP is about to
-/// become silent, and its client has the completions of the acknowledged messages already. An
-/// acknowledgement that waits behind the data of a READ is lost together with that data.
+/// Sends the acknowledgement that waits for a later one to cover it. Called when the QP is about to
+/// become silent, because its client already has the completions of the acknowledged messages. An
+/// acknowledgement that waits behind the data of a READ is not sent, and neither is that data.
 void flush_held_ack(TransportContext& context, QueuePair& qp);
 
 /// Sends a final NAK, and fails the QP. Responses to earlier requests are sent first; until then

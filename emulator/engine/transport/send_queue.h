@@ -13,8 +13,8 @@ namespace rocemu::engine::send_queue {
 /// Adds a send WQE that the client posted.
 void post(TransportContext& context, QueuePair& qp, std::span<const std::byte> wqe);
 
-/// start() begins with the QP's starting PSN and retry counts when the QP enters RTS; resume()
-/// continues when it leaves SQD or SQE.
+/// Both functions let the queue send. start() is called when the QP enters RTS, and sets the
+/// starting PSN and the retry counts; resume() is called when the QP leaves SQD or SQE.
 void start(TransportContext& context, QueuePair& qp);
 void resume(TransportContext& context, QueuePair& qp);
 /// Returns whether there is a packet to send and the QP's state permits sending it.

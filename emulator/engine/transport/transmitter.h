@@ -35,8 +35,8 @@ class Transmitter {
  private:
   void send(DeviceIndex from, std::optional<DeviceIndex> inside, const wire::Packet& packet,
             size_t payload_size, Frame frame, const Resend& resend, const QueuePair* qp);
-  /// Returns the traffic class of a QP's packet: that of the path, with the changes that congestion
-  /// control requires.
+  /// Returns the traffic class of a QP's packet: that of the path, except for the ECN bits of
+  /// packets and the DSCP of CNPs if the network has congestion control.
   uint8_t traffic_class_of(const QueuePair& qp, const wire::Packet& packet) const;
   /// Sends a copy of the packet to each device of the fabric that has a QP in the group, and to the
   /// network outside.

@@ -19,9 +19,9 @@ void abandon(TransportContext& context, QueuePair& qp) {
   if (recv.wqe && recv.wqe->srq) receive_queue::give_back(context, qp);
 }
 
-/// Returns whether the error is in the peer's message, its length included. Such an error drops the
-/// message, whereas an error of the receiver's WQE fails the QP (IBTA vol 1, 9.9.3, classes D and
-/// A).
+/// Returns whether the error is in the peer's message, for example in its length. Such an error
+/// drops the message, whereas an error of the receiver's WQE fails the QP (IBTA vol 1, 9.9.3,
+/// classes D and A).
 bool is_peers_mistake(Verdict verdict) {
   return verdict != Verdict::kBadReceiveLKey && verdict != Verdict::kReceiveMemoryUnwritable &&
          verdict != Verdict::kBadReceiveWqe;

@@ -12,7 +12,7 @@ namespace rocemu::engine::ud {
 /// The space at the start of each receive buffer for the global route header (ibv_post_recv(3)).
 inline constexpr uint32_t kGrhSize = 40;
 
-/// Returns the WQE's error, if it has an error that only UD WQEs can have.
+/// Returns the WQE's error, if it has one of the errors that only a WQE of a UD QP can have.
 std::optional<LocalError> check(const TransportContext& context, const QueuePair& qp,
                                 const abi::SendWqe& wqe, uint64_t length);
 

@@ -101,8 +101,8 @@ int dispatch(CommandContext& context, ClientId client, const Request& request, R
   }
 }
 
-/// Returns the number of objects in use, by all clients of the device, of the kind that the request
-/// creates; refusal_of() describes the units.
+/// Returns the number of objects of the kind that the request creates which all clients of the
+/// device have. refusal_of() describes the units.
 uint64_t in_use(const Objects& objects, DeviceIndex device, const Request& request) {
   const auto count = [&](const auto& table) {
     uint64_t total = 0;
@@ -137,7 +137,7 @@ uint64_t in_use(const Objects& objects, DeviceIndex device, const Request& reque
   }
 }
 
-/// Does the same as dispatch(), for a device that has the limits of another NIC.
+/// Does the same as dispatch(), after applying the limits of the device's profile.
 int dispatch_by_profile(CommandContext& context, ClientId client, const Request& request,
                         Reply::Body& out) {
   const DeviceIndex device = context.objects.clients.device_of(client);

@@ -10,7 +10,8 @@ namespace rocemu::engine {
 
 int create_cq(CommandContext& context, ClientId client, const abi::Request::Body& in,
               abi::Reply::Body& out);
-/// Changes only the capacity of the CQ. The daemon moves the waiting completions.
+/// Changes the CQ's capacity in the engine. The daemon moves the completions that the client has
+/// not taken.
 int resize_cq(CommandContext& context, ClientId client, const abi::Request::Body& in,
               abi::Reply::Body& out);
 int modify_cq(CommandContext& context, ClientId client, const abi::Request::Body& in);

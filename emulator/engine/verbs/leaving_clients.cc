@@ -19,7 +19,8 @@ void LeavingClients::detach(ClientId client) {
     found->detached = true;
     return;
   }
-  // This client is released before clients with more objects, whose release may take long.
+  // A client that ends goes to the front, since it may have few objects, and the release of earlier
+  // clients can take long.
   leaving_.push_front({.client = client, .detached = true});
   release();
   if (objects_.clients.contains(client)) silence(client);
@@ -62,7 +63,7 @@ bool LeavingClients::release_objects(Leaving& leaving, uint32_t& budget) {
     }
     return true;
   };
-  // The following code releases objects before the objects that they use.
+  // The release functions are called in an order in which no object is destroyed before its users.
   if (!release_all(objects_.qps, [&](QueuePair& qp) {
         if (!qp.further_references.empty()) drop_further_references(qp, client);
         release_qp(context_, qp, client, qp.user_handle);
@@ -97,8 +98,8 @@ void LeavingClients::drop_further_references(QueuePair& qp, ClientId client) {
   }
 }
 
-/// Releases the client's XRC domains. The client's remaining objects in them are references to
-/// other clients' target QPs.
+/// Removes the client from all XRC domains. At this point, the only objects that it has in them are
+/// references to target QPs of other clients.
 void LeavingClients::leave_xrcds(ClientId client) {
   bool has_references = false;
   objects_.xrcds.for_each([&](const XrcDomain& domain) {
@@ -122,8 +123,8 @@ void LeavingClients::finish(const Leaving& leaving) {
     objects_.clients.remove(leaving.client);
   }
   if (!objects_.devices[index].removed) return;
-  // When the last client is released, the PDs that one client after another inherited are released,
-  // too.
+  // When the last client of a removed device is released, so are the PDs that clients inherited
+  // from each other.
   const bool others_depart = std::ranges::any_of(leaving_, [&](const Leaving& other) {
     return objects_.clients.device_of(other.client) == index;
   });

@@ -1,6 +1,6 @@
-// Clients that have ended, and clients whose device was removed. Such a client may have had a
-// million objects. Other clients must not wait until all of them are destroyed, so they are
-// destroyed in parts.
+// Clients that have ended, and clients whose device was removed. Such a client may have a million
+// objects. They are destroyed a part at a time, so that other clients need not wait until all are
+// destroyed.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@ namespace {
 constexpr uint64_t kPage = 4096;
 constexpr uint64_t kWholeAddressSpace = ~uint64_t{0};
 
-/// Returns whether there is memory at each of these addresses.
+/// Returns whether the client's memory is readable at each of these addresses.
 bool readable(CommandContext& context, ClientId client, std::span<const uint64_t> addresses) {
   constexpr size_t kAtOnce = 256;
   std::array<RemoteRange, kAtOnce> ranges;
@@ -244,8 +244,8 @@ int advise_mr(CommandContext& context, ClientId client, const abi::Request::Body
     const auto place =
         context.objects.mrs.resolve_local(pd->id, sge.lkey, sge.address, sge.length, 0);
     if (!place) return EFAULT;
-    // ibv_advise_mr(3): "Otherwise the driver can choose to postpone". In this case rocemu does
-    // nothing.
+    // Without the flag FLUSH, ibv_advise_mr(3) says: "Otherwise the driver can choose to postpone".
+    // In that case, and for a prefetch that must not fault, rocemu does nothing more.
     if ((arguments.flags & kFlush) == 0 || arguments.advice == kPrefetchNoFault) continue;
     std::array<uint64_t, 256> pages;
     size_t count = 0;

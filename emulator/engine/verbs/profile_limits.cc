@@ -10,8 +10,8 @@ using abi::Op;
 using abi::QpType;
 
 constexpr uint32_t kXrcFlag = 1u << 20;  // IBV_DEVICE_XRC
-/// The value of abi::PostRules::no_inline_room for a profile whose QPs have this room: the engine
-/// grants it, and the provider does not ask for it.
+/// The value of abi::PostRules::no_inline_room for a profile whose QPs can use the space of a WQE's
+/// SGEs for inline data. as_granted() adds this space to the request, since the provider does not.
 constexpr uint32_t kRoomInEngine = 1;
 constexpr uint32_t kOptionalAccess = 0x3ff00000;  // IBV_ACCESS_OPTIONAL_RANGE
 

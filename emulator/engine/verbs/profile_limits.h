@@ -22,7 +22,8 @@ struct Refusal {
 std::optional<Refusal> refusal_of(const DeviceProfile& profile, const abi::Request& request,
                                   uint64_t in_use);
 
-/// Returns the request with the amount of inline data that the driver grants.
+/// Returns the request with the amount of inline data that the driver grants, which can be more or
+/// less than was requested.
 abi::Request as_granted(const DeviceProfile& profile, const abi::Request& request);
 
 }  // namespace rocemu::engine

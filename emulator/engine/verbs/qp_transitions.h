@@ -23,9 +23,9 @@ std::optional<AttributeRule> transition_rule(abi::QpType type, abi::QpState from
 /// programs set the same attributes for both halves.
 uint32_t relevant_attributes(abi::QpType type, uint32_t mask);
 
-/// Returns 0 or EINVAL. Checks that all required attributes are set, and no attribute that is not
-/// allowed. Also checks the ranges of the values that concern no other object (port, P_Key index,
-/// MTU, PSNs, timers, counts).
+/// Returns 0 if all required attributes are set, no attribute is set that is not allowed, and the
+/// values are in range; otherwise EINVAL. Checks only values that concern no other object (port,
+/// P_Key index, MTU, PSNs, timers, counts).
 int check_attributes(abi::QpType type, abi::QpState from, const abi::QpAttr& attr, uint32_t mask,
                      abi::Mtu active_mtu);
 

@@ -31,8 +31,8 @@ class AddressResolution {
   int resolve_route(const CmCommand& command);
 
   std::optional<Instant> next_deadline() const;
-  /// Ends the resolutions that are due, because an answer arrives or the timeout has passed, and
-  /// sends an event for each.
+  /// Ends the resolutions that are due, because a host answers or the timeout has passed, and sends
+  /// an event for each.
   void expire();
   /// Ends the id's resolution, if there is one, without sending an event.
   void cancel(RdmaId& id);
@@ -42,9 +42,9 @@ class AddressResolution {
               const SocketAddress& destination, uint32_t timeout_ms);
   /// Returns whether a host answers for the destination, or the destination needs no answer.
   bool is_reachable(const RdmaId& id) const;
-  /// Returns whether the destination is the source itself.
+  /// Returns whether the destination is the program's own machine.
   bool is_loopback(const RdmaId& id) const;
-  /// Selects the device of a reachable destination, and sends the event.
+  /// Selects the local address from which to reach the destination, and sends the event.
   void finish(RdmaId& id);
   /// Returns whether the destination may be in a network outside the fabric.
   bool may_be_outside(const RdmaId& id) const;

@@ -19,7 +19,7 @@ class Binding {
 
   /// Binds an idle id. Returns 0 or an errno value.
   int bind_to(RdmaId& id, const SocketAddress& address);
-  /// Returns whether the id may listen (see PortSpaces).
+  /// Returns 0 if the id may listen on its port, or an errno value (PortSpaces::check_listen).
   int check_listen(const RdmaId& id) const { return ports_.check_listen(id); }
   void unbind(RdmaId& id) { ports_.unbind(id); }
 

@@ -1,5 +1,5 @@
-// The ports of ids. They follow the rules of bind(2) in each port space of librdmacm, as Linux
-// applies these rules.
+// The ports of ids. Each port space of librdmacm has its own ports, for which the rules of bind(2)
+// apply as in Linux.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@ namespace rocemu::engine::cm {
 
 class PortSpaces {
  public:
-  /// Gives the id the port of its source address, or an unused port if that is 0. Returns
-  /// EADDRINUSE, EADDRNOTAVAIL (either of two ids with the port has a wildcard address, or no port
-  /// is left), or EPROTONOSUPPORT (an AF_IB service ID that belongs to no port space).
+  /// Gives the id the port of its source address, or an unused port if that port is 0. Returns 0,
+  /// EADDRINUSE, EADDRNOTAVAIL (one of two ids with the port has a wildcard address, or no port is
+  /// left), or EPROTONOSUPPORT (an AF_IB service ID that belongs to no port space).
   int bind(RdmaId& id);
-  /// Returns EADDRINUSE or EADDRNOTAVAIL if another id has the same port: REUSEADDR permits
-  /// binding, but not listening.
+  /// Returns 0, or the error of bind() if another id has the same port: with REUSEADDR, ids may
+  /// share a port only until one of them listens.
   int check_listen(const RdmaId& id) const;
   void unbind(RdmaId& id);
 

@@ -38,18 +38,18 @@ SocketAddress any_address(Family family);
 
 /// Returns whether the address is a sockaddr_ib with the GID ::1.
 bool is_loopback_gid(const SocketAddress& address);
-/// Returns whether the IP address refers to the machine itself, because it is in 127.0.0.0/8 or is
-/// ::1.
+/// Returns whether the address is a loopback address (127.0.0.0/8 or ::1).
 bool is_loopback(const SocketAddress& address);
-/// Returns whether the address is in fe80::/10. Such an address is valid on one interface only,
-/// which is its scope.
+/// Returns whether the address is in fe80::/10. Such an address is valid only on one network
+/// interface, whose number is the scope.
 bool is_link_local(const SocketAddress& address);
 
 /// Returns the socket address in the bytes. Returns nothing if the family is not IPv4, IPv6 or IB
 /// (in zeros, for example, there is no family), or if there are too few bytes.
 std::optional<SocketAddress> parse_socket_address(std::span<const uint8_t> bytes);
 
-/// Writes the sockaddr, which has size() bytes. If `bytes` is shorter, the rest is omitted.
+/// Writes the sockaddr, which has size() bytes. If `bytes` is shorter, writes only the part that
+/// fits.
 void emit(const SocketAddress& address, std::span<uint8_t> bytes);
 
 }  // namespace rocemu::engine::cm
