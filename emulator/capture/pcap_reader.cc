@@ -62,7 +62,7 @@ std::string read_pcap(const std::string& path,
   for (const int known : kKnown) is_known |= known == link_type;
   if (!is_known) {
     const char* name = library.datalink_val_to_name(link_type);
-    throw std::runtime_error(path + ": a capture of link type " +
+    throw std::runtime_error(path + ": the capture has link type " +
                              (name != nullptr ? name : std::to_string(link_type)) +
                              ", which carries no RoCEv2; capture at the Ethernet interface");
   }

@@ -23,7 +23,7 @@ constexpr std::array kSubcommands = {
     Subcommand{"show", "print devices, queue pairs, memory regions and counters", show, show_help},
     Subcommand{"set", "take a port down or up, or remove a device", set, set_help},
     Subcommand{"wait", "wait until a program listens, or the NIC is ready", wait, wait_help},
-    Subcommand{"replay", "repeat a recording without its program, and compare", replay,
+    Subcommand{"replay", "repeat a recording without its program, and compare the outputs", replay,
                replay_help},
     Subcommand{"check", "check scenario files, profiles and networks", check, check_help},
     Subcommand{"scenarios", "list the installed scenarios", scenarios, scenarios_help},

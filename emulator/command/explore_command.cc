@@ -79,7 +79,7 @@ void read_fail_on(const std::string& text, explore::Options& options) {
     if (word == "none") continue;
     const std::optional<Verdict> verdict = explore::verdict_named(word);
     if (!verdict)
-      throw UsageError("explore: --fail-on: there is no result '" + word +
+      throw UsageError("explore: --fail-on: there is no verdict '" + word +
                        "'; use hang, crash, wrong, misuse, leak, slow or none");
     options.fails_on.insert(*verdict);
   }
@@ -199,12 +199,13 @@ once for each realistic fault at each point, and gives every run a verdict:
   SURVIVED  all programs exit as in the baseline, with the same output
   REPORTED  a program exits with a nonzero status that it does not have in the baseline
   HANG      all threads wait forever, or the run does not end
-  CRASH     a signal, or a report of a compiler's sanitizer or of Valgrind
-  WRONG     succeeds with wrong results: its output or a file of --compare differs, or
-            --oracle rejects it; or fails without a fault (--schedules, --adversarial)
-  MISUSE    uses verbs wrongly, with --sanitize
-  LEAK      succeeds, but leaves objects that the baseline destroys
-  SLOW      succeeds, but takes far longer in virtual time
+  CRASH     a signal kills a program, or a compiler's sanitizer or Valgrind reports an error
+  WRONG     the run succeeds, but its output or a file of --compare differs, or --oracle
+            fails; or the run fails although no fault was caused (--schedules,
+            --adversarial)
+  MISUSE    a program uses verbs wrongly (with --sanitize)
+  LEAK      the run succeeds, but leaves objects that the baseline destroys
+  SLOW      the run succeeds, but takes far longer in virtual time
 
 Faults that fail in the same place are one finding. Each finding has a folder with its
 scenario, recording, frames and output, and a command that repeats it. The reports are

@@ -78,10 +78,10 @@ RealDevices real_devices_beside(const Options& options) {
   RealDevices real = find_real_devices();
   for (const engine::DeviceConfig& device : options.fabric.devices) {
     if (std::ranges::find(real.names, device.name) != real.names.end())
-      throw StartError(fmt::format(
-          "--keep-real-devices: this machine has a device {}, too; give the emulated one another "
-          "name: --device NAME",
-          device.name));
+      throw StartError(
+          fmt::format("--keep-real-devices: this machine has a device {}, too; give the emulated "
+                      "device another name: --device NAME",
+                      device.name));
   }
   return real;
 }
@@ -345,7 +345,7 @@ Json Daemon::hang(const Json& request) {
   const auto serial = number_of(request, "serial", 0, UINT32_MAX);
   if (serial &&
       (virtual_time_ == nullptr || !virtual_time_->end_stuck(static_cast<uint32_t>(*serial)))) {
-    throw ControlServer::Refusal("programs have acted since then");
+    throw ControlServer::Refusal("programs have acted since the deadlock was reported");
   }
   files_.flush();
   return hang_report(main_, virtual_time_ != nullptr ? virtual_time_->hangs_since() : clock_.now());
@@ -369,8 +369,10 @@ void Daemon::end_programs() {
   for (const ClientSession* session : main_.sessions().list()) programs.insert(session->peer().pid);
   for (const pid_t pid : main_.cm_sessions().pids()) programs.insert(pid);
   if (!programs.empty())
-    spdlog::warn("rocemu was killed, so its NIC has ended; its programs get SIGTERM: pid {}",
-                 fmt::join(programs, ", "));
+    spdlog::warn(
+        "rocemu was killed, so its NIC has ended; the programs of the run get SIGTERM: "
+        "pid {}",
+        fmt::join(programs, ", "));
   for (const pid_t pid : programs) {
     if (pid <= 0) continue;  // the process is in a PID namespace outside ours
     kill(pid, SIGTERM);

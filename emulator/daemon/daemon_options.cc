@@ -34,7 +34,7 @@ this daemon; start it yourself in scripts and debuggers.
 
 constexpr char kExamples[] =
     R"(
-Creates DIR, serves there until SIGTERM or SIGINT, and removes DIR when it ends.
+Creates DIR, serves programs there until SIGTERM or SIGINT, and removes DIR when it ends.
 
 Examples:
   rocemud --dir /tmp/nic --capture /tmp/nic.pcap

@@ -54,7 +54,7 @@ engine::DeviceIndex ServedDevices::named(const std::string& name) const {
   const auto found = std::ranges::find(devices_, name, &engine::DeviceConfig::name);
   if (found == devices_.end()) {
     throw ControlServer::Refusal(
-        fmt::format("there is no device '{}', but {}", name, fmt::join(names(), ", ")));
+        fmt::format("there is no device '{}'; the devices are {}", name, fmt::join(names(), ", ")));
   }
   return {static_cast<uint32_t>(found - devices_.begin())};
 }
@@ -79,8 +79,8 @@ void ServedDevices::update_port(engine::DeviceIndex index) {
   for (const SysfsFile& file : tree_.port_state_files(
            device, index.value, worker_.engine_host().device_facts(index).port)) {
     if (!directory_.replace_sysfs(file)) {
-      spdlog::error("sysfs does not show that the port of {} is {}: {}", device, up ? "up" : "down",
-                    std::strerror(errno));
+      spdlog::error("cannot show in sysfs that the port of {} is {}: {}", device,
+                    up ? "up" : "down", std::strerror(errno));
     }
   }
 }
@@ -111,7 +111,7 @@ void ServedDevices::on_changed(engine::DeviceIndex index) {
   config.addresses = host.engine().addresses(index);
   for (const SysfsFile& file : tree_.files_of(device(index))) {
     if (!directory_.replace_sysfs(file)) {
-      spdlog::error("sysfs does not show the present state of {}: {}", config.name,
+      spdlog::error("cannot update the state of {} in sysfs: {}", config.name,
                     std::strerror(errno));
     }
   }

@@ -48,13 +48,14 @@ void require_success(const RunFacts& facts, const Options& options) {
   if (facts.deadlock) {
     std::string waits;
     for (const std::string& wait : facts.waits) waits += "\n  " + wait;
-    throw ExploreError(command +
-                       " hangs without any fault, so a hang would not show the effect of a "
-                       "fault; inspect it with: " +
-                       undisturbed_run(options.runs) +
-                       " (if it ends there, parallel runs may disturb each other through a "
-                       "file; use --jobs 1)" +
-                       waits);
+    throw ExploreError(
+        command +
+        " hangs without any fault, so explore could not find hangs that faults cause; "
+        "inspect the hang with: " +
+        undisturbed_run(options.runs) +
+        " (if this run does not hang, parallel runs may disturb each other through a "
+        "file; use --jobs 1)" +
+        waits);
   }
   if (facts.timeout)
     throw ExploreError(fmt::format(
@@ -85,7 +86,7 @@ std::string difference_of(const std::filesystem::path& a, const std::filesystem:
     if (std::regex_replace(of_first, by_chance, "") == std::regex_replace(of_other, by_chance, ""))
       continue;
     const std::string none = "(no more)";
-    return fmt::format("event {} is\n  {}\nin one and\n  {}\nin another", number,
+    return fmt::format("event {} is\n  {}\nin one run and\n  {}\nin another", number,
                        has_first ? of_first : none, has_other ? of_other : none);
   }
 }
@@ -124,8 +125,8 @@ BaselineRuns run_baseline(Runner& runner, const Options& options,
   if (!missing) runs.journal_bytes = of_journal;
   if (!stops() && runs.events.process_of_client.empty())
     throw ExploreError(shell_text(options.runs.command) +
-                       " uses no RDMA: no process of it opened a device. If it should: rocemu "
-                       "doctor " +
+                       " uses no RDMA: none of its processes opened a device. To find the reason: "
+                       "rocemu doctor " +
                        options.runs.command.front());
   for (size_t i = 0; i < std::size(kLatencies); ++i)
     jobs.push_back({.number = kRuns + i,

@@ -107,18 +107,20 @@ void Exploration::tell_of_baseline() const {
                      options_.runs.lockstep ? "virtual" : "real", points_.size(), classes_.size());
   if (!baseline_runs_.difference.empty())
     out << "the baseline differs from run to run: " + baseline_runs_.difference +
-               "\nso a finding may not occur in each run; explore repeats each finding and reports "
-               "its rate\n";
+               "\nso a finding may not occur in each run; explore repeats each finding and "
+               "reports how many repetitions confirmed it\n";
   const OutputMask& mask = baseline_->output;
   if (mask.is_useless()) {
-    out << "its output depends on time, even in its number of lines, so it is not "
-           "compared\n";
+    out << "the command's output depends on time, even in the number of lines, so explore "
+           "does not compare it\n";
   } else if (mask.masked_lines() != 0) {
     out << (mask.masked_lines() == 1
-                ? "one kind of line of its output depends on time: its numbers are not compared\n"
-                : fmt::format("{} kinds of lines of its output depend on time: their numbers are "
-                              "not compared\n",
-                              mask.masked_lines()));
+                ? "one kind of line of the command's output depends on time: the numbers in "
+                  "these lines are not compared\n"
+                : fmt::format(
+                      "{} kinds of lines of the command's output depend on time: the numbers in "
+                      "these lines are not compared\n",
+                      mask.masked_lines()));
   }
   if (baseline_runs_.needs_all_processors)
     out << "the command fails on one processor, so its runs use all processors\n";

@@ -47,12 +47,12 @@ void JournalReader::open() {
     throw JournalError(name_ +
                        ": this is not a journal of rocemu; `rocemu run --record` writes one");
   }
-  constexpr char kInHeader[] = ", before its header ends: it cannot be read";
+  constexpr char kInHeader[] = ", inside its header, so the journal cannot be read";
   if (!has_magic || !read(&version, sizeof version)) fail_truncated(offset_, kInHeader);
   if (version != kFormatVersion) {
     throw JournalError(
-        fmt::format("{}: it has format {}, and this is rocemu {}, which reads format {}: replay it "
-                    "with the rocemu that recorded it",
+        fmt::format("{}: the journal has format {}, but this is rocemu {}, which reads format {}: "
+                    "replay the journal with the rocemu that recorded it",
                     name_, version, ROCEMU_VERSION, kFormatVersion));
   }
   const std::optional<Bytes> body = next();
@@ -114,8 +114,8 @@ void JournalReader::require_whole() const {
 
 void JournalReader::fail_truncated(uint64_t offset, const char* where) const {
   throw TruncatedJournal(
-      fmt::format("{}: cut off at byte {}{}; its recorder was killed or had no more space", name_,
-                  offset, where));
+      fmt::format("{}: cut off at byte {}{}; the recording NIC was killed, or the disk was full",
+                  name_, offset, where));
 }
 
 void JournalReader::fail(const std::string& what) const {

@@ -99,11 +99,13 @@ class TopologyCheck {
     }
     for (HostId i = 0; i < links_of.size(); ++i) {
       if (links_of[i] == 1) continue;
-      fail(Subject::kNode, i,
-           links_of[i] == 0
-               ? fmt::format("host {} has no link; connect it to a switch", topology_.hosts[i].name)
-               : fmt::format("host {} has {} links, and a host has one port; use a host for each",
-                             topology_.hosts[i].name, links_of[i]));
+      fail(
+          Subject::kNode, i,
+          links_of[i] == 0
+              ? fmt::format("host {} has no link; connect it to a switch", topology_.hosts[i].name)
+              : fmt::format("host {} has {} links, but a host has one port; connect each link to a "
+                            "separate host",
+                            topology_.hosts[i].name, links_of[i]));
     }
   }
 
@@ -113,7 +115,8 @@ class TopologyCheck {
         fail(Subject::kPriority, 0, fmt::format("DSCP {} has a priority above 7", dscp));
     }
     if (std::ranges::count(topology_.priorities.weights, 0u) > 0)
-      fail(Subject::kPriority, 0, "a weight is 0, and its frames would never leave; use 1 or more");
+      fail(Subject::kPriority, 0,
+           "a priority has weight 0, so its frames would never be sent; use 1 or more");
   }
 
   void check_connections() {
@@ -153,7 +156,7 @@ class TopologyCheck {
                             at.ecn->kmax_bytes));
     }
     if (!(at.ecn->pmax >= 0 && at.ecn->pmax <= 1))
-      fail_once(Subject::kEcn, id, "pmax is a probability, from 0 to 1");
+      fail_once(Subject::kEcn, id, "pmax must be a probability from 0 to 1");
     if (at.ecn->kmax_bytes > at.buffer_bytes) {
       fail_once(Subject::kEcn, id,
                 fmt::format("kmax ({} bytes) is more than the buffer ({} bytes), so no queue "
@@ -181,8 +184,8 @@ class TopologyCheck {
                 "xoff is 0, which pauses forever; use the size of several frames");
     if (topology_.priorities.lossless == 0) {
       warn_once(Subject::kPfc, id,
-                "no priority is lossless, so PFC does nothing; name some, such as "
-                "priorities: {lossless: [3]}");
+                "no priority is lossless, so PFC does nothing; name lossless priorities, such "
+                "as priorities: {lossless: [3]}");
     }
     uint64_t reserved = 0;
     uint64_t largest = 0;

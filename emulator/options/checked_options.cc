@@ -86,7 +86,7 @@ std::vector<wire::IpAddress> read_addresses(std::string_view list, const std::st
     if (!address) {
       throw OptionError(fmt::format(
           "{}'{}' is not an IPv4 or IPv6 address; for example --device mlx5_0=10.0.0.1, "
-          "or --device mlx5_0=eth0 for those of a network interface",
+          "or --device mlx5_0=eth0 for the addresses of a network interface",
           quoted, one));
     }
     addresses.push_back(*address);
@@ -264,10 +264,11 @@ void check_captured_ports(const Given& given, FabricOptions& options) {
     const std::string name = one.substr(0, at);
     const auto port = network::find_port(options.network->topology(), name);
     if (!port) {
-      throw OptionError(fmt::format(
-          "--capture-port: the network has no port '{}'; a host's port has the host's name (h0), a "
-          "switch's has a number from 0 (s1:3)",
-          name));
+      throw OptionError(
+          fmt::format("--capture-port: the network has no port '{}'; a host's port has the host's "
+                      "name (h0), and a switch's port has the switch's name and a number from 0 "
+                      "(s1:3)",
+                      name));
     }
     if (std::ranges::find(options.captured_ports, *port, &CapturedPort::port) !=
         options.captured_ports.end()) {

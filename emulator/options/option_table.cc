@@ -47,8 +47,8 @@ constexpr Option kOptions[] = {
     {"private", kSwitch, "", kRun, kChooseDevices, kAlways,
      "start a NIC for this run even if a shared one is up"},
     {"host", kText, "N", kRun, kChooseDevices, kInHelpAll,
-     "in a run with --fabric, show COMMAND only the device of host N (3 or h3); inside such a run, "
-     "COMMAND joins it"},
+     "in a run with --fabric, show COMMAND only the device of host N (3 or h3); if `rocemu run "
+     "--host N` itself is executed in such a run, COMMAND joins that run"},
     {"require-grh", kSwitch, "", kEvery, kChooseDevices, kInHelpAll,
      "reject address vectors without a GRH, as RoCE hardware does"},
     {"same-keys", kSwitch, "", kEvery, kChooseDevices, kInHelpAll,
@@ -83,8 +83,8 @@ constexpr Option kOptions[] = {
      "show behavior that the specification allows and real NICs rarely show, at random points that "
      "depend on --seed: bytes placed late or out of order, messages read late, completions of "
      "different queues reordered; CLASS,... allows only these kinds: placement, late-read, "
-     "undefined, order, atomicity, relaxed; placement:1:7 makes only choices 1 and 7 of a class, "
-     "which --record lists in DIR/choices (docs/adversarial.md)"},
+     "undefined, order, atomicity, relaxed; placement:1:7 makes only choices 1 and 7 of this "
+     "class; --record lists the choices in DIR/choices (docs/adversarial.md)"},
     {"strict", kSwitch, "", kRun, kCauseFaults, kAlways,
      "fail if a rule of a scenario never acted, or if the command created RDMA objects but posted "
      "no work request"},
@@ -119,7 +119,7 @@ constexpr Option kOptions[] = {
      "keep only the last N frames, and write the capture when the NIC ends"},
     {"record-limit", kText, "SIZE", kNic, kRecordAndCompare, kInHelpAll,
      "limit the journal of the recording to SIZE, such as 500k, 100M or 2G; --record-policy "
-     "chooses what happens then"},
+     "chooses what happens at the limit"},
     {"record-policy", kText, "POLICY", kNic, kRecordAndCompare, kInHelpAll,
      "when the disk is full or the journal has reached --record-limit: continue (default) runs on "
      "without recording; stop ends the run"},
@@ -154,11 +154,11 @@ constexpr Option kOptions[] = {
      "write the stacks of all threads to FILE if the programs hang or, with --lockstep, if one "
      "crashes; needs gdb or eu-stack"},
     {"report-failures", kSwitch, "", kRun | kDaemon, kFindHangs, kAlways,
-     "with --lockstep, report every program that fails or is killed by a signal, even if its shell "
-     "hides that"},
+     "with --lockstep, report every program that fails or is killed by a signal, even if a shell "
+     "hides its exit status"},
     {"poll-patience", kText, "TIME", kRun, kFindHangs, kInHelpAll,
-     "report a deadlock if programs poll without success for TIME (default 5s of real time) while "
-     "no frame is under way and no timeout is due"},
+     "with --lockstep, report a deadlock if programs poll without success for TIME of real time "
+     "(default 5s) while no frame is under way and no timeout is due"},
     {"stacks-by", kText, "TOOL", kRun, kFindHangs, kInHelpAll,
      "read stacks with TOOL: gdb (default, if installed) shows lines and arguments; eu-stack is "
      "faster and shows lines; eu-stack-names shows only functions"},
@@ -166,8 +166,8 @@ constexpr Option kOptions[] = {
      "write a core dump of each program that hangs or crashes, next to the file of --stacks or in "
      "the finding's folder; needs gdb"},
     {"call-sites", kText, "DIR", kRun, kFindHangs, kNever,
-     "write a line with a number for the call stack, for each call of a verb or of librdmacm, to "
-     "DIR/PID of each process; DIR must be new or empty"},
+     "for each call of a verb or of librdmacm, write a line to DIR/PID of the process, with a "
+     "number that identifies the call stack; DIR must be new or empty"},
     {"for-test", kText, "WATCH", kRun, kFindHangs, kNever,
      "watch the parent process, a test, instead of the command (abi/test_watch.h)"},
 
@@ -204,8 +204,8 @@ constexpr Option kOptions[] = {
      "programs that rely on more than the specification promises; each finding is reduced to the "
      "choices that the failure needs"},
     {"depth", kNumber, "N", kExplore, kChooseFaults, kAlways,
-     "also try a second fault at points that the program reaches only after a first fault, if N is "
-     "2 (default 1)"},
+     "if N is 2, also try a second fault at points that the program reaches only after a first "
+     "fault (default 1)"},
     {"table", kSwitch, "", kExplore, kChooseFaults, kInHelpAll,
      "print the faults that are realistic at each kind of point, and exit"},
     {"fail-on", kText, "VERDICT,...", kExplore, kJudgeRuns, kAlways,
@@ -222,8 +222,8 @@ constexpr Option kOptions[] = {
     {"repeat", kNumber, "N", kExplore, kJudgeRuns, kInHelpAll,
      "repeat each finding N times to confirm it (default 2)"},
     {"slow", kText, "K", kExplore, kJudgeRuns, kInHelpAll,
-     "call a run SLOW if it takes more than K times as long as the baseline, and at least 30 s "
-     "longer, in virtual time (default 10)"},
+     "call a run SLOW if, in virtual time, it takes more than K times as long as the baseline "
+     "(default 10) and more than 30 s longer"},
     {"run-timeout", kText, "TIME", kExplore, kJudgeRuns, kInHelpAll,
      "call a run HANG if it does not end within TIME of real time (default 20s)"},
     {"output", kText, "DIR", kExplore, kDivideWork, kAlways,
@@ -254,14 +254,16 @@ constexpr Option kOptions[] = {
      "write \"ready\\n\" to descriptor FD when programs can connect, or \"error: \" and the reason "
      "if the daemon cannot start"},
     {"lifetime-fd", kText, "FD", kDaemon, kServe, kAlways,
-     "end at end of file on descriptor FD, and also end the programs unless a byte arrived before; "
-     "ignore SIGINT"},
+     "exit when descriptor FD, a pipe or socket, reaches end of file; also end the programs if FD "
+     "reaches it without having received a byte; ignore SIGINT"},
     {"run-pid", kText, "PID", kDaemon, kServe, kAlways,
      "treat the descendants of process PID as the programs of the run"},
     {"capture-fd", kText, "N", kDaemon, kServe, kAlways,
-     "write the capture to descriptor N; the FILE of --capture is then only its name"},
+     "write the capture to descriptor N; the FILE of --capture is then only the name that messages "
+     "show"},
     {"scenario-fd", kText, "N", kDaemon, kServe, kAlways,
-     "read the scenarios from descriptor N; the FILEs of --scenario are then only their names"},
+     "read the scenarios from descriptor N; the FILEs of --scenario are then only the names that "
+     "messages show"},
     {"report-stuck", kSwitch, "", kDaemon, kServe, kAlways,
      "keep the latest frames and completions for the report of a hang; with --lockstep, send "
      "SIGURG to the process of --run-pid in a deadlock"},

@@ -43,7 +43,8 @@ class Reader {
     for (const auto& entry : node) {
       const std::string key = entry.first.Scalar();
       if (std::ranges::find(keys, key) == keys.end()) {
-        fail(entry.first, fmt::format("{} has no '{}'; it has {}", what, key, list(keys)));
+        fail(entry.first,
+             fmt::format("{} has no key '{}'; its keys are {}", what, key, list(keys)));
       }
     }
   }
@@ -87,7 +88,7 @@ Rail read_rail(const Reader& reader, const YAML::Node& node) {
   reader.check_keys(node, "a rail", {"device", "addresses", "interface", "profile"});
   Rail rail;
   rail.device = reader.text_of(node, "device");
-  if (rail.device.empty()) reader.fail(node, "a rail needs a 'device', which is its name");
+  if (rail.device.empty()) reader.fail(node, "a rail needs a 'device', the name of its device");
   rail.interface = reader.text_of(node, "interface");
   rail.profile = reader.text_of(node, "profile");
   if (const YAML::Node addresses = node["addresses"]) {
@@ -112,7 +113,8 @@ NumaNode read_node(const Reader& reader, const YAML::Node& node) {
   const std::string number = reader.text_of(node, "node");
   const auto parsed = number_of(number);
   if (!parsed || *parsed > kMaxNode) {
-    reader.fail(node, fmt::format("a node needs a 'node', a number from 0 to {}", kMaxNode));
+    reader.fail(node,
+                fmt::format("a node needs the key 'node', its number from 0 to {}", kMaxNode));
   }
   read.number = static_cast<int>(*parsed);
   read.cpus = reader.text_of(node, "cpus");
@@ -137,7 +139,7 @@ NumaNode read_node(const Reader& reader, const YAML::Node& node) {
 }
 
 Topology read_document(const Reader& reader, const YAML::Node& document) {
-  if (!document.IsMap()) reader.fail("a topology is a mapping that has 'nodes'");
+  if (!document.IsMap()) reader.fail("a topology must be a mapping with the key 'nodes'");
   reader.check_keys(document, "a topology", {"nodes"});
   Topology topology;
   std::set<int> numbers;
@@ -188,9 +190,8 @@ Topology read_topology(const std::string& text) {
   if (!file && text.find('/') == std::string::npos) file.open(library() / (text + kSuffix));
   if (!file) {
     throw TopologyError(fmt::format(
-        "--topology '{}' is neither pci nor flat nor a file that can be read, and none of the "
-        "topologies that come with rocemu: {}",
-        text, names_in(library())));
+        "--topology '{}' is not pci, flat, a readable file or an installed topology: {}", text,
+        names_in(library())));
   }
   return parse_topology({std::istreambuf_iterator<char>(file), {}}, text);
 }

@@ -196,9 +196,10 @@ class Recorder {
   RecordedProfile record(const std::string& source, const FurtherValues& further) {
     while (!at_end_ && !trimmed(line_).starts_with(kDevice)) skip_before_device();
     if (at_end_)
-      throw std::runtime_error(source +
-                               ": there is no line hca_id: this is not what ibv_devinfo -v "
-                               "prints for a device");
+      throw std::runtime_error(
+          source +
+          ": there is no line 'hca_id:', so this is not the output of `ibv_devinfo -v` "
+          "for a device");
     const std::string name(trimmed(trimmed(line_).substr(kDevice.size())));
     add("identity", "name", yaml_text(pattern_of(name)));
     next();
@@ -405,9 +406,9 @@ class Recorder {
 
   std::string text(const std::string& source) const {
     std::string yaml = fmt::format(
-        "# Made by `rocemu profile record` of {}. The comment after each value "
-        "is its line in that output, or its sysfs file.\n# Values that are "
-        "missing here are those of the profile generic.\nsummary: {}\n",
+        "# Recorded from {} by `rocemu profile record`. The comment after each value "
+        "is its line in that output, or its sysfs file.\n# Values that are missing "
+        "here are those of the profile generic.\nsummary: {}\n",
         yaml_text(source), yaml_text("recorded from " + source));
     for (const char* section : {"identity", "pci", "device", "port", "gids"}) {
       const auto found = values_.find(section);

@@ -113,7 +113,7 @@ class Reader {
       if (name == "verbs" || known_.at("").contains(name)) continue;
       const auto found = known_.find(name);
       if (found == known_.end()) {
-        reader_.complain(entry.key, fmt::format("a profile has no '{}'; it has {}", name,
+        reader_.complain(entry.key, fmt::format("a profile has no key '{}'; its keys are {}", name,
                                                 scenario::listing(sections)));
         continue;
       }
@@ -221,7 +221,7 @@ void check_profile(const NodeReader& reader, const Reader& fields, const DeviceP
   const auto at_most = [&](uint64_t value, uint64_t most, std::string_view section,
                            std::string_view key) {
     require(value <= most, section, key,
-            fmt::format("{} {} is more than rocemu's {}", key, value, most));
+            fmt::format("{} {} is more than rocemu's limit, {}", key, value, most));
   };
   at_most(p.attr.max_inline_data, engine::kMaxInlineData, "qp", "max_inline_data");
   at_most(p.attr.max_sge, engine::kMaxSge, "device", "max_sge");
@@ -252,20 +252,19 @@ void check_profile(const NodeReader& reader, const Reader& fields, const DeviceP
                       p.gid_types.size(), p.port.gid_tbl_len));
   require(p.port.max_msg_sz >= 1, "port", "max_msg_sz", "max_msg_sz must be at least 1");
   require((p.sends.late_failures & ~p.sends.opcodes) == 0, "post", "late_failures",
-          "opcodes in 'late_failures' can be posted: add them to 'opcodes'");
+          "each opcode in 'late_failures' must be in 'opcodes', too");
   const bool lists_opcodes = fields.has("post", "opcodes");
   require(p.attr.atomic_cap != 0 || !lists_opcodes || (p.sends.opcodes & kAtomics) == 0, "post",
-          "opcodes", "atomics can be posted although atomic_cap is NONE");
+          "opcodes", "'opcodes' has atomics, but atomic_cap is NONE");
   constexpr uint64_t kXrcTypes =
       field_names::bit_of(abi::QpType::kXrcSend) | field_names::bit_of(abi::QpType::kXrcRecv);
   require((p.attr.device_cap_flags & kXrcFlag) != 0 || !fields.has("qp", "types") ||
               (p.qp.types & kXrcTypes) == 0,
-          "qp", "types", "XRC QPs need XRC among the device_cap_flags");
-  require(
-      is_pattern(p.identity.name), "identity", "name",
-      fmt::format("'{}' is not a pattern for names such as mlx5_%d: letters, digits, '_', '-' and "
-                  "'.', not '.' first",
-                  p.identity.name));
+          "qp", "types", "'types' has XRC QPs, but device_cap_flags does not have XRC");
+  require(is_pattern(p.identity.name), "identity", "name",
+          fmt::format("'{}' is not a pattern for names such as mlx5_%d; use letters, digits, '_', "
+                      "'-' and '.', with no '.' at the beginning",
+                      p.identity.name));
   for (const auto& [key, text] :
        {std::pair("driver", &p.identity.driver), std::pair("module", &p.identity.module)}) {
     require(text->empty() || is_name(*text), "identity", key,

@@ -44,7 +44,7 @@ constexpr Exclusion kExclusions[] = {
     {Manner::kDrops, Manner::kChanges, kDroppedAndMoved},
     {Manner::kRejects, Manner::kMoves,
      "a rejected request does not arrive, so it cannot be delayed, doubled or reordered"},
-    {Manner::kAnswers, Manner::kAnswers, "a request gets one of rnr, nak and silent"},
+    {Manner::kAnswers, Manner::kAnswers, "give only one of rnr, nak and silent"},
     {Manner::kDrops, Manner::kAlters, "a dropped object cannot also be changed or held"},
 };
 
@@ -73,13 +73,14 @@ void check_selection(Reading in, const Node& node) {
   const Kinds kReceives = set_of(WcOpcode::kRecv, WcOpcode::kRecvRdmaWithImm);
   const auto& which = in.rule.which;
   if (!which.kinds) return;
-  if (which.kinds->none()) in.reader.fail(node, "this transport has no such opcode");
+  if (which.kinds->none())
+    in.reader.fail(node, "the rule's transport has none of the rule's opcodes");
   if (in.rule.where != Where::kCompletion || !which.queue) return;
   const Kinds of_queue = *which.queue == Queue::kReceive ? kReceives : ~kReceives;
   if ((*which.kinds & of_queue).none()) {
     in.reader.fail(node,
-                   "this queue has no such opcode: RECV and RECV_RDMA_WITH_IMM belong to recv, "
-                   "all others to send");
+                   "the rule's queue has none of the rule's opcodes: RECV and RECV_RDMA_WITH_IMM "
+                   "belong to recv, all others to send");
   }
 }
 
@@ -136,9 +137,11 @@ void check_cm_status(Reading in, const Node& node) {
   const auto event = effects.cm_event ? effects.cm_event : effects.raise_cm;
   const Kinds kinds = event ? set_of(*event) : in.rule.which.kinds.value_or(with_reason);
   if (is_within(kinds, with_reason)) return;
-  in.reader.fail(node, fmt::format("status {} is the reason of a REJECTED; of other events it is 0 "
-                                   "or an errno, such as -ETIMEDOUT",
-                                   *effects.cm_status));
+  in.reader.fail(
+      node,
+      fmt::format("status {} is a reject reason, which only REJECTED has; for other events, use "
+                  "0 or an errno, such as -ETIMEDOUT",
+                  *effects.cm_status));
 }
 
 // Refuses the CM events INTERNAL and ADDRINFO_RESOLVED. librdmacm would use their contents: it
@@ -148,8 +151,8 @@ void check_cm_event(Reading in, const Node& node) {
   const Effects& effects = in.rule.effects;
   const auto event = effects.cm_event ? effects.cm_event : effects.raise_cm;
   if (event == EventType::kInternal || event == EventType::kAddrinfoResolved)
-    in.reader.fail(node,
-                   fmt::format("librdmacm makes {} itself: a rule cannot", abi::name_of(*event)));
+    in.reader.fail(node, fmt::format("librdmacm itself generates {}; a rule cannot raise it",
+                                     abi::name_of(*event)));
 }
 
 // Warns if the verb never fails with this errno. Most verbs may fail with any errno, because their
@@ -167,8 +170,8 @@ void check_errno(Reading in, const Node& node) {
   }
   if (error == ENOENT && is_within(kinds, set_of(abi::Op::kPollCq, abi::Op::kNextPoll))) {
     in.reader.warn(node,
-                   "ENOENT of ibv_start_poll(3) and ibv_next_poll(3) means an empty CQ, and not a "
-                   "failure");
+                   "ENOENT from ibv_start_poll(3) and ibv_next_poll(3) means that the CQ is "
+                   "empty, not that the call failed");
   }
 }
 
@@ -191,9 +194,9 @@ void check_event(Reading in, const Node& node) {
     if (group.test(becomes) && is_within(from, group)) return;
   }
   in.reader.fail(node,
-                 "a rule cannot turn an event of one kind of object (QP, CQ, SRQ, device) into one "
-                 "of another; say which events "
-                 "must become this one: event: QP_FATAL, for example");
+                 "a rule cannot turn an event of one kind of object (QP, CQ, SRQ, device) into "
+                 "an event of another kind; name the events that the rule changes, for example "
+                 "event: QP_FATAL");
 }
 
 }  // namespace

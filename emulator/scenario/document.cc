@@ -102,9 +102,10 @@ class TreeBuilder : public YAML::EventHandler {
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (++documents_ == 1) return;
-    problems_.push_back({location_of(mark),
-                         "a second YAML document; a scenario has only one, so remove "
-                         "the line '---'"});
+    problems_.push_back(
+        {location_of(mark),
+         "the line begins a second YAML document, but a scenario has only one; remove "
+         "the line '---'"});
     throw Stop();
   }
   void OnDocumentEnd() override {}
@@ -153,7 +154,8 @@ class TreeBuilder : public YAML::EventHandler {
 
   void open(Node node) {
     if (open_.size() >= kDeepest) {
-      problems_.push_back({node.location, fmt::format("more than {} levels deep", kDeepest)});
+      problems_.push_back(
+          {node.location, fmt::format("the values are nested more than {} levels deep", kDeepest)});
       throw Stop();
     }
     open_.push_back({std::move(node), {}, {}});
@@ -213,7 +215,7 @@ std::optional<Problem> find_tab(std::string_view text, int line) {
     const size_t tab = content.find('\t');
     if (tab < indent) {
       return Problem{{number, static_cast<int>(tab) + 1},
-                     "a tab in the indentation; YAML needs spaces"};
+                     "the indentation has a tab; YAML needs spaces"};
     }
   }
   return std::nullopt;

@@ -83,13 +83,14 @@ uint64_t most_in(FieldChange::Field field) {
 FieldChange read_change(Reading in, const Node& key, const Node& value) {
   using Field = FieldChange::Field;
   FieldChange change{.field = static_cast<Field>(in.reader.name(key, kFieldNames))};
-  const std::string word = in.reader.text(value, "a number, or one with + or - before it");
+  const std::string word = in.reader.text(value, "a number, or a change such as +1 or -1");
   if (change.field == Field::kOpcode) {
     if (const auto opcode = find_opcode(word)) {
       change.value = *opcode;
       return change;
     }
-    if (normalized(word) == "SEND") in.reader.fail(value, "one opcode is needed: SEND_ONLY ...");
+    if (normalized(word) == "SEND")
+      in.reader.fail(value, "SEND is a group of opcodes; name one of them, such as SEND_ONLY");
   }
   if (change.field == Field::kSyndrome) {
     change.value = read_syndrome(in, value);
@@ -106,8 +107,9 @@ FieldChange read_change(Reading in, const Node& key, const Node& value) {
       NodeReader::parse_number(std::string_view(word).substr(change.relative ? 1 : 0));
   if (!amount || *amount > most) {
     in.reader.fail(
-        value, fmt::format("{} is a number from 0 to {}, or one with + or - before it; found {}",
-                           key.text, most, NodeReader::found(value)));
+        value,
+        fmt::format("{} must be a number from 0 to {}, or a change such as +1 or -1; found {}",
+                    key.text, most, NodeReader::found(value)));
   }
   change.value = word.starts_with('-') ? 0 - *amount : *amount;
   return change;
@@ -158,9 +160,11 @@ void read_cm_status(Reading in, const Node& value) {
   const auto amount = NodeReader::parse_number(amount_text);
   const bool is_errno = amount && (*amount == 0 || is_known_errno(*amount));
   if (!amount || *amount > 0xffff || (negative && !is_errno)) {
-    in.reader.fail(value, fmt::format("expected 0, an errno such as -ETIMEDOUT or -110, or the "
-                                      "reason of a REJECTED, such as CONSUMER or 28; found {}",
-                                      NodeReader::found(value)));
+    in.reader.fail(
+        value,
+        fmt::format("expected 0, an errno such as -ETIMEDOUT or -110, or a reject reason, such as "
+                    "CONSUMER or 28; found {}",
+                    NodeReader::found(value)));
   }
   in.rule.effects.cm_status = static_cast<int32_t>(negative ? -int64_t(*amount) : int64_t(*amount));
 }
@@ -281,7 +285,10 @@ void read_errno(Reading in, const Node& value) {
   const std::string word = in.reader.text(value, "an errno");
   const auto number = NodeReader::parse_number(word);
   if (number && !is_known_errno(*number)) {
-    in.reader.fail(value, fmt::format("Linux has no errno {}: 1 is EPERM, 133 EHWPOISON", word));
+    in.reader.fail(
+        value,
+        fmt::format("Linux has no errno {}; the first is 1 (EPERM), the last 133 (EHWPOISON)",
+                    word));
   }
   in.rule.effects.error = static_cast<int>(number ? *number : in.reader.name(value, errno_names()));
 }
@@ -290,7 +297,8 @@ void read_port(Reading in, const Node& value) {
   if (value.is_mapping()) {
     const Node* down = value.find("down");
     if (value.entries.size() != 1 || down == nullptr) {
-      in.reader.fail(value, "expected up, down or {down: TIME}, after which it is up again");
+      in.reader.fail(
+          value, "expected up, down or {down: TIME}, which brings the port up again after TIME");
     }
     in.rule.effects.port = PortChange{false, in.reader.duration(*down)};
     return;

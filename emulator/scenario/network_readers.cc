@@ -106,7 +106,8 @@ void read_flap(Reading in, const Node& value) {
   read_members(in, value, "{down: TIME, up: TIME, times: N}", kFlapMembers);
   const LinkFlap& flap = *in.rule.effects.network.flap;
   if (flap.times > 1 && flap.up == engine::Duration{})
-    in.reader.fail(value, "a link that goes down several times needs 'up', the time between");
+    in.reader.fail(value,
+                   "a link that goes down several times needs 'up', the time between two outages");
 }
 
 void read_ecn(Reading in, const Node& value) {
@@ -116,8 +117,7 @@ void read_ecn(Reading in, const Node& value) {
     return;
   }
   read_members(in, value, "off or {kmin: SIZE, kmax: SIZE, pmax: PROBABILITY}", kEcnMembers);
-  if (ecn.kmin_bytes > ecn.kmax_bytes)
-    in.reader.fail(value, "kmin is above kmax: no queue could be between them");
+  if (ecn.kmin_bytes > ecn.kmax_bytes) in.reader.fail(value, "kmin must not be above kmax");
 }
 
 void read_pause_storm(Reading in, const Node& value) {
@@ -132,10 +132,10 @@ void check_network_rule(Reading in, const Node& node) {
   const NetworkChange& change = in.rule.effects.network;
   if (!in.rule.which.network) {
     in.reader.fail(node,
-                   "a rule for the network names a part of it: link: h3-s1, port: s1:3, switch: s1 "
-                   "or host: h3");
+                   "a rule with on: network must name a part of the network: link: h3-s1, port: "
+                   "s1:3, switch: s1 or host: h3");
   }
-  constexpr std::string_view kLink = "a link: link: h3-s1, or port: s1:3 for the link behind it";
+  constexpr std::string_view kLink = "a link: link: h3-s1, or port: s1:3 for the link at that port";
   check_kind(in, node, change.is_down, "down", {Kind::kLink, Kind::kPort}, kLink);
   check_kind(in, node, change.flap.has_value(), "flap", {Kind::kLink, Kind::kPort}, kLink);
   check_kind(in, node, change.bits_per_second != 0, "bandwidth", {Kind::kLink, Kind::kPort}, kLink);

@@ -206,9 +206,10 @@ uint64_t NodeReader::bandwidth(const Node& node) const {
     if (quantity && quantity->unit == unit.text) bits = quantity->value * unit.bits;
   }
   if (bits < 1000 || bits > 1e13) {
-    fail(node, fmt::format("expected a bandwidth from 1kbit/s to 10000Gbit/s (units: bit/s, "
-                           "kbit/s, Mbit/s, Gbit/s, or bps and the like), found {}",
-                           found(node)));
+    fail(node,
+         fmt::format("expected a bandwidth from 1kbit/s to 10000Gbit/s (units: bit/s, kbit/s, "
+                     "Mbit/s, Gbit/s, bps, kbps, Mbps, Gbps), found {}",
+                     found(node)));
   }
   return static_cast<uint64_t>(bits);
 }
@@ -274,7 +275,7 @@ std::vector<uint8_t> NodeReader::bytes(const Node& node, size_t most) const {
     }
   }
   if (result.size() > most) {
-    fail(node, fmt::format("at most {} bytes fit, but there are {}", most, result.size()));
+    fail(node, fmt::format("the value may have at most {} bytes, but has {}", most, result.size()));
   }
   return result;
 }

@@ -34,8 +34,9 @@ const Key& find_key(Reading in, const Node& name, std::span<const Key> keys,
     for (const Name& other : kPlaceNames.names) {
       if ((elsewhere->places >> other.value & 1u) != 0) places.push_back(other.text);
     }
-    in.reader.fail(name, fmt::format("'{}' is not for 'on: {}' but for {}; here there are {}", word,
-                                     on, listing(places), listing(known)));
+    in.reader.fail(
+        name, fmt::format("'{}' cannot be used with 'on: {}', only with {}; the keys here are {}",
+                          word, on, listing(places), listing(known)));
   }
   const std::string near = NodeReader::suggestion(word, known);
   in.reader.fail(name, fmt::format("there is no {} for 'on: {}'{}", NodeReader::found(name), on,

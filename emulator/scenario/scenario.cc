@@ -107,7 +107,7 @@ Rule read_rule(const NodeReader& reader, const std::vector<Problem>& problems, c
   std::set<std::string> seen;
   read_keys(reading, node, selection_keys(), kRuleKeys, seen);
   if (seen.contains("between") && (seen.contains("from") || seen.contains("to"))) {
-    reader.complain(node, "'between' already gives 'from' and 'to'");
+    reader.complain(node, "'between' names both devices; leave out 'from' and 'to'");
   }
   const Node* effects = node.find("do");
   reader.attempt([&] { read_effects(reading, effects, node); });
@@ -144,9 +144,11 @@ void read_rules(const NodeReader& reader, const std::vector<Problem>& problems, 
 void read_file(const NodeReader& reader, const std::vector<Problem>& problems, const Node& root,
                Scenario& scenario, RuleSet& rules) {
   if (!root.is_mapping()) {
-    reader.fail(root, fmt::format("a scenario is a mapping with the key rules, and perhaps name "
-                                  "and description; found {}",
-                                  NodeReader::found(root)));
+    reader.fail(
+        root,
+        fmt::format("a scenario must be a mapping with the key rules, and optionally name and "
+                    "description; found {}",
+                    NodeReader::found(root)));
   }
   const auto check_key = [&](const Node& key) {
     const std::string word = reader.text(key, "a key");
@@ -172,7 +174,7 @@ void read_file(const NodeReader& reader, const std::vector<Problem>& problems, c
   if (list != nullptr) {
     reader.attempt([&] { read_rules(reader, problems, *list, rules); });
   } else if (!has_strange_keys) {  // one of them may have meant 'rules'
-    reader.fail(root, "the scenario has no rules: rules: [...]");
+    reader.fail(root, "the scenario has no rules; write them as rules: [...]");
   }
 }
 
@@ -324,7 +326,7 @@ void check_devices(const RuleSet& rules, std::span<const std::string> devices,
   std::string mistakes;
   const auto check = [&](const Rule& rule, const std::optional<std::string>& name) {
     if (!name || std::ranges::find(known, *name) != known.end() || *name == "outside") return;
-    mistakes += fmt::format("{}{}: rule '{}': there is no device '{}', but {}",
+    mistakes += fmt::format("{}{}: rule '{}': there is no device '{}'; the devices are {}",
                             mistakes.empty() ? "" : "\n", file, rule.name, *name, listing(known));
   };
   for (const Rule& rule : rules.rules) {
@@ -340,7 +342,7 @@ void check_network(const RuleSet& rules, const engine::NetworkPlan* network,
   for (const Rule& rule : rules.rules) {
     if (rule.where != Where::kNetwork) continue;
     const std::string problem =
-        network == nullptr ? "it is for a simulated network (on: network); give one with --fabric"
+        network == nullptr ? "on: network needs a simulated network; give one with --fabric"
                            : network->problem_of(*rule.which.network, rule.effects.network);
     if (problem.empty()) continue;
     mistakes +=

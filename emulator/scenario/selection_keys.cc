@@ -105,7 +105,7 @@ void read_process(Reading in, const Node& value) {
     if (mark != std::string::npos) {
       const auto number = NodeReader::parse_number(text.substr(mark + 1));
       if (!number || *number == 0 || *number > UINT32_MAX) {
-        in.reader.fail(item, fmt::format("expected PROGRAM#N, N from 1 on, found {}",
+        in.reader.fail(item, fmt::format("expected PROGRAM#N with N of at least 1, found {}",
                                          NodeReader::found(item)));
       }
       selection.number = static_cast<uint32_t>(*number);
@@ -134,8 +134,8 @@ template <engine::NetworkElement::Kind kKind>
 void read_network_element(Reading in, const Node& value) {
   if (in.rule.which.network)
     in.reader.fail(value, "a rule can name only one of link, port, switch and host");
-  std::string name = in.reader.text(value, "a name of the network file");
-  if (name.empty()) in.reader.fail(value, "expected a name of the network file, found nothing");
+  std::string name = in.reader.text(value, "a name from the network file");
+  if (name.empty()) in.reader.fail(value, "expected a name from the network file, found nothing");
   in.rule.which.network = engine::NetworkElement{kKind, std::move(name)};
 }
 

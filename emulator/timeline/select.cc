@@ -48,7 +48,7 @@ std::optional<size_t> first_error(const Timeline& timeline) {
 void keep(size_t first, size_t end, Timeline& timeline) {
   auto& all = timeline.happenings;
   timeline.notes.push_back(
-      fmt::format("{} before and {} after are not shown", first, all.size() - end));
+      fmt::format("rows that are not shown: {} earlier, {} later", first, all.size() - end));
   all.erase(all.begin() + static_cast<std::ptrdiff_t>(end), all.end());
   all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(first));
 }
@@ -81,7 +81,7 @@ void select(const Selection& selection, Timeline& timeline) {
     const size_t all = timeline.happenings.size();
     const size_t at = error.value_or(all);
     const size_t first = at - std::min(at, error ? count : 2 * count);
-    if (!error) timeline.notes.push_back("there is no error and no fault: the end is shown");
+    if (!error) timeline.notes.push_back("there is no error and no fault: the last rows are shown");
     keep(first, std::min(all, at + count + 1), timeline);
   }
   drop_empty_lanes(timeline);

@@ -132,14 +132,16 @@ void require_same(const FabricOptions& options, const Json& shown) {
   for (const Json& device : shown.at("fabric").at("devices"))
     there += " " + device.at("name").get<std::string>();
   if (!options.devices.empty() && wanted != there)
-    throw Error("this Fabric is the NIC of the `rocemu run` that the test is in, which has" +
-                there + " and not" + wanted + "; give --device NAME=ADDRESS to that `rocemu run`");
+    throw Error(
+        "the test runs in a `rocemu run`, whose NIC this Fabric uses; that NIC has the "
+        "devices" +
+        there + ", not" + wanted + "; give --device NAME=ADDRESS to that `rocemu run`");
   const std::string lacking = options.seed               ? "--seed"
                               : options.adversarial      ? "--adversarial"
                               : !options.further.empty() ? options.further[0]
                                                          : "";
   if (!lacking.empty())
-    throw Error("this Fabric is the NIC of the `rocemu run` that the test is in; give " + lacking +
+    throw Error("the test runs in a `rocemu run`, whose NIC this Fabric uses; give " + lacking +
                 " to that `rocemu run`");
 }
 
@@ -258,8 +260,8 @@ class Fabric::Nic {
     } catch (const Error&) {
       if (!are_needed) return;
       throw Error(
-          "this Fabric is the NIC of the `rocemu run` that the test is in; give --sanitize to that "
-          "`rocemu run`");
+          "the test runs in a `rocemu run`, whose NIC this Fabric uses; give --sanitize "
+          "to that `rocemu run`");
     }
     taken_ = before_ = counts_of(all_reports());
   }

@@ -402,7 +402,7 @@ class Fabric:
                   "--sanitize" if sanitize and not self._is_sanitized() else " ".join(options))
         if unmet:
             self.close()
-            raise Error("this Fabric is the NIC of the `rocemu run` that the test is in; give that "
+            raise Error("the test runs in a `rocemu run`, whose NIC this Fabric uses; give that "
                         f"`rocemu run` {unmet}")
         try:
             self.recording = self.request("sync")["record"]

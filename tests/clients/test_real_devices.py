@@ -213,7 +213,7 @@ class KeptDevices(RealDevices):
 
     def test_a_device_of_the_same_name_is_refused(self):
         output = self.run_there("true", options=["--device", "mlx5_0"], status=1)
-        self.assertIn("this machine has a device mlx5_0, too; give the emulated one another name", output)
+        self.assertIn("this machine has a device mlx5_0, too; give the emulated device another name", output)
 
 
 if __name__ == "__main__":

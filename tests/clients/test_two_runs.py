@@ -31,7 +31,7 @@ class TwoRuns(unittest.TestCase):
     def assert_explained(self, output, server, what):
         self.assertIn(what, output)
         self.assertIn(f"Is its peer under another `rocemu run` (pid {server.pid}: ", output)
-        self.assertIn("Start one NIC for both, `rocemu up`", output)
+        self.assertIn("Start a NIC for both programs with `rocemu up`", output)
 
     def test_a_client_that_meets_itself_is_told(self):
         port = str(free_port())

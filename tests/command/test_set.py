@@ -33,7 +33,7 @@ class SetPort(CommandTest):
         for device in ("rocemu2", "", "rocemu0 "):
             result = self.in_run(f"$ROCEMU set '{device}' port up")
             self.assertEqual((result.returncode, result.stdout), (1, ""))
-            self.assertIn(f"no device '{device}', but rocemu0, rocemu1", result.stderr)
+            self.assertIn(f"no device '{device}'; the devices are rocemu0, rocemu1", result.stderr)
 
     def test_a_name_of_any_bytes_is_refused_in_words(self):
         result = self.in_run("$ROCEMU set $(printf '\\377') port up")

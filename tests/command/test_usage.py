@@ -115,7 +115,7 @@ class WrongUsage(CommandTest):
                              "device a: there is no network interface 'host'")
         for topology in ("no-such", "/no/such/file"):
             self.check(["run", "--topology", topology, "--", "true"],
-                       f"'{topology}' is neither pci nor flat nor a file", "8-rails")
+                       f"'{topology}' is not pci, flat, a readable file or an installed topology", "8-rails")
         self.check(["run", "--topology", "8-rails", "--devices", "2", "--", "true"],
                    "leave out --devices")
         self.check(["run", "--device", "a", "--device", "a", "--", "true"], "'a'")

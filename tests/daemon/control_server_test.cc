@@ -93,8 +93,9 @@ TEST_F(ControlServerTest, ReportsAnErrorAndContinues) {
   say("{\"command\":3}\n");
   EXPECT_THAT(hear(), HasSubstr("not a string"));
   say("{\"command\":\"sing\"}\n");
-  EXPECT_THAT(hear(),
-              HasSubstr("\\\"sing\\\" is unknown; known are big, echo, never, slow, version"));
+  EXPECT_THAT(
+      hear(),
+      HasSubstr("\\\"sing\\\" is unknown; the commands are big, echo, never, slow, version"));
   say(std::string("{\"command\":\"\xff\"}\n"));
   EXPECT_THAT(hear(), HasSubstr("\"ok\":false"));
   say("{\"command\":\"version\"}\n");

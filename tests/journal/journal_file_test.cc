@@ -182,14 +182,15 @@ TEST(JournalFile, OfAnotherFormatNamesBoth) {
   const Recorded recorded(4, 1);
   std::vector<std::byte> bytes = recorded.bytes();
   bytes[sizeof kMagic] = std::byte{kFormatVersion + 7};
-  EXPECT_THAT(replay(bytes).error,
-              ContainsRegex("it has format 15, and this is rocemu .*, which reads format 8:"));
+  EXPECT_THAT(
+      replay(bytes).error,
+      ContainsRegex("the journal has format 15, but this is rocemu .*, which reads format 8:"));
 }
 
 TEST(JournalFile, AnErrorForAnotherFileNamesTheOptionThatRecords) {
   EXPECT_THAT(replay(std::as_bytes(std::span("#!/bin/sh\nexit 0\n"))).error,
               HasSubstr("`rocemu run --record` writes one"));
-  EXPECT_THAT(replay({}).error, HasSubstr("before its header ends: it cannot be read"));
+  EXPECT_THAT(replay({}).error, HasSubstr("inside its header, so the journal cannot be read"));
   EXPECT_THROW(JournalReader("/nonexistent/journal"), JournalError);
 }
 

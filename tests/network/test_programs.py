@@ -372,7 +372,7 @@ class Faults(Programs):
         self.assertIn("the network has no link 'h99-s1'", refused.stdout)
         refused = rocemu_run("true", options=("--lockstep", "--scenario", str(scenario)))
         self.assertNotEqual(refused.returncode, 0)
-        self.assertIn("it is for a simulated network (on: network); give one with --fabric", refused.stdout)
+        self.assertIn("on: network needs a simulated network; give one with --fabric", refused.stdout)
 
     def test_check_knows_the_parts_of_a_network(self):
         scenario = self.directory / "scenario.yaml"

@@ -130,17 +130,17 @@ class Profiles(unittest.TestCase):
     def test_an_unknown_key_is_an_error_with_its_place(self):
         self.assertIn("wrong.yaml:2:3: 'device' has no 'max_qps'; did you mean 'max_qp'?",
                       self.error_of("device:\n  max_qps: 3\n"))
-        self.assertIn("wrong.yaml:2:1: a profile has no 'ports'; it has ",
+        self.assertIn("wrong.yaml:2:1: a profile has no key 'ports'; its keys are ",
                       self.error_of("summary: x\nports:\n  max_mtu: 4096\n"))
 
     def test_a_contradiction_is_an_error(self):
-        self.assertIn("wrong.yaml:2:20: max_inline_data 5000 is more than rocemu's 1024",
+        self.assertIn("wrong.yaml:2:20: max_inline_data 5000 is more than rocemu's limit, 1024",
                       self.error_of("qp:\n  max_inline_data: 5000\n"))
         self.assertIn("wrong.yaml:3:17: least_inline 60 is more than max_inline_data 16",
                       self.error_of("qp:\n  max_inline_data: 16\n  least_inline: 60\n"))
         self.assertIn("need 2 entries of the GID table, but gid_tbl_len is 1",
                       self.error_of("port:\n  gid_tbl_len: 1\ngids:\n  types: [RoCE v1, RoCE v2]\nqp:\n  types: [RC]\n"))
-        self.assertIn("atomics can be posted although atomic_cap is NONE",
+        self.assertIn("'opcodes' has atomics, but atomic_cap is NONE",
                       self.error_of("device:\n  atomic_cap: NONE\npost:\n  opcodes: [SEND, ATOMIC_FETCH_AND_ADD]\n"))
 
     def test_names_that_are_no_file_names_are_errors(self):
@@ -151,7 +151,7 @@ class Profiles(unittest.TestCase):
             self.assertIn("is not the name of a driver or module", self.error_of(f"identity:\n  {key}: ../x\n"))
 
     def test_tables_have_limits(self):
-        self.assertIn("gid_tbl_len 1025 is more than rocemu's 1024", self.error_of("port:\n  gid_tbl_len: 1025\n"))
+        self.assertIn("gid_tbl_len 1025 is more than rocemu's limit, 1024", self.error_of("port:\n  gid_tbl_len: 1025\n"))
         self.assertIn("a device has 1 to 4 ports", self.error_of("device:\n  phys_port_cnt: 5\n"))
         self.assertIn("each type of GID is allowed only once", self.error_of("gids:\n  types: [RoCE v2, RoCE v2]\n"))
 

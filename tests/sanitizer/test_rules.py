@@ -8,7 +8,7 @@ from support import CLOCKS, LOCKSTEP, PROGRAMS, marked_line, program, sanitized,
 WRONG = {
     "ah_destroyed_in_use": {"ah-destroyed-in-use": "while send 1 on QP"},
     "cm_event_kept": {"cm-event-kept": "waits in rdma_destroy_id forever: 1 event of the id"},
-    "cq_too_small": {"cq-too-small": "3 completions can come to CQ"},
+    "cq_too_small": {"cq-too-small": "3 completions can arrive at CQ"},
     "cq_overrun": {"cq-overrun": "overran CQ", "cq-too-small": "posted send 3 on QP"},
     "destroy_failed": {"destroy-failed": "failed with EBUSY",
                        "refused-state": "and 4 other objects use"},
@@ -18,7 +18,7 @@ WRONG = {
     "events_unacknowledged": {
         "events-unacknowledged": "waits in ibv_destroy_cq forever: 1 completion event of CQ"},
     "fork_unprotected": {"fork-unprotected": "forked with 2 registered memory regions"},
-    "list_posted_again": {"list-posted-again": "although 2 requests of it were posted"},
+    "list_posted_again": {"list-posted-again": "although 2 requests of the list, those before"},
     "lost_wakeup": {"lost-wakeup": "although 1 completion lies in CQ",
                     "not-polled-after-arm": "has not polled CQ"},
     "lost_wakeup_in_poll": {"lost-wakeup": "although 1 completion lies in CQ",

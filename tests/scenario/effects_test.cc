@@ -109,7 +109,7 @@ TEST(EffectTable, RefusesAnEffectWhereItIsNotFor) {
         ADD_FAILURE() << key << " for " << kPlaceNames[i];
       } catch (const ScenarioError& error) {
         EXPECT_THAT(error.what(),
-                    HasSubstr("'" + key + "' is not for 'on: " + kPlaceNames[i] + "'"));
+                    HasSubstr("'" + key + "' cannot be used with 'on: " + kPlaceNames[i] + "'"));
       }
     }
   }

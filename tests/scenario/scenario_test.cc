@@ -154,9 +154,10 @@ TEST(ScenarioError, ListsTheAllowedValues) {
 
 TEST(ScenarioError, SaysWhereAKeyIsAllowed) {
   EXPECT_THAT(rule_error("on: verb, psn: 3, do: {errno: EIO}"),
-              testing::StartsWith("2:14: 'psn' is not for 'on: verb' but for frame and request"));
+              testing::StartsWith(
+                  "2:14: 'psn' cannot be used with 'on: verb', only with frame and request"));
   EXPECT_THAT(rule_error("on: frame, do: {errno: EIO}"),
-              testing::StartsWith("2:20: 'errno' is not for 'on: frame' but for verb"));
+              testing::StartsWith("2:20: 'errno' cannot be used with 'on: frame', only with verb"));
 }
 
 TEST(ScenarioError, NeedsAPlaceAndSomethingToDo) {
@@ -173,7 +174,7 @@ TEST(ScenarioError, FindsContradictions) {
   EXPECT_THAT(rule_error("on: completion, do: {status: SUCCESS}"),
               testing::HasSubstr("a rule can only make work requests fail"));
   EXPECT_THAT(rule_error("on: frame, transport: UD, opcode: READ, do: drop"),
-              testing::HasSubstr("no such opcode"));
+              testing::HasSubstr("none of the rule's opcodes"));
   EXPECT_THAT(error_of("rules:\n- {name: a, on: frame, do: drop}\n- {name: a, on: cm, do: drop}"),
               testing::StartsWith("3:3: the rule in line 2 is named 'a' too"));
   EXPECT_THAT(rule_error("on: frame, nth: 1, nth: 2, do: drop"),
@@ -182,7 +183,7 @@ TEST(ScenarioError, FindsContradictions) {
 
 TEST(ScenarioError, IsSaidOfTextThatIsNoYaml) {
   EXPECT_THAT(error_of("rules: [\n"), testing::HasSubstr("this is not YAML"));
-  EXPECT_THAT(error_of("- a\n"), testing::HasSubstr("a scenario is a mapping"));
+  EXPECT_THAT(error_of("- a\n"), testing::HasSubstr("a scenario must be a mapping"));
   EXPECT_THAT(error_of(""), testing::HasSubstr("found nothing"));
   EXPECT_THAT(error_of(std::string(2 << 20, ' ')), testing::HasSubstr("at most 1048576 bytes"));
   EXPECT_THAT(error_of(std::string(100000, '[')), testing::Not("no error"));
@@ -274,7 +275,7 @@ TEST(ScenarioError, RefusesValuesThatAreWiderThanTheirField) {
   }
   EXPECT_EQ(rule_error("on: frame, do: {rewrite: {va: 0xffffffffffffffff}}"), "no error");
   EXPECT_THAT(rule_error("on: frame, do: {rewrite: {va: 0x10000000000000000}}"),
-              testing::HasSubstr("va is a number from 0 to 18446744073709551615"));
+              testing::HasSubstr("va must be a number from 0 to 18446744073709551615"));
   EXPECT_THAT(rule_error("on: frame, do: {rewrite: {psn: true}}"), testing::HasSubstr("'true'"));
   EXPECT_THAT(rule_error("on: frame, size: 4097, do: drop"), testing::HasSubstr("0 to 4096"));
   EXPECT_THAT(rule_error("on: completion, size: 2147483649, do: drop"),
@@ -283,7 +284,8 @@ TEST(ScenarioError, RefusesValuesThatAreWiderThanTheirField) {
 
 TEST(ScenarioError, RefusesSecondDocumentsRepeatedKeysAndAnchors) {
   EXPECT_EQ(error_of("rules: []\n---\nrules: []\n"),
-            "2:1: a second YAML document; a scenario has only one, so remove the line '---'");
+            "2:1: the line begins a second YAML document, but a scenario has only one; "
+            "remove the line '---'");
   EXPECT_EQ(error_of("---\nrules: []\n...\n"), "no error");
   EXPECT_EQ(error_of("rules: []\nname: a\nrules: []\n"),
             "3:1: 'rules' is given twice, first in line 1");
@@ -306,9 +308,9 @@ TEST(ScenarioError, RefusesSecondDocumentsRepeatedKeysAndAnchors) {
 
 TEST(ScenarioError, NamesTabs) {
   EXPECT_EQ(error_of("rules:\n\t- {on: frame, do: drop}\n"),
-            "2:1: a tab in the indentation; YAML needs spaces");
+            "2:1: the indentation has a tab; YAML needs spaces");
   EXPECT_EQ(error_of("rules:\n  - on: frame\n\tdo: drop\n"),
-            "3:1: a tab in the indentation; YAML needs spaces");
+            "3:1: the indentation has a tab; YAML needs spaces");
   try {
     parse_scenario("rules: [{on: \"fr\tame\", do: drop}]", "f");
     FAIL();
@@ -387,7 +389,8 @@ TEST(ScenarioError, RefusesErrnosAndStatusesThatCannotBe) {
   EXPECT_EQ(cm("ADDR_ERROR", "-110"), "no error");
   EXPECT_EQ(cm("REJECTED", "28"), "no error");
   EXPECT_EQ(cm("REJECTED", "CONSUMER"), "no error");
-  EXPECT_THAT(cm("ADDR_ERROR", "110"), testing::HasSubstr("is the reason of a REJECTED"));
+  EXPECT_THAT(cm("ADDR_ERROR", "110"),
+              testing::HasSubstr("is a reject reason, which only REJECTED has"));
   EXPECT_NE(cm("ADDR_ERROR", "-512"), "no error");
   EXPECT_NE(cm("REJECTED", "65536"), "no error");
   EXPECT_EQ(cm("USER", "-5"), "no error");
@@ -400,7 +403,7 @@ TEST(ScenarioError, RefusesErrnosAndStatusesThatCannotBe) {
   EXPECT_THAT(rule_error("on: event, do: {event: PORT_ERR}"),
               testing::HasSubstr("a rule cannot turn an event of one kind"));
   EXPECT_THAT(rule_error("on: completion, queue: send, opcode: RECV, do: drop"),
-              testing::HasSubstr("this queue has no such opcode"));
+              testing::HasSubstr("the rule's queue has none of the rule's opcodes"));
   EXPECT_THAT(rule_error("on: frame, from: a, between: [a, b], do: drop"),
               testing::HasSubstr("between"));
 }
@@ -535,10 +538,11 @@ TEST(NetworkRule, HasAPlaceATimeAndAChange) {
 
 TEST(NetworkRule, NeedsAPartOfTheNetworkThatCanChangeSo) {
   EXPECT_EQ(rule_error("on: network, do: down"),
-            "2:21: a rule for the network names a part of it: link: h3-s1, port: s1:3, switch: s1 "
-            "or host: h3");
+            "2:21: a rule with on: network must name a part of the network: link: h3-s1, "
+            "port: s1:3, switch: s1 or host: h3");
   EXPECT_EQ(rule_error("on: network, switch: s1, do: down"),
-            "2:33: 'down' needs a link: link: h3-s1, or port: s1:3 for the link behind it");
+            "2:33: 'down' needs a link: link: h3-s1, or port: s1:3 for the link at that "
+            "port");
   EXPECT_EQ(rule_error("on: network, link: h3-s1, do: {reboot: 1ms}"),
             "2:34: 'reboot' needs a switch: switch: s1");
   EXPECT_EQ(rule_error("on: network, switch: s1, do: pause_storm"),
@@ -549,7 +553,8 @@ TEST(NetworkRule, NeedsAPartOfTheNetworkThatCanChangeSo) {
 
 TEST(NetworkRule, RefusesTimesAndThresholdsThatCannotBe) {
   EXPECT_EQ(rule_error("on: network, link: h3-s1, do: {flap: {down: 1ms, times: 2}}"),
-            "2:41: a link that goes down several times needs 'up', the time between");
+            "2:41: a link that goes down several times needs 'up', the time between two "
+            "outages");
   EXPECT_EQ(rule_error("on: network, link: h3-s1, do: {flap: {up: 1ms}}"),
             "2:41: 'down' is missing: {down: TIME, up: TIME, times: N}");
   EXPECT_EQ(rule_error("on: network, link: h3-s1, for: 1s, do: {flap: {down: 1ms}}"),
@@ -557,7 +562,7 @@ TEST(NetworkRule, RefusesTimesAndThresholdsThatCannotBe) {
   EXPECT_EQ(rule_error("on: network, switch: s1, for: 1s, do: {reboot: 1ms}"),
             "2:42: 'for' cannot be combined with reboot, which already contains a duration");
   EXPECT_EQ(rule_error("on: network, switch: s1, do: {ecn: {kmin: 2KiB, kmax: 1KiB}}"),
-            "2:39: kmin is above kmax: no queue could be between them");
+            "2:39: kmin must not be above kmax");
   EXPECT_EQ(rule_error("on: network, switch: s1, do: {ecn: {kmin: 2 apples, kmax: 1KiB}}"),
             "2:46: expected a size such as 100KiB (units: B, KB, MB, GB, KiB, MiB, GiB), found '2 "
             "apples'");

@@ -103,7 +103,7 @@ class Report(FaultTest):
         path = self.scenario("{on: frame, from: mlx5_0, do: drop}")
         result = rocemu_run("echo", "ran", options=["--scenario", path])
         self.assertEqual(result.returncode, 1)
-        self.assertIn("there is no device 'mlx5_0', but rocemu0 and rocemu1", result.stdout)
+        self.assertIn("there is no device 'mlx5_0'; the devices are rocemu0 and rocemu1", result.stdout)
 
     def test_check(self):
         good = self.scenario("{on: frame, do: drop}")

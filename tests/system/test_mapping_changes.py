@@ -6,7 +6,7 @@ import unittest
 from rocemu import BIN, rocemu_run
 
 PROGRAM = BIN / "mapped_anew"
-WARNING = "to which {} has given other pages since it was registered"
+WARNING = "whose pages {} has replaced since the registration"
 CHANGES = {"munmap": "munmap(2)", "munmap-odd": "munmap(2)", "mmap": "mmap(2)", "madvise": "madvise(2)", "mremap": "mremap(2)",
            "mremap-over": "mremap(2)"}
 

@@ -115,7 +115,7 @@ class OrdinaryPrograms(unittest.TestCase):
         program = ("unshare", "--map-root-user", "--pid", "--fork")
         result = rocemu_run(*program, "ibv_devinfo", options=("--lockstep",))
         self.assertEqual(result.returncode, 0, result.stdout)
-        self.assertIn("is in a separate PID namespace: it takes no turns", result.stdout)
+        self.assertIn("is in a separate PID namespace: rocemu cannot schedule this process", result.stdout)
         self.assertIn("hca_id:\trocemu0", result.stdout)
         inside = (ROCEMU, "run", "--lockstep", "--", "ibv_devinfo")
         result = run(*program, "--mount-proc", *inside)

@@ -141,7 +141,7 @@ class Record(unittest.TestCase):
         journal.write_bytes(contents)
         result = run(ROCEMU, "replay", self.recording)
         self.assertEqual(result.returncode, 1, result.stdout)
-        self.assertRegex(result.stdout, r"it has format \d+, and this is rocemu .* reads format \d+")
+        self.assertRegex(result.stdout, r"the journal has format \d+, but this is rocemu .* reads format \d+")
 
     def test_a_broken_engine_is_found_at_the_frame_where_it_is_wrong(self):
         self.record(*pingpong_pair("-n", "20"))

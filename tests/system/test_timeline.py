@@ -97,7 +97,7 @@ class Recordings(unittest.TestCase):
         result = run(ROCEMU, "timeline", self.recording)
         self.assertEqual(result.returncode, 0, result.stdout)
         self.assertIn("RNR NAK", result.stdout)
-        self.assertIn("it has format 99", result.stdout)
+        self.assertIn("the journal has format 99", result.stdout)
         (self.recording / "trace.pcap").unlink()
         self.assertEqual(run(ROCEMU, "timeline", self.recording).returncode, 1)
 

@@ -263,7 +263,7 @@ class Startup(unittest.TestCase):
 
     def test_no_such_interface(self):
         said = self.refused("--device", "rocemu0=nosuch0")
-        self.assertIn("there is no network interface 'nosuch0', but", said)
+        self.assertIn("there is no network interface 'nosuch0'; there are", said)
         self.assertIn("lo", said)
 
     def test_no_address_at_all(self):

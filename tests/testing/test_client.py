@@ -45,7 +45,7 @@ class Faults(unittest.TestCase):
                 fabric.add("{on: frame, do: dorp}")
             with self.assertRaisesRegex(rocemu.Error, "there is no rule 'b'"):
                 fabric.clear("b")
-            with self.assertRaisesRegex(rocemu.Error, "unknown; known are"):
+            with self.assertRaisesRegex(rocemu.Error, "unknown; the commands are"):
                 fabric.request("dance")
             with self.assertRaisesRegex(rocemu.Error, "real clock"):
                 fabric.advance(1)

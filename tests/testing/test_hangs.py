@@ -223,7 +223,7 @@ class InARun(HangTest):
         result = self.in_run("--lockstep", "--", sys.executable, "same.py")
         lines = result.stdout.splitlines()
         self.assertEqual(lines[:5], ["virtual 0"] * 3 + ["virtual 1", "0"], result.stdout)
-        self.assertEqual([line.startswith("this Fabric is the NIC of the `rocemu run`")
+        self.assertEqual([line.startswith("the test runs in a `rocemu run`, whose NIC this Fabric uses; ")
                           for line in lines[5:]], [True] * 3, result.stdout)
 
 

@@ -145,7 +145,8 @@ TEST_F(Repeats, AreNotThoseThatAreSeenForTheFirstTime) {
   request(0ms, send_only(psn(0)));
   EXPECT_EQ(request(0ms, send_only(psn(2))), "");
   EXPECT_EQ(request(1ms, send_only(psn(1))),
-            "after later requests: overtaken, or sent again after the capture missed it");
+            "arrived after later requests: it was overtaken, or is a retransmission of a "
+            "frame that the capture lacks");
   EXPECT_EQ(request(2ms, send_only(psn(1))), "again (copy or retransmission)");
 }
 

@@ -315,7 +315,7 @@ int probe_device() {
     if (std::string_view(name_of(devices[i])) == kProbeDevice) device = devices[i];
   if (device == nullptr)
     fail_probe(std::string("libibverbs ") + version + " lists " + std::to_string(count) +
-               " devices, and none of them is the NIC's");
+               " devices, but none of them is an emulated one");
   ibv_context* const context =
       function_of<ibv_context*(ibv_device*)>(library, "ibv_open_device")(device);
   if (context == nullptr) fail_probe(std::string("ibv_open_device: ") + std::strerror(errno));

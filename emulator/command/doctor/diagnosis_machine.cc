@@ -121,14 +121,16 @@ Refuser refuser_of_memory_access() {
   constexpr int kSeccompFilter = 2;  // proc(5): Seccomp in /proc/PID/status
   if (number_in("/proc/self/status", "Seccomp:") == kSeccompFilter)
     return {"a seccomp filter is in force",
-            "in a container --cap-add=SYS_PTRACE, or a seccomp profile with process_vm_readv and "
-            "process_vm_writev, allows it"};
+            "in a container, start it with --cap-add=SYS_PTRACE, or with a seccomp profile "
+            "that allows process_vm_readv and process_vm_writev"};
   if (const int scope = number_in("/proc/sys/kernel/yama/ptrace_scope"); scope != 0)
     return {"Yama's ptrace_scope is " + std::to_string(scope),
-            scope == 3 ? "it cannot be changed before the machine is rebooted"
-                       : "sysctl kernel.yama.ptrace_scope=0 allows it"};
-  return {"the kernel, or a security module such as SELinux or AppArmor, refuses it",
-          "in a container --cap-add=SYS_PTRACE allows it"};
+            scope == 3 ? "the setting cannot be changed until the machine is rebooted"
+                       : "allow the access: sysctl kernel.yama.ptrace_scope=0"};
+  return {
+      "the kernel, or a security module such as SELinux or AppArmor, refuses the "
+      "access",
+      "in a container, start it with --cap-add=SYS_PTRACE"};
 }
 
 Finding check_memory_access() {

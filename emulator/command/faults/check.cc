@@ -23,8 +23,8 @@ po::options_description options_of_check() {
   po::options_description options("Options");
   options.add_options()("json", po::bool_switch(), "print the rules as JSON");
   options.add_options()("fabric", po::value<std::string>()->value_name("FILE|NAME"),
-                        "also check that the links, ports, switches and hosts that rules with "
-                        "`on: network` name exist in this network");
+                        "also check that this network has all links, ports, switches and hosts to "
+                        "which rules with `on: network` refer");
   options.add_options()("schema", po::bool_switch(),
                         "print the JSON schema of scenario files, for editors; it is installed as "
                         "share/rocemu/scenario.schema.json");

@@ -39,9 +39,9 @@ po::options_description options_of_fabric() {
   add("senders", po::value<uint32_t>()->value_name("N")->default_value(15),
       "incast: let N hosts send to one host at the same time");
   add("rounds", po::value<uint32_t>()->value_name("N")->default_value(1),
-      "incast: repeat this N times, each time with another receiver");
+      "incast: run N rounds, each with another receiver");
   add("interval", po::value<std::string>()->value_name("TIME")->default_value("1ms"),
-      "incast: start a round each TIME of virtual time");
+      "incast: start the next round after each TIME of virtual time");
   add("size", po::value<uint64_t>()->value_name("BYTES")->default_value(1'000'000),
       "incast, permutation: send BYTES in each flow");
   add("mtu", po::value<uint32_t>()->value_name("BYTES")->default_value(4096),
@@ -52,8 +52,8 @@ po::options_description options_of_fabric() {
   add("limit", po::value<std::string>()->value_name("TIME")->default_value("10s"),
       "stop after this virtual time, even if flows have not completed");
   add("seed", po::value<uint64_t>()->value_name("N")->default_value(1),
-      "choose other random hosts, sizes and times with another N; the same N "
-      "gives the same result");
+      "seed the random choice of hosts, sizes and times with N; the same N gives the "
+      "same result");
   add("json", po::bool_switch(), "print JSON");
   return options;
 }
@@ -173,9 +173,9 @@ Json json_of(const network::FlowSummary& summary, double hops_per_second) {
 
 void print_summary(const network::FlowSummary& summary) {
   std::cout << fmt::format(
-      "{} of {} flows completed in {:.3f} ms of virtual time\n"
-      "{} packet-hops, {} ECN marks, {} CNPs, {} pauses, {} drops, longest queue {} bytes\n"
-      "links of hosts are used for {:.1f} %, trunks for {:.1f} %\n\n",
+      "{} of {} flows completed in {:.3f} ms of virtual time\n{} packet-hops, {} ECN "
+      "marks, {} CNPs, {} pauses, {} drops, longest queue {} bytes\nmean link "
+      "utilization: host links {:.1f} %, trunks {:.1f} %\n\n",
       summary.completed, summary.flows, static_cast<double>(summary.duration.count()) / 1e6,
       summary.packet_hops, summary.ecn_marks, summary.cnps, summary.pauses, summary.drops,
       summary.high_water_bytes, summary.mean_host_utilization * 100,

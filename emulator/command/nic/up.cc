@@ -86,8 +86,8 @@ std::string help_of_up(bool all) {
 Starts a shared NIC in the background. Every later `rocemu run` of this user joins it, so that
 programs in several terminals reach each other. `rocemu down` stops it.
 
-If a shared NIC is already up, `rocemu up` says so and succeeds. With options it fails then,
-because the running NIC would not follow them.
+If a shared NIC is already up, `rocemu up` says so and succeeds. With any option except --json,
+it fails instead, because the running NIC keeps its own options.
 
 )" + options::help_of(options::Command::kUp, all) +
          R"(

@@ -32,7 +32,7 @@ GoldenRun::GoldenRun(Directories directories, bool update)
   require_two(directories_.record, directories_.actual, "--record and --actual");
   if (!update_ && !fs::exists(file_in(directories_.expected, journal::kJournalFile)))
     throw UsageError("run: there is no recording in " + directories_.expected.string() +
-                     " to expect; add --update to make it from this run");
+                     "; add --update to record this run there");
   // The recording of an earlier run in this directory could be mistaken for this run's.
   if (!directories_.actual.empty()) remove_recording(directories_.actual);
   if (!directories_.record.empty()) {
@@ -67,7 +67,7 @@ bool GoldenRun::update() const {
     if (record_dir_ != directories_.expected) copy_recording(record_dir_, directories_.expected);
     return true;
   } catch (const journal::JournalError& error) {
-    std::cerr << "rocemu: " + std::string(error.what()) + ": this run cannot be the expected one\n";
+    std::cerr << "rocemu: " + std::string(error.what()) + "; the expected run is not replaced\n";
     return false;
   }
 }
@@ -77,8 +77,8 @@ bool GoldenRun::is_as_expected() const {
   const std::string expected = directories_.expected.string();
   try {
     if (print_comparison(expected, record_dir_.string())) return true;
-    std::cerr << "rocemu: the run differs from the expected run; if it is right, repeat it with "
-                 "--update\n";
+    std::cerr << "rocemu: the run differs from the expected run; if the new behavior is right, "
+                 "repeat the run with --update\n";
   } catch (const journal::JournalError& error) {
     const std::string what = error.what();
     const bool is_of_expected = what.starts_with(expected + journal::kJournalFile);

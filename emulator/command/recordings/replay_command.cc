@@ -34,9 +34,10 @@ po::options_description options_of_replay() {
   options.add_options()(
       "sanitize",
       po::value<std::string>()->implicit_value("", "")->value_name("RULE,...|all|-RULE"),
-      "report wrong uses of verbs that the NIC can detect without the program, "
-      "and exit with status 1 if one is an error; RULE,... checks only these "
-      "rules, and -RULE,... the default rules except these (docs/sanitizer.md)");
+      "report wrong uses of verbs that the NIC can detect without the program, and "
+      "exit with status 1 if one is an error; RULE,... checks only these rules, all "
+      "checks all of them, and -RULE,... checks the default rules except these "
+      "(docs/sanitizer.md)");
   options.add_options()("sanitize-report", po::value<std::string>()->value_name("FILE"),
                         "write the reports to FILE, whose name ends in .json, .sarif (for GitHub "
                         "code scanning) or .xml (JUnit)");

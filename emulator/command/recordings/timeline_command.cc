@@ -75,8 +75,8 @@ po::options_description options_of_timeline() {
                         "the use of its link, its queue, ECN marks and pauses, and the rate of "
                         "each QP; prints text unless --html, --perfetto or --csv is given");
   options.add_options()("port", po::value<Words>()->value_name("PORT"),
-                        "with --fabric, show only this port, such as h0 or s1:3, with its QPs if "
-                        "it is a host's; may be repeated");
+                        "with --fabric, show only this port, such as h0 or s1:3, and the QPs of a "
+                        "host's port; may be repeated");
   options.add_options()("csv", po::value<std::string>()->value_name("FILE"),
                         "with --fabric, write a CSV file with a line for each port and QP in "
                         "each interval");

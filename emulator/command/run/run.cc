@@ -155,8 +155,8 @@ void report_if_unseen(const std::string& command) {
   const std::string why = why_out_of_reach(path, name);
   if (!why.empty())
     std::cerr << "rocemu: " + name + " " + why +
-                     ": it takes no turns and sees real time, so its behavior depends on "
-                     "chance\n";
+                     ": rocemu cannot schedule this program, which sees real time, so its behavior "
+                     "depends on chance\n";
 }
 
 /// Ends the programs that the command has left in the background, because their NIC has ended.

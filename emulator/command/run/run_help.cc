@@ -44,10 +44,10 @@ programs.
 
 In a deadlock every thread waits for another thread or for the NIC, and the NIC has no frame
 under way and no timeout due. rocemu then reports what each thread waits for and ends the
-programs; in lockstep it does so at once, on the real clock when the NIC has ended. A thread
-that sleeps for a time, or that something outside the run can wake (a terminal, a pipe, a
-connection, a signal), is not in a deadlock. A thread that only polls counts as waiting after
-5 s, or the time of --poll-patience.
+programs. In lockstep it finds a deadlock at once; on the real clock, only after the NIC has
+ended (use --timeout). A thread that sleeps for a time, or that something outside the run can
+wake (a terminal, a pipe, a connection, a signal), is not in a deadlock. A thread that only
+polls counts as waiting after 5 s, or the time of --poll-patience.
 
 In lockstep all processes and threads of a run execute one at a time in a fixed order, so that
 frames, completions and output are the same to the byte in each run. This works for

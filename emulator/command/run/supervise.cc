@@ -154,8 +154,9 @@ pid_t start_command(Arguments& command, const SignalQueue& signals,
   if (supervision.mounts_sysfs) {
     if (const std::string obstacle = mount_sysfs(supervision.dir); !obstacle.empty()) {
       dprintf(STDERR_FILENO,
-              "rocemu: --mount-sysfs: %s; without it programs that use the C library see the "
-              "devices nevertheless (rocemu doctor COMMAND shows which do not)\n",
+              "rocemu: --mount-sysfs: %s; without this option, programs that use the C "
+              "library still see the devices (`rocemu doctor COMMAND` shows whether COMMAND "
+              "does)\n",
               obstacle.c_str());
       _exit(kExitFailure);
     }

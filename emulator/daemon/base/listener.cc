@@ -57,7 +57,10 @@ void Listener::on_ready() {
     if (peer && peer->uid == geteuid()) {
       arrived.push_back({std::move(socket), *peer});
     } else {
-      spdlog::warn("a process of user {} is refused", peer ? peer->uid : static_cast<uid_t>(-1));
+      spdlog::warn(
+          "refused the connection of a process of user {}: only the user who started "
+          "this NIC may use it",
+          peer ? peer->uid : static_cast<uid_t>(-1));
     }
   }
   std::ranges::stable_sort(arrived, {}, [](const Arrived& one) { return one.peer.pid; });

@@ -120,10 +120,11 @@ void find_and_explain(pid_t program, uint32_t qpn) {
   std::string name = file_text(fmt::format("/proc/{}/comm", program));
   if (!name.empty() && name.back() == '\n') name.pop_back();
   spdlog::warn(
-      "{} (pid {}) connects its QP {} to that same QP. Is its peer under another `rocemu run` "
-      "({})? Each has a separate NIC with the same addresses, and they cannot reach each "
-      "other. Start one NIC for both, `rocemu up`, and then the programs with `rocemu run`; or run "
-      "both programs under one `rocemu run`",
+      "{} (pid {}) connects its QP {} to that same QP. Is its peer under another "
+      "`rocemu run` ({})? Each has a separate NIC with the same addresses, and they "
+      "cannot reach each other. Start a NIC for both programs with `rocemu up`, and "
+      "then each program with `rocemu run`; or run both programs under one `rocemu "
+      "run`",
       name, program, qpn, other);
 }
 

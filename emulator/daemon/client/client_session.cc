@@ -222,7 +222,7 @@ void ClientSession::hello(const abi::Request& request, HelloFds fds) {
   if (!room) tell_of_shortage();
   if (!memory || !async || !doorbell_watch_ || !room) {
     requests_.reply_status(request, ENOMEM);
-    return end("no memory or file descriptors left for it");
+    return end("the daemon has no memory or file descriptors left for this client");
   }
   if (services_.memory.add(id(), peer_.pid, std::move(fds.mem_file)) == ProcessMemory::Way::kNone) {
     requests_.reply_status(request, EPERM);

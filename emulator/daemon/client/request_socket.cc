@@ -64,8 +64,8 @@ std::optional<RequestSocket::Received> RequestSocket::receive(bool takes_memory)
   }
   if (request.version != abi::kVersion) {
     reply_status(request, EPROTO);
-    end_(fmt::format("its control protocol has version {}, that of this daemon {}", request.version,
-                     abi::kVersion));
+    end_(fmt::format("its control protocol has version {}, but this daemon has version {}",
+                     request.version, abi::kVersion));
     return std::nullopt;
   }
   if (message.size != sizeof request) {

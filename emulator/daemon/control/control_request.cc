@@ -12,9 +12,9 @@ ControlServer::Command taking(std::vector<std::string> keys, ControlServer::Comm
   return [keys = std::move(keys), command = std::move(command)](const Json& request) {
     for (const auto& [key, value] : request.items()) {
       if (key == "command" || std::ranges::find(keys, key) != keys.end()) continue;
-      throw ControlServer::Refusal(
-          fmt::format("the command \"{}\" has no \"{}\"{}{}", request["command"].get<std::string>(),
-                      key, keys.empty() ? "" : ", but ", fmt::join(keys, ", ")));
+      throw ControlServer::Refusal(fmt::format(
+          "the command \"{}\" has no argument \"{}\"{}{}", request["command"].get<std::string>(),
+          key, keys.empty() ? "" : "; its arguments are ", fmt::join(keys, ", ")));
     }
     return command(request);
   };

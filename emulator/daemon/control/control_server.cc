@@ -124,7 +124,7 @@ std::string ControlServer::answer(Connection& connection, std::string_view line)
     for (const auto& [known_name, function] : commands_) known.push_back(known_name);
     for (const auto& [known_name, function] : slow_commands_) known.push_back(known_name);
     std::ranges::sort(known);
-    return refusal(fmt::format("the command \"{}\" is unknown; known are {}",
+    return refusal(fmt::format("the command \"{}\" is unknown; the commands are {}",
                                name->get<std::string>(), fmt::join(known, ", ")));
   }
   Json reply;

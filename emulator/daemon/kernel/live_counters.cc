@@ -25,7 +25,7 @@ void LiveCounters::refresh() {
       std::string& written = written_.try_emplace(file.path, "0\n").first->second;
       if (written == file.content) continue;
       if (!directory_.replace_sysfs(file)) {
-        spdlog::error("sysfs does not show the counters of {}: {}", device.name,
+        spdlog::error("cannot update the counters of {} in sysfs: {}", device.name,
                       std::strerror(errno));
         return;
       }

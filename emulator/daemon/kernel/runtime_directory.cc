@@ -132,7 +132,7 @@ RuntimeDirectory::RuntimeDirectory(std::string path, size_t device_count, size_t
   }
   if (!clean()) {
     directory_.reset();  // not ours to remove
-    throw StartError(path_ + " is not empty and not a runtime directory; give another one");
+    throw StartError(path_ + " is not empty and not a runtime directory; give another directory");
   }
   // The mode is not set earlier, because a directory that is refused must stay unchanged.
   if (fchmod(directory_.get(), 0700) != 0) fail_start("chmod " + path_, errno);

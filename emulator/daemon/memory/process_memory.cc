@@ -215,9 +215,10 @@ void ProcessMemory::check_mappings(Client& client, std::span<const engine::Remot
   const auto change = client.mappings.find(ranges);
   if (!change || std::exchange(client.process->was_warned, true)) return;
   spdlog::warn(
-      "{} (pid {}): a message {} registered memory at {:#x} to {:#x}, to which {} has given other "
-      "pages since it was registered. A NIC has pinned the old pages and would use those; rocemu "
-      "uses what is mapped there now. Deregister memory before it is unmapped (ibv_dereg_mr(3))",
+      "{} (pid {}): a message {} registered memory at {:#x} to {:#x}, whose pages {} "
+      "has replaced since the registration. A real NIC would use the old pages, "
+      "which it has pinned; rocemu uses the pages that are mapped now. Deregister "
+      "memory before it is unmapped (ibv_dereg_mr(3))",
       proc::name_of(client.process->pid), client.process->pid, writes ? "writes to" : "reads from",
       change->begin, change->end, name_of(change->call));
 }

@@ -153,8 +153,8 @@ const NetworkInterface& interface_named(const std::vector<NetworkInterface>& int
   if (const auto* found = find_interface(interfaces, name)) return *found;
   std::vector<std::string> names;
   for (const NetworkInterface& interface : interfaces) names.push_back(interface.name);
-  throw StartError(fmt::format("device {}: there is no network interface '{}', but {}", device,
-                               name, fmt::join(names, ", ")));
+  throw StartError(fmt::format("device {}: there is no network interface '{}'; there are {}",
+                               device, name, fmt::join(names, ", ")));
 }
 
 std::vector<wire::IpAddress> gids_of(const NetworkInterface& interface, std::string_view device) {

@@ -128,8 +128,8 @@ void UdpNetwork::join(Port& port, const wire::IpAddress& group) {
     if (!headers) socket.reset();
   }
   if (!socket) {
-    spdlog::warn("{} cannot be a member of {} on {}: {}", port.config.name, wire::to_string(group),
-                 port.sockets.interface.name, std::strerror(errno));
+    spdlog::warn("device {} cannot join the multicast group {} on {}: {}", port.config.name,
+                 wire::to_string(group), port.sockets.interface.name, std::strerror(errno));
     return;
   }
   source = make_source(port, group, socket.get(), std::move(headers));

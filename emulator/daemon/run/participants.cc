@@ -73,7 +73,8 @@ Participants::Participants(TurnTable& table, Files files, EventLoop& loop, Progr
       tells_exits_(tells_exits),
       on_end_(std::move(on_end)) {
   listener_watch_ = loop_.watch(files_.listener.get(), EPOLLIN, [this](uint32_t) { on_connect(); });
-  if (!listener_watch_) fail_start("cannot watch the socket of turns", errno);
+  if (!listener_watch_)
+    fail_start("cannot watch the socket at which programs announce themselves", errno);
 }
 
 bool Participants::has_joined(pid_t pid) const {
@@ -164,8 +165,9 @@ void Participants::on_hello(Process& process, const abi::TurnsHello& hello) {
 /// here, so they cannot be found.
 void Participants::refuse(const Process& process) {
   spdlog::warn(
-      "pid {} is in a separate PID namespace: it takes no turns and has real time, so its behavior "
-      "is not deterministic; start rocemu inside the namespace",
+      "pid {} is in a separate PID namespace: rocemu cannot schedule this process, "
+      "which sees real time, so its behavior is not deterministic; start rocemu "
+      "inside the namespace",
       process.pid);
   for (ThreadSlot& slot : used_slots(table_))
     if (slot.pid.load() == process.pid) slot.state.store(ThreadSlot::kFree);

@@ -95,7 +95,7 @@ Turns::Turns(Options options, UniqueFd listener, Requests requests)
       awake_(options_.sleeps_between_turns),
       unseen_(options_.ancestor) {
   auto created = NewSharedMemory::create("rocemu-turns", sizeof(TurnTable));
-  if (!created) fail_start("cannot make the table of turns", errno);
+  if (!created) fail_start("cannot create the shared memory by which threads take turns", errno);
   memory_ = std::move(created->memory);
   table_file_ = std::move(created->file);
   if (!handback_) fail_start("cannot make an eventfd", errno);
@@ -104,7 +104,8 @@ Turns::Turns(Options options, UniqueFd listener, Requests requests)
   // The watch is edge-triggered, because reading the descriptor after each turn would take another
   // system call.
   handback_watch_ = loop_.watch(handback_.get(), EPOLLIN | EPOLLET, [](uint32_t) {});
-  if (!handback_watch_) fail_start("cannot watch the table of turns", errno);
+  if (!handback_watch_)
+    fail_start("cannot watch the eventfd by which threads return their turns", errno);
   for (const int fd : {loop_.fd(), requests_.fd}) {
     epoll_event event{.events = EPOLLIN, .data = {}};
     if (!events_ || epoll_ctl(events_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
@@ -278,7 +279,8 @@ void Turns::find_strangers() {
     if (!told_of_.insert(pid).second) continue;
     const std::string name =
         proc::field_of(proc::contents_of(proc::directory_of(pid) + "/status"), "Name");
-    spdlog::debug("pid {} ({}) takes no turns: the run waits until it sleeps", pid, name);
+    spdlog::debug("rocemu cannot schedule pid {} ({}), so it waits until this process sleeps", pid,
+                  name);
   }
 }
 

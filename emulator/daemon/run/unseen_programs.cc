@@ -19,7 +19,8 @@ void UnseenPrograms::look_at(pid_t process) {
   const std::string why = why_out_of_reach(link, name);
   if (why.empty() || proc::parent_of(process) == ancestor_ || !told_.insert(path).second) return;
   spdlog::warn(
-      "{} (pid {}) {}: it takes no turns and has real time, so its behavior is not deterministic",
+      "{} (pid {}) {}: rocemu cannot schedule this program, which sees real time, so "
+      "its behavior is not deterministic",
       name, process, why);
 }
 

@@ -187,9 +187,10 @@ constexpr EventNote kEventNotes[] = {
     {"WQ_FATAL", "rocemu has no WQs"},
     {"DEVICE_SPEED_CHANGE", "a port keeps its speed"},
     {"ADDR_RESOLVED ROUTE_RESOLVED CONNECT_REQUEST CONNECT_RESPONSE ESTABLISHED MULTICAST_JOIN",
-     "not faults: the program waits for them, and other events take their place"},
+     "not faults: the program waits for them; a fault makes another event arrive "
+     "instead"},
     {"REJECTED", "caused by `reject`"},
-    {"ADDRINFO_RESOLVED ADDRINFO_ERROR USER INTERNAL", "librdmacm and the program make them"},
+    {"ADDRINFO_RESOLVED ADDRINFO_ERROR USER INTERNAL", "librdmacm and the program generate them"},
 };
 
 bool has_needs(const FaultPoint& point, Needs needs) {

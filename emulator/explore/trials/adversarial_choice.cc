@@ -16,7 +16,7 @@ constexpr char kChoicesFile[] = "choices";
 constexpr size_t kMaxNamed = 3;
 
 std::string text_of(const std::string& of_class, const AdversarialChoices& choices) {
-  if (choices.empty()) return "the NIC does what the class " + of_class + " allows";
+  if (choices.empty()) return "the NIC shows the behavior of the class " + of_class;
   std::string text;
   for (size_t i = 0; i < std::min(choices.size(), kMaxNamed); ++i)
     text += (i == 0 ? "" : ", and ") + choices[i].text;

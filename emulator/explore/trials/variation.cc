@@ -9,8 +9,10 @@ namespace rocemu::explore {
 std::string Variation::text() const {
   if (!shrunk.empty()) return shrunk;
   if (!schedule.empty()) return "threads execute in order " + schedule;
-  return fmt::format("the NIC does what the specification allows (--adversarial={} --seed {})",
-                     adversarial, seed);
+  return fmt::format(
+      "the NIC shows rare behavior that the specification allows (--adversarial={} "
+      "--seed {})",
+      adversarial, seed);
 }
 
 std::vector<std::string> Variation::added_to(std::vector<std::string> options) const {

@@ -47,9 +47,11 @@ uint64_t FieldReader::size(const Node& node) const {
 uint64_t FieldReader::rate(const Node& node) const {
   const auto bits = quantity(node, kRates);
   if (!bits || *bits > kMostBitsPerSecond) {
-    reader_.fail(node, fmt::format("expected a rate such as 100Gbps (units: bps, Kbps, Mbps, Gbps, "
-                                   "Tbps, or Gbit/s and the like), found {}",
-                                   NodeReader::found(node)));
+    reader_.fail(
+        node,
+        fmt::format("expected a rate such as 100Gbps (units: bps, Kbps, Mbps, Gbps, Tbps, bit/s, "
+                    "kbit/s, Mbit/s, Gbit/s, Tbit/s), found {}",
+                    NodeReader::found(node)));
   }
   if (*bits < 1)
     reader_.fail(node, "a rate of 0 is not allowed; to take a link down, use a rule of a scenario");

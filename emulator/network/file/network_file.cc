@@ -46,7 +46,8 @@ void read_dcqcn(const FieldReader& reader, const Node& node, NicParameters& nic)
                  {"cnp-dscp", [&](const Node& one) {
                     dcqcn.cnp_dscp = static_cast<uint8_t>(nodes.number(one, 0, kDscpValues - 1));
                   }}});
-  if (dcqcn.byte_counter == 0) nodes.fail(node, "byte-counter is 0; use some megabytes");
+  if (dcqcn.byte_counter == 0)
+    nodes.fail(node, "byte-counter is 0; use several megabytes, such as 10MB");
   if (dcqcn.alpha_interval.count() <= 0 || dcqcn.increase_interval.count() <= 0)
     nodes.fail(node, "the intervals of dcqcn cannot be 0");
 }

@@ -158,20 +158,21 @@ void read_switch(const FieldReader& reader, const Node& node, SwitchParameters& 
     bool has_xon = false;
     if (value.is_mapping() && value.find("xoff") == nullptr)
       nodes.fail(value, "pfc needs 'xoff', as in pfc: {xoff: 512KiB, xon: 384KiB}");
-    reader.fields(value, "pfc",
-                  {{"xoff", [&](const Node& one) { pfc.xoff_bytes = reader.size(one); }},
-                   {"xon",
-                    [&](const Node& one) {
-                      pfc.xon_bytes = reader.size(one);
-                      has_xon = true;
-                    }},
-                   {"headroom", [&](const Node& one) {
-                      pfc.headroom_bytes = reader.size(one);
-                      if (pfc.headroom_bytes == 0)
-                        nodes.fail(one,
-                                   "a headroom of 0 loses frames; without 'headroom', it "
-                                   "is computed");
-                    }}});
+    reader.fields(
+        value, "pfc",
+        {{"xoff", [&](const Node& one) { pfc.xoff_bytes = reader.size(one); }},
+         {"xon",
+          [&](const Node& one) {
+            pfc.xon_bytes = reader.size(one);
+            has_xon = true;
+          }},
+         {"headroom", [&](const Node& one) {
+            pfc.headroom_bytes = reader.size(one);
+            if (pfc.headroom_bytes == 0)
+              nodes.fail(
+                  one,
+                  "a headroom of 0 loses frames; leave 'headroom' out, so that rocemu computes it");
+          }}});
     if (!has_xon) pfc.xon_bytes = pfc.xoff_bytes / 4 * 3;
   };
   reader.fields(

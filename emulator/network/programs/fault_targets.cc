@@ -29,8 +29,8 @@ std::string no_such_element(const Topology& topology, const engine::NetworkEleme
                          element.name, name_of(topology, link.a), name_of(topology, link.b));
     case Kind::kPort:
       return fmt::format(
-          "the network has no port '{}'; a host's port has the host's name ({}), a switch's port "
-          "the switch's name and a number from 0 on ({})",
+          "the network has no port '{}'; a host's port has the host's name ({}), and a "
+          "switch's port has the switch's name and a number from 0 ({})",
           element.name, topology.hosts.front().name, port_name(topology, last));
     case Kind::kSwitch:
       return fmt::format("the network has no switch '{}'; its switches are {}", element.name,
@@ -70,8 +70,8 @@ std::string problem_of(const Topology& topology, const engine::NetworkElement& e
   if (!at.link && !at.switch_id && !at.host) return no_such_element(topology, element);
   const bool needs_lossless = change.pause_storm && !change.pause_storm->priority;
   if (needs_lossless && topology.priorities.lossless == 0)
-    return "the network has no lossless priority that pause_storm would pause; give it one: "
-           "pause_storm: 3";
+    return "the network has no lossless priority that pause_storm could pause; name a "
+           "priority: pause_storm: 3";
   return "";
 }
 

@@ -23,8 +23,8 @@ class TooSmallCheck : public CheckOf<kCqTooSmall> {
     if (load.requests <= cq->capacity || load.is_reported) return;
     load.is_reported = true;
     report("posted " + title_of(event.queue, event.end - 1) + ": " +
-               count_of(load.requests, "completion") + " can come to " + cq->title() +
-               " before the next poll, and it has room for " + std::to_string(cq->capacity),
+               count_of(load.requests, "completion") + " can arrive at " + cq->title() +
+               " before the next poll, but it has room for only " + std::to_string(cq->capacity),
            {{"created", cq->created}, {"posted", event.site}});
   }
 

@@ -19,8 +19,7 @@ class DestroyFailedCheck : public CheckOf<kDestroyFailed> {
     report("could not destroy " + event.object.title() + ": " +
                std::string(info_of(event.object.kind).destroy) + " failed with " +
                (name != nullptr ? name : std::to_string(event.error)) +
-               ", and the object is still "
-               "there",
+               ", so the object still exists",
            {{"created", event.object.created}, {"failed", event.site}});
   }
 };

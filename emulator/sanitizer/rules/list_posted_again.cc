@@ -80,8 +80,8 @@ class PostedAgainCheck : public CheckOf<kListPostedAgain> {
       if (!is_same(partial.requests[i], work_of(requests.at(event.begin + i)))) return;
     report("posted a list to " + place_of(event.queue) + " again from its head, although " +
                count_of(partial.end - partial.begin, "request") +
-               " of it were posted before *bad_wr: " + title_of(event.queue, partial.begin) +
-               " is there twice",
+               " of the list, those before *bad_wr, were already posted: " +
+               title_of(event.queue, partial.begin) + " is in the queue twice",
            {{"posted in part", partial.site}, {"posted again", event.site}});
   }
 

@@ -24,7 +24,7 @@ class WakeupCheck : public CheckOf<kLostWakeup> {
                           "waits for a completion event although " + count_of(left, "completion") +
                               (left == 1 ? " lies" : " lie") + " in " + cq->title() +
                               ", which was armed after " + (left == 1 ? "it" : "they") +
-                              " had come",
+                              " had arrived",
                           sites};
       const bool is_only_poller =
           !cq->is_polled_by_several && (cq->polled_by == 0 || cq->polled_by == event.thread);

@@ -25,7 +25,7 @@ class UnmappedCheck : public CheckOf<kMrMemoryUnmapped> {
     });
     if (user == nullptr) return;
     report(
-        std::string(event.site.call) + " changed memory of memory region " +
+        std::string(event.site.call) + " changed the memory of memory region " +
             std::to_string(event.region.number) + ", which " + title_of(*queue, user->number) +
             " names",
         {{"registered", event.region.created}, {"posted", user->posted}, {"changed", event.site}});

@@ -46,7 +46,7 @@ std::string reason_of(const RefusedAccess& refused) {
     case RefusalReason::kDeregistered:
       return "the region of " + key + " was deregistered";
     case RefusalReason::kOtherPd:
-      return of_key + " is of another PD than the QP";
+      return of_key + " belongs to another PD than the QP";
     case RefusalReason::kOtherQp:
       return of_key + " is bound for another QP";
     case RefusalReason::kNoAccess:
@@ -92,7 +92,7 @@ class ProtectionCheck : public CheckOf<kProtectionExplained> {
       const Mr* const region = region_of(objects, sge.lkey);
       if (region == nullptr) return "no region has " + key;
       if (queue.qp != nullptr && region->pd != queue.qp->pd)
-        return "the region of " + key + " is of another PD than the QP";
+        return "the region of " + key + " belongs to another PD than the QP";
       const bool is_written =
           queue.kind != QueueKind::kSend || is_answered_with_data(request.opcode);
       if (is_written && !region->is_writable)

@@ -65,7 +65,7 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
     reported_.insert(&event.queue);
     report("received " + title_of(event.queue, message.number) + " over the bytes of " +
                title_of(first->kind, first->queue, first->number) +
-               " before it had polled the completion of that",
+               ", whose completion it had not polled",
            {{"posted first", first->posted}, {"posted", message.posted}});
   }
 

@@ -22,8 +22,8 @@ NicFinding remote_write_race(const WriteRace& race) {
   const std::string other = "QP " + std::to_string(race.other);
   return {kRemoteWriteRace,
           "posted a WRITE on " + qp + " to " + count_of(race.length, "byte") + " at " +
-              in_hex(race.address) + " (R_Key " + in_hex(race.rkey) + "), which a WRITE of " +
-              other + " has yet to change",
+              in_hex(race.address) + " (R_Key " + in_hex(race.rkey) +
+              "), to which an unfinished WRITE of " + other + " also writes",
           {{"created", other}, {"created", qp}}};
 }
 

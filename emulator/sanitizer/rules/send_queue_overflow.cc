@@ -28,9 +28,9 @@ class OverflowCheck : public CheckOf<kSendQueueOverflow> {
     if (is_first) return;
     const bool has_polled = before->second.polls != polls;
     if (!has_polled && polls_itself(cq, event.thread)) {
-      report("posted to the full send queue of QP " + std::to_string(queue.number) + " (" +
+      report("posted again to the full send queue of QP " + std::to_string(queue.number) + " (" +
                  count_of(queue.capacity, "request") +
-                 ") again, without having polled since it was refused",
+                 "), and has not polled since the last post was refused",
              {{"refused first", before->second.site}, {"refused again", event.site}});
     }
     before->second = {event.site, polls};

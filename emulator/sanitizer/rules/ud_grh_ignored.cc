@@ -20,7 +20,9 @@ NicFinding ud_grh_ignored(uint32_t qp, uint32_t from, uint64_t payload) {
   const std::string title = "QP " + std::to_string(qp);
   return {kUdGrhIgnored,
           "lost a datagram of " + count_of(payload, "byte") + " from QP " + std::to_string(from) +
-              " to " + title + ": the receive had room for it, and not for the 40 bytes of GRH",
+              " to " + title +
+              ": the receive had room for the datagram, but not also for the 40 bytes of the "
+              "GRH",
           {{"created", title}}};
 }
 

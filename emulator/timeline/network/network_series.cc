@@ -141,8 +141,8 @@ class SeriesCollector final : public network::NetworkObserver {
     }
     if (number >= kMostWantedIntervals)
       throw std::runtime_error(
-          "the intervals are too short for this run: there would be more than "
-          "a million; use longer ones, or --from and --to");
+          "the intervals are too short for this run, which would have more than a "
+          "million of them; give a longer --interval, or show less with --from and --to");
     series_.interval_count = std::max(series_.interval_count, number + 1);
     return number;
   }
@@ -203,10 +203,10 @@ NetworkSeries read_network_series(const std::string& directory, const SeriesOpti
   const network::Topology& topology = network->network().topology();
   for (const std::string& port : options.ports) {
     if (!network::find_port(topology, port))
-      throw std::runtime_error(fmt::format(
-          "the network of {} has no port '{}'; a host's port has the host's name ({}), a switch's "
-          "port the switch's name and a number from 0 on",
-          directory, port, topology.hosts.front().name));
+      throw std::runtime_error(
+          fmt::format("the network of {} has no port '{}'; a host's port has the host's name ({}), "
+                      "and a switch's port has the switch's name and a number from 0",
+                      directory, port, topology.hosts.front().name));
   }
   SeriesCollector collector(options);
   network->observe(collector);

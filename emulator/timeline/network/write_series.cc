@@ -178,11 +178,10 @@ void write_series_page(const NetworkSeries& series, std::ostream& out) {
          "svg{width:100%;height:60px;background:#f4f4f4;display:block;margin:2px 0}\n"
          "</style></head><body>\n<h1>Simulated network</h1>\n";
   out << fmt::format(
-      "<p>From {:.3f} us of virtual time, {} intervals of {:g} us. Blue: use of the link, up to "
-      "its "
-      "rate. Orange: the longest queue, up to {:.0f} bytes. Red: ECN marks. Purple: pauses that "
-      "the "
-      "port received. Green: what a QP sends, up to the rate of its link.</p>\n",
+      "<p>From {:.3f} us of virtual time, {} intervals of {:g} us. Blue: use of the "
+      "link, up to its rate. Orange: the longest queue, up to {:.0f} bytes. Red: ECN "
+      "marks. Purple: pauses that the port received. Green: the rate at which a QP "
+      "sends, up to the rate of its link.</p>\n",
       microseconds(series.begin.time_since_epoch()), series.interval_count,
       microseconds(series.interval), longest);
   for (const PortSeries& port : series.ports) {

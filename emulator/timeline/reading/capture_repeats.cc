@@ -64,7 +64,9 @@ void CaptureRepeats::look_at_request(const wire::Packet& packet, bool is_read, H
     requests.newest = psn;
     requests.read = is_read ? std::optional(packet.reth) : std::nullopt;
   } else if (requests.missing.erase(psn) != 0) {
-    frame.reason = "after later requests: overtaken, or sent again after the capture missed it";
+    frame.reason =
+        "arrived after later requests: it was overtaken, or is a retransmission of a "
+        "frame that the capture lacks";
   } else {
     frame.tone = Tone::kAgain;
     frame.topic = "retransmission";

@@ -103,7 +103,8 @@ void FrameFacts::add_undrawn() {
       one.tone = Tone::kFault;
       one.lane = lane;
       one.text = "rule " + rule.rule;
-      one.reason = "on " + rule.subject + ", which did not continue before the recording ended";
+      one.reason =
+          "acted on " + rule.subject + ", which does not occur again before the recording ends";
     }
   }
 }

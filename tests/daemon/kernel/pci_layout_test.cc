@@ -97,9 +97,9 @@ TEST(Topology, RailsAreDevicesInTheOrderOfTheFile) {
 
 TEST(Topology, ReportsErrorsWithTheirPlaces) {
   EXPECT_THAT(error_of("nodes: []"), HasSubstr("f:1: 'nodes' must be a non-empty list"));
-  EXPECT_THAT(error_of("a"), HasSubstr("f: a topology is a mapping that has 'nodes'"));
+  EXPECT_THAT(error_of("a"), HasSubstr("f: a topology must be a mapping with the key 'nodes'"));
   EXPECT_THAT(error_of("nodes:\n- node: 0\n  swiches: []"),
-              HasSubstr("f:3: a node has no 'swiches'; it has node, cpus, switches"));
+              HasSubstr("f:3: a node has no key 'swiches'; its keys are node, cpus, switches"));
   EXPECT_THAT(error_of("nodes:\n- node: -1\n"), HasSubstr("a number from 0 to 1023"));
   EXPECT_THAT(error_of("nodes:\n- node: 0\n"), HasSubstr("'switches' is missing here"));
   EXPECT_THAT(error_of("nodes: [{node: 0, cpus: 3-1, switches: [{rails: [{device: a}]}]}]"),

@@ -76,7 +76,7 @@ TEST_F(DeviceAddresses, AGidTableHasRoomForSomeOnly) {
 TEST_F(DeviceAddresses, ReportsErrors) {
   EXPECT_THAT(
       error_of({.interfaces = {"eth9", ""}}),
-      HasSubstr("device rocemu0: there is no network interface 'eth9', but lo, eth0, eth1"));
+      HasSubstr("device rocemu0: there is no network interface 'eth9'; there are lo, eth0, eth1"));
   EXPECT_THAT(error_of({.interfaces = {"eth2", ""}}),
               HasSubstr("device rocemu0: the interface eth2 has no IP address"));
   EXPECT_THAT(error_of({.interfaces = {"eth0", "eth0"}}),

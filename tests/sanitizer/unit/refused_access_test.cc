@@ -29,8 +29,9 @@ TEST(RefusedAccess, IsOfTheRegionThatHasTheKey) {
   const auto words = [](RefusalReason reason) {
     return access_refused(of_4096_bytes(reason, /*is_window=*/false)).message;
   };
-  EXPECT_EQ(words(RefusalReason::kOtherPd),
-            std::string(kBeginning) + "the region of R_Key 0x1203 is of another PD than the QP");
+  EXPECT_EQ(
+      words(RefusalReason::kOtherPd),
+      std::string(kBeginning) + "the region of R_Key 0x1203 belongs to another PD than the QP");
   EXPECT_EQ(words(RefusalReason::kNoAccess),
             std::string(kBeginning) +
                 "the region of R_Key 0x1203 was registered without IBV_ACCESS_REMOTE_WRITE");
@@ -43,8 +44,9 @@ TEST(RefusedAccess, IsOfTheWindowThatHasTheKey) {
   const auto words = [](RefusalReason reason) {
     return access_refused(of_4096_bytes(reason, /*is_window=*/true)).message;
   };
-  EXPECT_EQ(words(RefusalReason::kOtherPd),
-            std::string(kBeginning) + "the window of R_Key 0x1203 is of another PD than the QP");
+  EXPECT_EQ(
+      words(RefusalReason::kOtherPd),
+      std::string(kBeginning) + "the window of R_Key 0x1203 belongs to another PD than the QP");
   EXPECT_EQ(words(RefusalReason::kOtherQp),
             std::string(kBeginning) + "the window of R_Key 0x1203 is bound for another QP");
   EXPECT_EQ(words(RefusalReason::kNoAccess),

@@ -75,9 +75,10 @@ TEST_F(RulesTest, AMessageOverAnotherThatLiesInTheCqIsAnError) {
   program.receive(1, 1, /*index=*/0, /*produced=*/2);
   EXPECT_THAT(program.reports(), IsEmpty());
   program.receive(1, 2, /*index=*/1, /*produced=*/2);
-  EXPECT_THAT(program.reports(),
-              ElementsAre("receive-buffer-overlap: received receive 2 on QP 1 over the bytes of "
-                          "receive 1 on QP 1 before it had polled the completion of that"));
+  EXPECT_THAT(
+      program.reports(),
+      ElementsAre("receive-buffer-overlap: received receive 2 on QP 1 over the bytes of receive "
+                  "1 on QP 1, whose completion it had not polled"));
 }
 
 TEST_F(RulesTest, AMessageThatCameAfterThePollOfTheOtherIsRight) {
@@ -216,8 +217,9 @@ TEST_F(RulesTest, AListPostedAgainFromItsHeadIsPostedTwice) {
   program.complete(1, 2);
   program.post(1, {{.wr_id = 5}, {.wr_id = 6}, {.wr_id = 7}}, &list);
   EXPECT_THAT(program.reports(),
-              ElementsAre(HasSubstr("although 2 requests of it were posted before *bad_wr: send 3 "
-                                    "on QP 1 is there twice")));
+              ElementsAre(HasSubstr(
+                  "although 2 requests of the list, those before *bad_wr, were already posted: "
+                  "send 3 on QP 1 is in the queue twice")));
 }
 
 TEST_F(RulesTest, AListPostedOnFromBadWrIsRight) {
@@ -257,7 +259,7 @@ TEST_F(RulesTest, AListPostedAgainOnceTheQueueHasRoomIsPostedTwice) {
   EXPECT_THAT(program.reports(), Not(Contains(HasSubstr("list-posted-again"))));
   program.complete(1, 1);
   program.post(1, wrs, &list);
-  EXPECT_THAT(program.reports(), Contains(HasSubstr("send 3 on QP 1 is there twice")));
+  EXPECT_THAT(program.reports(), Contains(HasSubstr("send 3 on QP 1 is in the queue twice")));
 }
 
 TEST_F(RulesTest, AListLongerThanTheQueueIsPostedTwiceThoughItsFirstRequestsAreOver) {
@@ -268,8 +270,9 @@ TEST_F(RulesTest, AListLongerThanTheQueueIsPostedTwiceThoughItsFirstRequestsAreO
   program.complete(1, 2);
   program.post(1, wrs, &list);
   EXPECT_THAT(program.reports(),
-              ElementsAre(HasSubstr("although 4 requests of it were posted before *bad_wr: send 1 "
-                                    "on QP 1 is there twice")));
+              ElementsAre(HasSubstr(
+                  "although 4 requests of the list, those before *bad_wr, were already posted: "
+                  "send 1 on QP 1 is in the queue twice")));
 }
 
 // ---- posted-after-error ----
@@ -434,9 +437,10 @@ TEST_F(RulesTest, MoreOutstandingWorkThanTheCqHasPlacesIsReportedOnce) {
   EXPECT_THAT(program.reports(), IsEmpty());  // the unsignaled send has no completion
   program.post_receive(1, {.wr_id = 5});
   program.post_receive(1, {.wr_id = 6});
-  EXPECT_THAT(program.reports(),
-              ElementsAre("cq-too-small: posted receive 2 on QP 1: 4 completions can come to CQ 1 "
-                          "before the next poll, and it has room for 3"));
+  EXPECT_THAT(
+      program.reports(),
+      ElementsAre("cq-too-small: posted receive 2 on QP 1: 4 completions can arrive at CQ 1 "
+                  "before the next poll, but it has room for only 3"));
 }
 
 TEST_F(RulesTest, APolledCompletionMakesRoomInTheCq) {
@@ -543,9 +547,10 @@ TEST_F(EventRules, ACompletionFromBeforeTheRequestGivesNoEvent) {
   arm(3);
   program.poll(1);
   wait(2);
-  EXPECT_THAT(program.reports(),
-              ElementsAre("lost-wakeup: waits for a completion event although 1 completion lies in "
-                          "CQ 1, which was armed after it had come"));
+  EXPECT_THAT(
+      program.reports(),
+      ElementsAre("lost-wakeup: waits for a completion event although 1 completion lies in CQ 1, "
+                  "which was armed after it had arrived"));
 }
 
 TEST_F(EventRules, AThreadThatPollsTheCqMayTakeTheCompletion) {

@@ -87,7 +87,7 @@ TEST(Select, ShowsTheNeighborsOfTheFirstError) {
       Written().verb("a").verb("b").failing_verb("c").verb("d").failing_verb("e").take();
   const Timeline kept = selected(all, [](Selection& one) { one.around_error = 1; });
   EXPECT_THAT(texts(kept), ElementsAre("b", "c fails: EINVAL", "d"));
-  EXPECT_THAT(kept.notes, Contains("1 before and 1 after are not shown"));
+  EXPECT_THAT(kept.notes, Contains("rows that are not shown: 1 earlier, 1 later"));
 }
 
 TEST(Select, ShowsTheFirstFaultIfThereIsNoError) {
