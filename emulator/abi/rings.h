@@ -95,9 +95,9 @@ struct Cqe {
   uint32_t qp_num;
   uint32_t src_qp;
   uint32_t wc_flags;
-  /// For a QP's own queue, the number of WQEs, counted since the queue's creation, that are
-  /// finished with this one: their slots are free. For an SRQ, the number of the SRQ, whose WQEs
-  /// finish in any order: each completion frees one slot.
+  /// For a QP's own queue: how many WQEs since the queue's creation are finished when this
+  /// completion is polled, so that their slots are free. For an SRQ, whose WQEs finish in any
+  /// order: the SRQ's number; each completion frees one slot.
   uint32_t wqe_count;
   uint32_t qp_generation;  // 1 + the number of the QP's RESETs; older completions are skipped
   uint16_t slid;

@@ -9,8 +9,8 @@
 
 namespace rocemu::explore {
 
-/// Explores the command in the options. Returns the exit status: 0, 1 if there is a new finding
-/// that counts, or 130 after Ctrl-C.
+/// Explores the command in the options. Returns the exit status: 1 if there is a new finding that
+/// repeats and has a verdict of --fail-on, 130 after Ctrl-C, and otherwise 0.
 int explore(const Options& options);
 
 /// Combines the findings folders of shards into the folder of the options. Returns the exit status,

@@ -134,8 +134,8 @@ constexpr Option kOptions[] = {
     {"schedule", kText, "N", kNic, kMakeDeterministic, kAlways,
      "with --lockstep, choose the order of threads: 0 (default) runs them in start order, each "
      "until it waits; each N >= 1 gives other random priorities to threads and the NIC, and other "
-     "preemptions between calls of verbs, rdma_cm and locks; N:THREAD/CALL,... preempts only at "
-     "these calls"},
+     "preemptions between calls of verbs, librdmacm and functions such as pthread_mutex_lock; "
+     "N:THREAD/CALL,... preempts only there: 1/41 is after call 41 of thread 1"},
     {"check-determinism", kText, "N", kRun, kMakeDeterministic, kAlways,
      "with --lockstep, run the command N times, some of them under load; if two runs differ, "
      "report where they first differ and the call that caused it"},

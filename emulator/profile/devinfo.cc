@@ -407,7 +407,8 @@ class Recorder {
   std::string text(const std::string& source) const {
     std::string yaml = fmt::format(
         "# Recorded from {} by `rocemu profile record`. The comment after each value "
-        "is its line in that output, or its sysfs file.\n# Values that are missing "
+        "is its line in the output of ibv_devinfo -v, or its sysfs file.\n# Values that are "
+        "missing "
         "here are those of the profile generic.\nsummary: {}\n",
         yaml_text(source), yaml_text("recorded from " + source));
     for (const char* section : {"identity", "pci", "device", "port", "gids"}) {

@@ -96,7 +96,7 @@ class Replay(unittest.TestCase):
         self.assertEqual(self.judge(recording, "--sanitize=cq-overrun"), (0, []))
         result = self.replay("--sanitize=posted-after-error", recording)
         self.assertEqual(result.returncode, 2)
-        self.assertIn("without the program there are cq-overrun, ", result.stderr)
+        self.assertIn("selects no rule that a replay can check without the program; use cq-overrun, ", result.stderr)
 
     def test_a_cq_that_a_scenario_overruns_is_no_mistake_of_the_program(self):
         scenario = self.directory / "overrun.yaml"

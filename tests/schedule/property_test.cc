@@ -87,8 +87,8 @@ class World {
     bool is_in_act = false;
     std::optional<Instant> answer;  // the time of the NIC's answer
     bool polls = false;             // the thread was polling at the end of its latest turn
-    bool is_preempted = false;      // there
-    // since when the thread could continue; only with priorities
+    bool is_preempted = false;      // the thread was preempted at the end of its latest turn
+    // the time from which the thread could have continued; set only with priorities
     std::optional<Instant> could_since;
 
     bool has_ended() const { return act == program.size(); }

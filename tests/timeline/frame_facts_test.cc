@@ -125,7 +125,7 @@ TEST_F(Facts, AreShownSeparatelyIfTheirFrameNeverContinued) {
   const Happening& fault = timeline_.happenings[2];
   EXPECT_EQ(fault.at, engine::Instant(7us));
   EXPECT_EQ(fault.text, "rule slow");
-  EXPECT_EQ(fault.reason, "acted on a frame, which does not occur again before the recording ends");
+  EXPECT_EQ(fault.reason, "acted on a frame, which was not sent on before the recording ended");
 }
 
 TEST_F(Facts, ReachAFrameThatIsDrawnAlready) {

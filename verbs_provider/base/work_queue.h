@@ -34,8 +34,8 @@ struct WorkQueue {
   std::atomic<uint16_t>* slot_of_entry = nullptr;
   /// The number of entries of `slot_of_entry` that are not 0
   std::atomic<uint32_t> in_slots{0};
-  /// The position of the CQ when the QP was created: earlier completions belong to an earlier QP
-  /// with the same number.
+  /// How many completions the CQ had received when the QP was created. Those belong to an earlier
+  /// QP with the same number.
   uint64_t first_completion = 0;
 
   WorkQueue() = default;

@@ -18,8 +18,8 @@ struct Srq {
   ibv_srq_type type = IBV_SRQT_BASIC;
   Cq* cq = nullptr;  // of an XRC SRQ; other SRQs use the CQs of their QPs
   WorkQueue recv;
-  /// The position of the CQ of an XRC SRQ when the SRQ was created: earlier completions belong to
-  /// an earlier SRQ with the same number. For other SRQs the QPs have this position.
+  /// For an XRC SRQ: how many completions its CQ had received when the SRQ was created. Those
+  /// belong to an earlier SRQ with the same number. Not used by other SRQs: see WorkQueue.
   uint64_t first_completion = 0;
 
   bool is_xrc() const { return type == IBV_SRQT_XRC; }

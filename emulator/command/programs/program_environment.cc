@@ -28,8 +28,8 @@ void allow_address_sanitizer() {
   std::string options = "verify_asan_link_order=0";
   if (given.starts_with(options)) return;  // inside another `rocemu run`
   if (!given.empty()) options += ":" + given;
-  // Leaks of a program that was not built with AddressSanitizer are not reported, since only
-  // rocemu's libraries were.
+  // If rocemu's own libraries are built with AddressSanitizer, leaks are not reported, since the
+  // program may be built without it.
   if (given.empty() && is_sanitized_with("address")) options += ":detect_leaks=0";
   set_variable(kVariable, options);
 }

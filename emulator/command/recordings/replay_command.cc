@@ -63,8 +63,9 @@ std::optional<Judging> read_judging(const po::variables_map& values) {
     if (options->rules.contains(rule)) rules.insert(rule);
   }
   if (rules.empty())
-    throw UsageError("replay: --sanitize: all rules are excluded; without the program there are " +
-                     names);
+    throw UsageError(
+        "replay: --sanitize selects no rule that a replay can check without the program; use " +
+        names);
   return Judging{RecordingJudge(rules), options->report};
 }
 

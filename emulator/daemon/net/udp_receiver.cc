@@ -29,7 +29,7 @@ constexpr size_t kMaxPieces = 128;
 /// copying takes less time than describing the buffers.
 constexpr size_t kMinScattered = 1024;
 constexpr size_t kMaxScattered = (kMaxBytes + kMinScattered - 1) / kMinScattered;
-/// The number of packets in a datagram from which their size is expected for later datagrams, too.
+/// If a datagram has at least this many packets, later datagrams are expected to have their size.
 /// A datagram of two or three packets can be the beginning of an RDMA WRITE, whose first packet is
 /// longer.
 constexpr size_t kManyPieces = 4;

@@ -1,4 +1,4 @@
-// Applies rules that make work requests, requests at the responder, and calls fail.
+// Applies the rules that cause failures of work requests, requests at the responder, and calls.
 #pragma once
 
 #include <cstdint>

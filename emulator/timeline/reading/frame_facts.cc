@@ -104,7 +104,7 @@ void FrameFacts::add_undrawn() {
       one.lane = lane;
       one.text = "rule " + rule.rule;
       one.reason =
-          "acted on " + rule.subject + ", which does not occur again before the recording ends";
+          "acted on " + rule.subject + ", which was not sent on before the recording ended";
     }
   }
 }

@@ -326,7 +326,7 @@ class Reader {
   static RuleTarget target_of(const journal::RecordedRuleFired& output) {
     return {output.device, output.qp, output.owner};
   }
-  /// Returns the lane of the most specific part of the object that is known.
+  /// Returns the lane of the QP if it and its client are known, or else that of the owner.
   uint32_t lane_of(const RuleTarget& target) {
     const auto* client = target.owner ? std::get_if<engine::ClientId>(&*target.owner) : nullptr;
     if (target.qp && client != nullptr) return lanes_.of_qp(client->value, target.qp->value);

@@ -65,7 +65,7 @@ struct LitmusTest {
   // outcomes that the models allow, but rocemu never produces
   std::vector<std::string> never_shown = {};
   std::vector<std::string> forbidden = {};
-  // more access flags for the memory of both nodes than local and remote access
+  // access flags of both nodes' memory, in addition to those for local and remote access
   uint32_t access = 0;
 };
 

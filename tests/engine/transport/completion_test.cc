@@ -44,8 +44,8 @@ TEST(CompletionEvents, NameTheChannelOfTheCq) {
   s.expect({completion(1), kSendEvent});
 }
 
-// ibv_req_notify_cq(3): solicited are the receive completions of messages with the SE bit, and all
-// failures. A successful send is not solicited.
+// ibv_req_notify_cq(3): the solicited completions are those of receives whose message has the SE
+// bit, and all failures. The completion of a successful send is not solicited.
 TEST(CompletionEvents, ComeForTheSolicitedBitOfAReceivedMessage) {
   Script s(with_channel());
   s.at(0ms);

@@ -70,8 +70,8 @@ TEST(Congestion, ANotificationIsTakenFromThePeerOnly) {
   s.wire_delivers(ack(psn(0))).expect({completion(1)});
 }
 
-/// If a marked notification were answered, that notification could be answered as well, and so on
-/// without end.
+/// If a marked CNP were answered with another CNP, the answer could be marked and answered, too,
+/// and so on without end.
 TEST(Congestion, AMarkedNotificationIsNotAnswered) {
   Script s;
   s.at(0ms).wire_delivers(cnp().traffic_class(kMarked)).expect_silence();
