@@ -154,14 +154,15 @@ Instant Scheduler::next_of_sleepers(const Facts& facts) const {
 PollGrant Scheduler::grant_to(const Thread& thread, const Facts& facts) const {
   if (stands_still(facts)) return {};
   if (priorities_ && priorities_->could_another_run(thread, facts.threads)) return {};
-  // After the latest event, all other threads have had a turn without success.
-  const bool have_others_looked = std::ranges::all_of(facts.threads, [&](const Thread& other) {
-    return other.serial == thread.serial || other.is_blocked || looked_.contains(other.serial);
-  });
-  Idleness idleness{.is_quiet = is_quiet_ || have_others_looked,
-                    .now = facts.now,
-                    .next = next_of_sleepers(facts),
-                    .is_alone = true};
+  Idleness idleness{
+      .is_quiet = true, .now = facts.now, .next = next_of_sleepers(facts), .is_alone = true};
+  // Threads that have had no turn since the latest event may act when they are ready.
+  for (const Thread& other : facts.threads) {
+    if (is_quiet_ || other.serial == thread.serial || looked_.contains(other.serial)) continue;
+    const Instant ready = ready_at(other, facts);
+    if (ready <= facts.now) idleness.is_quiet = false;
+    idleness.next = std::min(idleness.next, ready);
+  }
   for (const Thread& other : facts.threads) {
     if (!other.polling) continue;
     idleness.reads_clock |= other.polling->reads_clock;
