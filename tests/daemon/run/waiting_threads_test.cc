@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "emulator/daemon/run/child_waits.h"
-#include "emulator/daemon/run/spin_checks.h"
+#include "emulator/os/threads/spin_checks.h"
 
 namespace rocemu::daemon {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace rocemu::daemon {
+namespace rocemu {
 
 class SpinChecks {
  public:
@@ -28,4 +28,4 @@ class SpinChecks {
   uint32_t interval_ = 1;
 };
 
-}  // namespace rocemu::daemon
+}  // namespace rocemu
