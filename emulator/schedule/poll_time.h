@@ -53,8 +53,8 @@ struct PollGrant {
 
 /// The situation when a turn begins
 struct Idleness {
-  /// If true, no other thread can act before `next`: each has had a turn without success since the
-  /// latest event, or is not ready.
+  /// If true, nothing can happen before `next`: the NIC has handled everything, and each other
+  /// thread has had a turn without success since the latest event, or is not ready.
   bool is_quiet = false;
   Instant now, next = kNever;  // the next event, except polls
   bool reads_clock = false;    // some polling thread reads a clock in between

@@ -154,8 +154,11 @@ Instant Scheduler::next_of_sleepers(const Facts& facts) const {
 PollGrant Scheduler::grant_to(const Thread& thread, const Facts& facts) const {
   if (stands_still(facts)) return {};
   if (priorities_ && priorities_->could_another_run(thread, facts.threads)) return {};
-  Idleness idleness{
-      .is_quiet = true, .now = facts.now, .next = next_of_sleepers(facts), .is_alone = true};
+  // The NIC has not seen yet what a thread of this round did, so its next event is unknown.
+  Idleness idleness{.is_quiet = is_quiet_ || !round_.progressed,
+                    .now = facts.now,
+                    .next = next_of_sleepers(facts),
+                    .is_alone = true};
   // Threads that have had no turn since the latest event may act when they are ready.
   for (const Thread& other : facts.threads) {
     if (is_quiet_ || other.serial == thread.serial || looked_.contains(other.serial)) continue;

@@ -122,8 +122,8 @@ TEST(Options, ReportsErrors) {
   EXPECT_THAT(error_of({"--devices", "2", "--device", "a"}), HasSubstr("not both"));
   EXPECT_THAT(error_of({"--device", "a=1.2.3"}), HasSubstr("'1.2.3' is not an IPv4 or IPv6"));
   EXPECT_THAT(error_of({"--device", "a="}), HasSubstr("'' is not an IPv4 or IPv6"));
-  EXPECT_THAT(error_of({"--device", "a/b"}), HasSubstr("a device's name is"));
-  EXPECT_THAT(error_of({"--device", ".."}), HasSubstr("a device's name is"));
+  EXPECT_THAT(error_of({"--device", "a/b"}), HasSubstr("a device's name must have"));
+  EXPECT_THAT(error_of({"--device", ".."}), HasSubstr("a device's name must have"));
   EXPECT_THAT(error_of({"--device", "a", "--device", "a"}), HasSubstr("two devices are named 'a'"));
   EXPECT_THAT(error_of({"--device", "a", "--device", "b=127.0.0.1"}), HasSubstr("given twice"));
   EXPECT_THAT(error_of({"--seed", "-1"}), HasSubstr("--seed"));

@@ -80,7 +80,7 @@ TEST(CheckedOptions, AllowANameOf63LettersDigitsAndThreeSigns) {
   EXPECT_EQ(checked({"--device", "mlx5_0-a.b"}).devices.at(0).name, "mlx5_0-a.b");
   for (const std::string& name :
        {longest + "n", std::string(".a"), std::string("a b"), std::string()})
-    EXPECT_THAT(error_of({"--device", name}), HasSubstr("a device's name is")) << name;
+    EXPECT_THAT(error_of({"--device", name}), HasSubstr("a device's name must have")) << name;
 }
 
 TEST(CheckedOptions, AScheduleMayListTheStopsOfThreads) {

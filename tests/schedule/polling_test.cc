@@ -28,12 +28,9 @@ TEST(Polling, EachPollTakesItsTime) {
 TEST(Polling, AThreadPollsUntilTheNextThingHappensInOneTurn) {
   Script s;
   s.starts(1).nic_is_due(1us);
-  s.gives(1).for_polls(1, kPoll).polls(2);  // the first poll also starts the process
+  s.gives(1).for_polls(20, kPoll).polls(2);  // until 1 us, there is time for 20 polls of 50 ns
   s.advances_to(100ns);
-  s.gives(1).for_polls(1, kPoll).polls(1);
-  s.advances_to(150ns);
-  // until 1 us, there is time for 17 polls of 50 ns
-  s.at(150ns).gives(1).for_polls(17, kPoll).polls_on();
+  s.at(100ns).gives(1).for_polls(18, kPoll).polls_on();
   s.advances_to(1us);
   s.at(1us).gives(1).ends();
 }
@@ -136,13 +133,12 @@ TEST(Polling, AThreadDoesNotPollBeyondTheNicsNextDueTime) {
   s.starts(1).nic_is_due(1us);
   uint32_t polls = 0;
   s.plays([&](Script& script, uint64_t) {
-    polls = std::max(polls, script.granted().polls);
     if (script.now() >= Instant(1us)) return false;
+    polls += script.granted().polls;
     script.polls(script.granted().polls);
     return true;
   });
-  // 1 us is the time of 20 polls, of which the first two are granted one by one
-  EXPECT_EQ(polls, 18U);
+  EXPECT_EQ(polls, 20U);  // 1 us is the time of 20 polls
 }
 
 /// The packets of a message arrive at different times, and each causes an event of the NIC.
@@ -274,9 +270,28 @@ TEST(Polling, NoThreadPollsOnBeforeEachHasSeenAnEvent) {
   s.gives(1).for_polls(1, kPoll).polls(1);
   s.advances_to(150ns);
   s.gives(1).for_polls(1, kPoll).polls(1);  // thread 2 has its turn at 150 ns as well
-  s.gives(2).for_polls(1, kPoll).polls(1);
+  s.gives(2).for_polls(32, kPoll).polls(1);
   s.advances_to(200ns);
   s.gives(1).for_polls(32, kPoll);
+}
+
+/// What a thread does in this round can cause an event of the NIC at this instant.
+TEST(Polling, AThreadPollsOnceInARoundInWhichAnotherRangADoorbell) {
+  Script s;
+  s.starts(1).starts(2).timer_is_due(1s);
+  s.gives(1).waits();
+  s.gives(2).for_polls(1, kPoll).polls(1);
+}
+
+/// Thread 2 is not ready before 1 us, and nothing else is due.
+TEST(Polling, AThreadPollsUntilAnotherIsReadyThatHasNotSeenAnEvent) {
+  Script s;
+  s.starts(1).starts(2).nic_is_due(1us).timer_is_due(1s);
+  s.gives(1).polls(1);
+  s.gives(2).for_polls(20, kPoll).polls(20);
+  s.advances_to(50ns);
+  s.at(50ns).gives(1).waits();  // an event that thread 2 has not seen
+  s.gives(1).for_polls(19, kPoll);
 }
 
 TEST(Polling, ExactPollsSeeWhatHappenedAtTheirNextEnd) {
@@ -293,9 +308,7 @@ TEST(Polling, AThreadThatAlonePollsIsGrantedAllPollsUpToTheNextThing) {
   s.gives(1).waits();
   s.gives(2).polls(2);
   s.advances_to(100ns);
-  s.gives(2).for_polls(1, kPoll).polls(1);
-  s.advances_to(150ns);
-  s.gives(2).for_polls(1997, kPoll);  // until then, there is time for 1997 polls of 50 ns
+  s.gives(2).for_polls(1998, kPoll);  // until then, there is time for 1998 polls of 50 ns
 }
 
 /// A thread polls eight times and then sends. The watchdog of 20 s must not come first, although
