@@ -41,7 +41,7 @@ class CheckDeterminism(CommandTest):
         self.assert_differs(result, r"of 2 runs, run 2 \(under load\) differs from run 1\n",
                             r"standard output differs in line 2:\nrun 1: run 1\n"
                             r"run 2 \(under load\): run 2\n",
-                            "both recordings are the same. Examples are process IDs")
+                            "cause: not the NIC, since both recordings are the same, but for example process IDs")
 
     def test_an_output_that_ends_early_is_shown(self):
         self.assert_differs(self.check(COUNT + "[ $n = 1 ] || echo more"),

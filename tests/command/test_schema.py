@@ -50,7 +50,7 @@ WRONG = [
     "{on: verb, verb: reg_mrs, do: {errno: ENOMEM}}",
     "{on: verb, verb: reg_mr, do: {errno: ENONE}}",
     "{on: completion, do: {status: LOC_LEN}}",
-    "{on: link, do: {bandwidth: 1Gbps}}",
+    "{on: link, do: {bandwidth: 1Gb}}",
     "{on: now, nth: 1, do: {raise: PORT_ERR}}",
     "{on: request, do: {nak: 32}}",
     "{on: now, do: {gid: {index: 2}}}",

@@ -130,7 +130,7 @@ TEST_F(Reports, OfTheTestItselfNeedTheFirstFabricOfTheProcess) {
     EXPECT_THAT(second.take_reports(), ElementsAre(is_of_rule("refused-limit")));
     fabric->take_reports();
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("make that Fabric before the first call of libibverbs"));
+    EXPECT_THAT(error.what(), HasSubstr("Create that Fabric before the first call of libibverbs"));
   }
   const Fabric unjudged;  // a Fabric from which the test requests no reports
 }

@@ -100,12 +100,12 @@ TEST(Topology, ReportsErrorsWithTheirPlaces) {
   EXPECT_THAT(error_of("a"), HasSubstr("f: a topology must be a mapping with the key 'nodes'"));
   EXPECT_THAT(error_of("nodes:\n- node: 0\n  swiches: []"),
               HasSubstr("f:3: a node has no key 'swiches'; its keys are node, cpus, switches"));
-  EXPECT_THAT(error_of("nodes:\n- node: -1\n"), HasSubstr("a number from 0 to 1023"));
+  EXPECT_THAT(error_of("nodes:\n- node: -1\n"), HasSubstr("its number from 0 to 1023"));
   EXPECT_THAT(error_of("nodes:\n- node: 0\n"), HasSubstr("'switches' is missing here"));
   EXPECT_THAT(error_of("nodes: [{node: 0, cpus: 3-1, switches: [{rails: [{device: a}]}]}]"),
               HasSubstr("'3-1' is not a list of processors"));
   EXPECT_THAT(error_of("nodes: [{node: 0, switches: [{rails: [{name: a}]}]}]"),
-              HasSubstr("a rail has no 'name'"));
+              HasSubstr("a rail has no key 'name'; its keys are device"));
   EXPECT_THAT(error_of("nodes: [{node: 0, switches: [{rails: [{addresses: [::1]}]}]}]"),
               HasSubstr("a rail needs a 'device'"));
   EXPECT_THAT(error_of("nodes: [{node: 0, switches: [{rails: [{device: a, addresses: [x]}]}]}]"),
