@@ -3,9 +3,9 @@
 // Events are messages on the channel itself, one EventResponse each, and the program's kGetEvent is
 // a recv(). So the channel is readable exactly while there is an event. When the program has read a
 // connect request, the shim notifies the daemon, which then makes room in the listener's backlog.
-// For this, the shim sends a kGetEvent that contains a RequestRead and has neither descriptors nor
-// a reply. If a rule makes rdma_get_cm_event() fail for an event, an event of type kGetEventFailed
-// arrives before that event.
+// This notification is a kGetEvent that contains a RequestRead, without descriptors or a reply. If
+// a rule makes rdma_get_cm_event() fail for an event, an event of type kGetEventFailed arrives
+// before that event.
 #pragma once
 
 #include <cstddef>

@@ -41,8 +41,8 @@ struct CapturedPort {
 
 struct FabricOptions {
   std::vector<engine::DeviceConfig> devices;
-  /// For each device, the name of a network interface, if the device has that interface's
-  /// addresses. Empty if the device has the addresses of its DeviceConfig.
+  /// One entry for each device: the network interface whose addresses the device has, or an empty
+  /// name if it has the addresses of its DeviceConfig.
   std::vector<std::string> interfaces;
   Topology topology;
   std::string capture;                               // empty for none

@@ -48,8 +48,8 @@ class ClientSignals {
   /// (abi::DoorbellRing::giving_way).
   bool gives_way() const { return threads_giving_way() != 0; }
   /// Returns the number of the client's threads that are yielding at this moment, but at most 512.
-  /// With more threads, a yield would take as long as if a thread with other work used its time
-  /// slice, and the two cases could not be distinguished.
+  /// If more threads yielded, a yield would take as long as the time slice of a thread with other
+  /// work, and the daemon could not distinguish the two cases.
   uint32_t threads_giving_way() const;
 
  private:

@@ -45,7 +45,7 @@ class Turns {
     /// The log for the stops of `--schedule` in a recording; null if there is no recording.
     std::unique_ptr<StopLog> stop_log = nullptr;
   };
-  /// How the daemon serves the requests of programs during turns
+  /// The means by which Turns serves the requests of programs during turns
   struct Requests {
     int fd;                       // readable when there are any
     std::function<void()> serve;  // serves the present requests

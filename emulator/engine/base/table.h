@@ -37,7 +37,7 @@ class FreeNumbers {
       ++popped_;
       return;
     }
-    // What remains of the range reuses the range's node of the map, because an allocation could
+    // The rest of the range keeps the range's map node, because the allocation of a new node could
     // fail.
     auto range = rested_.extract(next_rested());
     cursor_ = range.key() + 1;
