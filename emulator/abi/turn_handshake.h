@@ -92,7 +92,7 @@ bool is_turn_back(const Slot& slot) {
   return slot.turn.load() == ThreadSlot::kNone || slot.state.load() == ThreadSlot::kGone;
 }
 
-/// Takes the turn away from a thread that waits in the kernel. A thread that a debugger stopped
+/// Takes the turn away from a thread that waits in the kernel. A thread that was stopped
 /// before it noticed its turn keeps the turn; otherwise it would lose every turn and never run.
 /// Returns false if the thread has given the turn back in the meantime.
 template <class Slot>

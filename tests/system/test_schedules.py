@@ -7,8 +7,9 @@ import unittest
 from rocemu import BIN, CM_PAIR, ROCEMU, free_port, rocemu_run, run, side_by_side, temporary_directory
 
 DEADLOCK = 123
-# docs/design/turns.md: in the 20 of 40 schedules that stop threads, no stop is at a given place between two calls with
-# a probability of at most 11 %. The program reaches the place once for each of five messages.
+# The bound of stops in docs/design/turns.md: the six intervals together miss a given point with a probability of 0.504,
+# so the 20 of 40 schedules that stop threads miss it with one of at most 0.504^3 * 6/7 * 30/31 = 11 %. The program
+# reaches the point once for each of five messages.
 FEW = range(1, 41)
 # rping's main thread closes the event channel that its other thread reads. If rping fails because of that, it is
 # rping's own bug.

@@ -48,6 +48,7 @@ class VirtualClock(unittest.TestCase):
         self.assertIn("rocemu0", result.stdout)
         self.assertRegex(result.stdout, r"thread sh \(tid \d+\) of pid \d+.*without calling a verb|"
                                         r"without calling a verb: .*thread sh \(tid \d+\) of pid \d+")
+        self.assertEqual(result.stdout.count("without calling a verb"), 1, result.stdout)
 
     def test_perftest_by_the_connection_manager(self):
         """Its client connects at once after a message whose completion the server awaits before it listens again."""

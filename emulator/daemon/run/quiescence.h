@@ -49,6 +49,8 @@ class Quiescence {
   /// pid 11"; an empty text if there are none. A thread that only waits for a processor is still
   /// waited for.
   std::string give_up_on_running(bool all);
+  /// Stops waiting for this thread, until it has slept.
+  void give_up_on(pid_t thread) { ignored_.insert(thread); }
   void begin_wait();
 
   /// Returns whether each of the threads that were not asleep at the latest is_quiet() has had the

@@ -420,7 +420,7 @@ schedule::Turn Turns::give_turn(const schedule::Step& step, const MustStop& must
 bool Turns::must_go_on_beside(const ThreadSlot& slot, Nanoseconds held, Nanoseconds own) {
   spinning_.reap();  // it may execute a program, and wait for the other threads to end
   const std::string status = status_of(slot);
-  if (is_stopped_by_another(status)) return true;
+  if (is_stopped(status)) return true;
   // A thread that has not had a processor yet keeps its turn, because the time until it gets one is
   // random.
   if (slot.turn.load() != ThreadSlot::kTaken) return false;  // it has not had a processor yet
@@ -443,14 +443,17 @@ bool Turns::must_go_on_beside(const ThreadSlot& slot, Nanoseconds held, Nanoseco
       "thread {} (tid {}) of pid {} has run for 2 s without calling a verb; the virtual clock no "
       "longer waits for it, and the run is no longer deterministic",
       name, slot.tid.load(), slot.pid.load());
+  everybody_.give_up_on(slot.tid.load());
   return true;
 }
 
-/// Returns whether the thread has been stopped by a debugger that takes turns. The debugger needs a
-/// turn itself before it can let the thread continue.
-bool Turns::is_stopped_by_another(const std::string& status) const {
-  return proc::field_of(status, "State").starts_with('t') &&
-         participants_->takes_turns(std::atoi(proc::field_of(status, "TracerPid").c_str()));
+/// Returns whether the thread has been stopped by a signal, or by a debugger that takes turns. The
+/// process that stopped it may need a turn itself before it can let the thread continue.
+bool Turns::is_stopped(const std::string& status) const {
+  const std::string state = proc::field_of(status, "State");
+  return state.starts_with('T') ||
+         (state.starts_with('t') &&
+          participants_->takes_turns(std::atoi(proc::field_of(status, "TracerPid").c_str())));
 }
 
 void Turns::revoke(uint32_t number) {

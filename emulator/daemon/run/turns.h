@@ -109,7 +109,7 @@ class Turns {
   bool wait_awake(const abi::ThreadSlot& slot) const;
   bool must_go_on_beside(const abi::ThreadSlot& slot, std::chrono::nanoseconds held,
                          std::chrono::nanoseconds own);
-  bool is_stopped_by_another(const std::string& status) const;
+  bool is_stopped(const std::string& status) const;
   void revoke(uint32_t number);
   bool must_wait_for_quiescence(Checks checks);
   /// Returns whether the threads in `unscheduled_` must be checked, because memory that they poll
