@@ -55,7 +55,7 @@ struct Completion {
   uint32_t source_qp = 0;            // of a datagram
   Qp* qp = nullptr;                  // its QP, also for an SRQ; null if unknown
   uint32_t index = 0;                // in its CQ, counted from 0 modulo 2^32
-  uint32_t produced = 0;             // number of completions that the CQ ever had by now
+  uint32_t produced = 0;             // completions that the CQ had had when the poll began
 };
 
 /// The requests from number `begin` + 1 on were not posted after all, because the device was

@@ -41,8 +41,9 @@ struct SanitizerHooks {
   /// posted after all.
   void (*taken_back)(const PostedRequests& posted);
   void (*polls)(ibv_cq* cq);
-  /// Called under the CQ's lock for each completion that the program gets.
-  void (*completed)(ibv_cq* cq, const abi::Cqe& cqe);
+  /// Called under the CQ's lock for each completion that the program gets. When the program began
+  /// this poll, the CQ had had `produced` completions, modulo 2^32.
+  void (*completed)(ibv_cq* cq, const abi::Cqe& cqe, uint32_t produced);
   /// Called under the CQ's lock for each completion that the program does not get, since its QP was
   /// destroyed or reset.
   void (*dropped)(ibv_cq* cq, const abi::Cqe& cqe);

@@ -10,8 +10,8 @@ namespace {
 
 /// Reports a completion to the sanitizer, and fills in the fields that the man page leaves
 /// undefined.
-void show(ibv_cq* cq, abi::Cqe& cqe) {
-  sanitizer()->completed(cq, cqe);
+void show(ibv_cq* cq, abi::Cqe& cqe, uint64_t produced) {
+  sanitizer()->completed(cq, cqe, static_cast<uint32_t>(produced));
   abi::spoil_undefined_fields(cqe);
 }
 
@@ -30,7 +30,7 @@ bool take(Cq& cq, uint64_t end, abi::Cqe* cqe, WritablePage& known) {
     cq.publish_consumed();
     if (retire(parts, *cqe, index)) {
       if (sanitizer() != nullptr) [[unlikely]]
-        show(&cq.verbs.cq, *cqe);
+        show(&cq.verbs.cq, *cqe, end);
       return true;
     }
     if (sanitizer() != nullptr) [[unlikely]]

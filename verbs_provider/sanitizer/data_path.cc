@@ -111,14 +111,10 @@ void tell_of_refusal(Sanitizer& sanitizer, const Post& post) {
                  qp.created, post.site});
 }
 
-/// The number of completions that a CQ ever had, and the number that the program took, modulo 2^32.
-struct CompletionCount {
-  uint32_t produced, taken;
-};
-/// Returns the counts of the CQ. The caller must hold the CQ's lock.
-CompletionCount count_of(ibv_cq* base) {
-  const auto& cq = *reinterpret_cast<const provider::Cq*>(base);
-  return {cq.ring->producer.load(std::memory_order_acquire), static_cast<uint32_t>(cq.consumed)};
+/// Returns the number of completions that the program took from the CQ, modulo 2^32. The caller
+/// must hold the CQ's lock.
+uint32_t taken_from(ibv_cq* base) {
+  return static_cast<uint32_t>(reinterpret_cast<const provider::Cq*>(base)->consumed);
 }
 
 struct SavedErrno {
@@ -178,7 +174,7 @@ void on_poll(ibv_cq* base) {
   program->sanitizer().tell(Poll{*cq, thread});
 }
 
-void on_completion(ibv_cq* base, const abi::Cqe& cqe) {
+void on_completion(ibv_cq* base, const abi::Cqe& cqe, uint32_t produced) {
   Program* const program = Program::get();
   if (program == nullptr) return;
   const SavedErrno saved;
@@ -202,7 +198,6 @@ void on_completion(ibv_cq* base, const abi::Cqe& cqe) {
             ? 0
             : requests.finished() + (cqe.wqe_count - static_cast<uint32_t>(requests.finished()));
     const CallSite site = is_error ? program->here("ibv_poll_cq", base->context) : CallSite{};
-    const CompletionCount count = count_of(base);
     const Request* const request = is_shared ? requests.find(cqe.wr_id)
                                    : last > requests.finished() && last <= requests.posted()
                                        ? &requests.at(last)
@@ -219,8 +214,8 @@ void on_completion(ibv_cq* base, const abi::Cqe& cqe) {
                                          .length = cqe.byte_len,
                                          .source_qp = cqe.src_qp,
                                          .qp = qp,
-                                         .index = count.taken - 1,
-                                         .produced = count.produced});
+                                         .index = taken_from(base) - 1,
+                                         .produced = produced});
     is_shared ? (void)requests.finish_one(cqe.wr_id) : requests.finish_up_to(last);
   }
   if (is_error && qp != nullptr) qp->had_error = true;
