@@ -14,7 +14,7 @@
 namespace rocemu::abi {
 
 inline constexpr uint32_t kTurnsMagic = 0x6e727574;  // "turn"
-inline constexpr uint32_t kTurnsVersion = 5;
+inline constexpr uint32_t kTurnsVersion = 6;
 
 /// CLOCK_MONOTONIC at the beginning of virtual time. It is not 0, because programs take 0 for
 /// "never".
@@ -123,6 +123,7 @@ struct TurnsHello {
   uint32_t version;
   uint32_t slot;  // that its parent has taken for it, or kNoSlot
   int32_t tid;
+  uint32_t serial;  // of that slot when it was taken; 0 for kNoSlot
 };
 
 /// The answer to TurnsHello. Two descriptors are sent with it: the table, and the eventfd by which

@@ -50,6 +50,20 @@ class VirtualClock(unittest.TestCase):
                                         r"without calling a verb: .*thread sh \(tid \d+\) of pid \d+")
         self.assertEqual(result.stdout.count("without calling a verb"), 1, result.stdout)
 
+    def test_a_child_that_a_signal_stops_while_its_parent_waits(self):
+        """SIGSTOP can arrive before the child joins the run, and while it sleeps; then another child lets it go on."""
+        for before, seconds in (("", "[34]"), ("sleep 1; ", "[34]")):
+            script = (f"sleep 3 & a=$!; {before}kill -STOP $a; (sleep 1; kill -CONT $a) & wait $a; "
+                      'echo "status $? after $SECONDS s"')
+            for _ in range(5):
+                result = rocemu_run("bash", "-c", script, options=("--lockstep", "--timeout", "60s"))
+                self.assertRegex(result.stdout, f"^status 0 after {seconds} s$")
+
+    def test_a_stopped_child_is_killed(self):
+        result = rocemu_run("bash", "-c", "sleep 3 & a=$!; kill -STOP $a; sleep 1; kill -KILL $a; wait $a; echo $? $SECONDS",
+                            options=("--lockstep", "--timeout", "60s"))
+        self.assertEqual(result.stdout.splitlines()[-1], "137 1")
+
     def test_perftest_by_the_connection_manager(self):
         """Its client connects at once after a message whose completion the server awaits before it listens again."""
         for program in ("ib_send_bw", "ib_send_lat", "ib_write_bw", "ib_write_lat", "ib_read_bw", "ib_read_lat",

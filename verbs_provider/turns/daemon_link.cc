@@ -96,7 +96,7 @@ abi::TurnTable* table() {
   return the_table.load(std::memory_order_relaxed);
 }
 
-bool connect_to_daemon(uint32_t slot_number, uint32_t* given) {
+bool connect_to_daemon(OwnSlot own, uint32_t* given) {
   char path[shim::kMaxPath];
   if (!shim::find_runtime_dir(path, sizeof path)) return false;
   const size_t length = strlen(path);
@@ -107,8 +107,8 @@ bool connect_to_daemon(uint32_t slot_number, uint32_t* given) {
   const long fd = shim::connect_to_daemon(path, SOCK_CLOEXEC);
   if (fd < 0) return false;
   const int socket = move_up(static_cast<int>(fd));
-  const abi::TurnsHello hello{abi::kTurnsMagic, abi::kTurnsVersion, slot_number,
-                              static_cast<int32_t>(kernel(SYS_gettid))};
+  const abi::TurnsHello hello{abi::kTurnsMagic, abi::kTurnsVersion, own.number,
+                              static_cast<int32_t>(kernel(SYS_gettid)), own.serial};
   abi::TurnsReply reply{};
   int fds[2] = {-1, -1};
   if (!send_all(socket, &hello, sizeof hello, -1) || !receive_reply(socket, &reply, fds) ||

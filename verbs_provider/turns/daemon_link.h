@@ -11,9 +11,14 @@ namespace rocemu::turns {
 /// Returns the table of all threads; null before the process has connected.
 abi::TurnTable* table();
 
-/// Connects for the slot, or for TurnsHello::kNoSlot, and stores the slot that the daemon assigns.
-/// Returns false if there is no daemon that assigns turns.
-bool connect_to_daemon(uint32_t slot_number, uint32_t* given);
+/// The slot that was taken for the calling thread, with its serial number at that time
+struct OwnSlot {
+  uint32_t number = abi::TurnsHello::kNoSlot;
+  uint32_t serial = 0;
+};
+/// Connects for the slot, and stores the number of the slot that the daemon assigns, which differs
+/// if the slot has been freed. Returns false if there is no daemon that assigns turns.
+bool connect_to_daemon(OwnSlot own, uint32_t* given);
 /// Closes the descriptors of the parent's connection in a child of fork().
 void disconnect();
 bool is_daemon_gone();

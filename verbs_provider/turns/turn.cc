@@ -173,9 +173,11 @@ void take_over(ThreadSlot* slot) {
 /// The slot of the child, from before_fork() to after_fork_in_child(). Only one thread at a time
 /// forks, since it has the turn.
 ThreadSlot* child_slot = nullptr;
+uint32_t child_serial = 0;  // of that slot; another thread may get the slot before the child runs
 
 void before_fork() {
   child_slot = active() ? take_slot() : nullptr;
+  if (child_slot != nullptr) child_serial = child_slot->serial.load();
 }
 
 void after_fork_in_child() {
@@ -184,12 +186,14 @@ void after_fork_in_child() {
   forget_held_files();
   disconnect();
   if (slot == nullptr) return;
+  // The daemon assigns another slot if this process did not join in time and the slot was freed,
+  // for instance because a signal has stopped the process.
   uint32_t given = 0;
-  take_over(slot);
-  if (!connect_to_daemon(static_cast<uint32_t>(slot - table()->slots), &given)) {
+  if (!connect_to_daemon({static_cast<uint32_t>(slot - table()->slots), child_serial}, &given)) {
     has_left = true;
     return;
   }
+  take_over(&table()->slots[given]);
   give(Call{}, abi::kNever, ThreadSlot::kProgressed);
 }
 
@@ -208,7 +212,7 @@ __attribute__((constructor)) void join() {
   is_tried = true;
   uint32_t given = 0;
   if (!map_mark()) return;
-  if (!connect_to_daemon(abi::TurnsHello::kNoSlot, &given)) return;
+  if (!connect_to_daemon({}, &given)) return;
   pthread_key_create(&end_key, end_of_thread);
   pthread_atfork(before_fork, nullptr, after_fork_in_child);
   take_over(&table()->slots[given]);
@@ -257,7 +261,7 @@ void tell_daemon(ThreadSlot* slot) {
   // process connects again.
   uint32_t given = 0;
   const auto number = static_cast<uint32_t>(slot - table()->slots);
-  if (!connect_to_daemon(number, &given)) {
+  if (!connect_to_daemon({number, slot->serial.load()}, &given)) {
     has_left = true;
     return;
   }

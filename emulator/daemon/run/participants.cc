@@ -175,9 +175,17 @@ void Participants::refuse(const Process& process) {
   forget(process);
 }
 
+/// Returns whether the slot still belongs to the thread that names it. A slot is freed if its
+/// process does not join in time.
+bool Participants::is_valid(const abi::TurnsHello& hello) const {
+  const ThreadSlot& slot = table_.slots[hello.slot];
+  return slot.serial.load() == hello.serial && slot.state.load() != ThreadSlot::kFree;
+}
+
 void Participants::answer(Process& process) {
   const abi::TurnsHello hello = *std::exchange(process.hello, std::nullopt);
   uint32_t number = hello.slot;
+  if (number < TurnTable::kSlots && !is_valid(hello)) number = abi::TurnsHello::kNoSlot;
   if (number == abi::TurnsHello::kNoSlot &&
       access(fmt::format("/proc/{}/task/{}", process.pid, hello.tid).c_str(), F_OK) != 0)
     return refuse(process);

@@ -83,6 +83,7 @@ class Participants {
   void on_message(Process& process);
   void on_hello(Process& process, const abi::TurnsHello& hello);
   void on_request(Process& process, const abi::TurnsRequest& request, UniqueFd fd);
+  bool is_valid(const abi::TurnsHello& hello) const;
   void answer(Process& process);
   void go_on_as_before(pid_t pid);
   void on_death(pid_t pid);
