@@ -53,30 +53,42 @@ struct CloseDir {
 };
 using Directory = std::unique_ptr<DIR, CloseDir>;
 
-Directory list_of(int fd) {
-  const int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  return Directory(copy < 0 ? nullptr : fdopendir(copy));
+UniqueFd open_directory(int parent, const char* name) {
+  return UniqueFd(openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
-std::vector<std::string> entries_of(int fd) {
-  std::vector<std::string> names;
-  const Directory list = list_of(fd);
-  while (const dirent* entry = list ? readdir(list.get()) : nullptr) {
+/// Returns a list for the open directory, which takes over the descriptor; null on failure.
+Directory list_of(UniqueFd fd) {
+  DIR* const list = fdopendir(fd.get());
+  if (list != nullptr) (void)fd.release();
+  return Directory(list);
+}
+
+struct Entry {
+  std::string name;
+  bool is_directory;  // false also if the file system does not say
+};
+
+std::vector<Entry> entries_of(DIR* list) {
+  std::vector<Entry> entries;
+  while (const dirent* entry = list != nullptr ? readdir(list) : nullptr) {
     const std::string_view name = entry->d_name;
-    if (name != "." && name != "..") names.emplace_back(name);
+    if (name != "." && name != "..")
+      entries.push_back({std::string(name), entry->d_type == DT_DIR});
   }
-  return names;
+  return entries;
 }
 
 /// Removes everything below the directory. Links are removed, and never followed.
-bool remove_contents(int fd) {
-  bool all = true;
-  for (const std::string& name : entries_of(fd)) {
-    if (unlinkat(fd, name.c_str(), 0) == 0) continue;
-    const UniqueFd below(openat(fd, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (!below || !remove_contents(below.get()) || unlinkat(fd, name.c_str(), AT_REMOVEDIR) != 0) {
-      all = false;
-    }
+bool remove_contents(UniqueFd directory) {
+  const int fd = directory.get();
+  const Directory list = list_of(std::move(directory));
+  bool all = list != nullptr;
+  for (const auto& [name, is_directory] : entries_of(list.get())) {
+    if (!is_directory && unlinkat(fd, name.c_str(), 0) == 0) continue;
+    UniqueFd below = open_directory(fd, name.c_str());
+    all &=
+        below && remove_contents(std::move(below)) && unlinkat(fd, name.c_str(), AT_REMOVEDIR) == 0;
   }
   return all;
 }
@@ -174,7 +186,8 @@ bool RuntimeDirectory::open_locked() {
 }
 
 bool RuntimeDirectory::clean() {
-  const std::vector<std::string> entries = entries_of(directory_.get());
+  const std::vector<Entry> entries =
+      entries_of(list_of(open_directory(directory_.get(), ".")).get());
   if (entries.empty()) return true;
   const std::set<std::string> ours{first_component(abi::kDeviceDir),
                                    abi::kSysDir,
@@ -184,11 +197,11 @@ bool RuntimeDirectory::clean() {
                                    abi::kSysfsSocket,
                                    abi::kTurnsSocket,
                                    abi::kPluginLink};
-  for (const std::string& name : entries) {
-    if (!ours.contains(name)) return false;
+  for (const Entry& entry : entries) {
+    if (!ours.contains(entry.name)) return false;
   }
   was_stale_ = true;
-  if (!remove_contents(directory_.get())) {
+  if (!remove_contents(open_directory(directory_.get(), "."))) {
     directory_.reset();
     throw StartError("cannot remove the files of an earlier daemon in " + path_);
   }
@@ -228,8 +241,7 @@ void RuntimeDirectory::write_sysfs(const std::vector<SysfsFile>& files) {
 }
 
 UniqueFd RuntimeDirectory::open_sysfs() const {
-  return UniqueFd(
-      openat(directory_.get(), abi::kSysDir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  return open_directory(directory_.get(), abi::kSysDir);
 }
 
 bool RuntimeDirectory::replace_sysfs(const SysfsFile& file) {
@@ -244,9 +256,9 @@ bool RuntimeDirectory::replace_sysfs(const SysfsFile& file) {
 bool RuntimeDirectory::remove_sysfs(const std::string& path) {
   const UniqueFd root = open_sysfs();
   if (unlinkat(root.get(), path.c_str(), 0) == 0 || errno == ENOENT) return true;
-  const UniqueFd fd(
-      openat(root.get(), path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  return fd && remove_contents(fd.get()) && unlinkat(root.get(), path.c_str(), AT_REMOVEDIR) == 0;
+  UniqueFd below = open_directory(root.get(), path.c_str());
+  return below && remove_contents(std::move(below)) &&
+         unlinkat(root.get(), path.c_str(), AT_REMOVEDIR) == 0;
 }
 
 void RuntimeDirectory::remove_device_socket(size_t index) {
@@ -280,7 +292,7 @@ std::string RuntimeDirectory::sysfs_socket() const {
 
 void RuntimeDirectory::remove() {
   if (!directory_) return;
-  remove_contents(directory_.get());
+  remove_contents(open_directory(directory_.get(), "."));
   struct stat held {};
   struct stat named {};
   const bool still_there = fstat(directory_.get(), &held) == 0 &&
