@@ -113,9 +113,21 @@ def ratios(results):
                 for figure, plain in rows[program].items():
                     ratio(f"{program} {figure.partition(',')[0]} to the same with the sanitizer, {rules}",
                           plain / rows[f"{program}, {rules}"][figure], at_most=at_most)
+    if results.get("many_ranks"):
+        times = {name: row["seconds"] for name, row in results["many_ranks"].items()}
+        ratio("time of 64 MPI ranks to UCX over TCP", times["64 ranks, rocemu"] / times["64 ranks, UCX over TCP"],
+              at_most=1.5)
+    if "lockstep" in results:
+        rows = results["lockstep"]
+        ratio("milliseconds of an exchange in lockstep", rows["ibv_rc_pingpong -s 64, ms an exchange"], at_most=0.1)
+        if "MPI ring of 16 ranks, lockstep, s" in rows:
+            ratio("time of an MPI ring of 16 ranks in lockstep to the real clock",
+                  rows["MPI ring of 16 ranks, lockstep, s"] / rows["MPI ring of 16 ranks, real clock, s"], at_most=20.0)
     if "other_programs" in results:
         rows = results["other_programs"]
         ratio("milliseconds of rocemu run -- true", rows["rocemu run -- true"], at_most=25.0)
+        ratio("rocemu run -- true to rocemu --version, rocemud --version and true", rows["rocemu run -- true"]
+              / sum(rows[name] for name in ("rocemu --version", "rocemud --version", "true")), at_most=1.5)
         ratio("compiling under rocemu run to plain", rows["under"] / rows["plain"], at_most=1.05)
     if "explore" in results:
         rows = results["explore"]
