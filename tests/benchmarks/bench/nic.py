@@ -201,7 +201,23 @@ def without_faults():
 
 def start_and_end():
     """Returns the milliseconds that `rocemu run -- true` takes."""
-    return 1e3 * seconds(ROCEMU, "run", "--private", "--", "true")
+    return milliseconds("rocemu", "run", "--private", "--", "true")
+
+
+def milliseconds(program, *arguments):
+    """Returns the milliseconds that a program takes, which can be one of rocemu's."""
+    path = BIN / program
+    return 1e3 * seconds(path if path.exists() else program, *arguments)
+
+
+def lockstep_exchange(few=1000, many=4000):
+    """Returns the milliseconds of real time for an exchange of 64 bytes in lockstep: the difference between two runs
+    without what they have in common."""
+    def duration(iterations):
+        side = f"ibv_rc_pingpong -d rocemu0 -g 0 -s 64 -p {free_port()} -n {iterations}"
+        return seconds(ROCEMU, "run", "--private", "--lockstep", "--", "sh", "-c",
+                       f"{side} & server=$!; sleep 1; {side} localhost && wait $server")
+    return 1e3 * (duration(many) - duration(few)) / (many - few)
 
 
 def many_qps():

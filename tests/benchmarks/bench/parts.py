@@ -2,7 +2,7 @@
 import os
 from functools import partial
 
-from . import network, nic, peers
+from . import network, nic, peers, ranks
 from .harness import medians
 
 SIZES = [2, 64, 512, 4096, 65536, 1 << 20, 8 << 20]
@@ -225,10 +225,36 @@ def vipl(rounds):
            "ibv_rc_pingpong -e": partial(nic.pingpong, 4096, 5000, "-e")})
 
 
+def many_ranks(rounds):
+    """Measures an all-to-all of Open MPI with many ranks, over rocemu and over TCP, and the daemon's memory with the most
+    ranks."""
+    if not ranks.available():
+        return {}
+    figures = medians(rounds, **{f"{count} ranks, {way}": partial(ranks.all_to_all, way, count)
+                                 for count in ranks.RANKS for way in ranks.WAYS})
+    most = max(ranks.RANKS)
+    figures[f"{most} ranks, rocemu"].update(ranks.memory(most))
+    return figures
+
+
+def lockstep(rounds):
+    """Measures lockstep: milliseconds of real time for an exchange of 64 bytes, and seconds of a ring of MPI ranks in
+    lockstep and on the real clock."""
+    figures = medians(rounds, **{"ibv_rc_pingpong -s 64, ms an exchange": nic.lockstep_exchange})
+    if ranks.available():
+        figures.update(medians(rounds, **{
+            "MPI ring of 16 ranks, lockstep, s": partial(ranks.ring, 16, "--lockstep"),
+            "MPI ring of 16 ranks, real clock, s": partial(ranks.ring, 16)}))
+    return figures
+
+
 def other_programs(rounds):
-    """Measures the cost for programs that use no RDMA: milliseconds of `rocemu run -- true`, and seconds of compiling
-    three small files."""
-    figures = medians(5 * rounds, **{"rocemu run -- true": nic.start_and_end})
+    """Measures the cost for programs that use no RDMA: milliseconds of `rocemu run -- true`, of the programs that it
+    starts, and seconds of compiling three small files."""
+    figures = medians(5 * rounds, **{
+        "rocemu run -- true": nic.start_and_end,
+        **{" ".join(command): partial(nic.milliseconds, *command)
+           for command in (("rocemu", "--version"), ("rocemud", "--version"), ("true",))}})
     figures.update(medians(rounds, **nic.compiling()))
     return figures
 
@@ -259,5 +285,5 @@ def micro(rounds):
 PARTS = {"latency": latency, "bandwidth": bandwidth, "message_rate": message_rate, "placement": placement, "sizes": sizes,
          "parties": parties, "empty_polls": empty_polls, "queue_pairs": queue_pairs, "connections": connections, "recording": recording,
          "fault_layer": fault_layer, "sanitizer": sanitizer,
-         "adversarial": adversarial, "vipl": vipl, "other_programs": other_programs, "explore": explore,
-         "fabric": fabric, "micro": micro}
+         "adversarial": adversarial, "vipl": vipl, "many_ranks": many_ranks, "lockstep": lockstep,
+         "other_programs": other_programs, "explore": explore, "fabric": fabric, "micro": micro}
