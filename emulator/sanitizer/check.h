@@ -134,8 +134,13 @@ struct CmWaitEnd {
   Handle id;
 };
 
+/// ibv_req_notify_cq() has succeeded.
+struct Arm {
+  const Cq& cq;
+};
+
 /// EventWait: a thread waits in ibv_get_cq_event() for a channel that has no event. EventWaitEnd:
-/// the thread has received an event.
+/// the thread has received an event, or has ended.
 struct EventWait {
   std::span<const Cq* const> cqs;  // of the channel, by number
   Thread thread;
@@ -143,6 +148,7 @@ struct EventWait {
 };
 struct EventWaitEnd {
   Thread thread;
+  bool has_ended = false;  // the thread, during the wait
 };
 
 /// The mapping of a part of a region's memory has changed.
@@ -172,7 +178,7 @@ struct ProgramEnd {
 /// The types of all events. The number of an event is its place in this list.
 using Events = std::tuple<Post, Poll, Completion, PostTakenBack, DroppedCompletion, StateChange,
                           Destruction, FailedDestruction, BeyondLimit, WrongState,
-                          AcknowledgementWait, AcknowledgementsComplete, CmWait, CmWaitEnd,
+                          AcknowledgementWait, AcknowledgementsComplete, CmWait, CmWaitEnd, Arm,
                           EventWait, EventWaitEnd, MappingChange, Fork, ContextEnd, ProgramEnd>;
 inline constexpr size_t kEvents = std::tuple_size_v<Events>;
 
@@ -204,6 +210,7 @@ class Check {
   virtual void on(const AcknowledgementsComplete&) {}
   virtual void on(const CmWait&) {}
   virtual void on(const CmWaitEnd&) {}
+  virtual void on(const Arm&) {}
   virtual void on(const EventWait&) {}
   virtual void on(const EventWaitEnd&) {}
   virtual void on(const MappingChange&) {}

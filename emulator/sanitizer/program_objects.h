@@ -76,6 +76,12 @@ struct Object {
   }
 };
 
+/// A part of a region whose pages were replaced or unmapped, in the addresses that SGEs use
+struct ChangedPart {
+  uint64_t begin = 0, end = 0;
+  CallSite site;
+};
+
 struct Mr : Object {
   uint32_t lkey = 0, rkey = 0;
   uint64_t address = 0, length = 0;  // in the addresses of SGEs, if has_addresses
@@ -85,10 +91,7 @@ struct Mr : Object {
   /// The region's address in the process; 0 if the region is not mapped in the process, such as
   /// device memory.
   uint64_t memory = 0;
-  /// The part of the region whose pages changed, in the addresses that SGEs use. If the end is 0,
-  /// no page changed.
-  uint64_t changed_begin = 0, changed_end = 0;
-  CallSite changed;
+  std::vector<ChangedPart> changed;
 };
 
 struct Cq : Object {
@@ -103,6 +106,7 @@ struct Cq : Object {
   CallSite armed;         // the latest request for notification; stack 0: there was none
   uint64_t polls_at_arm = 0;
   bool could_complete_at_arm = false;       // a QP had work outstanding
+  bool is_for_solicited = false;            // it was armed for solicited completions only
   uint32_t produced_at_arm = 0, taken = 0;  // completions, modulo 2^32
 
   /// Returns the number of completions that had arrived when the CQ was armed, and that the program
@@ -111,6 +115,8 @@ struct Cq : Object {
     const uint32_t left = produced_at_arm - taken;
     return left < (1u << 31) ? left : 0;
   }
+
+  uint32_t left_at_end = 0;  // completions that the program has not polled when it ends
 };
 
 struct Srq : Object {

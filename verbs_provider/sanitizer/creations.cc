@@ -6,6 +6,7 @@
 #include "emulator/sanitizer/words.h"
 #include "verbs_provider/sanitizer/compilers/initialized_memory.h"
 #include "verbs_provider/sanitizer/limits.h"
+#include "verbs_provider/sanitizer/mapping_changes.h"
 #include "verbs_provider/sanitizer/program.h"
 #include "verbs_provider/sanitizer/wrapped_verbs.h"
 #include "verbs_provider/structs/cq.h"
@@ -121,13 +122,14 @@ void set_bytes(Mr& region, const Bytes& bytes) {
   region.length = bytes.length;
   region.has_addresses = bytes.is_known;
   region.memory = bytes.memory;
-  region.changed_begin = region.changed_end = 0;
+  region.changed.clear();
 }
 
 ibv_mr* add_mr(ibv_mr* mr, ibv_pd* pd, const Bytes& bytes, unsigned access, const char* call) {
   if (mr == nullptr) return nullptr;
   const Seen program(Program::get());
   if (!program) return mr;
+  take_mapping_changes(*program);  // earlier changes do not concern the new region
   auto region = describe<Mr>(*program, {ObjectKind::kMr, mr, pd->context, mr->handle, pd}, call);
   region->lkey = mr->lkey;
   region->rkey = mr->rkey;
@@ -171,6 +173,7 @@ int rereg_mr(provider::VerbsMr* verbs, int flags, ibv_pd* pd, void* address, siz
   const Seen program(Program::get());
   Mr* const region = program ? program->objects().regions.find(&verbs->mr) : nullptr;
   if (region == nullptr) return error;
+  take_mapping_changes(*program);
   region->number = verbs->mr.handle;
   program->objects().regions_by_lkey.erase(region->lkey);
   program->objects().regions_by_lkey[verbs->mr.lkey] = region;
@@ -249,15 +252,24 @@ int resize_cq(ibv_cq* base, int capacity) {
   return error;
 }
 
+bool can_receive(const Qp& qp) {
+  return qp.state >= abi::QpState::kRtr && qp.state != abi::QpState::kErr;
+}
+
 /// Returns whether the CQ can get a completion without an action of the program.
 bool can_complete(const Objects& objects, const Cq& cq) {
   bool can = false;
+  objects.srqs.for_each([&](const Srq& srq) {
+    if (srq.receives.requests.empty()) return;
+    if (srq.cq == cq.handle) can = true;  // XRC: a remote QP takes the receive
+    objects.qps.for_each([&](const Qp& qp) {
+      can |= qp.srq == srq.handle && qp.receives_from == &cq && can_receive(qp);
+    });
+  });
   objects.qps.for_each([&](const Qp& qp) {
     if (qp.sends_to == &cq)
       qp.sends.requests.for_each([&](const Request& request) { can |= request.is_signaled; });
-    const bool receives =
-        qp.receives_from == &cq && qp.state >= abi::QpState::kRtr && qp.state != abi::QpState::kErr;
-    if (receives && !qp.receives.requests.empty()) can = true;
+    if (qp.receives_from == &cq && can_receive(qp) && !qp.receives.requests.empty()) can = true;
   });
   return can;
 }
@@ -272,12 +284,16 @@ int req_notify_cq(ibv_cq* base, int solicited_only) {
   const Seen program(Program::get());
   Cq* const cq = program ? program->objects().cqs.find(base) : nullptr;
   if (cq == nullptr) return error;
+  // A further request before the next completion is part of the previous one: both cause one event.
+  const bool is_new = !cq->is_armed || cq->produced_at_arm != produced;
   cq->is_armed = true;
-  ++cq->arms;
+  if (is_new) ++cq->arms;
   cq->armed = program->here("ibv_req_notify_cq", base->context);
   cq->polls_at_arm = cq->polls;
   cq->produced_at_arm = produced;
   cq->could_complete_at_arm = can_complete(program->objects(), *cq);
+  cq->is_for_solicited = solicited_only != 0;
+  program->sanitizer().tell(Arm{*cq});
   return error;
 }
 
@@ -436,6 +452,7 @@ int modify_qp(ibv_qp* base, ibv_qp_attr* attr, int mask) {
   Qp* const qp = program ? program->objects().qps.find(base) : nullptr;
   if (qp == nullptr) return error;
   if ((mask & IBV_QP_DEST_QPN) != 0) qp->peer = attr->dest_qp_num;
+  take_mapping_changes(*program);
   const auto to = static_cast<abi::QpState>(attr->qp_state);
   program->sanitizer().tell(
       StateChange{*qp, qp->state, to, program->here("ibv_modify_qp", base->context)});

@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 
 #include "verbs_provider/structs/cq.h"
 #include "verbs_provider/system/kernel.h"
@@ -60,10 +61,29 @@ void begin_wait(Program& program, const ibv_comp_channel& channel, const char* c
 /// If true, the thread is in ibv_get_cq_event(), which itself waits for the descriptor.
 thread_local bool is_waiting = false;
 
+pthread_key_t end_key;  // whose destructor runs when a thread ends
+pthread_once_t end_once = PTHREAD_ONCE_INIT;
+
+void end_wait(Program& program, bool has_thread_ended) {
+  is_waiting = false;
+  const Guard guard(program.lock);
+  program.sanitizer().tell(EventWaitEnd{this_thread(), has_thread_ended});
+}
+
+void end_of_thread(void* program) {
+  if (is_waiting) end_wait(*static_cast<Program*>(program), /*has_thread_ended=*/true);
+}
+
+void watch_end_of_thread(Program& program) {
+  pthread_once(&end_once, [] { pthread_key_create(&end_key, end_of_thread); });
+  pthread_setspecific(end_key, &program);
+}
+
 }  // namespace
 
 bool begin_event_wait(Program& program, const ibv_comp_channel& channel) {
   if (is_nonblocking(channel.fd) || !has_no_event(channel.fd)) return false;
+  watch_end_of_thread(program);
   const Guard guard(program.lock);
   begin_wait(program, channel, "ibv_get_cq_event");
   is_waiting = true;
@@ -75,15 +95,24 @@ bool begin_descriptor_wait(Program& program, int fd, const char* call) {
   const Guard guard(program.lock);
   const ibv_comp_channel* const channel = channel_of(program, fd);
   if (channel == nullptr || !has_no_event(fd)) return false;
+  watch_end_of_thread(program);
   begin_wait(program, *channel, call);
   is_waiting = true;
   return true;
 }
 
 void end_event_wait(Program& program) {
-  is_waiting = false;
-  const Guard guard(program.lock);
-  program.sanitizer().tell(EventWaitEnd{this_thread()});
+  end_wait(program, /*has_thread_ended=*/false);
+}
+
+void count_what_is_left(Program& program) {
+  program.objects().cqs.for_each([](Cq& cq) {
+    auto* const own = reinterpret_cast<provider::Cq*>(const_cast<void*>(cq.handle));
+    if (!own->ring_lock.try_lock()) return;  // a thread may have ended while it held the lock
+    cq.taken = own->ring->consumer.load(std::memory_order_acquire);
+    cq.left_at_end = own->ring->producer.load(std::memory_order_acquire) - cq.taken;
+    own->ring_lock.unlock();
+  });
 }
 
 }  // namespace rocemu::sanitizer

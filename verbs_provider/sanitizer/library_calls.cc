@@ -11,6 +11,7 @@
 
 #include "verbs_provider/sanitizer/compilers/initialized_memory.h"
 #include "verbs_provider/sanitizer/event_waits.h"
+#include "verbs_provider/sanitizer/mapping_changes.h"
 #include "verbs_provider/sanitizer/program.h"
 
 namespace rocemu::sanitizer {
@@ -192,6 +193,8 @@ __attribute__((destructor)) static void end_program() {
   Program* const program = Program::get();
   // A thread may have ended during a verb without releasing the lock, so this must not wait for it.
   if (program == nullptr || !program->lock.try_lock()) return;
+  take_mapping_changes(*program);
+  count_what_is_left(*program);
   program->sanitizer().tell(ProgramEnd{program->objects()});
   program->lock.unlock();
 }

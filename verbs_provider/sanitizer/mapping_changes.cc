@@ -7,7 +7,9 @@ namespace rocemu::sanitizer {
 namespace {
 
 /// The number of changes that are kept. Further changes are lost until these were processed.
-constexpr size_t kMaxChanges = 16;
+constexpr size_t kMaxChanges = 256;
+/// The number of changed parts that are kept for a region
+constexpr size_t kMaxParts = 64;
 
 struct Change {
   ibv_context* context;
@@ -41,12 +43,11 @@ void tell(Program& program, const Change& change, const CallSite& site) {
     const uint64_t begin = std::max(change.begin, region.memory);
     const uint64_t end = std::min(change.end, region.memory + region.length);
     if (region.memory == 0 || region.context != change.context || begin >= end) return;
-    region.changed_begin = region.address + (begin - region.memory);
-    region.changed_end = region.address + (end - region.memory);
-    region.changed = site;
+    const ChangedPart part{region.address + (begin - region.memory),
+                           region.address + (end - region.memory), site};
+    if (region.changed.size() < kMaxParts) region.changed.push_back(part);
     objects.has_changed_mappings = true;
-    program.sanitizer().tell(
-        MappingChange{objects, region, region.changed_begin, region.changed_end, site});
+    program.sanitizer().tell(MappingChange{objects, region, part.begin, part.end, site});
   });
 }
 

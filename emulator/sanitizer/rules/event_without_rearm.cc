@@ -1,7 +1,8 @@
 // event-without-rearm: a thread waits for an event of a channel, but none of the channel's CQs is
 // armed, since each request for notification causes only one event. Another thread of the program
-// may still arm a CQ, so with several threads the report counts only if the wait lasts until the
-// program ends.
+// may still arm a CQ. With several threads, the report counts only if the wait lasts until the
+// program ends, no CQ of the channel is armed meanwhile, and a CQ then holds completions or the
+// program is killed.
 #include <unordered_map>
 
 #include "emulator/sanitizer/check.h"
@@ -35,18 +36,42 @@ class RearmCheck : public CheckOf<kEventWithoutRearm> {
         "waits for a completion event, and " + whose + (was_armed ? " since its latest event" : ""),
         sites};
     if (host().is_single_threaded()) return host().report(report);
-    waits_[event.thread] = host().report_unless_withdrawn(report);
+    withdraw(event.thread);
+    waits_[event.thread] = {host().report_unless_withdrawn(report), latest->channel};
   }
 
-  void on(const EventWaitEnd& event) override {
-    const auto wait = waits_.find(event.thread);
-    if (wait == waits_.end()) return;
-    host().withdraw(wait->second);
-    waits_.erase(wait);
+  void on(const Arm& event) override {
+    std::erase_if(waits_, [&](const auto& one) {
+      if (one.second.channel != event.cq.channel) return false;
+      host().withdraw(one.second.report);
+      return true;
+    });
+  }
+  void on(const EventWaitEnd& event) override { withdraw(event.thread); }
+  void on(const ProgramEnd& event) override {
+    for (const auto& [thread, wait] : waits_) {
+      bool has_completions = false;
+      event.objects.cqs.for_each([channel = wait.channel, &has_completions](const Cq& cq) {
+        has_completions |= cq.channel == channel && cq.left_at_end != 0;
+      });
+      if (!has_completions) host().withdraw(wait.report);
+    }
   }
 
  private:
-  std::unordered_map<Thread, uint64_t> waits_;
+  struct Wait {
+    uint64_t report;
+    Handle channel;
+  };
+
+  void withdraw(Thread thread) {
+    const auto wait = waits_.find(thread);
+    if (wait == waits_.end()) return;
+    host().withdraw(wait->second.report);
+    waits_.erase(wait);
+  }
+
+  std::unordered_map<Thread, Wait> waits_;
 };
 
 }  // namespace

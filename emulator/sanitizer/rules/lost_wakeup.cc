@@ -1,8 +1,11 @@
 // lost-wakeup: a thread waits for an event, although a CQ contains completions that had arrived
-// before the CQ was armed. Such completions cause no event, so the thread may wait forever. If
-// other threads poll the CQ, or other CQs share the channel, the report counts only if the wait
-// lasts until the program ends.
+// before the CQ was armed. Such completions cause no event, so the thread may wait forever. Another
+// thread may poll the CQ meanwhile. With several threads, the report is therefore made when the
+// wait ends, if the waiting thread alone polls the CQ, or if the wait lasts until the program ends.
+#include <array>
+#include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "emulator/sanitizer/check.h"
 #include "emulator/sanitizer/rules.h"
@@ -16,36 +19,71 @@ class WakeupCheck : public CheckOf<kLostWakeup> {
   using CheckOf::CheckOf;
 
   void on(const EventWait& event) override {
+    withdraw(event.thread);
     for (const Cq* cq : event.cqs) {
       const uint32_t left = cq->left_since_arm();
-      if (!cq->is_armed || left == 0) continue;
-      const NamedCallSite sites[] = {{"armed", cq->armed}, {"waits", event.site}};
-      const Report report{kLostWakeup,
-                          "waits for a completion event although " + count_of(left, "completion") +
-                              (left == 1 ? " lies" : " lie") + " in " + cq->title() +
-                              ", which was armed after " + (left == 1 ? "it" : "they") +
-                              " had arrived",
-                          sites};
-      const bool is_only_poller =
-          !cq->is_polled_by_several && (cq->polled_by == 0 || cq->polled_by == event.thread);
-      if (event.cqs.size() == 1 && (is_only_poller || host().is_single_threaded())) {
-        host().report(report);
-      } else {
-        waits_[event.thread] = host().report_unless_withdrawn(report);
-      }
+      // Completions without a solicited event may stay in a CQ that was armed for solicited ones.
+      if (!cq->is_armed || cq->is_for_solicited || left == 0) continue;
+      std::string message = "waits for a completion event although " +
+                            count_of(left, "completion") + (left == 1 ? " lies" : " lie") + " in " +
+                            cq->title() + ", which was armed after " + (left == 1 ? "it" : "they") +
+                            " had arrived";
+      Wait wait{cq,
+                event.cqs.size() == 1,
+                std::move(message),
+                {{{"armed", cq->armed}, {"waits", event.site}}}};
+      if (wait.is_for_one_cq && host().is_single_threaded())
+        return host().report({kLostWakeup, wait.message, wait.sites});
+      wait.report = host().report_unless_withdrawn({kLostWakeup, wait.message, wait.sites});
+      waits_.emplace(event.thread, std::move(wait));
       return;
     }
   }
 
   void on(const EventWaitEnd& event) override {
-    const auto wait = waits_.find(event.thread);
-    if (wait == waits_.end()) return;
-    host().withdraw(wait->second);
-    waits_.erase(wait);
+    const auto found = waits_.find(event.thread);
+    if (found == waits_.end()) return;
+    const Wait wait = std::move(found->second);
+    waits_.erase(found);
+    host().withdraw(wait.report);
+    if (!event.has_ended && wait.is_for_one_cq && is_polled_only_by(event.thread, *wait.cq))
+      host().report({kLostWakeup, wait.message, wait.sites});
+  }
+
+  void on(const Destruction& event) override {
+    std::erase_if(waits_, [&](const auto& one) {
+      if (one.second.cq != &event.object) return false;
+      host().withdraw(one.second.report);
+      return true;
+    });
+  }
+
+  void on(const ProgramEnd&) override {
+    for (const auto& [thread, wait] : waits_)
+      if (wait.cq->left_since_arm() == 0) host().withdraw(wait.report);
   }
 
  private:
-  std::unordered_map<Thread, uint64_t> waits_;
+  struct Wait {
+    const Cq* cq;
+    bool is_for_one_cq;
+    std::string message;
+    std::array<NamedCallSite, 2> sites;
+    uint64_t report = 0;
+  };
+
+  static bool is_polled_only_by(Thread thread, const Cq& cq) {
+    return !cq.is_polled_by_several && (cq.polled_by == 0 || cq.polled_by == thread);
+  }
+
+  void withdraw(Thread thread) {
+    const auto wait = waits_.find(thread);
+    if (wait == waits_.end()) return;
+    host().withdraw(wait->second.report);
+    waits_.erase(wait);
+  }
+
+  std::unordered_map<Thread, Wait> waits_;
 };
 
 }  // namespace

@@ -34,16 +34,15 @@ class UnmappedCheck : public CheckOf<kMrMemoryUnmapped> {
   void on(const Post& event) override {
     if (!event.objects.has_changed_mappings) return;
     event.objects.regions.for_each([&](const Mr& region) {
-      if (region.changed_end == 0) return;
-      for (uint64_t number = event.begin; number != event.end; ++number) {
-        if (!names(event.queue.requests.at(number), region, region.changed_begin,
-                   region.changed_end))
-          continue;
-        return report(
-            "posted " + title_of(event.queue, number) + ", which names memory of memory region " +
-                std::to_string(region.number) + " that " + std::string(region.changed.call) +
-                " has changed since",
-            {{"registered", region.created}, {"changed", region.changed}, {"posted", event.site}});
+      for (const ChangedPart& part : region.changed) {
+        for (uint64_t number = event.begin; number != event.end; ++number) {
+          if (!names(event.queue.requests.at(number), region, part.begin, part.end)) continue;
+          return report(
+              "posted " + title_of(event.queue, number) + ", which names memory of memory region " +
+                  std::to_string(region.number) + " that " + std::string(part.site.call) +
+                  " has changed since",
+              {{"registered", region.created}, {"changed", part.site}, {"posted", event.site}});
+        }
       }
     });
   }

@@ -14,7 +14,9 @@ class PollAfterArmCheck : public CheckOf<kNotPolledAfterArm> {
 
   void on(const EventWait& event) override {
     for (const Cq* cq : event.cqs) {
-      if (!cq->is_armed || !cq->could_complete_at_arm || cq->polls != cq->polls_at_arm) continue;
+      // A program may leave unsolicited completions in the CQ on purpose.
+      if (!cq->is_armed || cq->is_for_solicited) continue;
+      if (!cq->could_complete_at_arm || cq->polls != cq->polls_at_arm) continue;
       report(
           "waits for a completion event, and has not polled " + cq->title() + " since it was armed",
           {{"armed", cq->armed}, {"waits", event.site}});
