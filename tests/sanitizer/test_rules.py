@@ -6,6 +6,7 @@ from support import CLOCKS, LOCKSTEP, PROGRAMS, marked_line, program, sanitized,
 
 # For each program, the rule that is reported, and a part of the message.
 WRONG = {
+    "armed_twice": {"event-without-rearm": "is not armed since its latest event"},
     "ah_destroyed_in_use": {"ah-destroyed-in-use": "while send 1 on QP"},
     "cm_event_kept": {"cm-event-kept": "waits in rdma_destroy_id forever: 1 event of the id"},
     "cq_too_small": {"cq-too-small": "3 completions can arrive at CQ"},
@@ -18,6 +19,7 @@ WRONG = {
     "events_unacknowledged": {
         "events-unacknowledged": "waits in ibv_destroy_cq forever: 1 completion event of CQ"},
     "fork_unprotected": {"fork-unprotected": "forked with 2 registered memory regions"},
+    "leaves_the_rest_to_another": {"lost-wakeup": "although 1 completion lies in CQ"},
     "list_posted_again": {"list-posted-again": "although 2 requests of the list, those before"},
     "lost_wakeup": {"lost-wakeup": "although 1 completion lies in CQ",
                     "not-polled-after-arm": "has not polled CQ"},
@@ -25,6 +27,7 @@ WRONG = {
                             "not-polled-after-arm": "has not polled CQ"},
     "lost_wakeup_in_select": {"lost-wakeup": "although 1 completion lies in CQ",
                               "not-polled-after-arm": "has not polled CQ"},
+    "many_unmapped": {"mr-memory-unmapped": "that munmap has changed since"},
     "mr_deregistered_in_use": {"mr-deregistered-in-use": "while receive 1 on QP"},
     "mr_memory_unmapped": {"mr-memory-unmapped": "that munmap has changed since"},
     "not_polled_after_arm": {"not-polled-after-arm": "has not polled CQ"},
@@ -39,17 +42,25 @@ WRONG = {
     "receive_queue_empty": {"receive-queue-empty": "had no receive on QP"},
     "refused_limit": {"refused-limit": "= 1073741824 of rocemu0, which allows"},
     "refused_state": {"refused-state": "which is in INIT"},
+    "registered_after_the_change": {"mr-memory-unmapped": "has changed since"},
     "remote_write_race": {"remote-write-race": "to 4 bytes at 0x",
                           "receive-queue-empty": "which is refused with an RNR NAK"},
     "rkey_stale": {"rkey-stale": "was deregistered"},
     "send_buffer_modified": {"send-buffer-modified": "changed the bytes of send 1 on QP"},
     "send_queue_never_signaled": {"send-queue-never-signaled": "is full of 4 requests"},
     "send_queue_overflow": {"send-queue-overflow": "posted again to the full send queue of QP"},
+    "srq_not_polled_after_arm": {"not-polled-after-arm": "has not polled CQ"},
     "ud_grh_ignored": {"ud-grh-ignored": "lost a datagram of 64 bytes"},
+    "unmapped_before_reset": {
+        "mr-memory-unmapped": "munmap changed the memory of memory region"},
+    "waiter_is_cancelled": {"event-without-rearm": "CQ 2 is not armed"},
+    "waits_while_another_exits": {"event-without-rearm": "CQ 2 is not armed"},
 }
 # Programs that hang. In lockstep, their hang is reported as a deadlock.
-HANGS = {"cm_event_kept", "event_without_rearm", "event_without_rearm_in_epoll",
+HANGS = {"armed_twice", "cm_event_kept", "event_without_rearm", "event_without_rearm_in_epoll",
          "events_unacknowledged", "lost_wakeup", "lost_wakeup_in_poll", "lost_wakeup_in_select"}
+DIES = {"waiter_is_cancelled"}  # by SIGKILL
+KILLED = 128 + 9
 ERRORS = {"cm-event-kept", "cq-overrun", "event-without-rearm", "events-unacknowledged",
           "list-posted-again", "lost-wakeup", "mr-deregistered-in-use", "mr-memory-unmapped",
           "posted-after-error", "protection-explained", "receive-buffer-overlap",
@@ -83,7 +94,7 @@ class Rules(unittest.TestCase):
                     self.assert_names_the_mistake(name, rule, report)
             fails = bool(ERRORS & set(WRONG[name]))
             if name not in HANGS:
-                self.assertEqual(result.returncode, int(fails), result.stdout)
+                self.assertEqual(result.returncode, KILLED if name in DIES else int(fails), result.stdout)
         side_by_side(self, check, [(name, clock) for name in WRONG for clock in CLOCKS])
 
     def assert_names_the_mistake(self, name, rule, report):
