@@ -52,7 +52,8 @@ std::optional<TurnTableView> TurnTableView::open(const std::string& dir) {
   }
   const timeval at_most{5, 0};  // a daemon that does not reply publishes no waits
   setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &at_most, sizeof at_most);
-  const abi::TurnsHello hello{abi::kTurnsMagic, abi::kTurnsVersion, abi::TurnsHello::kObserver, 0, 0};
+  const abi::TurnsHello hello{abi::kTurnsMagic, abi::kTurnsVersion, abi::TurnsHello::kObserver, 0,
+                              0};
   if (send(socket.get(), &hello, sizeof hello, MSG_NOSIGNAL) != sizeof hello) return std::nullopt;
   const UniqueFd file = receive_table(socket.get());
   if (!file) return std::nullopt;
