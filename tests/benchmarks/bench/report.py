@@ -123,9 +123,17 @@ are ours, and not measured in this run.
   the kernel's, 5 % the ICRC and 15 % rocemu's own; at the receiver 72 %, 6 % and 20 %. Between two short messages a daemon
   polls its socket five to seven times without success, and each poll is a system call.
 - **Recording** writes each byte of each frame to a file.
-- **`--sanitize`** (`scripts/bench --only sanitizer`, a separate run, 3 rounds): 64 B messages take 1.1 to 1.2 times as long
-  with the rules that read no payload, and 1.9 to 2.0 times with all rules; 64 KiB 1.0 to 1.1, and 1.5 to 1.6 times. The rest
-  is mostly reading the clock for each post, and summing send buffers.
+- **`--sanitize`**: the table of the sanitizer has the figures. The rest is mostly reading the clock for each post, and summing
+  send buffers.
+- **`rocemu run -- true`** (perf, November 2026: 13.2 ms, of which 2.9 ms load rocemu and 0.8 ms `true`): 3.2 ms create and remove
+  the 500 files of the runtime directory, which a program may read without rocemu's library, so that they cannot be left out.
+  A kept directory, or a NIC that stays for the next run, could be left behind ([ADR 0026](adr/0026-nic-is-forked.md)).
+- **`rocemu explore`**: of the processor time of a run of rping the NIC uses 39 % (turns of lockstep, and reading /proc), the two
+  programs 21 %, rocemu 18 %, the stacks of failing programs 11 %, the shell and `sleep` 8 %. The programs and the shell alone
+  take 25 ms, so 100 runs/s on two processors would need a checkpoint instead of a start for each run.
+- **An exchange in lockstep** takes eleven turns, each of which is a switch to a program and back.
+- **64 MPI ranks**: of the processor time a fifth is UCX's first write to its receive buffers, 2 GB in all, a tenth the spin locks
+  of its progress thread, and a tenth the NIC. TCP has no such buffers.
 - **`--exact-memory`** reads each message when it is sent and writes it when it arrives, as lockstep does. That takes 1.5 to
   1.8 times the latency for 64 B to 4 KiB and 1.2 times for 8 KiB, so it is off by default.
 """
