@@ -97,33 +97,53 @@ std::string first_component(std::string_view path) {
   return std::string(path.substr(0, path.find('/')));
 }
 
-/// Creates those parent directories of `path`, below `root`, that are not in `made`, and adds them
-/// to `made`.
-void make_parents(int root, const std::string& path, std::set<std::string>& made) {
-  for (size_t slash = path.find('/'); slash != std::string::npos;
-       slash = path.find('/', slash + 1)) {
-    std::string directory = path.substr(0, slash);
-    if (made.contains(directory)) continue;
-    if (mkdirat(root, directory.c_str(), 0700) != 0 && errno != EEXIST) {
-      fail_start("cannot create " + directory, errno);
-    }
-    made.insert(std::move(directory));
-  }
-}
+/// Creates files below a directory. The directory of the latest file stays open, since its path is
+/// long and the next file usually belongs there, too.
+class FilesBelow {
+ public:
+  explicit FilesBelow(int root) : root_(root) {}
 
-/// Writes the contents of `file` to a new file at `path`, which can differ from file.path.
-bool write_new(int root, const std::string& path, const SysfsFile& file) {
-  if (file.is_link) return symlinkat(file.content.c_str(), root, path.c_str()) == 0;
+  /// Returns the directory in which `path` is to be created, and creates it if it is missing.
+  int directory_of(const std::string& path) {
+    const std::string_view parent = std::string_view(path).substr(0, path.rfind('/'));
+    if (path.find('/') == std::string::npos) return root_;
+    if (here_ && parent == path_here_) return here_.get();
+    make_parents(path);
+    path_here_ = parent;
+    here_ = open_directory(root_, path_here_.c_str());
+    if (!here_) fail_start("cannot open " + path_here_, errno);
+    return here_.get();
+  }
+  static const char* name_of(const std::string& path) {
+    return path.c_str() + (path.rfind('/') + 1);  // npos + 1 is 0
+  }
+
+ private:
+  void make_parents(const std::string& path) {
+    for (size_t slash = path.find('/'); slash != std::string::npos;
+         slash = path.find('/', slash + 1)) {
+      std::string directory = path.substr(0, slash);
+      if (made_.contains(directory)) continue;
+      if (mkdirat(root_, directory.c_str(), 0700) != 0 && errno != EEXIST) {
+        fail_start("cannot create " + directory, errno);
+      }
+      made_.insert(std::move(directory));
+    }
+  }
+
+  int root_;
+  UniqueFd here_;
+  std::string path_here_;
+  std::set<std::string> made_;
+};
+
+/// Writes the contents of `file` to the new file `name` in the directory, wherever file.path is.
+bool write_new(int directory, const char* name, const SysfsFile& file) {
+  if (file.is_link) return symlinkat(file.content.c_str(), directory, name) == 0;
   const UniqueFd fd(
-      openat(root, path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0400));
+      openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0400));
   return fd && write(fd.get(), file.content.data(), file.content.size()) ==
                    static_cast<ssize_t>(file.content.size());
-}
-
-/// Creates `path` as a hard link to `existing`. Returns false if the file system has no hard links,
-/// or if the file has too many.
-bool link_new(int root, const std::string& existing, const std::string& path) {
-  return linkat(root, existing.c_str(), root, path.c_str(), 0) == 0;
 }
 
 }  // namespace
@@ -148,10 +168,9 @@ RuntimeDirectory::RuntimeDirectory(std::string path, size_t device_count, size_t
   }
   // The mode is not set earlier, because a directory that is refused must stay unchanged.
   if (fchmod(directory_.get(), 0700) != 0) fail_start("chmod " + path_, errno);
-  std::set<std::string> made;
-  for (const char* directory : {abi::kDeviceDir, abi::kSysDir}) {
-    make_parents(directory_.get(), std::string(directory) + "/", made);
-  }
+  FilesBelow files(directory_.get());
+  for (const char* directory : {abi::kDeviceDir, abi::kSysDir})
+    files.directory_of(std::string(directory) + "/");
 }
 
 /// Opens and locks the directory. Returns false if the daemon that used it before has just removed
@@ -224,19 +243,19 @@ void RuntimeDirectory::show_nodes(const std::vector<std::string>& names) {
 void RuntimeDirectory::write_sysfs(const std::vector<SysfsFile>& files) {
   const UniqueFd root = open_sysfs();
   if (!root) fail_start("cannot open " + path_ + "/" + abi::kSysDir, errno);
-  std::set<std::string> made;
-  for (const SysfsFile& file : files) make_parents(root.get(), file.path, made);
+  FilesBelow below(root.get());
   // Most files have the same contents as another file. Equal contents are written once, and have
   // several names.
   std::map<std::string_view, const std::string*> path_of;
   for (const SysfsFile& file : files) {
+    const int directory = below.directory_of(file.path);
+    const char* const name = FilesBelow::name_of(file.path);
     if (!file.is_link) {
       const auto [first, is_new] = path_of.try_emplace(file.content, &file.path);
-      if (!is_new && link_new(root.get(), *first->second, file.path)) continue;
+      // This fails if the file system has no hard links, or if the file has too many.
+      if (!is_new && linkat(root.get(), first->second->c_str(), directory, name, 0) == 0) continue;
     }
-    if (!write_new(root.get(), file.path, file)) {
-      fail_start("cannot write " + file.path, errno);
-    }
+    if (!write_new(directory, name, file)) fail_start("cannot write " + file.path, errno);
   }
 }
 
