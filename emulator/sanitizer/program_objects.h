@@ -193,6 +193,15 @@ struct Objects {
   RecentMap<NumberInContext, Srq*, NumberHash> srqs_by_number;
   std::unordered_map<uint32_t, Mr*> regions_by_lkey;
 
+  /// Returns the address in the process of the SGE's first byte; 0 if it is unknown.
+  uint64_t memory_of(const abi::Sge& sge) const {
+    const auto found = regions_by_lkey.find(sge.lkey);
+    if (found == regions_by_lkey.end()) return 0;
+    const Mr& region = *found->second;
+    if (region.memory == 0 || sge.address < region.address) return 0;
+    return region.memory + (sge.address - region.address);
+  }
+
   /// Removes all objects of the context.
   void forget(Handle context) {
     qps_by_number.erase_if([&](const auto& one) { return one.first.context == context; });

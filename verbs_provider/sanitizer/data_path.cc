@@ -52,6 +52,7 @@ void copy_send(const Queue& queue, const std::byte* slot, Request& to) {
   to.immediate = wqe.imm_data;
   to.remote_address = wqe.remote_address;
   to.is_inline = (wqe.flags & abi::kSendInline) != 0;
+  to.is_fenced = (wqe.flags & abi::kSendFence) != 0;
   to.is_signaled = queue.qp->signals_all || (wqe.flags & abi::kSendSignaled) != 0;
   to.address_handle = queue.qp->type == abi::QpType::kUd ? wqe.ud.ah : 0;
   copy_sges(slot + sizeof wqe, to.is_inline ? 0 : wqe.num_sge, to);

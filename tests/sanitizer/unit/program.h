@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "emulator/abi/send_opcodes.h"
 #include "emulator/sanitizer/sanitizer.h"
 
 namespace rocemu::sanitizer {
@@ -34,6 +35,8 @@ class ScriptedProgram final : public Host {
     uint32_t lkey = 7;
     uint64_t address = 0x1000;  // the address of a buffer of 8 bytes
     uint64_t second = 0;        // the address of 8 further bytes; 0: there are none
+    abi::WrOpcode opcode = abi::WrOpcode::kRdmaWrite;
+    bool is_fenced = false;
   };
 
   /// Posts as many requests of the list as fit. Returns whether it posted all.
@@ -178,6 +181,8 @@ class ScriptedProgram final : public Host {
       Request& request = queue.requests.push();
       request.wr_id = wr.wr_id;
       request.is_signaled = wr.is_signaled;
+      request.opcode = static_cast<uint32_t>(wr.opcode);
+      request.is_fenced = wr.is_fenced;
       request.sges = {{wr.address, 8, wr.lkey}};
       if (wr.second != 0) request.sges.push_back({wr.second, 8, wr.lkey});
     }

@@ -490,6 +490,30 @@ TEST_F(RulesTest, ABufferOfAnUnsignaledSendIsTheNicsUntilALaterCompletion) {
   EXPECT_THAT(program.reports(), ElementsAre(HasSubstr("changed the bytes of send 1 on QP 1")));
 }
 
+// ibv_post_send(3): with IBV_SEND_FENCE a request is processed only after all earlier RDMA READs
+// and atomics of the queue have finished (IBTA vol 1, 10.8.3.3), so that they may write its bytes.
+TEST_F(RulesTest, AFencedSendReadsItsBytesAfterTheReadsBeforeIt) {
+  for (const abi::WrOpcode before : {abi::WrOpcode::kRdmaRead, abi::WrOpcode::kAtomicFetchAndAdd}) {
+    program.bytes = 1;
+    program.post(
+        1, {{.wr_id = 1, .is_signaled = false, .opcode = before}, {.wr_id = 2, .is_fenced = true}});
+    program.bytes = 2;  // by the READ or the atomic
+    program.complete(1, program.qp(1).sends.requests.posted());
+  }
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+TEST_F(RulesTest, OnlyAFenceAndOnlyTheSameBytesExcuseAChange) {
+  program.bytes = 1;
+  program.post(1, {{.wr_id = 1, .opcode = abi::WrOpcode::kRdmaRead},
+                   {.wr_id = 2},
+                   {.wr_id = 3, .address = 0x1008, .is_fenced = true}});
+  program.bytes = 2;
+  program.complete(1, 3);
+  EXPECT_THAT(program.reports(), ElementsAre(HasSubstr("changed the bytes of send 2 on QP 1"),
+                                             HasSubstr("changed the bytes of send 3 on QP 1")));
+}
+
 // ---- Events of CQs ----
 
 class EventRules : public RulesTest {
