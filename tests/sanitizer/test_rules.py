@@ -45,6 +45,8 @@ WRONG = {
     "send_buffer_modified": {"send-buffer-modified": "changed the bytes of send 1 on QP"},
     "send_queue_never_signaled": {"send-queue-never-signaled": "is full of 4 requests"},
     "send_queue_overflow": {"send-queue-overflow": "posted again to the full send queue of QP"},
+    "send_queue_overflow_with_threads": {
+        "send-queue-overflow": "posted again to the full send queue of QP"},
     "ud_grh_ignored": {"ud-grh-ignored": "lost a datagram of 64 bytes"},
 }
 # Programs that hang. In lockstep, their hang is reported as a deadlock.

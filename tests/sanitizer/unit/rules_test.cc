@@ -199,7 +199,26 @@ TEST_F(RulesTest, AThreadMayWaitForTheThreadThatPolls) {
 TEST_F(RulesTest, AThreadMayWaitForAThreadThatHasYetToPoll) {
   program.has_other_threads = true;
   for (uint64_t i = 1; i <= 8; ++i) program.post(1, {{.wr_id = i}});
+  program.poll(1, /*thread=*/2);
+  for (uint64_t i = 1; i <= 8; ++i) program.post(1, {{.wr_id = i}});
   EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+TEST_F(RulesTest, AThreadThatHasPolledMayWaitForAThreadThatHasYetToPoll) {
+  program.has_other_threads = true;
+  program.poll(1, /*thread=*/1);
+  for (uint64_t i = 1; i <= 8; ++i) program.post(1, {{.wr_id = i}}, nullptr, /*thread=*/1);
+  program.poll(1, /*thread=*/2);
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+// ibv_post_send(3): only a polled completion frees an entry of the queue, and no thread polls.
+TEST_F(RulesTest, APostToAFullQueueThatNoOtherThreadPollsIsLost) {
+  program.has_other_threads = true;
+  for (uint64_t i = 1; i <= 8; ++i) program.post(1, {{.wr_id = i}}, nullptr, /*thread=*/1);
+  program.poll(2, /*thread=*/2);  // of another queue
+  program.poll(1, /*thread=*/1);
+  EXPECT_THAT(program.reports(), ElementsAre(HasSubstr("send-queue-overflow: ")));
 }
 
 TEST_F(RulesTest, TheQueuesOfTwoQpsAreTwo) {
