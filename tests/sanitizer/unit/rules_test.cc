@@ -486,6 +486,97 @@ TEST_F(RulesTest, AFailedQpIsDrainedBeforeItGoes) {
   EXPECT_THAT(program.reports(), IsEmpty());
 }
 
+// IBTA vol 1, 10.3.1: a send of a UD QP that fails moves the QP to SQE, in which it flushes sends
+// and still executes receives. From there the program moves it to RTS.
+TEST_F(RulesTest, AQpInSqeFlushesOnlySends) {
+  program.qp(1).type = abi::QpType::kUd;
+  program.post_receive(1, {.wr_id = 1});
+  program.post(1, {{.wr_id = 1}});
+  program.complete(1, 1, kRemoteAccessError);
+  program.destroy_qp(1);
+  EXPECT_THAT(program.reports(), IsEmpty());
+  program.post(1, {{.wr_id = 2, .is_signaled = false}});
+  program.destroy_qp(1);
+  EXPECT_THAT(program.reports(),
+              ElementsAre("qp-never-error-drained: destroyed QP 1, which is in SQE, without having "
+                          "polled the flushed completions of 1 send"));
+}
+
+TEST_F(RulesTest, AQpThatFailedWithAReceiveFlushesSendsAndReceives) {
+  program.qp(1).type = abi::QpType::kUd;
+  program.post(1, {{.wr_id = 1}});
+  program.post_receive(1, {.wr_id = 1});
+  program.post_receive(1, {.wr_id = 2});
+  program.complete_queue(program.qp(1).receives, 1, kFlushed);
+  program.destroy_qp(1);
+  EXPECT_THAT(program.reports(), ElementsAre(HasSubstr("completions of 1 send and 1 receive")));
+}
+
+// ibv_post_send(3): a request without IBV_SEND_SIGNALED has no completion if it is executed.
+TEST_F(RulesTest, AnUnsignaledSendMayHaveNothingToPoll) {
+  program.post(1, {{.wr_id = 1, .is_signaled = false}});
+  program.change(1, abi::QpState::kErr);
+  program.destroy_qp(1);
+  EXPECT_THAT(program.reports(), IsEmpty());
+  program.post(1, {{.wr_id = 2}});
+  program.destroy_qp(1);
+  EXPECT_THAT(program.reports(), ElementsAre(HasSubstr("flushed completions of 1 send")));
+}
+
+// ---- UD QPs that return from SQE to RTS ----
+
+class RecoveredQp : public RulesTest {
+ protected:
+  void SetUp() override {
+    program.qp(1).type = abi::QpType::kUd;
+    program.post(1, {{.wr_id = 1}, {.wr_id = 2}});
+    program.complete(1, 1, kRemoteAccessError);
+    program.change(1, abi::QpState::kRts);
+  }
+};
+
+TEST_F(RecoveredQp, IsInRts) {
+  program.complete(1, 2, kFlushed);
+  program.post(1, {{.wr_id = 3}});
+  program.destroy_qp(1);
+  EXPECT_THAT(program.reports(),
+              ElementsAre("qp-destroyed-in-use: destroyed QP 1 with 1 signaled send whose "
+                          "completion it has not polled"));
+}
+
+TEST_F(RecoveredQp, MayPostBeforeItHasPolledTheFlushedSends) {
+  program.complete(1, 2, kFlushed);
+  program.poll(1);
+  program.post(1, {{.wr_id = 3}});
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+TEST_F(RecoveredQp, FailsAgainWithALaterSend) {
+  program.complete(1, 2, kFlushed);
+  program.post(1, {{.wr_id = 3}});
+  program.complete(1, 3, kRemoteAccessError);
+  program.poll(1);
+  program.post(1, {{.wr_id = 4}});
+  EXPECT_THAT(program.reports(), ElementsAre(HasSubstr("posted-after-error: posted send 4")));
+}
+
+TEST_F(RecoveredQp, FillsUpWithUnsignaledSends) {
+  for (uint64_t i = 3; i <= 6; ++i) program.post(1, {{.wr_id = i, .is_signaled = false}});
+  EXPECT_THAT(program.reports(), IsEmpty());  // the flushed send frees an entry
+  program.complete(1, 2, kFlushed);
+  for (uint64_t i = 6; i <= 7; ++i) program.post(1, {{.wr_id = i, .is_signaled = false}});
+  EXPECT_THAT(program.reports(), ElementsAre(HasSubstr("send-queue-never-signaled: ")));
+}
+
+TEST_F(RecoveredQp, ReadsTheBytesOfItsSends) {
+  program.bytes = 1;
+  program.complete(1, 2, kFlushed);
+  program.post(1, {{.wr_id = 3}});
+  program.bytes = 2;
+  program.sanitizer().tell(ProgramEnd{program.sanitizer().objects()});
+  EXPECT_THAT(program.reports(), Contains(HasSubstr("changed the bytes of send 3 on QP 1")));
+}
+
 // ---- send-buffer-modified ----
 
 TEST_F(RulesTest, ABufferIsTheNicsUntilTheCompletionIsPolled) {
