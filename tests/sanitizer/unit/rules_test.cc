@@ -145,6 +145,66 @@ TEST_F(RulesTest, AMessageIsNotComparedWithTheSixtyFourthBeforeIt) {
   EXPECT_THAT(program.reports(), IsEmpty());
 }
 
+// ibv_post_recv(3): "The message begins at byte 40" of a datagram's receive.
+TEST_F(RulesTest, TheBytesBeforeADatagramMayBeOverwritten) {
+  program.qp(1).type = abi::QpType::kUd;
+  program.post_receive(1, {.wr_id = 1, .length = 40, .second = 0x2000});
+  program.post_receive(1, {.wr_id = 2, .length = 40, .second = 0x2008});
+  program.receive(1, 1, 0, 2, /*length=*/48);
+  program.receive(1, 2, 1, 2, /*length=*/48);
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+// The second buffer begins where the payload of the first begins, at byte 40.
+TEST_F(RulesTest, TheBytesBeforeADatagramMayNotOverwriteAnother) {
+  program.qp(1).type = abi::QpType::kUd;
+  program.post_receive(1, {.wr_id = 1, .address = 0x1000, .length = 48});
+  program.post_receive(1, {.wr_id = 2, .address = 0x1028, .length = 48});
+  program.receive(1, 1, 0, 2, /*length=*/48);
+  program.receive(1, 2, 1, 2, /*length=*/48);
+  EXPECT_THAT(program.reports(), ElementsAre(HasSubstr("received receive 2 on QP 1 over")));
+}
+
+TEST_F(RulesTest, TwoQueuesMayThrowMessagesIntoTheSameMemory) {
+  for (uint32_t qp : {1u, 2u})
+    for (uint64_t i = 1; i <= 2; ++i)
+      program.post_receive(qp, {.wr_id = i, .length = qp == 1 ? 8u : 16u});
+  program.receive(1, 1, 0, 4);
+  program.receive(2, 1, 1, 4, /*length=*/16);
+  program.receive(1, 2, 2, 4);
+  program.receive(2, 2, 3, 4, /*length=*/16);
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+TEST_F(RulesTest, TheOnlyBuffersOfTwoQueuesMayNotOverlap) {
+  program.post_receive(1, {.wr_id = 1});
+  program.post_receive(2, {.wr_id = 1, .address = 0x1004});
+  program.receive(1, 1, 0, 2);
+  program.receive(2, 1, 1, 2);
+  EXPECT_THAT(program.reports(), ElementsAre(HasSubstr("received receive 1 on QP 2 over")));
+}
+
+TEST_F(RulesTest, RegionsOfTheSameMemoryOverlap) {
+  program.add_region(7, /*address=*/0x1000, /*memory=*/0x1000);
+  program.add_region(8, /*address=*/0x1000, /*memory=*/0x1000);
+  program.post_receive(1, {.wr_id = 1});
+  program.post_receive(1, {.wr_id = 2, .lkey = 8, .address = 0x1004});
+  program.receive(1, 1, 0, 2);
+  program.receive(1, 2, 1, 2);
+  EXPECT_THAT(program.reports(), ElementsAre(HasSubstr("received receive 2 on QP 1 over")));
+}
+
+// ibv_reg_mr_iova(3): the addresses of a region need not be those of the process.
+TEST_F(RulesTest, RegionsOfOtherMemoryDoNotOverlap) {
+  program.add_region(7, /*address=*/0x1000, /*memory=*/0x1000);
+  program.add_region(8, /*address=*/0x1000, /*memory=*/0x9000);
+  program.post_receive(1, {.wr_id = 1});
+  program.post_receive(1, {.wr_id = 2, .lkey = 8, .address = 0x1004});
+  program.receive(1, 1, 0, 2);
+  program.receive(1, 2, 1, 2);
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
 TEST_F(RulesTest, RegionsOfTheSameAddressesAreOthers) {
   program.post_receive(1, {.wr_id = 1});
   program.post_receive(1, {.wr_id = 2, .lkey = 8});
