@@ -127,7 +127,16 @@ struct Srq : Object {
 struct Qp : Object {
   abi::QpType type{};
   abi::QpState state = abi::QpState::kReset;  // the value that the program last set
-  bool had_error = false;  // the program polled an error completion since the last RESET
+  /// The program polled an error completion since the QP was last in RESET, or moved to RTS.
+  bool had_error = false;
+  /// That was the completion of a send, so that each later send completes with an error, too.
+  bool flushes_sends = false;
+  /// It left the QP in ERR, and not in SQE, in which a UC or UD QP keeps its receives (IBTA vol 1,
+  /// 10.3.1).
+  bool flushes_receives = false;
+  /// The number of sends posted before a UC or UD QP was moved to RTS, perhaps from SQE. If one of
+  /// them failed, this says nothing about the present state.
+  uint64_t sends_before_recovery = 0;
   bool signals_all = false;
   uint32_t peer = 0;  // the number of the QP to which it is connected
   const Cq* sends_to = nullptr;
@@ -138,6 +147,28 @@ struct Qp : Object {
   Qp() = default;
   Qp(const Qp&) = delete;
   Qp& operator=(const Qp&) = delete;
+
+  bool can_be_in_sqe() const { return type == abi::QpType::kUc || type == abi::QpType::kUd; }
+  /// Notes that the program polled the error completion of a request. `request` is its number.
+  void note_error(QueueKind queue, uint64_t request) {
+    const bool is_send = queue == QueueKind::kSend;
+    if (is_send && request <= sends_before_recovery) return;
+    had_error = true;
+    if (is_send) flushes_sends = true;
+    if (!is_send || !can_be_in_sqe()) flushes_receives = true;
+  }
+  /// Notes that the program moved the QP to that state. A QP in ERR can be moved only to RESET, so
+  /// a QP that was moved to RTS was not in ERR.
+  void enter(abi::QpState to) {
+    state = to;
+    if (to == abi::QpState::kReset) {
+      sends.requests.finish_all();
+      receives.requests.finish_all();
+    }
+    if (to != abi::QpState::kReset && to != abi::QpState::kRts) return;
+    had_error = flushes_sends = flushes_receives = false;
+    if (can_be_in_sqe()) sends_before_recovery = sends.requests.posted();
+  }
 };
 
 /// A table of the objects of one kind
@@ -198,6 +229,15 @@ struct Objects {
   RecentMap<NumberInContext, Qp*, NumberHash> qps_by_number;
   RecentMap<NumberInContext, Srq*, NumberHash> srqs_by_number;
   std::unordered_map<uint32_t, Mr*> regions_by_lkey;
+
+  /// Returns the address in the process of the SGE's first byte; 0 if it is unknown.
+  uint64_t memory_of(const abi::Sge& sge) const {
+    const auto found = regions_by_lkey.find(sge.lkey);
+    if (found == regions_by_lkey.end()) return 0;
+    const Mr& region = *found->second;
+    if (region.memory == 0 || sge.address < region.address) return 0;
+    return region.memory + (sge.address - region.address);
+  }
 
   /// Removes all objects of the context.
   void forget(Handle context) {

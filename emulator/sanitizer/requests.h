@@ -27,6 +27,7 @@ struct Request {
   uint64_t remote_address = 0;
   bool is_signaled = true;
   bool is_inline = false;
+  bool is_fenced = false;
   bool is_finished = false;  // for an SRQ, whose requests finish in any order
   std::vector<abi::Sge> sges;
   CallSite posted;

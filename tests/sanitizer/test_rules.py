@@ -50,6 +50,8 @@ WRONG = {
     "send_queue_never_signaled": {"send-queue-never-signaled": "is full of 4 requests"},
     "send_queue_overflow": {"send-queue-overflow": "posted again to the full send queue of QP"},
     "srq_not_polled_after_arm": {"not-polled-after-arm": "has not polled CQ"},
+    "send_queue_overflow_with_threads": {
+        "send-queue-overflow": "posted again to the full send queue of QP"},
     "ud_grh_ignored": {"ud-grh-ignored": "lost a datagram of 64 bytes"},
     "unmapped_before_reset": {
         "mr-memory-unmapped": "munmap changed the memory of memory region"},

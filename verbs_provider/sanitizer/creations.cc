@@ -456,12 +456,7 @@ int modify_qp(ibv_qp* base, ibv_qp_attr* attr, int mask) {
   const auto to = static_cast<abi::QpState>(attr->qp_state);
   program->sanitizer().tell(
       StateChange{*qp, qp->state, to, program->here("ibv_modify_qp", base->context)});
-  qp->state = to;
-  if (to == abi::QpState::kReset) {
-    qp->had_error = false;
-    qp->sends.requests.finish_all();
-    qp->receives.requests.finish_all();
-  }
+  qp->enter(to);
   return error;
 }
 

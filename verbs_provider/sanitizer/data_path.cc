@@ -52,6 +52,7 @@ void copy_send(const Queue& queue, const std::byte* slot, Request& to) {
   to.immediate = wqe.imm_data;
   to.remote_address = wqe.remote_address;
   to.is_inline = (wqe.flags & abi::kSendInline) != 0;
+  to.is_fenced = (wqe.flags & abi::kSendFence) != 0;
   to.is_signaled = queue.qp->signals_all || (wqe.flags & abi::kSendSignaled) != 0;
   to.address_handle = queue.qp->type == abi::QpType::kUd ? wqe.ud.ah : 0;
   copy_sges(slot + sizeof wqe, to.is_inline ? 0 : wqe.num_sge, to);
@@ -191,17 +192,19 @@ void on_completion(ibv_cq* base, const abi::Cqe& cqe, uint32_t produced) {
   if (!is_shared && qp != nullptr)
     queue = cqe.queue == abi::WorkQueue::kSend ? &qp->sends : &qp->receives;
   const bool is_error = cqe.status != static_cast<uint32_t>(abi::WcStatus::kSuccess);
+  uint64_t last = 0;
+  bool is_stale = false;  // of a request from before RESET
   if (queue != nullptr) {
     Requests& requests = queue->requests;
-    const uint64_t last =
-        is_shared
-            ? 0
-            : requests.finished() + (cqe.wqe_count - static_cast<uint32_t>(requests.finished()));
+    last = is_shared
+               ? 0
+               : requests.finished() + (cqe.wqe_count - static_cast<uint32_t>(requests.finished()));
     const CallSite site = is_error ? program->here("ibv_poll_cq", base->context) : CallSite{};
     const Request* const request = is_shared ? requests.find(cqe.wr_id)
                                    : last > requests.finished() && last <= requests.posted()
                                        ? &requests.at(last)
                                        : nullptr;
+    is_stale = !is_shared && request == nullptr;
     program->sanitizer().tell(Completion{.objects = objects,
                                          .cq = *cq,
                                          .queue = *queue,
@@ -218,7 +221,9 @@ void on_completion(ibv_cq* base, const abi::Cqe& cqe, uint32_t produced) {
                                          .produced = produced});
     is_shared ? (void)requests.finish_one(cqe.wr_id) : requests.finish_up_to(last);
   }
-  if (is_error && qp != nullptr) qp->had_error = true;
+  if (is_error && qp != nullptr && !is_stale)
+    qp->note_error(cqe.queue == abi::WorkQueue::kSend ? QueueKind::kSend : QueueKind::kReceive,
+                   last);
 }
 
 void on_dropped(ibv_cq* base, const abi::Cqe& cqe) {

@@ -111,12 +111,8 @@ std::optional<uint64_t> Program::checksum(std::span<const abi::Sge> sges, Readab
   Checksum sum;
   for (const abi::Sge& sge : sges) {
     if (sge.length == 0) continue;
-    const auto found = objects().regions_by_lkey.find(sge.lkey);
-    const Mr* const region = found != objects().regions_by_lkey.end() ? found->second : nullptr;
-    if (region == nullptr || region->memory == 0 || sge.address < region->address)
-      return std::nullopt;
-    if (!sum.add(region->memory + (sge.address - region->address), sge.length, readable))
-      return std::nullopt;
+    const uint64_t memory = objects().memory_of(sge);
+    if (memory == 0 || !sum.add(memory, sge.length, readable)) return std::nullopt;
   }
   return sum.value();
 }

@@ -24,7 +24,8 @@ class AfterErrorCheck : public CheckOf<kPostedAfterError> {
     Qp& qp = *event.qp;
     if (qp.state == abi::QpState::kErr) return;
     const bool is_send = event.queue.kind == QueueKind::kSend;
-    if (!is_send && !is_reliable(qp.type)) return;
+    if (!is_send && qp.can_be_in_sqe()) return;
+    if (is_send && event.last <= qp.sends_before_recovery) return;
     const auto [at, is_first] = errors_.try_emplace(&qp);
     Error& error = at->second;
     if (is_first) {
@@ -32,7 +33,7 @@ class AfterErrorCheck : public CheckOf<kPostedAfterError> {
       error.thread = event.thread;
       error.sends = qp.sends.requests.posted();
       error.receives = qp.receives.requests.posted();
-      error.is_of_sends = is_send && !is_reliable(qp.type);
+      error.is_of_sends = is_send && qp.can_be_in_sqe();
       return;
     }
     // A completion of an SRQ does not count, since its receive was not posted to the QP.
@@ -78,10 +79,6 @@ class AfterErrorCheck : public CheckOf<kPostedAfterError> {
     bool is_polled_again = false, is_known = false;
     bool is_of_sends = false;  // the QP still accepts receives
   };
-
-  static bool is_reliable(abi::QpType type) {
-    return type != abi::QpType::kUc && type != abi::QpType::kUd;
-  }
 
   std::unordered_map<Qp*, Error> errors_;
 };

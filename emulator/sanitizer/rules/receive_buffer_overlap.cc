@@ -1,8 +1,9 @@
 // receive-buffer-overlap: a message overwrote another message before the program had polled the
 // completion of that other message. Two receives may use the same bytes as long as messages arrive
 // one at a time, as in pingpong programs. So a report is made only when the completions of both
-// messages are in the CQ at the same time. If all receives of a program use the same bytes, the
-// program discards messages on purpose, as benchmarks do, and is not reported.
+// messages are in the CQ at the same time. If all receives of a queue use the same bytes, the
+// program discards messages on purpose, as benchmarks do, and is not reported. The 40 bytes before
+// a datagram (GRH) are seldom read, so they may be overwritten.
 #include <algorithm>
 #include <unordered_set>
 #include <vector>
@@ -29,6 +30,7 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
         buffers_[&event.queue].first = sges;
       } else if (!buffers->are_several) {
         buffers->are_several = !is_same(buffers->first, sges);
+        if (event.queue.requests.size() > 1) buffers->is_shared = true;
       }
     }
   }
@@ -56,11 +58,13 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
     message.posted = event.request->posted;
     message.sges = event.request->sges;  // usually without an allocation
     message.length = event.length;
+    message.header = event.qp != nullptr && event.qp->type == abi::QpType::kUd ? kGrhSize : 0;
     message.is_one_of_several = is_one_of_several;
-    const bool may_overlap = messages.set_extent_of_last(extent_of(message));
+    message.is_of_shared_buffer = buffers != nullptr && buffers->is_shared;
+    const bool may_overlap = messages.set_extent_of_last(extent_of(message), header_of(message));
     if (is_one_buffer || !may_overlap) return;
-    const Message* const first =
-        messages.find_before_last([&](const Message& one) { return destroys(message, one); });
+    const Message* const first = messages.find_before_last(
+        [&](const Message& one) { return destroys(event.objects, message, one); });
     if (first == nullptr) return;
     reported_.insert(&event.queue);
     report("received " + title_of(event.queue, message.number) + " over the bytes of " +
@@ -78,6 +82,10 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
   }
 
  private:
+  /// The size of what precedes the payload of a datagram. ibv_post_recv(3): "The message begins at
+  /// byte 40"; IBTA vol 1, 11.4.2.1.
+  static constexpr uint64_t kGrhSize = 40;
+
   struct Message {
     uint32_t produced = 0;  // number of completions in the CQ when the program got this one
     QueueKind kind{};
@@ -85,12 +93,13 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
     uint64_t number = 0;
     CallSite posted;
     std::vector<abi::Sge> sges;
-    uint64_t length = 0;
-    bool is_one_of_several = false;  // its queue had receives with other bytes, too
+    uint64_t header = 0, length = 0;  // the bytes before the payload, and all bytes
+    bool is_one_of_several = false;   // its queue had receives with other bytes, too
+    bool is_of_shared_buffer = false;
   };
 
-  /// The range from the first to the last byte of a message, whatever their regions. Messages with
-  /// disjoint extents do not overlap.
+  /// The range from the first to the last byte of a message's payload, whatever their regions.
+  /// Messages with disjoint extents do not overlap.
   struct Extent {
     uint64_t begin = UINT64_MAX, end = 0;
   };
@@ -117,11 +126,10 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
       return ring_[(first_ + count_++) % kMost];
     }
     /// Sets the extent of the last message added. Returns whether another message's extent overlaps
-    /// with it.
-    bool set_extent_of_last(const Extent& extent) {
-      bool overlaps = false;
-      for (const Extent& one : extents_)  // without a branch for each
-        overlaps |= (one.begin < extent.end) & (extent.begin < one.end);
+    /// with it or with `header`.
+    bool set_extent_of_last(const Extent& extent, const Extent& header) {
+      bool overlaps = overlaps_any(extent);
+      if (header.end != 0) overlaps |= overlaps_any(header);
       extents_[(first_ + count_ - 1) % kMost] = extent;
       return overlaps;
     }
@@ -137,6 +145,12 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
    private:
     static constexpr size_t kMost = 64;  // compared with the next one
 
+    bool overlaps_any(const Extent& extent) const {
+      bool overlaps = false;
+      for (const Extent& one : extents_)  // without a branch for each
+        overlaps |= (one.begin < extent.end) & (extent.begin < one.end);
+      return overlaps;
+    }
     void forget_first() {
       extents_[first_++ % kMost] = {};
       --count_;
@@ -152,6 +166,7 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
   struct Buffers {
     std::vector<abi::Sge> first;
     bool are_several = false;
+    bool is_shared = false;  // by receives that were outstanding at the same time
   };
 
   static bool is_same(const std::vector<abi::Sge>& some, const std::vector<abi::Sge>& others) {
@@ -162,10 +177,11 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
 
   /// Returns whether `message` has overwritten `before`. Returns false if the program discards both
   /// on purpose.
-  static bool destroys(const Message& message, const Message& before) {
+  static bool destroys(const Objects& objects, const Message& message, const Message& before) {
     const bool is_thrown_away = !message.is_one_of_several && !before.is_one_of_several &&
-                                is_same(message.sges, before.sges);
-    return !is_thrown_away && overlap(message, before);
+                                ((message.is_of_shared_buffer && before.is_of_shared_buffer) ||
+                                 is_same(message.sges, before.sges));
+    return !is_thrown_away && overlap(objects, message, before);
   }
 
   void forget(const Queue& queue) {
@@ -179,35 +195,54 @@ class OverlapCheck : public CheckOf<kReceiveBufferOverlap> {
     return static_cast<int32_t>(count - index) > 0;
   }
 
-  /// Calls visit(lkey, begin, end) for each range of memory into which the message was written.
+  /// Calls visit(piece) for each range of memory into which the bytes from `begin` to `end` of the
+  /// message were written.
   template <class Visit>
-  static void for_each_piece(const Message& message, Visit visit) {
-    uint64_t left = message.length;
+  static void for_each_piece(const Message& message, uint64_t begin, uint64_t end, Visit visit) {
+    uint64_t offset = 0;  // of the SGE in the message
     for (const abi::Sge& sge : message.sges) {
-      const uint64_t size = std::min<uint64_t>(sge.length, left);
-      if (size != 0) visit(sge.lkey, sge.address, sge.address + size);
-      left -= size;
+      const uint64_t first = std::max(offset, begin), last = std::min(offset + sge.length, end);
+      if (first < last)
+        visit(abi::Sge{sge.address + (first - offset), static_cast<uint32_t>(last - first),
+                       sge.lkey});
+      offset += sge.length;
     }
   }
 
-  static Extent extent_of(const Message& message) {
+  static Extent extent_of(const Message& message, uint64_t begin, uint64_t end) {
     Extent extent;
-    for_each_piece(message, [&](uint32_t, uint64_t begin, uint64_t end) {
-      extent = {std::min(extent.begin, begin), std::max(extent.end, end)};
+    for_each_piece(message, begin, end, [&](const abi::Sge& piece) {
+      extent = {std::min(extent.begin, piece.address),
+                std::max(extent.end, piece.address + piece.length)};
     });
     return extent;
   }
+  static Extent extent_of(const Message& message) {
+    return extent_of(message, message.header, message.length);
+  }
+  static Extent header_of(const Message& message) {
+    return message.header == 0 ? Extent{} : extent_of(message, 0, message.header);
+  }
 
-  /// Returns whether two messages were written to the same bytes. Only messages in the same region
-  /// are compared, because regions may have different address spaces.
-  static bool overlap(const Message& some, const Message& others) {
+  /// Returns whether `message` was written over the payload of `before`.
+  static bool overlap(const Objects& objects, const Message& message, const Message& before) {
     bool found = false;
-    for_each_piece(some, [&](uint32_t key, uint64_t begin, uint64_t end) {
-      for_each_piece(others, [&](uint32_t other_key, uint64_t other_begin, uint64_t other_end) {
-        found |= key == other_key && begin < other_end && other_begin < end;
+    for_each_piece(message, 0, message.length, [&](const abi::Sge& piece) {
+      for_each_piece(before, before.header, before.length, [&](const abi::Sge& other) {
+        found |= piece.address < other.address + other.length &&
+                 other.address < piece.address + piece.length &&
+                 have_one_address_space(objects, piece, other);
       });
     });
     return found;
+  }
+
+  /// Returns whether the addresses of both SGEs are certain to mean the same memory: in one region,
+  /// or in regions whose addresses are those of the process.
+  static bool have_one_address_space(const Objects& objects, const abi::Sge& one,
+                                     const abi::Sge& other) {
+    return one.lkey == other.lkey ||
+           (objects.memory_of(one) == one.address && objects.memory_of(other) == other.address);
   }
 
   RecentMap<const Cq*, Messages> messages_;

@@ -36,8 +36,8 @@ static void open_side(struct pair* p, struct side* s, struct pair_options o) {
   check(s->cq != NULL, "ibv_create_cq");
   s->buffer = aligned_alloc(BUFFER_SIZE, BUFFER_SIZE);
   memset(s->buffer, 0, BUFFER_SIZE);
-  s->mr =
-      ibv_reg_mr(p->pd, s->buffer, BUFFER_SIZE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+  s->mr = ibv_reg_mr(p->pd, s->buffer, BUFFER_SIZE,
+                     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
   check(s->mr != NULL, "ibv_reg_mr");
   struct ibv_qp_init_attr attr = {.send_cq = s->cq,
                                   .recv_cq = s->cq,
@@ -91,8 +91,7 @@ void connect_qp(struct ibv_qp* qp, uint32_t to) {
   struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
                              .port_num = 1,
                              .qkey = 0x11111111,
-                             .qp_access_flags = IBV_ACCESS_REMOTE_WRITE |
-                                                IBV_ACCESS_REMOTE_READ |
+                             .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
                                                 IBV_ACCESS_REMOTE_ATOMIC};
   int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
   mask |= is_datagram ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;

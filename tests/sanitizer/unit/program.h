@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "emulator/abi/send_opcodes.h"
 #include "emulator/sanitizer/sanitizer.h"
 
 namespace rocemu::sanitizer {
@@ -32,8 +33,11 @@ class ScriptedProgram final : public Host {
     uint64_t wr_id;
     bool is_signaled = true;
     uint32_t lkey = 7;
-    uint64_t address = 0x1000;  // the address of a buffer of 8 bytes
-    uint64_t second = 0;        // the address of 8 further bytes; 0: there are none
+    uint64_t address = 0x1000;
+    uint32_t length = 8;  // of the buffer at the address
+    uint64_t second = 0;  // the address of 8 further bytes; 0: there are none
+    abi::WrOpcode opcode = abi::WrOpcode::kRdmaWrite;
+    bool is_fenced = false;
   };
 
   /// Posts as many requests of the list as fit. Returns whether it posted all.
@@ -71,7 +75,7 @@ class ScriptedProgram final : public Host {
                                /*source_qp=*/0,
                                queue.qp});
     queue.requests.finish_up_to(request);
-    if (status != 0) queue.qp->had_error = true;
+    if (status != 0) queue.qp->note_error(queue.kind, request);
   }
   /// Polls the completion of a receive. The completion is number `index` of its CQ, and `produced`
   /// completions were written to the CQ before the poll.
@@ -109,13 +113,22 @@ class ScriptedProgram final : public Host {
   void change(uint32_t qp_number, abi::QpState to) {
     Qp& one = qp(qp_number);
     sanitizer_.tell(StateChange{one, one.state, to, {}});
-    one.state = to;
-    if (to != abi::QpState::kReset) return;
-    one.had_error = false;
-    one.sends.requests.finish_all();
-    one.receives.requests.finish_all();
+    one.enter(to);
   }
   void destroy_qp(uint32_t number) { destroy(qp(number)); }
+  void add_region(uint32_t lkey, uint64_t address, uint64_t memory) {
+    auto region = std::make_unique<Mr>();
+    region->kind = ObjectKind::kMr;
+    region->handle = &regions_[lkey];
+    region->number = lkey;
+    region->lkey = lkey;
+    region->address = address;
+    region->length = 0x1000;
+    region->has_addresses = true;
+    region->memory = memory;
+    Objects& objects = sanitizer_.objects();
+    objects.regions_by_lkey[lkey] = &objects.regions.add(std::move(region));
+  }
   void deregister(uint32_t lkey) {
     Mr region;
     region.kind = ObjectKind::kMr;
@@ -178,7 +191,9 @@ class ScriptedProgram final : public Host {
       Request& request = queue.requests.push();
       request.wr_id = wr.wr_id;
       request.is_signaled = wr.is_signaled;
-      request.sges = {{wr.address, 8, wr.lkey}};
+      request.opcode = static_cast<uint32_t>(wr.opcode);
+      request.is_fenced = wr.is_fenced;
+      request.sges = {{wr.address, wr.length, wr.lkey}};
       if (wr.second != 0) request.sges.push_back({wr.second, 8, wr.lkey});
     }
     sanitizer_.tell(Post{.objects = sanitizer_.objects(),
@@ -200,7 +215,7 @@ class ScriptedProgram final : public Host {
   static Selection all_rules() { return select_rules("all").rules; }
 
   // the map's values only provide addresses, which serve as handles
-  std::map<uint32_t, int> qps_, cqs_;
+  std::map<uint32_t, int> qps_, cqs_, regions_;
   Srq srq_;
   Sanitizer sanitizer_{all_rules(), *this};
   std::vector<std::string> reports_;

@@ -145,6 +145,66 @@ TEST_F(RulesTest, AMessageIsNotComparedWithTheSixtyFourthBeforeIt) {
   EXPECT_THAT(program.reports(), IsEmpty());
 }
 
+// ibv_post_recv(3): "The message begins at byte 40" of a datagram's receive.
+TEST_F(RulesTest, TheBytesBeforeADatagramMayBeOverwritten) {
+  program.qp(1).type = abi::QpType::kUd;
+  program.post_receive(1, {.wr_id = 1, .length = 40, .second = 0x2000});
+  program.post_receive(1, {.wr_id = 2, .length = 40, .second = 0x2008});
+  program.receive(1, 1, 0, 2, /*length=*/48);
+  program.receive(1, 2, 1, 2, /*length=*/48);
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+// The second buffer begins where the payload of the first begins, at byte 40.
+TEST_F(RulesTest, TheBytesBeforeADatagramMayNotOverwriteAnother) {
+  program.qp(1).type = abi::QpType::kUd;
+  program.post_receive(1, {.wr_id = 1, .address = 0x1000, .length = 48});
+  program.post_receive(1, {.wr_id = 2, .address = 0x1028, .length = 48});
+  program.receive(1, 1, 0, 2, /*length=*/48);
+  program.receive(1, 2, 1, 2, /*length=*/48);
+  EXPECT_THAT(program.reports(), ElementsAre(HasSubstr("received receive 2 on QP 1 over")));
+}
+
+TEST_F(RulesTest, TwoQueuesMayThrowMessagesIntoTheSameMemory) {
+  for (uint32_t qp : {1u, 2u})
+    for (uint64_t i = 1; i <= 2; ++i)
+      program.post_receive(qp, {.wr_id = i, .length = qp == 1 ? 8u : 16u});
+  program.receive(1, 1, 0, 4);
+  program.receive(2, 1, 1, 4, /*length=*/16);
+  program.receive(1, 2, 2, 4);
+  program.receive(2, 2, 3, 4, /*length=*/16);
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+TEST_F(RulesTest, TheOnlyBuffersOfTwoQueuesMayNotOverlap) {
+  program.post_receive(1, {.wr_id = 1});
+  program.post_receive(2, {.wr_id = 1, .address = 0x1004});
+  program.receive(1, 1, 0, 2);
+  program.receive(2, 1, 1, 2);
+  EXPECT_THAT(program.reports(), ElementsAre(HasSubstr("received receive 1 on QP 2 over")));
+}
+
+TEST_F(RulesTest, RegionsOfTheSameMemoryOverlap) {
+  program.add_region(7, /*address=*/0x1000, /*memory=*/0x1000);
+  program.add_region(8, /*address=*/0x1000, /*memory=*/0x1000);
+  program.post_receive(1, {.wr_id = 1});
+  program.post_receive(1, {.wr_id = 2, .lkey = 8, .address = 0x1004});
+  program.receive(1, 1, 0, 2);
+  program.receive(1, 2, 1, 2);
+  EXPECT_THAT(program.reports(), ElementsAre(HasSubstr("received receive 2 on QP 1 over")));
+}
+
+// ibv_reg_mr_iova(3): the addresses of a region need not be those of the process.
+TEST_F(RulesTest, RegionsOfOtherMemoryDoNotOverlap) {
+  program.add_region(7, /*address=*/0x1000, /*memory=*/0x1000);
+  program.add_region(8, /*address=*/0x1000, /*memory=*/0x9000);
+  program.post_receive(1, {.wr_id = 1});
+  program.post_receive(1, {.wr_id = 2, .lkey = 8, .address = 0x1004});
+  program.receive(1, 1, 0, 2);
+  program.receive(1, 2, 1, 2);
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
 TEST_F(RulesTest, RegionsOfTheSameAddressesAreOthers) {
   program.post_receive(1, {.wr_id = 1});
   program.post_receive(1, {.wr_id = 2, .lkey = 8});
@@ -199,7 +259,26 @@ TEST_F(RulesTest, AThreadMayWaitForTheThreadThatPolls) {
 TEST_F(RulesTest, AThreadMayWaitForAThreadThatHasYetToPoll) {
   program.has_other_threads = true;
   for (uint64_t i = 1; i <= 8; ++i) program.post(1, {{.wr_id = i}});
+  program.poll(1, /*thread=*/2);
+  for (uint64_t i = 1; i <= 8; ++i) program.post(1, {{.wr_id = i}});
   EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+TEST_F(RulesTest, AThreadThatHasPolledMayWaitForAThreadThatHasYetToPoll) {
+  program.has_other_threads = true;
+  program.poll(1, /*thread=*/1);
+  for (uint64_t i = 1; i <= 8; ++i) program.post(1, {{.wr_id = i}}, nullptr, /*thread=*/1);
+  program.poll(1, /*thread=*/2);
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+// ibv_post_send(3): only a polled completion frees an entry of the queue, and no thread polls.
+TEST_F(RulesTest, APostToAFullQueueThatNoOtherThreadPollsIsLost) {
+  program.has_other_threads = true;
+  for (uint64_t i = 1; i <= 8; ++i) program.post(1, {{.wr_id = i}}, nullptr, /*thread=*/1);
+  program.poll(2, /*thread=*/2);  // of another queue
+  program.poll(1, /*thread=*/1);
+  EXPECT_THAT(program.reports(), ElementsAre(HasSubstr("send-queue-overflow: ")));
 }
 
 TEST_F(RulesTest, TheQueuesOfTwoQpsAreTwo) {
@@ -467,6 +546,97 @@ TEST_F(RulesTest, AFailedQpIsDrainedBeforeItGoes) {
   EXPECT_THAT(program.reports(), IsEmpty());
 }
 
+// IBTA vol 1, 10.3.1: a send of a UD QP that fails moves the QP to SQE, in which it flushes sends
+// and still executes receives. From there the program moves it to RTS.
+TEST_F(RulesTest, AQpInSqeFlushesOnlySends) {
+  program.qp(1).type = abi::QpType::kUd;
+  program.post_receive(1, {.wr_id = 1});
+  program.post(1, {{.wr_id = 1}});
+  program.complete(1, 1, kRemoteAccessError);
+  program.destroy_qp(1);
+  EXPECT_THAT(program.reports(), IsEmpty());
+  program.post(1, {{.wr_id = 2, .is_signaled = false}});
+  program.destroy_qp(1);
+  EXPECT_THAT(program.reports(),
+              ElementsAre("qp-never-error-drained: destroyed QP 1, which is in SQE, without having "
+                          "polled the flushed completions of 1 send"));
+}
+
+TEST_F(RulesTest, AQpThatFailedWithAReceiveFlushesSendsAndReceives) {
+  program.qp(1).type = abi::QpType::kUd;
+  program.post(1, {{.wr_id = 1}});
+  program.post_receive(1, {.wr_id = 1});
+  program.post_receive(1, {.wr_id = 2});
+  program.complete_queue(program.qp(1).receives, 1, kFlushed);
+  program.destroy_qp(1);
+  EXPECT_THAT(program.reports(), ElementsAre(HasSubstr("completions of 1 send and 1 receive")));
+}
+
+// ibv_post_send(3): a request without IBV_SEND_SIGNALED has no completion if it is executed.
+TEST_F(RulesTest, AnUnsignaledSendMayHaveNothingToPoll) {
+  program.post(1, {{.wr_id = 1, .is_signaled = false}});
+  program.change(1, abi::QpState::kErr);
+  program.destroy_qp(1);
+  EXPECT_THAT(program.reports(), IsEmpty());
+  program.post(1, {{.wr_id = 2}});
+  program.destroy_qp(1);
+  EXPECT_THAT(program.reports(), ElementsAre(HasSubstr("flushed completions of 1 send")));
+}
+
+// ---- UD QPs that return from SQE to RTS ----
+
+class RecoveredQp : public RulesTest {
+ protected:
+  void SetUp() override {
+    program.qp(1).type = abi::QpType::kUd;
+    program.post(1, {{.wr_id = 1}, {.wr_id = 2}});
+    program.complete(1, 1, kRemoteAccessError);
+    program.change(1, abi::QpState::kRts);
+  }
+};
+
+TEST_F(RecoveredQp, IsInRts) {
+  program.complete(1, 2, kFlushed);
+  program.post(1, {{.wr_id = 3}});
+  program.destroy_qp(1);
+  EXPECT_THAT(program.reports(),
+              ElementsAre("qp-destroyed-in-use: destroyed QP 1 with 1 signaled send whose "
+                          "completion it has not polled"));
+}
+
+TEST_F(RecoveredQp, MayPostBeforeItHasPolledTheFlushedSends) {
+  program.complete(1, 2, kFlushed);
+  program.poll(1);
+  program.post(1, {{.wr_id = 3}});
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+TEST_F(RecoveredQp, FailsAgainWithALaterSend) {
+  program.complete(1, 2, kFlushed);
+  program.post(1, {{.wr_id = 3}});
+  program.complete(1, 3, kRemoteAccessError);
+  program.poll(1);
+  program.post(1, {{.wr_id = 4}});
+  EXPECT_THAT(program.reports(), ElementsAre(HasSubstr("posted-after-error: posted send 4")));
+}
+
+TEST_F(RecoveredQp, FillsUpWithUnsignaledSends) {
+  for (uint64_t i = 3; i <= 6; ++i) program.post(1, {{.wr_id = i, .is_signaled = false}});
+  EXPECT_THAT(program.reports(), IsEmpty());  // the flushed send frees an entry
+  program.complete(1, 2, kFlushed);
+  for (uint64_t i = 6; i <= 7; ++i) program.post(1, {{.wr_id = i, .is_signaled = false}});
+  EXPECT_THAT(program.reports(), ElementsAre(HasSubstr("send-queue-never-signaled: ")));
+}
+
+TEST_F(RecoveredQp, ReadsTheBytesOfItsSends) {
+  program.bytes = 1;
+  program.complete(1, 2, kFlushed);
+  program.post(1, {{.wr_id = 3}});
+  program.bytes = 2;
+  program.sanitizer().tell(ProgramEnd{program.sanitizer().objects()});
+  EXPECT_THAT(program.reports(), Contains(HasSubstr("changed the bytes of send 3 on QP 1")));
+}
+
 // ---- send-buffer-modified ----
 
 TEST_F(RulesTest, ABufferIsTheNicsUntilTheCompletionIsPolled) {
@@ -488,6 +658,30 @@ TEST_F(RulesTest, ABufferOfAnUnsignaledSendIsTheNicsUntilALaterCompletion) {
   program.post(1, {{.wr_id = 2}});
   program.complete(1, 2);
   EXPECT_THAT(program.reports(), ElementsAre(HasSubstr("changed the bytes of send 1 on QP 1")));
+}
+
+// ibv_post_send(3): with IBV_SEND_FENCE a request is processed only after all earlier RDMA READs
+// and atomics of the queue have finished (IBTA vol 1, 10.8.3.3), so that they may write its bytes.
+TEST_F(RulesTest, AFencedSendReadsItsBytesAfterTheReadsBeforeIt) {
+  for (const abi::WrOpcode before : {abi::WrOpcode::kRdmaRead, abi::WrOpcode::kAtomicFetchAndAdd}) {
+    program.bytes = 1;
+    program.post(
+        1, {{.wr_id = 1, .is_signaled = false, .opcode = before}, {.wr_id = 2, .is_fenced = true}});
+    program.bytes = 2;  // by the READ or the atomic
+    program.complete(1, program.qp(1).sends.requests.posted());
+  }
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+TEST_F(RulesTest, OnlyAFenceAndOnlyTheSameBytesExcuseAChange) {
+  program.bytes = 1;
+  program.post(1, {{.wr_id = 1, .opcode = abi::WrOpcode::kRdmaRead},
+                   {.wr_id = 2},
+                   {.wr_id = 3, .address = 0x1008, .is_fenced = true}});
+  program.bytes = 2;
+  program.complete(1, 3);
+  EXPECT_THAT(program.reports(), ElementsAre(HasSubstr("changed the bytes of send 2 on QP 1"),
+                                             HasSubstr("changed the bytes of send 3 on QP 1")));
 }
 
 // ---- Events of CQs ----
