@@ -114,9 +114,9 @@ class Stock(unittest.TestCase):
         script = script.replace("PORT", free_port())
         for name, path in self.mpi.items():
             script = script.replace(name, path)
-        return subprocess.run([BIN / "rocemu", "run", "--private", "--lockstep", "--timeout", "90s", option,
+        return subprocess.run([BIN / "rocemu", "run", "--private", "--lockstep", "--timeout", "300s", option,
                                "--seed", str(seed), "--", "bash", "-c", script], stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, timeout=120, check=False,
+                              stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, timeout=330, check=False,
                               cwd=self.directory)
 
     def test_each_passes(self):
