@@ -19,6 +19,7 @@ ONLY = re.compile(os.environ.get("ROCEMU_STOCK_ONLY", ""))
 UCX = "export UCX_NET_DEVICES=rocemu0:1 UCX_TLS={}; "
 ALL = "--adversarial"
 ALL_BUT_ORDER = "--adversarial=placement,late-read,undefined,atomicity,relaxed"
+ALL_BUT_PLACEMENT = "--adversarial=late-read,undefined,order,atomicity,relaxed"
 OPENMPI = "mpirun.openmpi --allow-run-as-root --oversubscribe -n 2 --mca btl ^openib "
 
 _held = []
@@ -72,10 +73,15 @@ def programs():
                    pair("ucx_perftest -p PORT", common + " localhost", UCX.format(transport + ",self")))
     for endpoint, provider in (("msg", "verbs"), ("rdm", "'verbs;ofi_rxm'"), ("dgram", "verbs")):
         common = f"fi_pingpong -p {provider} -e {endpoint} -c -S 1024 -I 20"
-        yield f"fi_pingpong_{endpoint}", pair(f"{common} -B PORT", f"{common} -P PORT localhost")
+        # rxm reads events of the connection manager each 10 ms by default, and can then lose the last message: see
+        # docs/adversarial.md.
+        before = "export FI_OFI_RXM_CM_PROGRESS_INTERVAL=1000000; " if endpoint == "rdm" else ""
+        yield f"fi_pingpong_{endpoint}", pair(f"{common} -B PORT", f"{common} -P PORT localhost", before)
     for transport in ("rc", "ud"):
         variables = UCX.format(transport + ",self")
-        yield f"openmpi_{transport}", f"{variables} {OPENMPI} --mca pml ucx --mca osc ucx OPENMPI_PROGRAM"
+        # Over rc the MPI_Win_fence() of Open MPI fails with `placement`: see docs/adversarial.md.
+        yield (f"openmpi_{transport}", f"{variables} {OPENMPI} --mca pml ucx --mca osc ucx OPENMPI_PROGRAM",
+               ALL_BUT_PLACEMENT if transport == "rc" else ALL)
         yield f"mpich_{transport}", f"{variables} MPIR_CVAR_NOLOCAL=1 mpirun.mpich -n 2 MPICH_PROGRAM"
     for verb in ("write", "read", "send"):
         common = "--ioengine=rdma --port=PORT --bs=4096 --size=65536"
@@ -108,9 +114,9 @@ class Stock(unittest.TestCase):
         script = script.replace("PORT", free_port())
         for name, path in self.mpi.items():
             script = script.replace(name, path)
-        return subprocess.run([BIN / "rocemu", "run", "--private", "--lockstep", "--timeout", "90s", option,
+        return subprocess.run([BIN / "rocemu", "run", "--private", "--lockstep", "--timeout", "300s", option,
                                "--seed", str(seed), "--", "bash", "-c", script], stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, timeout=120, check=False,
+                              stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, timeout=330, check=False,
                               cwd=self.directory)
 
     def test_each_passes(self):
