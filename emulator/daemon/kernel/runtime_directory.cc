@@ -103,7 +103,7 @@ class FilesBelow {
  public:
   explicit FilesBelow(int root) : root_(root) {}
 
-  /// Returns the directory in which `path` is to be created, and creates it if it is missing.
+  /// Returns the parent directory of `path`, which it creates if it is missing.
   int directory_of(const std::string& path) {
     const std::string_view parent = std::string_view(path).substr(0, path.rfind('/'));
     if (path.find('/') == std::string::npos) return root_;

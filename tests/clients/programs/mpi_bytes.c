@@ -1,5 +1,7 @@
 // Compares every byte that MPI ranks exchange: point to point, allreduce, alltoall, RMA.
+// usage: mpi_bytes [LARGEST], the size in bytes above which messages are left out
 #include <mpi.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,7 +108,8 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   static const size_t sizes[] = {0, 1, 63, 4096, 8193, 65536, 1000003};
-  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
+  const size_t largest = argc > 1 ? strtoul(argv[1], NULL, 10) : SIZE_MAX;
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes && sizes[i] <= largest; ++i) {
     point_to_point(sizes[i]);
     allreduce(sizes[i] / sizeof(long));
     alltoall(sizes[i] / 4);
