@@ -12,7 +12,7 @@
 
 #include "emulator/abi/sanitizer_log.h"
 #include "verbs_provider/sanitizer/checksum.h"
-#include "verbs_provider/sanitizer/fork_memory.h"
+#include "verbs_provider/sanitizer/memory/fork_memory.h"
 #include "verbs_provider/sanitizer/library_calls.h"
 #include "verbs_provider/system/kernel.h"
 

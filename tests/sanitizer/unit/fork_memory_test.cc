@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "verbs_provider/sanitizer/fork_memory.h"
+#include "verbs_provider/sanitizer/memory/fork_memory.h"
 
 namespace rocemu::sanitizer {
 namespace {

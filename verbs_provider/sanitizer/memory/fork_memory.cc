@@ -1,4 +1,4 @@
-#include "verbs_provider/sanitizer/fork_memory.h"
+#include "verbs_provider/sanitizer/memory/fork_memory.h"
 
 #include <algorithm>
 #include <cstdio>
