@@ -19,7 +19,12 @@ WRONG = {
     "events_unacknowledged": {
         "events-unacknowledged": "waits in ibv_destroy_cq forever: 1 completion event of CQ"},
     "fork_unprotected": {"fork-unprotected": "forked with 2 registered memory regions"},
+<<<<<<< HEAD
     "leaves_the_rest_to_another": {"lost-wakeup": "although 1 completion lies in CQ"},
+=======
+    "fork_unprotected_mapping": {
+        "fork-unprotected": "forked with 1 registered memory region,"},
+>>>>>>> san1
     "list_posted_again": {"list-posted-again": "although 2 requests of the list, those before"},
     "lost_wakeup": {"lost-wakeup": "although 1 completion lies in CQ",
                     "not-polled-after-arm": "has not polled CQ"},
@@ -47,6 +52,7 @@ WRONG = {
                           "receive-queue-empty": "which is refused with an RNR NAK"},
     "rkey_stale": {"rkey-stale": "was deregistered"},
     "send_buffer_modified": {"send-buffer-modified": "changed the bytes of send 1 on QP"},
+    "send_buffer_modified_at_exit": {"send-buffer-modified": "and ended before it had polled"},
     "send_queue_never_signaled": {"send-queue-never-signaled": "is full of 4 requests"},
     "send_queue_overflow": {"send-queue-overflow": "posted again to the full send queue of QP"},
     "srq_not_polled_after_arm": {"not-polled-after-arm": "has not polled CQ"},

@@ -354,6 +354,33 @@ TEST_F(RulesTest, AListLongerThanTheQueueIsPostedTwiceThoughItsFirstRequestsAreO
                   "send 1 on QP 1 is in the queue twice")));
 }
 
+TEST_F(RulesTest, EqualRequestsMayBeRepeatedOnPurpose) {
+  const int list = 0;
+  const std::vector<ScriptedProgram::Wr> wrs(5, {.wr_id = 0});
+  program.post(1, wrs, &list);
+  program.complete(1, 2);
+  program.post(1, wrs, &list);
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+// ---- fork-unprotected ----
+
+// madvise(2): with MADV_DONTFORK, "Do not make the pages in this range available to the child after
+// a fork(2). This is useful to prevent copy-on-write semantics from changing the physical location
+// of a page when the parent writes to it after a fork(2)."
+TEST_F(RulesTest, MemoryThatAChildDoesNotGetIsProtected) {
+  program.add_region(7, 0x1000, /*memory=*/0x11000);
+  program.add_region(8, 0x1000, /*memory=*/0);  // of the device
+  const auto fork = [&](MemoryRange kept) {
+    program.sanitizer().tell(Fork{program.sanitizer().objects(), false, {}, std::span(&kept, 1)});
+  };
+  fork({0x10000, 0x2000});
+  EXPECT_THAT(program.reports(), IsEmpty());
+  fork({0x10000, 0x1fff});
+  EXPECT_THAT(program.reports(),
+              ElementsAre(HasSubstr("forked with 1 registered memory region, and has not called")));
+}
+
 // ---- posted-after-error ----
 
 TEST_F(RulesTest, APostAfterAPolledErrorIsFlushed) {
@@ -682,6 +709,37 @@ TEST_F(RulesTest, OnlyAFenceAndOnlyTheSameBytesExcuseAChange) {
   program.complete(1, 3);
   EXPECT_THAT(program.reports(), ElementsAre(HasSubstr("changed the bytes of send 2 on QP 1"),
                                              HasSubstr("changed the bytes of send 3 on QP 1")));
+}
+
+TEST_F(RulesTest, ADestroyedOrResetQpStillOwnedTheBytesOfItsSends) {
+  program.bytes = 1;
+  for (uint32_t qp : {1u, 2u}) program.post(qp, {{.wr_id = 1, .is_signaled = false}, {.wr_id = 2}});
+  program.bytes = 2;
+  program.destroy_qp(1);
+  EXPECT_THAT(program.reports(), Contains(HasSubstr("changed the bytes of send")).Times(2));
+  program.change(2, abi::QpState::kReset);
+  EXPECT_THAT(program.reports(), ElementsAre(HasSubstr("changed the bytes of send 1 on QP 2"),
+                                             HasSubstr("changed the bytes of send 2 on QP 2")));
+}
+
+// The program can know from the peer that an unsignaled send has arrived, and cannot poll for it.
+TEST_F(RulesTest, AQpMayBeDestroyedAfterUnsignaledSends) {
+  program.bytes = 1;
+  program.post(1, {{.wr_id = 1, .is_signaled = false}});
+  program.bytes = 2;
+  program.destroy_qp(1);
+  program.change(1, abi::QpState::kReset);
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+// A failed QP may never have read the bytes.
+TEST_F(RulesTest, AQpInErrNoLongerReads) {
+  program.bytes = 1;
+  program.post(1, {{.wr_id = 1}});
+  program.change(1, abi::QpState::kErr);
+  program.bytes = 2;
+  program.change(1, abi::QpState::kReset);
+  EXPECT_THAT(program.reports(), IsEmpty());
 }
 
 // ---- Events of CQs ----
