@@ -1,5 +1,6 @@
 // list-posted-again: a call posted only the requests of a list before *bad_wr, and the program
-// posts the list again from its head. So the first requests are posted twice.
+// posts the list again from its head. So the first requests are posted twice. If all requests are
+// equal, the program may repeat the same work on purpose, as benchmarks do, and is not reported.
 #include <algorithm>
 #include <unordered_map>
 #include <utility>
@@ -78,11 +79,22 @@ class PostedAgainCheck : public CheckOf<kListPostedAgain> {
     const uint64_t same = std::min(event.end - event.begin, partial.end - partial.begin);
     for (uint64_t i = 0; i < same; ++i)
       if (!is_same(partial.requests[i], work_of(requests.at(event.begin + i)))) return;
+    if (is_one_work_repeated(event, partial)) return;
     report("posted a list to " + place_of(event.queue) + " again from its head, although " +
                count_of(partial.end - partial.begin, "request") +
                " of the list, those before *bad_wr, were already posted: " +
                title_of(event.queue, partial.begin) + " is in the queue twice",
            {{"posted in part", partial.site}, {"posted again", event.site}});
+  }
+
+  /// Returns whether all requests that the two calls posted are equal, including their wr_ids.
+  static bool is_one_work_repeated(const Post& event, const Partial& partial) {
+    const Work& first = partial.requests.front();
+    for (const Work& one : partial.requests)
+      if (!is_same(first, one)) return false;
+    for (uint64_t number = event.begin; number != event.end; ++number)
+      if (!is_same(first, work_of(event.queue.requests.at(number)))) return false;
+    return true;
   }
 
   static std::string place_of(const Queue& queue) {

@@ -354,6 +354,15 @@ TEST_F(RulesTest, AListLongerThanTheQueueIsPostedTwiceThoughItsFirstRequestsAreO
                   "send 1 on QP 1 is in the queue twice")));
 }
 
+TEST_F(RulesTest, EqualRequestsMayBeRepeatedOnPurpose) {
+  const int list = 0;
+  const std::vector<ScriptedProgram::Wr> wrs(5, {.wr_id = 0});
+  program.post(1, wrs, &list);
+  program.complete(1, 2);
+  program.post(1, wrs, &list);
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
 // ---- posted-after-error ----
 
 TEST_F(RulesTest, APostAfterAPolledErrorIsFlushed) {
