@@ -163,6 +163,8 @@ struct Fork {
   const Objects& objects;
   bool is_protected;  // by ibv_fork_init()
   CallSite site;
+  /// Memory that does not become copy-on-write, by address
+  std::span<const MemoryRange> kept = {};
 };
 
 /// The program closes a device without destroying all objects of that context.

@@ -12,6 +12,7 @@
 
 #include "emulator/abi/sanitizer_log.h"
 #include "verbs_provider/sanitizer/checksum.h"
+#include "verbs_provider/sanitizer/memory/fork_memory.h"
 #include "verbs_provider/sanitizer/library_calls.h"
 #include "verbs_provider/system/kernel.h"
 
@@ -70,8 +71,14 @@ void Program::begin_in_child() {
 
 void Program::prepare_fork() {
   program->lock.lock();
+  const bool is_protected = is_fork_protected();
+  bool has_regions = false;
+  program->objects().regions.for_each([&](const Mr&) { has_regions = true; });
+  const std::vector<MemoryRange> kept = has_regions && !is_protected
+                                            ? memory_kept_at_fork(contents_of("/proc/self/smaps"))
+                                            : std::vector<MemoryRange>();
   program->sanitizer().tell(
-      Fork{program->objects(), is_fork_protected(), program->here(std::string_view("fork"))});
+      Fork{program->objects(), is_protected, program->here(std::string_view("fork")), kept});
 }
 
 void Program::make() {

@@ -1,6 +1,9 @@
 // fork-unprotected: a process that has registered memory forks without ibv_fork_init(). When the
 // kernel then copies a page on a write, the parent may get the copy, while the NIC still uses the
-// original page.
+// original page. This does not concern memory that is shared with the child, or that the program
+// has withheld from it by MADV_DONTFORK, as ibv_fork_init() does.
+#include <algorithm>
+
 #include "emulator/sanitizer/check.h"
 #include "emulator/sanitizer/rules.h"
 #include "emulator/sanitizer/words.h"
@@ -17,6 +20,7 @@ class ForkCheck : public CheckOf<kForkUnprotected> {
     const Mr* first = nullptr;
     uint64_t count = 0;
     event.objects.regions.for_each([&](const Mr& region) {
+      if (is_kept(region, event.kept)) return;
       ++count;
       if (first == nullptr || region.number < first->number) first = &region;
     });
@@ -24,6 +28,16 @@ class ForkCheck : public CheckOf<kForkUnprotected> {
     report("forked with " + count_of(count, "registered memory region") +
                ", and has not called ibv_fork_init",
            {{"registered", first->created}, {"forked", event.site}});
+  }
+
+ private:
+  /// Returns whether fork() leaves the region's pages to the process. A region without memory of
+  /// the process, such as device memory, has none that could be copied.
+  static bool is_kept(const Mr& region, std::span<const MemoryRange> kept) {
+    return region.memory == 0 || std::ranges::any_of(kept, [&](const MemoryRange& range) {
+             return range.address <= region.memory &&
+                    region.memory + region.length <= range.address + range.length;
+           });
   }
 };
 

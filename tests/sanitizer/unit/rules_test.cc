@@ -363,6 +363,24 @@ TEST_F(RulesTest, EqualRequestsMayBeRepeatedOnPurpose) {
   EXPECT_THAT(program.reports(), IsEmpty());
 }
 
+// ---- fork-unprotected ----
+
+// madvise(2): with MADV_DONTFORK, "Do not make the pages in this range available to the child after
+// a fork(2). This is useful to prevent copy-on-write semantics from changing the physical location
+// of a page when the parent writes to it after a fork(2)."
+TEST_F(RulesTest, MemoryThatAChildDoesNotGetIsProtected) {
+  program.add_region(7, 0x1000, /*memory=*/0x11000);
+  program.add_region(8, 0x1000, /*memory=*/0);  // of the device
+  const auto fork = [&](MemoryRange kept) {
+    program.sanitizer().tell(Fork{program.sanitizer().objects(), false, {}, std::span(&kept, 1)});
+  };
+  fork({0x10000, 0x2000});
+  EXPECT_THAT(program.reports(), IsEmpty());
+  fork({0x10000, 0x1fff});
+  EXPECT_THAT(program.reports(),
+              ElementsAre(HasSubstr("forked with 1 registered memory region, and has not called")));
+}
+
 // ---- posted-after-error ----
 
 TEST_F(RulesTest, APostAfterAPolledErrorIsFlushed) {
