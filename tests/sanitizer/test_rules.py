@@ -49,6 +49,7 @@ WRONG = {
                           "receive-queue-empty": "which is refused with an RNR NAK"},
     "rkey_stale": {"rkey-stale": "was deregistered"},
     "send_buffer_modified": {"send-buffer-modified": "changed the bytes of send 1 on QP"},
+    "send_buffer_modified_at_exit": {"send-buffer-modified": "and ended before it had polled"},
     "send_queue_never_signaled": {"send-queue-never-signaled": "is full of 4 requests"},
     "send_queue_overflow": {"send-queue-overflow": "posted again to the full send queue of QP"},
     "srq_not_polled_after_arm": {"not-polled-after-arm": "has not polled CQ"},

@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
+#include <unistd.h>
 
 #include "verbs_provider/sanitizer/compilers/initialized_memory.h"
 #include "verbs_provider/sanitizer/event_waits.h"
@@ -191,10 +192,23 @@ ROCEMU_BEFORE int rdma_destroy_id(rdma_cm_id* id) {
 
 __attribute__((destructor)) static void end_program() {
   Program* const program = Program::get();
+  // A child of vfork(2) has its parent's memory, and its end is not that of the program.
+  if (program == nullptr || !program->is_of_this_process()) return;
   // A thread may have ended during a verb without releasing the lock, so this must not wait for it.
-  if (program == nullptr || !program->lock.try_lock()) return;
+  if (!program->lock.try_lock()) return;
   take_mapping_changes(*program);
   count_what_is_left(*program);
   program->sanitizer().tell(ProgramEnd{program->objects()});
   program->lock.unlock();
+}
+
+ROCEMU_BEFORE __attribute__((noreturn)) void _exit(int status) {
+  static auto* const real = behind<void(int)>("_exit");
+  end_program();
+  real(status);
+  __builtin_unreachable();
+}
+
+ROCEMU_BEFORE __attribute__((noreturn)) void _Exit(int status) {
+  _exit(status);
 }

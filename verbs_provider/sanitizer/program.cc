@@ -89,7 +89,7 @@ void Program::make() {
 }
 
 Program::Program(const std::string& directory, const Selection& selection)
-    : log_(directory, stacks_), sanitizer_(selection, *this) {
+    : pid_(kernel(SYS_getpid)), log_(directory, stacks_), sanitizer_(selection, *this) {
   if (std::unique_ptr<BufferMarks> marks = BufferMarks::make(stacks_)) {
     marks_ = marks.get();
     sanitizer_.add({std::move(marks), wanted_events<BufferMarks>()});
@@ -122,6 +122,10 @@ std::optional<uint64_t> Program::checksum(std::span<const abi::Sge> sges, Readab
     if (memory == 0 || !sum.add(memory, sge.length, readable)) return std::nullopt;
   }
   return sum.value();
+}
+
+bool Program::is_of_this_process() const {
+  return kernel(SYS_getpid) == pid_;
 }
 
 void Program::report(const Report& report) {

@@ -33,6 +33,9 @@ class Program final : public Host {
   /// Forgets the context. Called when the context is closed.
   void forget(ibv_context* context);
 
+  /// Returns false in a child that vfork(2) or a raw system call created.
+  bool is_of_this_process() const;
+
   void report(const Report& report) override;
   uint64_t report_unless_withdrawn(const Report& report) override;
   void withdraw(uint64_t number) override;
@@ -51,6 +54,7 @@ class Program final : public Host {
   static void begin_in_child();
   static void prepare_fork();
 
+  const long pid_;
   Stacks stacks_;
   Log log_;
   Sanitizer sanitizer_;

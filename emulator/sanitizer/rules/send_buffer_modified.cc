@@ -46,6 +46,15 @@ class ModifiedCheck : public CheckOf<kSendBufferModified> {
     }
   }
 
+  /// RESET and the destruction of the QP discard the completions of its sends.
+  void on(const StateChange& event) override {
+    if (event.to == abi::QpState::kReset) judge_discarded(event.qp, "reset", event.site);
+  }
+  void on(const Destruction& event) override {
+    if (event.object.kind == ObjectKind::kQp)
+      judge_discarded(static_cast<const Qp&>(event.object), "destroyed", event.site);
+  }
+
   /// Checks the sends that are outstanding when the program ends: a program that finds wrong data
   /// at the other end often exits before it polls.
   void on(const ProgramEnd& event) override {
@@ -55,23 +64,41 @@ class ModifiedCheck : public CheckOf<kSendBufferModified> {
     });
     std::ranges::sort(qps, {}, &Qp::number);
     for (const Qp* qp : qps) {
-      if (qp->state != abi::QpState::kErr && !qp->had_error) judge_outstanding(qp->sends);
+      for_each_changed(*qp, qp->sends.requests.posted(), [&](const Request& request) {
+        report("changed the bytes of " + title_of(qp->sends, request.number) +
+                   " and ended before it had polled the completion",
+               {{"posted", request.posted}});
+      });
     }
   }
 
  private:
-  void judge_outstanding(const Queue& queue) {
+  /// Checks the sends up to the last signaled one. The program may know that a later one has
+  /// arrived, by an answer of the peer, and has nothing to poll for it.
+  void judge_discarded(const Qp& qp, std::string_view what, const CallSite& site) {
+    uint64_t last = 0;
+    qp.sends.requests.for_each([&](const Request& request) {
+      if (request.is_signaled) last = request.number;
+    });
+    for_each_changed(qp, last, [&](const Request& request) {
+      report("changed the bytes of " + title_of(qp.sends, request.number) +
+                 " before it had polled the completion",
+             {{"posted", request.posted}, {what, site}});
+    });
+  }
+
+  /// Calls visit(request) for each outstanding send up to that number whose bytes have changed. If
+  /// the QP has failed, the NIC may never have read them.
+  template <class Visit>
+  void for_each_changed(const Qp& qp, uint64_t last, Visit visit) {
+    if (qp.state == abi::QpState::kErr || qp.had_error) return;
     ReadableBytes readable;
-    for (uint64_t number = queue.requests.finished() + 1; number <= queue.requests.posted();
-         ++number) {
-      const Request& request = queue.requests.at(number);
-      if (!request.checksum || number <= queue.qp->sends_before_recovery) continue;
+    qp.sends.requests.for_each([&](const Request& request) {
+      if (!request.checksum || request.number > last) return;
+      if (request.number <= qp.sends_before_recovery) return;
       const auto now = host().checksum(request.sges, readable);
-      if (!now || *now == *request.checksum) continue;
-      report("changed the bytes of " + title_of(queue, number) +
-                 " and ended before it had polled the completion",
-             {{"posted", request.posted}});
-    }
+      if (now && *now != *request.checksum) visit(request);
+    });
   }
 
   /// Returns whether an outstanding READ or atomic of the queue may still write the request's

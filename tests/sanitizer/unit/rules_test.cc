@@ -711,6 +711,37 @@ TEST_F(RulesTest, OnlyAFenceAndOnlyTheSameBytesExcuseAChange) {
                                              HasSubstr("changed the bytes of send 3 on QP 1")));
 }
 
+TEST_F(RulesTest, ADestroyedOrResetQpStillOwnedTheBytesOfItsSends) {
+  program.bytes = 1;
+  for (uint32_t qp : {1u, 2u}) program.post(qp, {{.wr_id = 1, .is_signaled = false}, {.wr_id = 2}});
+  program.bytes = 2;
+  program.destroy_qp(1);
+  EXPECT_THAT(program.reports(), Contains(HasSubstr("changed the bytes of send")).Times(2));
+  program.change(2, abi::QpState::kReset);
+  EXPECT_THAT(program.reports(), ElementsAre(HasSubstr("changed the bytes of send 1 on QP 2"),
+                                             HasSubstr("changed the bytes of send 2 on QP 2")));
+}
+
+// The program can know from the peer that an unsignaled send has arrived, and cannot poll for it.
+TEST_F(RulesTest, AQpMayBeDestroyedAfterUnsignaledSends) {
+  program.bytes = 1;
+  program.post(1, {{.wr_id = 1, .is_signaled = false}});
+  program.bytes = 2;
+  program.destroy_qp(1);
+  program.change(1, abi::QpState::kReset);
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
+// A failed QP may never have read the bytes.
+TEST_F(RulesTest, AQpInErrNoLongerReads) {
+  program.bytes = 1;
+  program.post(1, {{.wr_id = 1}});
+  program.change(1, abi::QpState::kErr);
+  program.bytes = 2;
+  program.change(1, abi::QpState::kReset);
+  EXPECT_THAT(program.reports(), IsEmpty());
+}
+
 // ---- Events of CQs ----
 
 class EventRules : public RulesTest {
