@@ -19,12 +19,9 @@ WRONG = {
     "events_unacknowledged": {
         "events-unacknowledged": "waits in ibv_destroy_cq forever: 1 completion event of CQ"},
     "fork_unprotected": {"fork-unprotected": "forked with 2 registered memory regions"},
-<<<<<<< HEAD
     "leaves_the_rest_to_another": {"lost-wakeup": "although 1 completion lies in CQ"},
-=======
     "fork_unprotected_mapping": {
         "fork-unprotected": "forked with 1 registered memory region,"},
->>>>>>> san1
     "list_posted_again": {"list-posted-again": "although 2 requests of the list, those before"},
     "lost_wakeup": {"lost-wakeup": "although 1 completion lies in CQ",
                     "not-polled-after-arm": "has not polled CQ"},
