@@ -12,8 +12,8 @@
 
 #include "emulator/abi/sanitizer_log.h"
 #include "verbs_provider/sanitizer/checksum.h"
-#include "verbs_provider/sanitizer/memory/fork_memory.h"
 #include "verbs_provider/sanitizer/library_calls.h"
+#include "verbs_provider/sanitizer/memory/fork_memory.h"
 #include "verbs_provider/system/kernel.h"
 
 namespace rocemu::sanitizer {
