@@ -4,16 +4,20 @@
 #include <cerrno>
 #include <cstdlib>
 #include <unordered_map>
+#include <utility>
 
 #include <dlfcn.h>
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
+#include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "verbs_provider/sanitizer/compilers/initialized_memory.h"
 #include "verbs_provider/sanitizer/event_waits.h"
 #include "verbs_provider/sanitizer/mapping_changes.h"
 #include "verbs_provider/sanitizer/program.h"
+#include "verbs_provider/system/kernel.h"
 
 namespace rocemu::sanitizer {
 namespace {
@@ -57,6 +61,14 @@ void forget_event(const rdma_cm_event* event) {
       kept != kept_events.end() && --kept->second.count == 0)
     kept_events.erase(kept);
   ids_of_events.erase(id);
+}
+
+/// Returns whether the thread may be in a signal handler, in which its signal is blocked. The
+/// handler may have interrupted malloc(3), which the checks at the end of a program call.
+bool may_be_in_signal_handler() {
+  uint64_t blocked = 0;
+  turns::kernel(SYS_rt_sigprocmask, SIG_BLOCK, nullptr, &blocked, sizeof blocked);
+  return blocked != 0;
 }
 
 /// Returns whether the program's calls reach this library. A test that loads this library late
@@ -196,6 +208,8 @@ __attribute__((destructor)) static void end_program() {
   if (program == nullptr || !program->is_of_this_process()) return;
   // A thread may have ended during a verb without releasing the lock, so this must not wait for it.
   if (!program->lock.try_lock()) return;
+  static bool has_ended = false;  // a destructor can call _exit(2)
+  if (std::exchange(has_ended, true)) return program->lock.unlock();
   take_mapping_changes(*program);
   count_what_is_left(*program);
   program->sanitizer().tell(ProgramEnd{program->objects()});
@@ -204,7 +218,7 @@ __attribute__((destructor)) static void end_program() {
 
 ROCEMU_BEFORE __attribute__((noreturn)) void _exit(int status) {
   static auto* const real = behind<void(int)>("_exit");
-  end_program();
+  if (!may_be_in_signal_handler()) end_program();
   real(status);
   __builtin_unreachable();
 }
