@@ -16,7 +16,7 @@ UNITS = {"latency": "64 bytes one way, µs", "bandwidth": "64 KiB messages in on
          "placement": "the daemon alone on the last processor, the programs on the others; and what it is compared with",
          "recording": "64 KiB ib_write_bw; the transfer that was recorded and a replay of all",
          "fault_layer": "with and without the code that asks for fault rules; µs and MB/s",
-         "adversarial": "perftest with --adversarial: a class without work, and all",
+         "adversarial": "perftest with --adversarial: one class, and all",
          "sanitizer": "perftest with the verbs sanitizer: rules that read no payload, and all",
          "vipl": "round trips of 4 KiB by VIPL and by verbs, µs",
          "many_ranks": "an all-to-all of Open MPI over UCX, 1 KiB to each rank; with the most ranks, the daemon's memory",
