@@ -32,8 +32,7 @@ UniqueFd open_socket(bool is_v4) {
   if (!fd) fail_start("cannot open a UDP socket", errno);
   if (is_v4) {
     set(fd.get(), IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
-    // These options allow addresses that are added later, and IPv6 addresses that are still being
-    // checked for duplicates.
+    // With this option the socket can have an address that the interface does not have yet.
     set(fd.get(), IPPROTO_IP, IP_FREEBIND, 1);
   } else {
     set(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, 1);

@@ -33,8 +33,8 @@ class ConnectionTable {
   const Connection* find_owned(ConnectionId id) const;
   void remove(Connection& connection);
 
-  /// These functions find a connection by the peer's identifiers. A key belongs to the connection
-  /// that takes it first, until that connection gives it back.
+  /// Return the connection that owns this key of the peer, or null. If several connections have
+  /// the same key, the first one owns it until it releases the key.
   Connection* with_remote_id(const RemoteKey& key);
   Connection* with_remote_qpn(const RemoteKey& key);
   Connection* with_resolver(const ResolverKey& key);

@@ -203,8 +203,8 @@ def sanitizer(rounds):
 
 
 def adversarial(rounds):
-    """Measures perftest by default, with the exact memory that --adversarial uses, with the class
-    relaxed, which must examine each WRITE, and with all classes: 64 bytes in millions of messages per second, 64 KiB in MB/s."""
+    """Measures perftest by default, with the exact memory that --adversarial uses, with the class relaxed, which must
+    examine each WRITE, and with all classes: 64 bytes in millions of messages per second, 64 KiB in MB/s."""
     ways = {"": (), ", exact memory": ("--exact-memory",), ", relaxed alone": ("--adversarial=relaxed",)}
     figures = {}
     for program in ("ib_send_bw", "ib_write_bw"):
