@@ -37,6 +37,7 @@ UniqueFd open_socket(bool is_v4) {
   } else {
     set(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, 1);
     set(fd.get(), IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO);
+    // As for IPv4; or an address that the kernel still checks for duplicates.
     set(fd.get(), IPPROTO_IPV6, IPV6_FREEBIND, 1);
   }
   return fd;
