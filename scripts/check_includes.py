@@ -64,7 +64,7 @@ RULES = {
     "wire": [],
     ABI: [],
     OS: [],
-    **rooms(OS, "programs threads", [f"{OS}/proc.h", f"{OS}/unique_fd.h"]),
+    **rooms(OS, "programs threads", [f"{OS}/proc.h", f"{OS}/temporary_directory.h", f"{OS}/unique_fd.h"]),
     ENGINE: ["wire", ABI, ENGINE],
     **{value: ["wire", ABI, BASE, *ENGINE_VALUES] for value in ENGINE_VALUES},
     SNAPSHOT: ["wire", ABI, BASE],

@@ -4,6 +4,7 @@
 #include <array>
 #include <boost/program_options/value_semantic.hpp>
 #include <cstdint>
+#include <set>
 #include <sstream>
 #include <vector>
 
@@ -98,6 +99,29 @@ po::options_description options_of(Command command) {
       description.add_options()(option.name, semantic_of(option), option.help);
   }
   return description;
+}
+
+po::options_description options_in(const std::vector<std::string>& arguments, Command command) {
+  po::options_description found;
+  std::set<std::string_view> names;
+  for (const std::string& argument : arguments) {
+    if (!argument.starts_with('-')) continue;
+    const std::string_view word = std::string_view(argument).substr(0, argument.find('='));
+    const std::string_view name = word.substr(std::min(word.size(), size_t{2}));
+    const auto row = std::ranges::find(option_table(), name, &Option::name);
+    if (!word.starts_with("--") || row == option_table().end() || !row->commands.contains(command))
+      return options_of(command);
+    if (names.insert(row->name).second)
+      found.add_options()(row->name, semantic_of(*row), row->help);
+  }
+  return found;
+}
+
+void add_defaults(Command command, po::variables_map& values) {
+  for (const Option& option : option_table()) {
+    if (option.value == Value::kSwitch && option.commands.contains(command))
+      values.emplace(option.name, po::variable_value(boost::any(false), /*defaulted=*/true));
+  }
 }
 
 std::string help_of(Command command, bool all) {

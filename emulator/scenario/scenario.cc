@@ -11,6 +11,7 @@
 #include <fstream>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "emulator/scenario/node_reader.h"
 #include "emulator/scenario/rule_keys.h"
@@ -288,6 +289,10 @@ std::shared_ptr<const RuleSet> parse_several(std::string_view text) {
   return combine(sources).rules;
 }
 
+/// The rules that load_scenarios() has read last, until parse_rules() needs the same. The NIC of a
+/// run is a fork of the process that has read the scenario.
+thread_local std::shared_ptr<const RuleSet> read_last;
+
 }  // namespace
 
 std::string_view name_of(Where where) {
@@ -312,6 +317,8 @@ std::shared_ptr<const RuleSet> parse_rule(std::string_view text,
 }
 
 std::shared_ptr<const RuleSet> parse_rules(std::string_view text) {
+  if (const auto rules = std::exchange(read_last, nullptr); rules != nullptr && rules->text == text)
+    return rules;
   if (text.starts_with(kSeveral)) return parse_several(text);
   try {
     return parse_scenario(text, "scenario").rules;
@@ -374,8 +381,9 @@ Scenario load_scenario(const std::string& path) {
   return parse_scenario(read_scenario(path), path);
 }
 
-Scenario load_scenarios(std::span<const std::string> paths) {
-  if (paths.size() == 1) return load_scenario(paths.front());
+namespace {
+
+Scenario load_several(std::span<const std::string> paths) {
   std::set<std::filesystem::path> files;
   for (const std::string& path : paths) {
     std::error_code pathless;  // for example for a pipe, which /dev/fd/N names
@@ -393,6 +401,14 @@ Scenario load_scenarios(std::span<const std::string> paths) {
         {paths[i], name_from(std::filesystem::path(paths[i]).stem().string()), texts[i]});
   }
   return combine(sources);
+}
+
+}  // namespace
+
+Scenario load_scenarios(std::span<const std::string> paths) {
+  Scenario scenario = paths.size() == 1 ? load_scenario(paths.front()) : load_several(paths);
+  read_last = scenario.rules;
+  return scenario;
 }
 
 }  // namespace rocemu::scenario

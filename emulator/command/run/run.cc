@@ -403,9 +403,9 @@ class Run {
 
 /// Throws UsageError if no "--" precedes the command, as in `rocemu run --lockstep ls -l`. The
 /// message suggests the command line that the user probably intended.
-void require_separator(const Arguments& arguments, const po::options_description& description) {
+void require_separator(const Arguments& arguments) {
   if (std::ranges::find(arguments, "--") != arguments.end()) return;
-  const std::string word = word_of(arguments, description);
+  const std::string word = word_of(arguments, options::options_of(options::Command::kRun));
   if (word.empty()) return;
   std::string meant = "rocemu run";
   for (auto at = arguments.begin(); *at != word; ++at) meant += ' ' + *at;
@@ -415,11 +415,12 @@ void require_separator(const Arguments& arguments, const po::options_description
 }  // namespace
 
 int run(const Arguments& arguments) {
-  const po::options_description description = options::options_of(options::Command::kRun);
-  require_separator(arguments, description);
+  require_separator(arguments);
   Arguments own = arguments;
   const Arguments command = take_command(own);
-  const po::variables_map values = parse_options("run", own, description);
+  po::variables_map values =
+      parse_options("run", own, options::options_in(own, options::Command::kRun));
+  options::add_defaults(options::Command::kRun, values);
   const bool has_all_profiles =
       values.count("profile") != 0 && values["profile"].as<std::string>() == "all";
   if (has_all_profiles) {

@@ -1,5 +1,6 @@
 #include "emulator/command/run/supervise.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
@@ -9,11 +10,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <memory>
 #include <set>
 #include <thread>
 #include <vector>
@@ -27,6 +30,7 @@
 #include "emulator/command/hangs/noted_waits.h"
 #include "emulator/command/hangs/told_waits.h"
 #include "emulator/command/programs/executable.h"
+#include "emulator/command/programs/installation.h"
 #include "emulator/command/programs/mount_sysfs.h"
 #include "emulator/command/run/ending.h"
 #include "emulator/os/proc.h"
@@ -139,15 +143,25 @@ void leave_to_capture(int descriptor) {
   _exit(error == ENOENT ? kExitNotFound : kExitNotExecutable);
 }
 
-pid_t start_command(Arguments& command, const SignalQueue& signals,
-                    const Supervision& supervision) {
-  std::vector<char*> argv;
-  for (std::string& argument : command) argv.push_back(argument.data());
-  argv.push_back(nullptr);
-  const std::string path = find_executable(command[0]);
-  const pid_t pid = fork();
-  if (pid < 0) fail_with_errno("cannot start another process", errno);
-  if (pid > 0) return pid;
+/// Starts a process that calls `become`, which must not return, and waits until it executes a
+/// program or ends. Meanwhile the process uses this process's memory, as after vfork(2): for a run
+/// of `rocemu explore`, copying the page tables, and then the pages, would take longer than
+/// everything else here.
+template <class Become>
+pid_t start_in_own_memory(const Become& become) {
+  constexpr size_t kStack = size_t{256} << 10;  // bytes
+  const auto stack = std::make_unique_for_overwrite<std::byte[]>(kStack);
+  const auto call = [](void* argument) {
+    (*static_cast<const Become*>(argument))();
+    return 0;
+  };
+  return clone(call, stack.get() + kStack, CLONE_VM | CLONE_VFORK | SIGCHLD,
+               const_cast<Become*>(&become));
+}
+
+/// In the child: prepares the process for the command, and executes it.
+[[noreturn]] void become_command(const std::string& path, char* const* argv,
+                                 const SignalQueue& signals, const Supervision& supervision) {
   signals.restore_in_child();
   leave_to_capture(supervision.capture_descriptor);
   if (supervision.lockstep) keep_addresses();
@@ -161,7 +175,26 @@ pid_t start_command(Arguments& command, const SignalQueue& signals,
       _exit(kExitFailure);
     }
   }
-  execute(path, argv.data());
+  execute(path, argv);
+}
+
+pid_t start_command(Arguments& command, const SignalQueue& signals,
+                    const Supervision& supervision) {
+  std::vector<char*> argv;
+  for (std::string& argument : command) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  const std::string path = find_executable(command[0]);
+  const auto become = [&] { become_command(path, argv.data(), signals, supervision); };
+  // mount_sysfs() starts processes itself. A sanitizer follows fork(), but not clone().
+  if (!supervision.mounts_sysfs && !is_sanitizer_build()) {
+    const pid_t pid = start_in_own_memory(become);
+    if (pid < 0) fail_with_errno("cannot start another process", errno);
+    return pid;
+  }
+  const pid_t pid = fork();
+  if (pid < 0) fail_with_errno("cannot start another process", errno);
+  if (pid == 0) become();
+  return pid;
 }
 
 int exit_status(int wait_status) {

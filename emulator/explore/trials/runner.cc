@@ -23,6 +23,7 @@
 #include "emulator/explore/files.h"
 #include "emulator/os/proc.h"
 #include "emulator/os/processors.h"
+#include "emulator/os/threads/runnable.h"
 #include "emulator/os/unique_fd.h"
 
 namespace rocemu::explore {
@@ -155,6 +156,7 @@ Runner::Runner(RunnerOptions options) : options_(std::move(options)) {
     obstacle_ = try_own_network();
     if (!obstacle_.empty()) options_.own_network = false;
   }
+  if (options_.lockstep) prepare_is_runnable();
   if (options_.lockstep && options_.one_processor) {
     processors_ = allowed_processors();
     const auto own = std::ranges::find(processors_, sched_getcpu());

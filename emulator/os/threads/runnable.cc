@@ -1,5 +1,6 @@
 #include "emulator/os/threads/runnable.h"
 
+#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -72,6 +73,9 @@ bool try_with_a_sleeper() {
   wanted = false;
   wanted.notify_one();
   sleeper.join();
+  // The thread is listed in /proc for a moment after it was joined. The process must have only one
+  // thread again, because rocemu forks a NIC only then.
+  while (syscall(SYS_tgkill, getpid(), sleeper_id.load(), 0) == 0) std::this_thread::yield();
   return wchan != "0" && !wchan.empty();
 }
 
@@ -92,6 +96,10 @@ bool may_ask(pid_t process) {
 
 bool is_runnable(pid_t process, pid_t thread) {
   return wchan_of(process, thread) == "0" && may_ask(process) && kernel_reveals_wchan();
+}
+
+void prepare_is_runnable() {
+  kernel_reveals_wchan();
 }
 
 }  // namespace rocemu

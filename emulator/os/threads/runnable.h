@@ -10,4 +10,9 @@ namespace rocemu {
 /// this, or not to this process.
 bool is_runnable(pid_t process, pid_t thread);
 
+/// Finds out what the kernel reports about sleeping threads, which takes up to some milliseconds.
+/// Otherwise the first call of is_runnable() does this. A process that forks many others calls this
+/// first, so that none of its children has to.
+void prepare_is_runnable();
+
 }  // namespace rocemu

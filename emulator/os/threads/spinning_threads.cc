@@ -29,6 +29,9 @@ constexpr size_t kFirstSteps = 64, kGrowth = 4, kMaxSteps = 1024;
 constexpr nanoseconds kStepTime{20'000};
 /// The processor time of a thread between two checks, as a multiple of the duration of a check.
 constexpr int kPauses = 2;
+/// The processor time of a thread before its first check. Most programs load their libraries in
+/// less time, and a check during that time would only make them slower.
+constexpr nanoseconds kFirstPause = kPauses * static_cast<int64_t>(kFirstSteps) * kStepTime;
 /// The processor time of a thread between two checks after a check with kMaxSteps, since such a
 /// thread seems to compute.
 constexpr nanoseconds kLongestPause{200'000'000};
@@ -63,7 +66,11 @@ SpinningThreads::~SpinningThreads() {
 
 bool SpinningThreads::hold_if_it_spins(pid_t process, pid_t thread) {
   if (holds(thread)) return true;
-  const auto at = known_.try_emplace(thread, Known{{}, {}, kFirstSteps}).first;
+  const auto at = known_.find(thread);
+  if (at == known_.end()) {
+    known_.emplace(thread, Known{own_time_of(process, thread), kFirstPause, kFirstSteps});
+    return false;
+  }
   Known& known = at->second;
   if (own_time_of(process, thread) - known.own_time < known.pause) return false;
   std::optional<StoppedThread> stopped = stop(process, thread);

@@ -28,7 +28,8 @@ class SpinningThreads {
   SpinningThreads(const SpinningThreads&) = delete;
   SpinningThreads& operator=(const SpinningThreads&) = delete;
 
-  /// Checks whether a running thread spins, and holds it if it does. Threads that compute are
+  /// Checks whether a running thread spins, and holds it if it does. A thread is checked once it
+  /// has run for a few milliseconds since the first call for it; threads that compute are then
   /// checked less and less often. Returns whether the thread is held.
   bool hold_if_it_spins(pid_t process, pid_t thread);
   bool holds(pid_t thread) const { return held_.contains(thread); }

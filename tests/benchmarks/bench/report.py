@@ -125,12 +125,29 @@ are ours, and not measured in this run.
 - **Recording** writes each byte of each frame to a file.
 - **`--sanitize`**: the table of the sanitizer has the figures. The rest is mostly reading the clock for each post, and summing
   send buffers.
-- **`rocemu run -- true`** (perf, November 2026: 13.2 ms, of which 2.9 ms load rocemu and 0.8 ms `true`): 3.2 ms create and remove
-  the 500 files of the runtime directory, which a program may read without rocemu's library, so that they cannot be left out.
-  A kept directory, or a NIC that stays for the next run, could be left behind ([ADR 0026](adr/0026-nic-is-forked.md)).
-- **`rocemu explore`**: of the processor time of a run of rping the NIC uses 39 % (turns of lockstep, and reading /proc), the two
-  programs 21 %, rocemu 18 %, the stacks of failing programs 11 %, the shell and `sleep` 8 %. The programs and the shell alone
-  take 25 ms, so 100 runs/s on two processors would need a checkpoint instead of a start for each run.
+- **`rocemu run -- true`** (perf, November 2026: 13 ms of processor time, of which 2.9 ms load rocemu and 0.8 ms `true`): 3 ms
+  create and remove the 500 files of the runtime directory, which a program may read without rocemu's library, so that they
+  cannot be left out. A kept directory, or a NIC that stays for the next run, could be left behind
+  ([ADR 0026](adr/0026-nic-is-forked.md)).
+- **`rocemu explore`**: the processor time of a run has many small parts: starting several processes, and code that each of
+  them executes once. The table shows where it went (perf, November 2026, busy machine). Since then the NICs pass on their
+  sysfs trees, which saves 3 ms, and eu-stack takes a third of its time. A fork server for programs would save 1.5 ms of the
+  GoogleTest program, so 100 and 250 runs/s need a checkpoint instead of a start for each run
+  ([ADR 0028](adr/0028-no-fork-server.md)).
+
+  | ms of processor time of a run (perf) | rping | GoogleTest |
+  |---|---|---|
+  | NIC: | 18 | 11 |
+  | – files of the runtime directory | 3 | 3 |
+  | – reading /proc, to see whether all threads sleep | 4 | 1 |
+  | – page faults, since it is a fork | 1 | 1 |
+  | the program, or both | 10 | 6 |
+  | – of that, executing and linking | 2 | 2 |
+  | `rocemu run` and explore: | 8 | 7 |
+  | – page faults and fork(2) | 3 | 2 |
+  | – a network namespace | 0.5 | 0.5 |
+  | eu-stack, most of it for a web client that it loads and does not use | 7 | 2 |
+  | the shell, and `sleep` | 3.5 | – |
 - **An exchange in lockstep** takes eleven turns, each of which is a switch to a program and back.
 - **64 MPI ranks**: of the processor time a fifth is UCX's first write to its receive buffers, 2 GB in all, a tenth the spin locks
   of its progress thread, and a tenth the NIC. TCP has no such buffers.
