@@ -41,16 +41,17 @@ class ShortRequests {
   void set_allowed(bool is_allowed) { is_allowed_ = is_allowed; }
   bool is_allowed() const { return is_allowed_; }
 
-  /// Adds a request of the quantum. If it is the first, `address(packet)` must set the fields that
-  /// all packets of the QP have in common, and return the receiving device.
+  /// Adds a request of the quantum, which the caller fills. If it is the first, `address(packet)`
+  /// must set the fields that all packets of the QP have in common, and return the receiving
+  /// device.
   template <class Address>
-  void push(const ShortRequest& request, Address address) {
+  ShortRequest& add(Address address) {
     if (empty()) {
       clear();
       packet_ = wire::Packet();
       to_ = address(packet_);
     }
-    list_[count_++] = request;
+    return list_[count_++];
   }
   DeviceIndex to() const { return to_; }
   /// Removes the next request, which must exist. Sets `frame_size`, and returns the packet that a

@@ -275,18 +275,21 @@ void send_unseen(TransportContext& context, QueuePair& qp, const SendWqe& wqe,
   const auto opcode = static_cast<WrOpcode>(wqe.opcode);
   const wire::Opcode packet_opcode = opcode_of(qp, wqe, true, true);
   const size_t frame_size = wire::frame_size(qp.path.src_ip.is_v4(), packet_opcode, message.size());
-  const ShortRequest request{
-      .opcode = packet_opcode,
-      .solicited = (wqe.flags & abi::kSendSolicited) != 0 && can_be_solicited(state.kind, opcode),
-      .psn = state.first,
-      .imm_data = wqe.imm_data,
-      .reth = {.va = wqe.remote_address, .rkey = wqe.rkey, .dma_length = state.length},
-      .payload = {reinterpret_cast<const uint8_t*>(message.data()), message.size()},
-      .frame_size = static_cast<uint32_t>(frame_size)};
-  context.short_requests().push(request, [&](wire::Packet& packet) {
+  ShortRequest& request = context.short_requests().add([&](wire::Packet& packet) {
     context.transmitter().address(qp, packet);
     return *qp.path.inside;
   });
+  // Each field is stored by itself: copying a struct that was stored in parts is slow.
+  request.opcode = packet_opcode;
+  request.solicited =
+      (wqe.flags & abi::kSendSolicited) != 0 && can_be_solicited(state.kind, opcode);
+  request.psn = state.first;
+  request.imm_data = wqe.imm_data;
+  request.reth.va = wqe.remote_address;
+  request.reth.rkey = wqe.rkey;
+  request.reth.dma_length = state.length;
+  request.payload = {reinterpret_cast<const uint8_t*>(message.data()), message.size()};
+  request.frame_size = static_cast<uint32_t>(frame_size);
   context.transmitter().count_unseen(qp, frame_size);
   qp.send.ack_limit = qp.send.sent_limit = state.first + 1;  // each asks for an acknowledgement
 }
