@@ -254,6 +254,10 @@ size_t frame_size(const Packet& packet, size_t payload_size) {
   return shape_of(packet, payload_size).frame();
 }
 
+size_t frame_size(bool is_v4, Opcode opcode, size_t payload_size) {
+  return shape_of(is_v4, opcode, payload_size).frame();
+}
+
 size_t emit_headers(const Packet& packet, size_t payload_size, std::span<uint8_t> frame) {
   const Shape shape = shape_of(packet, payload_size);
   const size_t size = shape.frame();

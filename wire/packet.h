@@ -54,6 +54,7 @@ Result<Packet> parse_datagram(std::span<const uint8_t> ip_packet);
 size_t payload_offset(const Packet& packet);
 size_t payload_offset(bool is_v4, Opcode opcode);
 size_t frame_size(const Packet& packet, size_t payload_size);
+size_t frame_size(bool is_v4, Opcode opcode, size_t payload_size);
 
 // Writes all lengths and checksums, the headers before the payload and the zero pad after it, but
 // not the payload and the ICRC. Returns frame_size(), which must fit into `frame`. An opcode

@@ -76,6 +76,13 @@ void Admission::arrive(const InFlight& in_flight) {
   arrive(in_flight.to, bytes, wire::parse_frame(bytes), in_flight.from_outside);
 }
 
+void Admission::arrive(ShortRequests& requests) {
+  const DeviceIndex index = requests.to();
+  size_t frame_size = 0;
+  const wire::Packet& packet = requests.take(frame_size);
+  if (count_arrival(index, frame_size)) dispatch(index, packet, {});
+}
+
 void Admission::drop_damaged(DeviceIndex index, std::span<const uint8_t> bytes) {
   // A frame that is too short to have an ICRC counts as malformed, not as corrupt.
   const bool parses = static_cast<bool>(wire::parse_frame(bytes));

@@ -32,6 +32,8 @@ class Admission {
   void arrive(const Arrival& arrival);
   /// Handles a frame that arrives over the link between the fabric's devices.
   void arrive(const InFlight& in_flight);
+  /// Handles the next of the requests, which arrives without a frame.
+  void arrive(ShortRequests& requests);
 
  private:
   void receive(const ReceivedFrame& received, bool disturbed);

@@ -17,6 +17,8 @@ namespace {
 /// The maximum number of frames that one step moves. It is small, so that the caller soon returns
 /// to its other work.
 constexpr uint32_t kFramesPerStep = 256;
+/// More frames than those that a quantum sends and the step then receives
+constexpr uint32_t kFramesOfShortQuantum = 4 * ShortRequests::kMax;
 /// The maximum number of delayed frames. When it is reached, no QP sends more, since each frame
 /// takes 4 KiB of memory.
 constexpr size_t kMaxDelayedFrames = 16384;
@@ -42,7 +44,8 @@ Fabric::Fabric(FabricConfig config, HostMemory& program_memory)
       scheduler(objects.qps),
       transmitter(config_, objects, frames_, faults.frames, step),
       transport(config_, objects, adversary ? adversary->memory() : program_memory, step, scheduler,
-                transmitter, faults, link, crossing, arrivals, run_, adversary.get()),
+                transmitter, faults, link, crossing, arrivals, run_, short_requests_,
+                adversary.get()),
       environment(step, config_.link_latency, objects.devices, transmitter),
       connections(environment, config_.seed),
       admission(transport, connections, arrivals, frames_, step),
@@ -99,8 +102,15 @@ bool Fabric::may_expire() {
 void Fabric::run() {
   fail_qps();
   take_arrivals();  // the frames that follow the removal of a device
+  short_requests_.clear();
   const bool runs = makes_runs();
   for (uint32_t moved = 0; moved < kFramesPerStep && !faults.devices.has_removals();) {
+    if (!short_requests_.empty()) {
+      admission.arrive(short_requests_);
+      ++moved;
+      fail_qps();
+      continue;
+    }
     const bool arrives = link.has_arrived(step.now());
     if (!arrives && expiring_ && may_expire()) [[unlikely]] {
       expire_timers();
@@ -116,6 +126,7 @@ void Fabric::run() {
     } else if (may_produce_frames()) {
       QueuePair* qp = scheduler.take_quantum();
       if (qp != nullptr && congestion::may_transmit(transport, *qp)) {
+        short_requests_.set_allowed(kFramesPerStep - moved >= kFramesOfShortQuantum);
         moved += response_queue::transmit(transport, *qp);
         moved += requester::transmit(transport, *qp);
       }

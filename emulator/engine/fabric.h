@@ -19,6 +19,7 @@
 #include "emulator/engine/link/link.h"
 #include "emulator/engine/link/network_crossing.h"
 #include "emulator/engine/link/packet_run.h"
+#include "emulator/engine/link/short_requests.h"
 #include "emulator/engine/link/switch.h"
 #include "emulator/engine/objects/completion_delivery.h"
 #include "emulator/engine/objects/objects.h"
@@ -100,6 +101,7 @@ class Fabric {
   bool may_produce_frames() const;
 
   PacketRun run_;
+  ShortRequests short_requests_;
   bool expiring_ = false;  // timers are due
   /// The number of quanta that had been scheduled when the timers began to expire.
   std::optional<uint64_t> last_quantum_before_expiry_;

@@ -26,10 +26,12 @@ wire::IpAddress device_ip(uint32_t index) {
   return wire::IpAddress::from_v4(127, 0, 0, static_cast<uint8_t>(index + 1));
 }
 
-engine::FabricConfig fabric_of(uint64_t seed) {
+engine::FabricConfig fabric_of(uint64_t seed, RandomProgram::Frames frames) {
   engine::FabricConfig config = engine::default_fabric(2);
   config.seed = seed;
-  config.trace_frames = seed % 2 == 0;
+  using enum RandomProgram::Frames;
+  config.trace_frames = frames == kByChance ? seed % 2 == 0 : frames == kTraced;
+  if (frames != kByChance) config.ack_coalescing = seed % 3 == 0 ? 1 : engine::kMaxAckCoalescing;
   return config;
 }
 
@@ -37,7 +39,7 @@ std::unique_ptr<journal::Recording> make_recording(uint64_t seed, const std::str
                                                    engine::HostMemory& memory) {
   if (dir.empty()) return nullptr;
   journal::Header header;
-  header.fabric = fabric_of(seed);
+  header.fabric = fabric_of(seed, RandomProgram::Frames::kByChance);
   return std::make_unique<journal::Recording>(dir, header, memory);
 }
 
@@ -52,10 +54,11 @@ std::string hex(std::span<const uint8_t> bytes) {
 
 }  // namespace
 
-RandomProgram::RandomProgram(uint64_t seed, const std::string& record_dir)
+RandomProgram::RandomProgram(uint64_t seed, const std::string& record_dir, Frames frames)
     : random_(seed ^ 0x5eed),
+      frames_(frames),
       recording_(make_recording(seed, record_dir, memory_)),
-      engine_(fabric_of(seed), recording_ != nullptr ? recording_->memory() : memory_),
+      engine_(fabric_of(seed, frames), recording_ != nullptr ? recording_->memory() : memory_),
       apps_(kApps) {
   for (size_t i = 0; i < kApps; ++i) attach(i);
 }
@@ -77,7 +80,19 @@ void RandomProgram::step(const engine::Input& input) {
   for (const engine::Output& output : outputs_.list) look_at(output);
 }
 
+std::string RandomProgram::counters() const {
+  std::string text;
+  for (const auto& device : engine_.snapshot().devices) {
+    for (const engine::Counter counter : engine::kCounters) {
+      text += std::string(engine::name(counter)) + " " +
+              std::to_string(device.counters.get(counter)) + "\n";
+    }
+  }
+  return text;
+}
+
 void RandomProgram::look_at(const engine::Output& output) {
+  if (frames_ != Frames::kByChance && std::holds_alternative<engine::FrameTrace>(output)) return;
   transcript_ += to_string(output);
   if (const auto* sent = std::get_if<engine::TransmitFrame>(&output)) {
     transcript_ += hex(sent->frame.bytes());
@@ -145,7 +160,7 @@ void RandomProgram::attach(size_t slot) {
   abi::Request::Body body{};
   app.pd = command(app, Op::kAllocPd, body).body.object.handle;
   body.reg_mr = {.pd = app.pd,
-                 .access = abi::kAccessLocalWrite,
+                 .access = abi::kAccessLocalWrite | abi::kAccessRemoteWrite,
                  .address = kBuffer,
                  .length = kBufferSize,
                  .iova = kBuffer,
@@ -202,7 +217,8 @@ void RandomProgram::connect(App& app, Qp& qp) {
                                  .timeout = static_cast<uint8_t>(one_in(8) ? 0 : 4),
                                  .retry_cnt = static_cast<uint8_t>(random(8)),
                                  .rnr_retry = static_cast<uint8_t>(4 + random(4)),
-                                 .min_rnr_timer = static_cast<uint8_t>(1 + random(4))};
+                                 .min_rnr_timer = static_cast<uint8_t>(1 + random(4)),
+                                 .access = abi::kAccessRemoteWrite};
   if (index == kOutsideIndex) return connect_end(app, qp, connection, kOutside, kOutsideQpn);
   App& other = apps_[peer.app];
   if (other.qps.size() <= peer.qp) return;  // the QP does not exist yet
@@ -247,6 +263,31 @@ void RandomProgram::post_send(App& app, Qp& qp) {
   if (qp.send.posted.size() - qp.send.done >= qp.cap.max_send_wr) return;
   qp.send.posted.push_back(wr.wr_id);
   step(engine::PostSend{app.id, engine::QpNumber{qp.number}, send_wqe(wr, qp.cap)});
+}
+
+/// Posts several short messages as one input. Most of them are in their WQEs.
+void RandomProgram::post_burst(App& app, Qp& qp) {
+  const auto slot = static_cast<size_t>(&app - apps_.data());
+  const Peer peer = peer_of(slot, static_cast<size_t>(&qp - app.qps.data()));
+  std::vector<std::byte> burst;
+  for (uint64_t left = 1 + random(8); left > 0; --left) {
+    if (qp.send.posted.size() - qp.send.done >= qp.cap.max_send_wr) break;
+    const uint32_t length = static_cast<uint32_t>(one_in(8) ? random(600) : random(120));
+    SendWr wr{.wr_id = next_wr_id_++,
+              .opcode = one_in(4)   ? abi::WrOpcode::kSend
+                        : one_in(8) ? abi::WrOpcode::kRdmaWriteWithImm
+                                    : abi::WrOpcode::kRdmaWrite,
+              .flags = static_cast<uint32_t>(random(4) * 2),
+              .sges = {{kBuffer + random(kBufferSize / 2), length,
+                        one_in(200) ? static_cast<uint32_t>(random_.next()) : app.mr.lkey}},
+              .remote_address = kBuffer + random(one_in(100) ? kBufferSize : kBufferSize - 600),
+              .rkey = one_in(200) ? app.mr.lkey : apps_[peer.app].mr.rkey};
+    if (length <= abi::kMaxCarried && !one_in(8)) wr.inline_data = pattern(length, length);
+    qp.send.posted.push_back(wr.wr_id);
+    const auto wqe = send_wqe(wr, qp.cap);
+    burst.insert(burst.end(), wqe.begin(), wqe.end());
+  }
+  if (!burst.empty()) step(engine::PostSend{app.id, engine::QpNumber{qp.number}, burst});
 }
 
 void RandomProgram::post_recv(App& app, Qp& qp) {
@@ -393,7 +434,7 @@ void RandomProgram::run(uint32_t inputs) {
     Qp& qp = app.qps[random(kQpsPerApp)];
     const uint64_t choice = random(1000);
     if (choice < 250) {
-      post_send(app, qp);
+      frames_ != Frames::kByChance && !one_in(4) ? post_burst(app, qp) : post_send(app, qp);
     } else if (choice < 500) {
       post_recv(app, qp);
     } else if (choice < 700) {

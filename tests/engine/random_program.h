@@ -18,12 +18,19 @@ namespace rocemu::test {
 class RandomProgram {
  public:
   /// Records the run in `record_dir` if a directory is given.
-  explicit RandomProgram(uint64_t seed, const std::string& record_dir = "");
+  explicit RandomProgram(uint64_t seed, const std::string& record_dir = "")
+      : RandomProgram(seed, record_dir, Frames::kByChance) {}
+  /// Whether the engine traces frames. If kTraced or kUntraced, the program posts bursts of short
+  /// messages, and its transcript has no FrameTraces.
+  enum class Frames { kByChance, kTraced, kUntraced };
+  RandomProgram(uint64_t seed, Frames frames) : RandomProgram(seed, "", frames) {}
 
   void run(uint32_t inputs);
 
   /// Returns all outputs as text, in order. Frames are in hexadecimal.
   const std::string& transcript() const { return transcript_; }
+  /// Returns the counters of all devices as text.
+  std::string counters() const;
   /// Returns a description of the violated invariant, or "" if none was violated.
   const std::string& broken() const { return broken_; }
   /// Return the number of all completions, and of the successful ones. A test checks that there are
@@ -32,6 +39,8 @@ class RandomProgram {
   uint64_t successes() const { return successes_; }
 
  private:
+  RandomProgram(uint64_t seed, const std::string& record_dir, Frames frames);
+
   struct Queue {
     std::vector<uint64_t> posted;  // wr_id of each posted WQE
     uint32_t done = 0;             // the number of WQEs that are known to be finished
@@ -69,6 +78,7 @@ class RandomProgram {
   void connect_end(App& app, Qp& qp, const Connection& connection, const wire::IpAddress& peer_ip,
                    uint32_t peer_qpn);
   void post_send(App& app, Qp& qp);
+  void post_burst(App& app, Qp& qp);
   void post_recv(App& app, Qp& qp);
   void deliver_frames();
   std::vector<uint8_t> make_frame(const App& app, uint32_t before);
@@ -83,6 +93,7 @@ class RandomProgram {
   App* find(engine::ClientId id);
 
   engine::Random random_;
+  Frames frames_;
   ArrayMemory memory_;
   std::unique_ptr<journal::Recording> recording_;
   engine::Engine engine_;

@@ -29,5 +29,25 @@ TEST(RandomPrograms, GiveTheSameOutputsTwiceAndKeepTheInvariants) {
   EXPECT_GT(successes, completions / 10);
 }
 
+/// A capture must not change what programs see. Without it, most of these messages travel without
+/// frames (link/short_requests.h).
+TEST(RandomPrograms, GiveTheSameOutputsWithAndWithoutACapture) {
+  constexpr uint64_t kMoreSeeds = 60;
+  uint64_t completions = 0, successes = 0;
+  for (uint64_t seed = 0; seed < kMoreSeeds; ++seed) {
+    RandomProgram traced(seed, RandomProgram::Frames::kTraced);
+    traced.run(kInputs);
+    EXPECT_EQ(traced.broken(), "") << "seed " << seed;
+    RandomProgram untraced(seed, RandomProgram::Frames::kUntraced);
+    untraced.run(kInputs);
+    ASSERT_EQ(traced.transcript() == untraced.transcript(), true) << "seed " << seed;
+    ASSERT_EQ(traced.counters(), untraced.counters()) << "seed " << seed;
+    completions += untraced.completions();
+    successes += untraced.successes();
+  }
+  EXPECT_GT(completions, kMoreSeeds * kInputs / 10);
+  EXPECT_GT(successes, completions / 10);
+}
+
 }  // namespace
 }  // namespace rocemu::test

@@ -70,6 +70,7 @@ void ProcessMemory::remove(engine::ClientId client) {
   flush_queue(process);
   std::erase(process.clients, client);
   if (process.clients.empty()) std::erase(waiting_, &process);
+  latest_ = {};
   clients_.erase(client);
 }
 
@@ -329,8 +330,11 @@ void ProcessMemory::write_untaken() {
 }
 
 ProcessMemory::Client* ProcessMemory::find(engine::ClientId client) {
+  if (latest_.second != nullptr && latest_.first == client) return latest_.second;
   const auto found = clients_.find(client);
-  return found != clients_.end() ? &found->second : nullptr;
+  if (found == clients_.end()) return nullptr;
+  latest_ = {client, &found->second};
+  return &found->second;
 }
 
 }  // namespace rocemu::daemon

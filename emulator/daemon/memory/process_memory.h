@@ -136,7 +136,8 @@ class ProcessMemory {
   void flush_received(Client& client, std::span<const engine::RemoteRange> ranges);
 
   std::unordered_map<engine::ClientId, Client> clients_;
-  std::vector<Process*> waiting_;             // whose queues may not be empty
+  std::pair<engine::ClientId, Client*> latest_{};  // that find() found; null if it was removed
+  std::vector<Process*> waiting_;                  // whose queues may not be empty
   size_t shared_waiting_ = 0;                 // number of those with shared memory in their queue
   std::vector<engine::ClientId> unattached_;  // that may have messages without a completion
   std::vector<engine::ClientId> untaken_;     // that may have payload beside completions

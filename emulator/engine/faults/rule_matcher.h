@@ -79,6 +79,9 @@ class RuleMatcher {
     return watches_any(bit(Where::kFrame) | bit(Where::kLink) | bit(Where::kCm));
   }
 
+  /// Returns whether there is any rule.
+  bool watches_anything() const { return watches_any(~uint32_t{0}); }
+
   /// Returns whether a rule selects or affects processes.
   bool concerns_processes() const { return concerns_processes_; }
 

@@ -9,6 +9,7 @@
 #include "emulator/engine/link/link.h"
 #include "emulator/engine/link/network_crossing.h"
 #include "emulator/engine/link/packet_run.h"
+#include "emulator/engine/link/short_requests.h"
 #include "emulator/engine/objects/objects.h"
 #include "emulator/engine/step.h"
 #include "emulator/engine/transport/qp_scheduler.h"
@@ -22,7 +23,8 @@ class TransportContext {
   TransportContext(const FabricConfig& config, Objects& objects, HostMemory& memory, Step& step,
                    QpScheduler& scheduler, Transmitter& transmitter,
                    faults::FaultInjector& injector, const Link& link, NetworkCrossing& crossing,
-                   const Arrivals& arrivals, PacketRun& run, adversarial::Adversary* adversary)
+                   const Arrivals& arrivals, PacketRun& run, ShortRequests& short_requests,
+                   adversarial::Adversary* adversary)
       : config_(config),
         objects_(objects),
         memory_(memory),
@@ -34,6 +36,7 @@ class TransportContext {
         crossing_(crossing),
         arrivals_(arrivals),
         run_(run),
+        short_requests_(short_requests),
         adversary_(adversary) {}
 
   Instant now() const { return step_.now(); }
@@ -70,9 +73,13 @@ class TransportContext {
   /// Returns whether an acknowledgement for `messages` messages must wait, because another packet
   /// follows immediately, either in the same burst from outside or inside the fabric.
   bool delays_acknowledgement(uint32_t messages) const {
-    return messages < config_.ack_coalescing && (!arrivals_.empty() || link_.has_arrived(now())) &&
+    return messages < config_.ack_coalescing &&
+           (!arrivals_.empty() || !short_requests_.empty() || link_.has_arrived(now())) &&
            !link_.paused();
   }
+  /// Returns whether no frame is in flight between the devices of the fabric, and none is held.
+  bool is_link_idle() const { return link_.empty() && !link_.paused(); }
+  ShortRequests& short_requests() const { return short_requests_; }
   /// Returns the run that begins with the present packet and continues with the later packets of
   /// the same message that have already arrived.
   PacketRun& run_at_hand() const { return run_; }
@@ -91,6 +98,7 @@ class TransportContext {
   NetworkCrossing& crossing_;
   const Arrivals& arrivals_;
   PacketRun& run_;
+  ShortRequests& short_requests_;
   adversarial::Adversary* adversary_;
 };
 

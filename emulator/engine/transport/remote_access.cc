@@ -30,11 +30,12 @@ std::optional<Verdict> write(TransportContext& context, QueuePair& qp, const wir
     return refuse(context, qp, qp.memory_user(), reth.rkey, {reth.va, reth.dma_length},
                   abi::kAccessRemoteWrite);
   };
+  std::optional<TranslatedAddress> whole;
   if (info.is_first) {
     recv.reth = packet.reth;
     if (reth.dma_length > kMaxMessage) return Verdict::kInvalidRequest;
     // C9-88: a WRITE of 0 bytes accesses no memory, so its R_Key is not checked.
-    if (reth.dma_length != 0 && !resolve(0, reth.dma_length)) return refusal();
+    if (reth.dma_length != 0 && !(whole = resolve(0, reth.dma_length))) return refusal();
   }
   // IBTA vol 1, 9.7.4.1.6: the payloads of the message add up to the length in the RETH.
   const uint64_t after = recv.received + packet.payload.size();
@@ -52,7 +53,8 @@ std::optional<Verdict> write(TransportContext& context, QueuePair& qp, const wir
   if (run.write_together(context.memory(), reth.dma_length - recv.received, memory_of)) {
     return std::nullopt;
   }
-  const auto target = resolve(recv.received, packet.payload.size());
+  const bool is_whole = whole && packet.payload.size() == reth.dma_length;
+  const auto target = is_whole ? whole : resolve(recv.received, packet.payload.size());
   if (!target) return refusal();
   const std::array<std::span<const uint8_t>, 1> source{packet.payload};
   return verdict_of(MemoryList(*target, packet.payload.size()).write(context.memory(), source),

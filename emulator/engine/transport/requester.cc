@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "emulator/abi/send_opcodes.h"
 #include "emulator/engine/faults/request_faults.h"
@@ -236,6 +237,63 @@ std::optional<Obstacle> fill_payload(TransportContext& context, const QueuePair&
   return std::nullopt;
 }
 
+/// Returns the message of a WQE that contains it.
+std::optional<std::span<const std::byte>> contained_message(const QueuePair& qp, uint32_t index,
+                                                            const SendWqe& wqe, uint32_t length) {
+  const auto behind_header = qp.send.queue.rest(index, sizeof(SendWqe));
+  if (length == 0 || (wqe.flags & abi::kSendInline) != 0) return behind_header.first(length);
+  if (!carries_message(wqe, length)) return std::nullopt;
+  return behind_header.subspan(wqe.num_sge * sizeof(abi::Sge), length);
+}
+
+/// Returns whether a request of the QP may travel without a frame (short_requests.h).
+bool may_send_unseen(const TransportContext& context, const QueuePair& qp) {
+  return context.short_requests().is_allowed() && qp.type == abi::QpType::kRc &&
+         context.adversary() == nullptr && !context.faults().rules.watches_anything() &&
+         !context.transmitter().is_way_watched(qp);
+}
+
+/// Returns whether the QP may read a message of this length from the memory that its WQE names.
+bool may_read_message(const TransportContext& context, const QueuePair& qp, uint32_t index,
+                      const SendWqe& wqe, uint32_t length) {
+  if ((wqe.flags & abi::kSendInline) != 0) return true;
+  const auto list = qp.send.queue.rest(index, sizeof(SendWqe));
+  for (uint32_t i = 0; i < wqe.num_sge && length != 0; ++i) {
+    abi::Sge sge;
+    std::memcpy(&sge, &list[i * sizeof(sge)], sizeof(sge));
+    const uint32_t part = std::min(sge.length, length);
+    if (part == 0) continue;
+    if (!context.objects().mrs.resolve_local(qp.pd, sge.lkey, sge.address, part, 0)) return false;
+    length -= part;
+  }
+  return true;
+}
+
+/// Sends a message without a frame.
+void send_unseen(TransportContext& context, QueuePair& qp, const SendWqe& wqe,
+                 const SendState& state, std::span<const std::byte> message) {
+  const auto opcode = static_cast<WrOpcode>(wqe.opcode);
+  const wire::Opcode packet_opcode = opcode_of(qp, wqe, true, true);
+  const size_t frame_size = wire::frame_size(qp.path.src_ip.is_v4(), packet_opcode, message.size());
+  ShortRequest& request = context.short_requests().add([&](wire::Packet& packet) {
+    context.transmitter().address(qp, packet);
+    return *qp.path.inside;
+  });
+  // Each field is stored by itself: copying a struct that was stored in parts is slow.
+  request.opcode = packet_opcode;
+  request.solicited =
+      (wqe.flags & abi::kSendSolicited) != 0 && can_be_solicited(state.kind, opcode);
+  request.psn = state.first;
+  request.imm_data = wqe.imm_data;
+  request.reth.va = wqe.remote_address;
+  request.reth.rkey = wqe.rkey;
+  request.reth.dma_length = state.length;
+  request.payload = {reinterpret_cast<const uint8_t*>(message.data()), message.size()};
+  request.frame_size = static_cast<uint32_t>(frame_size);
+  context.transmitter().count_unseen(qp, frame_size);
+  qp.send.ack_limit = qp.send.sent_limit = state.first + 1;  // each asks for an acknowledgement
+}
+
 /// Returns the number of packets of the response that the next request of this WQE asks for: all
 /// that are missing. From a remote peer, a READ asks at most for the window, since nothing else
 /// prevents the responder from sending all packets at once.
@@ -308,8 +366,8 @@ void sent_unreliably(TransportContext& context, QueuePair& qp) {
 }
 
 /// Sends up to `budget` packets of WQE `next`. Returns 0 if the WQE failed, or must wait for an
-/// event after which the QP is scheduled again.
-uint32_t send_next(TransportContext& context, QueuePair& qp, uint32_t budget) {
+/// event after which the QP is scheduled again. `is_unseen` is the result of may_send_unseen().
+uint32_t send_next(TransportContext& context, QueuePair& qp, uint32_t budget, bool is_unseen) {
   SendHalf& send = qp.send;
   const uint32_t index = send.next;
   const auto wqe = send.queue.header<SendWqe>(index);
@@ -318,7 +376,7 @@ uint32_t send_next(TransportContext& context, QueuePair& qp, uint32_t budget) {
     if (!begin_wqe(context, qp, wqe)) return 0;
   }
 
-  const SendState state = send.queue.state(index);
+  const SendState& state = send.queue.state(index);
   if (state.kind == RequestKind::kLocal) {  // done when it began, however often this is called
     ++send.next;
     send.next_packet = 0;
@@ -353,19 +411,38 @@ uint32_t send_next(TransportContext& context, QueuePair& qp, uint32_t budget) {
     return 0;
   }
   const uint32_t count = std::min({packets - first, budget, static_cast<uint32_t>(window)});
-
-  std::array<Frame, kBurst> frames;
-  for (uint32_t i = 0; i < count; ++i) frames[i] = context.transmitter().allocate();
-  if (const auto obstacle =
-          fill_payload(context, qp, index, wqe, first, packets, {frames.data(), count})) {
-    stop_at(context, qp, *obstacle);
-    return 0;
-  }
-  for (uint32_t i = 0; i < count; ++i) {
-    const uint32_t number = first + i;
-    const uint64_t begin = uint64_t{number} * qp.mtu();
-    const size_t payload = std::min<uint64_t>(qp.mtu(), state.length - begin);
-    send_packet(context, qp, wqe, state, number, packets, payload, std::move(frames[i]));
+  const auto send_all = [&](std::span<Frame> frames) {
+    for (Frame& frame : frames) frame = context.transmitter().allocate();
+    const auto obstacle = fill_payload(context, qp, index, wqe, first, packets, frames);
+    if (obstacle) {
+      stop_at(context, qp, *obstacle);
+      return false;
+    }
+    for (uint32_t i = 0; i < count; ++i) {
+      const uint32_t number = first + i;
+      const uint64_t begin = uint64_t{number} * qp.mtu();
+      const size_t payload = std::min<uint64_t>(qp.mtu(), state.length - begin);
+      send_packet(context, qp, wqe, state, number, packets, payload, std::move(frames[i]));
+    }
+    return true;
+  };
+  // A message that needs no frame. It must not overtake a frame on the link.
+  const auto unseen = is_unseen && packets == 1 && context.is_link_idle() &&
+                              !wire::psn_before(state.first, send.sent_limit)
+                          ? contained_message(qp, index, wqe, state.length)
+                          : std::nullopt;
+  if (unseen) {
+    if (!may_read_message(context, qp, index, wqe, state.length)) {
+      stop_at_next(context, qp, {WcStatus::kLocProtErr, VendorError::kBadSendLKey});
+      return 0;
+    }
+    send_unseen(context, qp, wqe, state, *unseen);
+  } else if (count == 1) {  // most of the array would only be made and destroyed
+    Frame frame;
+    if (!send_all({&frame, 1})) return 0;
+  } else {
+    std::array<Frame, kBurst> frames;
+    if (!send_all(std::span(frames).first(count))) return 0;
   }
   send.next_packet += count;
   if (send.next_packet == packets) {
@@ -387,8 +464,9 @@ uint32_t transmit(TransportContext& context, QueuePair& qp) {
   // Consecutive short messages are sent in one quantum, so that one acknowledgement can cover all
   // of them.
   const uint32_t burst = congestion::packets_of_quantum(context, kBurst);
+  const bool is_unseen = may_send_unseen(context, qp);
   while (sent < burst && may_send(qp)) {
-    const uint32_t count = send_next(context, qp, burst - sent);
+    const uint32_t count = send_next(context, qp, burst - sent, is_unseen);
     if (count == 0) return std::max(sent, 1u);
     sent += count;
   }

@@ -205,41 +205,48 @@ void queue_again(TransportContext& context, QueuePair& qp, const Response& respo
 
 void answer(TransportContext& context, QueuePair& qp, Psn psn, uint8_t syndrome) {
   auto& responses = qp.recv.responses;
-  Response response{.kind = Response::Kind::kAcknowledge,
-                    .psn = psn,
-                    .msn = qp.recv.msn,
-                    .syndrome = syndrome,
-                    .messages = 1};
+  const bool is_ack = syndrome == wire::ack_syndrome();
+  uint32_t messages = 1;
+  Instant held_until{};
   // IBTA vol 1, 9.7.5.1.2: an acknowledgement covers all earlier ones as well, so a waiting one is
   // replaced.
   const bool joins = !responses.empty() && responses.back().kind == Response::Kind::kAcknowledge;
   if (joins) {
     const Response& waiting = responses.back();
-    response.messages += waiting.messages;
+    messages += waiting.messages;
     if (wire::psn_before(psn, waiting.psn)) {  // that of a duplicate: the newer one covers it
-      response.psn = waiting.psn;
-      response.syndrome = waiting.syndrome;
+      psn = waiting.psn;
+      syndrome = waiting.syndrome;
     }
   }
-  if (context.adversary() != nullptr && syndrome == wire::ack_syndrome()) [[unlikely]] {
-    response.held_until =
+  if (context.adversary() != nullptr && is_ack) [[unlikely]] {
+    held_until =
         joins ? responses.back().held_until : context.adversary()->hold_acknowledgement(qp);
   }
   const bool waits =
-      syndrome == wire::ack_syndrome() &&
-      (context.delays_acknowledgement(response.messages) || response.held_until > context.now());
+      is_ack && (context.delays_acknowledgement(messages) || held_until > context.now());
   const bool is_full =
-      joins && responses.size() == 1 && response.messages == context.config().ack_coalescing;
+      joins && responses.size() == 1 && messages == context.config().ack_coalescing;
   if ((responses.empty() || is_full) && !waits) {
     responses.clear();
-    return send_acknowledge(context, qp, response.psn, response.syndrome, qp.recv.msn);
+    return send_acknowledge(context, qp, psn, syndrome, qp.recv.msn);
   }
-  if (joins) {
-    responses.back() = response;
-    context.scheduler().schedule(qp);  // unlike the acknowledgement, a NAK does not wait
-  } else {
-    queue(context, qp, response);
+  if (!joins) {
+    return queue(context, qp,
+                 {.kind = Response::Kind::kAcknowledge,
+                  .psn = psn,
+                  .msn = qp.recv.msn,
+                  .syndrome = syndrome,
+                  .messages = messages,
+                  .held_until = held_until});
   }
+  Response& waiting = responses.back();
+  waiting.psn = psn;
+  waiting.msn = qp.recv.msn;
+  waiting.syndrome = syndrome;
+  waiting.messages = messages;
+  waiting.held_until = held_until;
+  context.scheduler().schedule(qp);  // unlike the acknowledgement, a NAK does not wait
 }
 
 void flush_held_ack(TransportContext& context, QueuePair& qp) {

@@ -30,8 +30,7 @@ uint8_t Transmitter::traffic_class_of(const QueuePair& qp, const wire::Packet& p
   return is_controlled(packet) && !is_capable ? given | kEct0 : given;
 }
 
-void Transmitter::send(QueuePair& qp, wire::Packet& packet, size_t payload_size, Frame frame,
-                       const Resend& resend) {
+void Transmitter::address(const QueuePair& qp, wire::Packet& packet) const {
   const Path& path = qp.path;
   packet.src_mac = path.src_mac;
   packet.dst_mac = path.dst_mac;
@@ -43,6 +42,26 @@ void Transmitter::send(QueuePair& qp, wire::Packet& packet, size_t payload_size,
   packet.hop_limit = path.hop_limit;
   packet.flow_label = path.flow_label;
   packet.bth.dest_qpn = path.peer.value;
+}
+
+bool Transmitter::is_way_watched(const QueuePair& qp) const {
+  return config_.trace_frames || config_.network != nullptr ||
+         config_.link_latency != Duration(0) || !qp.path.inside ||
+         qp.path.src_ip.is_v4() != qp.path.dst_ip.is_v4() || qp.path.dst_ip.is_multicast() ||
+         way_out_.watches() || !objects_.devices[qp.device].port_is_up();
+}
+
+void Transmitter::count_unseen(const QueuePair& qp, size_t frame_size) {
+  Counters& counters = objects_.device_of(qp).counters;
+  counters.add(Counter::kFramesOut);
+  counters.add(Counter::kBytesOut, frame_size);
+  static_cast<void>(way_out_.next_number());
+}
+
+void Transmitter::send(QueuePair& qp, wire::Packet& packet, size_t payload_size, Frame frame,
+                       const Resend& resend) {
+  const Path& path = qp.path;
+  address(qp, packet);
   if (qp.congestion && qp.congestion->rate && is_controlled(packet)) [[unlikely]] {
     RateController& rate = *qp.congestion->rate;
     const auto bytes =

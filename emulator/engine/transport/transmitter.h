@@ -25,6 +25,14 @@ class Transmitter {
   /// Sends `frame`, whose payload of `payload_size` bytes is in place, on the QP's path.
   void send(QueuePair& qp, wire::Packet& packet, size_t payload_size, Frame frame,
             const Resend& resend = {});
+  /// Sets the fields of a packet that are the same in all packets of the QP.
+  void address(const QueuePair& qp, wire::Packet& packet) const;
+  /// Returns whether a frame of the QP, which is an RC QP, could be seen or changed on its way, or
+  /// lost.
+  bool is_way_watched(const QueuePair& qp) const;
+  /// Does the same as send() for a frame that nothing can see, except that the caller takes the
+  /// packet to its receiver.
+  void count_unseen(const QueuePair& qp, size_t frame_size);
   /// Sends a packet that already contains its source and destination. `inside` is the destination
   /// device, if it is in the fabric.
   void send(DeviceIndex from, std::optional<DeviceIndex> inside, const wire::Packet& packet,
