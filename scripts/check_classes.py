@@ -22,7 +22,7 @@ import check_includes
 ROOMS = ("emulator", "testing", "verbs_provider", "vipl", "wire")
 MAX_METHODS = 30
 # Classes that had more methods when this check was added. Their numbers may not grow.
-LARGER = {"Answer": 31, "ProcessMemory": 32, "Scheduler": 39}
+LARGER = {"NetlinkAnswer": 31, "ProcessMemory": 32, "Scheduler": 39}
 # Names of files that several folders may have, since each program has such a file.
 MANY = {"main.cc"}
 

@@ -22,7 +22,7 @@ namespace rocemu::abi {
 inline constexpr uint32_t kMagic = 0x65636f72;  // "roce" in memory on a little-endian machine
 /// The version of the protocol. Client and daemon must have the same version; there is no
 /// negotiation, since they are built together.
-inline constexpr uint32_t kVersion = 9;
+inline constexpr uint32_t kVersion = 10;
 
 struct Request {
   uint32_t magic;

@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "emulator/abi/copy_jobs.h"
+
 namespace rocemu::abi {
 
 static_assert(std::atomic<uint32_t>::is_always_lock_free);
@@ -207,6 +209,7 @@ struct Payload {
   PayloadSlots received;
   SendSlots sent;
   MappingChanges mappings;
+  CopyJobs copies;
 };
 
 /// A send WQE: this header, followed by num_sge Sges or, with kSendInline, by inline_size bytes of

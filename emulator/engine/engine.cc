@@ -29,6 +29,7 @@ struct Apply {
     fabric.objects.clients.attach(input.client, input.device, input.shares_with);
   }
   void operator()(const DetachClient& input) const {
+    fabric.transport.memory().end_copies();
     if (fabric.adversary) fabric.adversary->drop(input.client);
     fabric.leaving.detach(input.client);
     fabric.faults.processes.forget(input.client);
@@ -100,6 +101,7 @@ struct Apply {
   }
   void operator()(const ReceivedFrames& input) const { fabric.receive(input); }
   void operator()(const SetPort& input) const {
+    fabric.transport.memory().end_copies();
     set_port(fabric.objects, fabric.faults.events, input.device, input.up);
   }
   void operator()(const RemoveDevice& input) const {
@@ -107,6 +109,7 @@ struct Apply {
     rdma_cm.remove_device(input.device);
   }
   void operator()(const AddRules& input) const {
+    fabric.transport.memory().end_copies();
     fabric.faults.add(*input.rules);
     for (const faults::Rule& rule : input.rules->rules) {
       if (rule.where != faults::Where::kNow || !rule.effects.raise_cm) continue;
@@ -147,7 +150,10 @@ struct Apply {
     }
     outputs.cm_reply = rdma_cm.execute(input);
   }
-  void operator()(const Pause& input) const { fabric.link.set_paused(input.paused); }
+  void operator()(const Pause& input) const {
+    fabric.transport.memory().end_copies();
+    fabric.link.set_paused(input.paused);
+  }
   void operator()(const ReleaseFrames& input) const { fabric.link.release(input.count); }
   void operator()(const MemoryReady&) const { fabric.go_on_with_memory(); }
   void operator()(const Tick&) const { fabric.leaving.release(); }

@@ -117,7 +117,8 @@ void Fabric::run() {
     } else if (arrives) {
       if (link.is_held()) break;
       const InFlight in_flight = link.take();
-      if (runs && run_.empty() && !link.empty()) {
+      const bool is_placed = in_flight.frame.is_placed();
+      if (run_.empty() && (is_placed || (runs && !link.empty()))) {
         run_.begin(in_flight, link, step.now(), kFramesPerStep - moved);
       }
       admission.arrive(in_flight);
@@ -258,6 +259,7 @@ void Fabric::remove_device(DeviceIndex index) {
   Device& gone = objects.devices[index];
   if (gone.removed) return;
   gone.removed = true;
+  transport.memory().end_copies();
   gone.port_state = abi::PortState::kDown;
   connections.forget(index);
   objects.clients.for_each_of(index, [&](ClientId client) {

@@ -102,6 +102,76 @@ class ArrayMemory : public engine::HostMemory {
     return taken[{client, cq}];
   }
 
+  bool may_copy(engine::ClientId) override { return copies_directly; }
+  bool begin_copy(const engine::DirectCopy& copy) override {
+    if (!copies_directly) return false;
+    copies.push_back({.key = copy.key,
+                      .maker = copy.maker,
+                      .from = copy.from,
+                      .to = copy.to,
+                      .source = {copy.source.begin(), copy.source.end()},
+                      .target = {copy.target.begin(), copy.target.end()}});
+    ++copies_begun;
+    while (copies_at_once && make_copy()) continue;
+    return true;
+  }
+  engine::CopyProgress copy_progress(engine::ClientId maker, const engine::CopyKey& key) override {
+    const Copy* copy = find(maker, key);
+    return copy != nullptr ? copy->progress : engine::CopyProgress::kNone;
+  }
+  void forget_copy(engine::ClientId maker, const engine::CopyKey& key) override {
+    const Copy* copy = find(maker, key);
+    if (copy != nullptr) copies.erase(copies.begin() + (copy - copies.data()));
+  }
+  void end_copies() override { fail_copies(); }
+  void forget_copies(engine::ClientId maker, engine::QpNumber qp) override {
+    std::erase_if(copies,
+                  [&](const Copy& copy) { return copy.maker == maker && copy.key.qp == qp; });
+  }
+
+  /// Makes the oldest copy that is under way, as a program would. Returns false if there is none.
+  /// If it fails, all others fail.
+  bool make_copy() {
+    for (Copy& copy : copies) {
+      if (copy.progress != engine::CopyProgress::kUnderWay) continue;
+      const uint64_t reads_before = reads, writes_before = writes;
+      uint64_t length = 0;
+      for (const engine::RemoteRange& range : copy.source) length += range.length;
+      std::vector<uint8_t> bytes(length);
+      const std::span<uint8_t> to[] = {bytes};
+      const std::span<const uint8_t> from[] = {bytes};
+      const bool succeeds = read(copy.from, copy.source, to) == engine::MemoryResult::kDone &&
+                            write(copy.to, copy.target, from) == engine::MemoryResult::kDone;
+      reads = reads_before;
+      writes = writes_before;
+      copy.progress = engine::CopyProgress::kDone;
+      if (!succeeds) fail_copies(copy.key);
+      return true;
+    }
+    return false;
+  }
+  /// Lets the copy with this key, and all that are under way, fail.
+  void fail_copies(const engine::CopyKey& key = {}) {
+    for (Copy& copy : copies) {
+      if (copy.key == key || copy.progress == engine::CopyProgress::kUnderWay) {
+        copy.progress = engine::CopyProgress::kFailed;
+      }
+    }
+  }
+
+  struct Copy {
+    engine::CopyKey key;
+    engine::ClientId maker, from, to;
+    std::vector<engine::RemoteRange> source, target;
+    engine::CopyProgress progress = engine::CopyProgress::kUnderWay;
+  };
+  /// Whether begin_copy() begins copies. The test makes them.
+  bool copies_directly = false;
+  /// Whether the program makes each copy as soon as it has begun.
+  bool copies_at_once = false;
+  std::vector<Copy> copies;
+  uint64_t copies_begun = 0;
+
   /// For each client and CQ, the number of completions that the client has polled.
   std::map<std::pair<engine::ClientId, engine::CqId>, uint32_t> taken;
   /// Clients whose process has ended.
@@ -125,6 +195,13 @@ class ArrayMemory : public engine::HostMemory {
   engine::MemoryResult mismatch() const {
     on_mismatch();
     return engine::MemoryResult::kFault;
+  }
+
+  const Copy* find(engine::ClientId maker, const engine::CopyKey& key) const {
+    for (const Copy& copy : copies) {
+      if (copy.maker == maker && copy.key == key) return &copy;
+    }
+    return nullptr;
   }
 
   Array* find(engine::ClientId client, uint64_t address, uint64_t size) {

@@ -86,6 +86,10 @@ int greet(Context* context, int shared) {
   auto* ring = reinterpret_cast<abi::DoorbellRing*>(parts.memory.at(0));
   const bool takes_payload = parts.has_payload() && !runs_under_valgrind();
   ring->takes_payload.store(takes_payload ? 1 : 0, std::memory_order_relaxed);
+  if (parts.has_payload()) {
+    abi::CopyJobs& copies = parts.shared_payload().copies;
+    copies.address.store(reinterpret_cast<uint64_t>(&copies), std::memory_order_release);
+  }
   parts.doorbells.attach(ring, parts.wake_fd, base.cmd_fd);
   return 0;
 }

@@ -13,6 +13,7 @@
 #include "verbs_provider/context/backlog.h"
 #include "verbs_provider/context/context.h"
 #include "verbs_provider/hooks/provider_calls.h"
+#include "verbs_provider/polling/copy_job.h"
 #include "verbs_provider/polling/cq_rotation.h"
 #include "verbs_provider/system/system_call.h"
 
@@ -109,7 +110,9 @@ EmptyPoll::EmptyPoll(Cq* cq)
       sleep_until(seen_ + 1, longest);
     }
   } else if (one_cq && !blocks_soon_ && !is_shared && policy.may_sleep(longest)) {
-    const uint32_t completions = backlog().completions_to_await(now_ns());
+    // A thread that copies messages for the daemon is not ahead of it.
+    const int64_t now = now_ns();
+    const uint32_t completions = has_copied_lately(now) ? 0 : backlog().completions_to_await(now);
     if (completions != 0) sleep_until(seen_ + completions, kMaxAwayNs);
   }
 }
@@ -123,7 +126,12 @@ void EmptyPoll::sleep_until(uint32_t completions, int64_t at_most_ns) {
 }
 
 bool EmptyPoll::wait(ibv_context* context) {
-  DoorbellWriter& doorbells = context_of(context)->parts.doorbells;
+  Context::Parts& parts = context_of(context)->parts;
+  DoorbellWriter& doorbells = parts.doorbells;
+  if (make_copy(parts)) {
+    note_copy(now_ns());
+    return true;
+  }
   if (!doorbells.wait_for_round(cq_)) {
     switch (way_) {
       case WaitPolicy::Way::kPollOn:

@@ -35,6 +35,18 @@ class ClientMemory : public engine::HostMemory {
                                       std::span<const std::span<const uint8_t>> from) override {
     return processes_.write_received(client, qp, is_first, to, from);
   }
+  bool may_copy(engine::ClientId maker) override { return processes_.copies.may_begin(maker); }
+  bool begin_copy(const engine::DirectCopy& copy) override { return processes_.begin_copy(copy); }
+  engine::CopyProgress copy_progress(engine::ClientId maker, const engine::CopyKey& key) override {
+    return processes_.copies.progress(maker, key);
+  }
+  void forget_copy(engine::ClientId maker, const engine::CopyKey& key) override {
+    processes_.copies.forget(maker, key);
+  }
+  void forget_copies(engine::ClientId maker, engine::QpNumber qp) override {
+    processes_.copies.forget(maker, qp);
+  }
+  void end_copies() override { processes_.copies.end(); }
   /// See ProcessMemory.
   uint8_t attach_payload(engine::ClientId client, const abi::Cqe& cqe, engine::CqId cq,
                          uint32_t index) {
@@ -42,7 +54,11 @@ class ClientMemory : public engine::HostMemory {
   }
   void flush_unattached() { processes_.flush_unattached(); }
   void flush() { processes_.flush(); }
-  void use_send_slots(bool use) { processes_.use_send_slots(use); }
+  /// Sets whether messages may be read before they are sent: from slots, or by direct copies.
+  void read_early(bool may) {
+    processes_.use_send_slots(may);
+    processes_.copies.let_begin(may);
+  }
   uint32_t completions_taken(engine::ClientId client, engine::CqId cq) override {
     CompletionQueue* queue = sessions_.find_cq(client, cq);
     return queue != nullptr ? queue->consumed() : 0;

@@ -169,6 +169,13 @@ void ClientSession::execute(RequestSocket::Received received) {
     return hello(request, std::move(*fds));
   }
   services_.memory.withdraw_payload(id());
+  DirectCopies& copies = services_.memory.copies;
+  if (copies.end_of(id())) {
+    // Messages that were posted before the request are sent before it.
+    copies.suspend(true);
+    services_.engine.submit(engine::MemoryReady{});
+    copies.suspend(false);
+  }
   if (request.op == abi::Op::kMemoryMayBlock) {
     return requests_.reply_status(request, services_.memory.expect_waits(id()));
   }

@@ -32,9 +32,9 @@ struct Request {
 
 /// Answers one request. Each handler returns 0 or a positive errno value. Its messages are sent
 /// only if it returns 0.
-class Answer {
+class NetlinkAnswer {
  public:
-  Answer(const Request& request, NldevSource& source) : request_(request), source_(source) {}
+  NetlinkAnswer(const Request& request, NldevSource& source) : request_(request), source_(source) {}
 
   int run() {
     switch (request_.operation()) {
@@ -434,7 +434,7 @@ void answer_request(const nlmsghdr& header, std::span<const std::byte> payload, 
     return;
   }
   const Request request{header, std::move(*attributes)};
-  Answer answer(request, source);
+  NetlinkAnswer answer(request, source);
   const int error = answer.run();
   if (error != 0) {
     messages.push_back(result_message(header, error));

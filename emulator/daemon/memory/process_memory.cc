@@ -33,6 +33,24 @@ const char* name_of(abi::MappingCall call) {
   return "?";
 }
 
+/// Warns if a NIC would access other pages than rocemu does, because the memory was mapped anew
+/// after its registration. Warns only once for each program.
+template <class Client>
+void check_mappings(Client& client, std::span<const engine::RemoteRange> ranges, bool writes) {
+  if (!client.mappings.may_be_any()) [[likely]] {
+    return;
+  }
+  const auto change = client.mappings.find(ranges);
+  if (!change || std::exchange(client.process->was_warned, true)) return;
+  spdlog::warn(
+      "{} (pid {}): a message {} registered memory at {:#x} to {:#x}, whose pages {} "
+      "has replaced since the registration. A real NIC would use the old pages, "
+      "which it has pinned; rocemu uses the pages that are mapped now. Deregister "
+      "memory before it is unmapped (ibv_dereg_mr(3))",
+      proc::name_of(client.process->pid), client.process->pid, writes ? "writes to" : "reads from",
+      change->begin, change->end, name_of(change->call));
+}
+
 }  // namespace
 
 ProcessMemory::ProcessMemory() : returned_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
@@ -66,6 +84,7 @@ std::shared_ptr<ProcessMemory::Process> ProcessMemory::process_of(
 void ProcessMemory::remove(engine::ClientId client) {
   const Client* found = find(client);
   if (found == nullptr) return;
+  copies.remove(client);
   Process& process = *found->process;
   flush_queue(process);
   std::erase(process.clients, client);
@@ -86,6 +105,7 @@ int ProcessMemory::expect_waits(engine::ClientId client) {
   if (found == clients_.end()) return EINVAL;
   Client& target = found->second;
   if (target.copier != nullptr) return 0;
+  copies.remove(client);
   target.copier = PatientCopier::start(target.reach, returned_.get(), target.process->allowance);
   return target.copier != nullptr ? 0 : ENOMEM;
 }
@@ -95,7 +115,7 @@ engine::MemoryResult ProcessMemory::read(engine::ClientId client,
                                          std::span<const std::span<uint8_t>> to) {
   Client* target = find(client);
   if (target == nullptr) return engine::MemoryResult::kGone;
-  check_mappings(*target, from, /*writes=*/false);
+  if (expects_messages_) check_mappings(*target, from, /*writes=*/false);
   flush_earlier_writes(*target, from);
   flush_shared();
   if (target->process->queue.overlaps(from)) flush_queue(*target->process);
@@ -132,7 +152,7 @@ engine::MemoryResult ProcessMemory::write(engine::ClientId client,
   Client* target = find(client);
   if (target == nullptr) return engine::MemoryResult::kGone;
   ++writes_;
-  check_mappings(*target, to, /*writes=*/true);
+  if (expects_messages_) check_mappings(*target, to, /*writes=*/true);
   flush_earlier_writes(*target, to);
   if (is_shared(to)) flush_shared();
   flush_queue(*target->process);  // a program may poll the later of two writes
@@ -152,7 +172,7 @@ engine::MemoryResult ProcessMemory::write_soon(engine::ClientId client,
     if (result != engine::MemoryResult::kFault) return result;
     return target->reach.write_pinned(to, from);
   }
-  check_mappings(*target, to, /*writes=*/true);
+  if (expects_messages_) check_mappings(*target, to, /*writes=*/true);
   flush_earlier_writes(*target, to);
   enqueue(*target, to, from);
   return engine::MemoryResult::kDone;
@@ -165,7 +185,7 @@ engine::MemoryResult ProcessMemory::write_received(engine::ClientId client, engi
   Client* target = find(client);
   if (target == nullptr) return engine::MemoryResult::kGone;
   if (target->copier != nullptr || is_shared(to)) return write_soon(client, to, from);
-  check_mappings(*target, to, /*writes=*/true);
+  if (expects_messages_) check_mappings(*target, to, /*writes=*/true);
   for (const engine::ClientId other : target->process->clients) {
     if (other != client) flush_received(*find(other), to);
   }
@@ -204,24 +224,6 @@ void ProcessMemory::flush_shared(const Process* except) {
   for (Process* process : waiting_) {
     if (process->has_shared_in_queue && process != except) flush_queue(*process);
   }
-}
-
-/// Warns if a NIC would access other pages than rocemu does, because the memory was mapped anew
-/// after its registration. Warns only once for each program.
-void ProcessMemory::check_mappings(Client& client, std::span<const engine::RemoteRange> ranges,
-                                   bool writes) {
-  if (!client.mappings.may_be_any() || !expects_messages_) [[likely]] {
-    return;
-  }
-  const auto change = client.mappings.find(ranges);
-  if (!change || std::exchange(client.process->was_warned, true)) return;
-  spdlog::warn(
-      "{} (pid {}): a message {} registered memory at {:#x} to {:#x}, whose pages {} "
-      "has replaced since the registration. A real NIC would use the old pages, "
-      "which it has pinned; rocemu uses the pages that are mapped now. Deregister "
-      "memory before it is unmapped (ibv_dereg_mr(3))",
-      proc::name_of(client.process->pid), client.process->pid, writes ? "writes to" : "reads from",
-      change->begin, change->end, name_of(change->call));
 }
 
 void ProcessMemory::watch_mappings(engine::ClientId client, const abi::MappingChanges& changes) {
@@ -306,6 +308,22 @@ void ProcessMemory::share(engine::ClientId client, abi::Payload& payload,
   if (target == nullptr) return;
   target->received.share(payload.received, ring);
   target->sent = &payload.sent;
+  if (target->reach.way() == Way::kProcessVm) {
+    copies.add(client, payload.copies, ring, target->process->pid);
+  }
+}
+
+bool ProcessMemory::begin_copy(const engine::DirectCopy& copy) {
+  Client* from = find(copy.from);
+  Client* to = find(copy.to);
+  if (from == nullptr || to == nullptr) return false;
+  check_mappings(*from, copy.source, /*writes=*/false);
+  check_mappings(*to, copy.target, /*writes=*/true);
+  flush_earlier_writes(*from, copy.source);
+  flush_earlier_writes(*to, copy.target);
+  flush_queue(*from->process);
+  flush_queue(*to->process);
+  return copies.begin(copy);
 }
 
 void ProcessMemory::withdraw_payload(engine::ClientId client) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "emulator/daemon/base/unix_socket.h"
+#include "emulator/daemon/memory/direct_copies.h"
 #include "emulator/daemon/memory/mapping_changes.h"
 #include "emulator/daemon/memory/memory_reach.h"
 #include "emulator/daemon/memory/patient_copier.h"
@@ -74,6 +75,11 @@ class ProcessMemory {
   /// of the step have been added.
   void flush_unattached();
 
+  /// Implements HostMemory::begin_copy().
+  bool begin_copy(const engine::DirectCopy& copy);
+  /// The copies that programs make
+  DirectCopies copies;
+
   /// Sets the shared memory in which the client reports changes of its mappings.
   void watch_mappings(engine::ClientId client, const abi::MappingChanges& changes);
   /// Notes that the client is about to register these bytes.
@@ -128,7 +134,6 @@ class ProcessMemory {
   void enqueue(Client& target, std::span<const engine::RemoteRange> to,
                std::span<const std::span<const uint8_t>> from);
   void flush_queue(Process& process);
-  void check_mappings(Client& client, std::span<const engine::RemoteRange> ranges, bool writes);
   void flush_shared(const Process* except = nullptr);
   void write_now(const Client& target, std::span<const engine::RemoteRange> to,
                  std::span<const uint8_t> bytes);

@@ -146,7 +146,7 @@ void EngineHost::step(engine::Instant now, const engine::Input& input) {
     sessions_.set_asked_for(engine_.asked_for());
     // If there are fault rules, the engine reads messages from the program's buffers, so that
     // changing a message before its retransmission has the effect that it has with a NIC.
-    memory_.use_send_slots(engine_.rule_reports().empty());
+    memory_.read_early(engine_.rule_reports().empty());
   }
   if (recording_ == nullptr) return;
   recording_->end_step(outputs_, outputs_before);

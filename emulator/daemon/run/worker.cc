@@ -132,6 +132,7 @@ void Worker::serve(const bool& stopping, bool busy_poll) {
     worked |= medium_ != nullptr && medium_->receive(began);
     if (medium_ == nullptr || !medium_->is_congested()) {
       worked |= sessions_.pump();
+      worked |= finish_copies(began);
       worked |= engine_host_.tick_if_due(began);
     }
     if (medium_ != nullptr) worked |= medium_->flush(clock_.now());
@@ -155,6 +156,10 @@ void Worker::serve(const bool& stopping, bool busy_poll) {
         break;
       case IdlePolicy::Way::kSleep:
         if (medium_ != nullptr && medium_->holds_back()) break;
+        if (memory_.copies.awaits_any()) {  // a program finishes them without a signal
+          sched_yield();
+          break;
+        }
         sleep(stopping);
         last_poll = clock_.now();
         sessions_.count_pollers(last_poll);
@@ -192,6 +197,12 @@ void Worker::sleep(const bool& stopping) {
   poll(longest);
   write_untaken(clock_.now());
   sessions_.awake().wake_busy();
+}
+
+bool Worker::finish_copies(engine::Instant now) {
+  if (memory_.copies.empty() || !memory_.copies.update(now)) return false;
+  engine_host_.submit(engine::MemoryReady{});
+  return true;
 }
 
 void Worker::write_untaken(engine::Instant now) {

@@ -54,6 +54,8 @@ class Worker {
   bool poll(std::optional<engine::Duration> timeout) { return loop_.wait(timeout) > 0; }
   void serve(const bool& stopping, bool busy_poll);
   void sleep(const bool& stopping);
+  /// Continues the messages whose direct copies have ended. Returns whether there were any.
+  bool finish_copies(engine::Instant now);
   /// Writes payload that programs have not taken (ProcessMemory::write_untaken).
   void write_untaken(engine::Instant now);
   /// Does work that is less urgent than serving clients. Returns the time after which there is more

@@ -68,6 +68,11 @@ class Frame {
     buffer_->needs_headers = true;
   }
 
+  /// Returns whether the payload is in the receiver's memory already, so that the frame has only
+  /// space for it (transport/placement/direct_placement.h). Such a frame has a packet.
+  bool is_placed() const { return buffer_->is_placed; }
+  void set_placed() { buffer_->is_placed = true; }
+
  private:
   friend class FramePool;
   struct Buffer {
@@ -75,6 +80,7 @@ class Frame {
     uint32_t references;
     bool parsed;
     bool needs_headers;  // of `packet`
+    bool is_placed;
     size_t size;
     wire::Packet packet;
     alignas(64) uint8_t bytes[kCapacity];
@@ -102,7 +108,7 @@ class FramePool {
     Frame::Buffer* buffer = free_.back();
     free_.pop_back();
     buffer->references = 1;
-    buffer->parsed = buffer->needs_headers = false;
+    buffer->parsed = buffer->needs_headers = buffer->is_placed = false;
     buffer->size = 0;
     return Frame(buffer);
   }

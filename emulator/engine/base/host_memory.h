@@ -29,6 +29,31 @@ enum class MemoryResult : uint8_t {
   kNotYet,
 };
 
+/// Identifies a direct copy: the requester, and the first PSN of the packets whose payload is
+/// copied.
+struct CopyKey {
+  QpNumber qp;
+  uint32_t psn;
+  bool operator==(const CopyKey&) const = default;
+};
+
+enum class CopyProgress : uint8_t {
+  kNone,  // there is no such copy
+  kUnderWay,
+  kDone,
+  kFailed,  // some bytes may have been copied
+};
+
+/// A copy from program to program. The ranges `source` and `target` have the same total length.
+struct DirectCopy {
+  CopyKey key;
+  ClientId maker;  // the program that makes it: `from` or `to`
+  ClientId from;
+  std::span<const RemoteRange> source;
+  ClientId to;
+  std::span<const RemoteRange> target;
+};
+
 class HostMemory {
  public:
   virtual ~HostMemory() = default;
@@ -72,6 +97,38 @@ class HostMemory {
     static_cast<void>(qp);
     static_cast<void>(is_first);
     return write_soon(client, to, from);
+  }
+
+  /// Returns whether the client's program would be asked for a copy now.
+  virtual bool may_copy(ClientId maker) {
+    static_cast<void>(maker);
+    return false;
+  }
+  /// Asks a program for a copy. A program makes its copies in order; if one fails, those after it
+  /// fail, too, and copy nothing. Returns false if the engine must read and write the bytes
+  /// instead. Otherwise a MemoryReady input arrives when the copy has ended.
+  virtual bool begin_copy(const DirectCopy& copy) {
+    static_cast<void>(copy);
+    return false;
+  }
+  /// Returns the progress of a copy that the client makes.
+  virtual CopyProgress copy_progress(ClientId maker, const CopyKey& key) {
+    static_cast<void>(maker);
+    static_cast<void>(key);
+    return CopyProgress::kNone;
+  }
+  /// Forgets a copy that has ended.
+  virtual void forget_copy(ClientId maker, const CopyKey& key) {
+    static_cast<void>(maker);
+    static_cast<void>(key);
+  }
+
+  /// Ends all copies. None of them is made after the call; those that are not done have failed.
+  virtual void end_copies() {}
+  /// Forgets the copies of a QP whose requests are discarded. They must have ended.
+  virtual void forget_copies(ClientId maker, QpNumber qp) {
+    static_cast<void>(maker);
+    static_cast<void>(qp);
   }
 
   /// Returns the number of completions that the client has taken from the CQ since its creation

@@ -47,14 +47,18 @@ bool PacketRun::add(const wire::Packet& next) {
 
 void PacketRun::begin(const InFlight& first, const Link& link, Instant now, size_t limit) {
   const wire::Packet* head = packet_in(first);
-  if (head == nullptr || !begin(*head)) return;
+  if (head == nullptr || !begin(*head)) {
+    if (first.frame.is_placed()) count_ = written_ = 1;  // a READ whose data is placed
+    return;
+  }
   for (const InFlight& frame : link) {
     const wire::Packet* packet = packet_in(frame);
     if (packet == nullptr || count_ == limit || frame.to != first.to || frame.arrives > now ||
-        !add(*packet)) {
+        frame.frame.is_placed() != first.frame.is_placed() || !add(*packet)) {
       break;
     }
   }
+  if (first.frame.is_placed()) written_ = count_;
 }
 
 void PacketRun::begin(std::span<const Arrival> arrivals) {

@@ -37,8 +37,8 @@ class PacketRun {
   }
   bool empty() const { return count_ == 0; }
 
-  /// Returns whether the payload of the current packet was already written together with that of an
-  /// earlier packet.
+  /// Returns whether the payload of the current packet was already written, together with that of
+  /// an earlier packet or by a direct copy.
   bool is_written() const { return at_ < written_; }
 
   /// Writes the payloads of the current packet and of all later packets of the run to the memory

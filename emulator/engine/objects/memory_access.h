@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "emulator/engine/base/bounded_list.h"
@@ -27,6 +28,13 @@ class MemoryList {
   /// otherwise, the same as read().
   MemoryResult read_posted(HostMemory& memory, ClientId posting, uint32_t slot, uint64_t offset,
                            std::span<const std::span<uint8_t>> to) const;
+  /// Returns the client to which all the memory belongs. Returns nothing if there is none, or the
+  /// memory has further addresses, or is in a null or on-demand region.
+  std::optional<ClientId> owner_of_plain() const {
+    const bool is_plain = !ranges_.empty() && of_one_client_ && !on_demand_ && !is_shared_;
+    return is_plain ? std::optional(clients_[0]) : std::nullopt;
+  }
+  std::span<const RemoteRange> ranges() const { return ranges_; }
   MemoryResult write(HostMemory& memory, std::span<const std::span<const uint8_t>> from) const;
   /// Does the same as HostMemory::write_received() if all memory belongs to the client that gets
   /// the completion and is not shared; otherwise, the same as write().

@@ -190,7 +190,9 @@ std::optional<TranslatedAddress> MemoryTable::resolve_remote(const MemoryUser& u
   if ((window->access & access) != access) return std::nullopt;
   if (!within(address, length, first_address(*window), window->length)) return std::nullopt;
   const uint64_t offset = address - first_address(*window);
-  return translate(*regions_.find(*window->region), window->address + offset, length);
+  auto found = translate(*regions_.find(*window->region), window->address + offset, length);
+  if (found) found->by_window = true;
+  return found;
 }
 
 MemoryTable::Refusal MemoryTable::why_refused(const MemoryUser& user, uint32_t rkey,

@@ -62,6 +62,7 @@ struct TranslatedAddress {
   bool on_demand = false;   // in a region whose pages can be added and removed
   bool is_shared = false;   // RemoteRange
   bool is_relaxed = false;  // RemoteRange
+  bool by_window = false;   // by the R_Key of a memory window, not of the region
 };
 
 /// The QP that accesses memory. Its PD determines the memory that it may use (IBTA vol 1, 10.2.3),

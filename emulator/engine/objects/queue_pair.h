@@ -51,7 +51,10 @@ struct SendState {
   bool rules_asked = false;         // the rules were asked whether it must fail
   std::optional<LocalError> fault;  // the answer of the rules
   RequestKind kind = RequestKind::kSend;
-  uint32_t length = 0;    // payload bytes of the whole message
+  uint32_t length = 0;  // payload bytes of the whole message
+  /// The packets [placed_from, placed_to) of a SEND or WRITE have their payload in the responder's
+  /// memory (direct_placement.h). If they are sent again, it is not stored again.
+  uint32_t placed_from = 0, placed_to = 0;
   wire::Psn first, last;  // for a local WQE, `last` is before `first`
 };
 struct RecvState {};
@@ -78,6 +81,9 @@ struct SendHalf {
   wire::Psn ack_limit;            // one past the newest PSN sent with AckReq since the last go-back
   int32_t window = kFirstWindow;  // maximum number of packets in flight to a remote peer
   uint32_t responses_outstanding = 0;  // READs and atomics without a response
+  /// One past the newest PSN of a READ or atomic whose response is not placed (direct_placement.h)
+  wire::Psn unplaced_limit;
+  uint32_t placed = 0;  // packets of the READ `next` whose data is placed (direct_placement.h)
   uint8_t retries_left = 0;
   uint8_t rnr_retries_left = 0;
   Duration ack_timer{};  // the latest value
@@ -106,6 +112,7 @@ struct Response {
   uint32_t left = 0;       // kRead: bytes
   bool begun = false;      // kRead: its first packet was sent
   bool is_repeat = false;  // a response that was sent before
+  bool is_placed = false;  // kRead: the data is in the requester's memory (direct_placement.h)
   Verdict verdict{};       // kRefuse
 };
 

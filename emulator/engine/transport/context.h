@@ -79,6 +79,11 @@ class TransportContext {
   }
   /// Returns whether no frame is in flight between the devices of the fabric, and none is held.
   bool is_link_idle() const { return link_.empty() && !link_.paused(); }
+  /// Returns whether requests have arrived that will be handled before any QP sends again.
+  bool has_arrivals() const {
+    return !short_requests_.empty() || (link_.has_arrived(now()) && !link_.paused());
+  }
+  bool is_link_paused() const { return link_.paused(); }
   ShortRequests& short_requests() const { return short_requests_; }
   /// Returns the run that begins with the present packet and continues with the later packets of
   /// the same message that have already arrived.

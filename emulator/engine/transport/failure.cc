@@ -10,6 +10,7 @@
 namespace rocemu::engine {
 
 void enter_error(TransportContext& context, QueuePair& qp) {
+  context.memory().end_copies();  // the program gets its buffers back
   response_queue::flush_held_ack(context, qp);
   qp.state = abi::QpState::kErr;
   for (Timer& timer : qp.timers) timer.deadline.reset();

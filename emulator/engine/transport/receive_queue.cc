@@ -30,16 +30,9 @@ bool report(TransportContext& context, QueuePair& qp, abi::Cqe cqe, WcStatus sta
   return context.complete(qp, cq, cqe, solicited || status != WcStatus::kSuccess);
 }
 
-/// Returns the WQE in use or, if there is none, the next WQE, which must exist.
-ReceiveWqe next(const TransportContext& context, const QueuePair& qp) {
+/// Returns WQE `index` of the QP's own queue.
+ReceiveWqe own_wqe(const QueuePair& qp, uint32_t index) {
   const RecvHalf& recv = qp.recv;
-  if (recv.wqe) return *recv.wqe;
-  if (qp.srq) {
-    ReceiveWqe wqe = shared_receive_queue::oldest(*context.objects().srqs.find(*qp.srq));
-    if (qp.type != abi::QpType::kXrcRecv) wqe.cq = qp.recv_cq;
-    return wqe;
-  }
-  const uint32_t index = recv.queue.head();
   const auto header = recv.queue.header<RecvWqe>(index);
   const bool well_formed = header.num_sge <= qp.attr.cap.max_recv_sge;
   return {
@@ -50,6 +43,17 @@ ReceiveWqe next(const TransportContext& context, const QueuePair& qp) {
       .cq = qp.recv_cq,
       .well_formed = well_formed,
       .sges = read_sges(recv.queue.rest(index, sizeof(RecvWqe)), well_formed ? header.num_sge : 0)};
+}
+
+/// Returns the WQE in use or, if there is none, the next WQE, which must exist.
+ReceiveWqe next(const TransportContext& context, const QueuePair& qp) {
+  if (qp.recv.wqe) return *qp.recv.wqe;
+  if (qp.srq) {
+    ReceiveWqe wqe = shared_receive_queue::oldest(*context.objects().srqs.find(*qp.srq));
+    if (qp.type != abi::QpType::kXrcRecv) wqe.cq = qp.recv_cq;
+    return wqe;
+  }
+  return own_wqe(qp, qp.recv.queue.head());
 }
 
 abi::Cqe receive_cqe() {
@@ -90,6 +94,13 @@ bool available(const TransportContext& context, const QueuePair& qp) {
 bool has_room(const TransportContext& context, const QueuePair& qp, uint64_t length) {
   const ReceiveWqe wqe = next(context, qp);
   return !wqe.well_formed || length <= total(wqe.sges);
+}
+
+std::optional<ReceiveWqe> find_next(const QueuePair& qp, uint32_t ahead) {
+  if (qp.recv.wqe && ahead == 0) return qp.recv.wqe;
+  const uint32_t behind_head = ahead - (qp.recv.wqe ? 1 : 0);
+  if (qp.srq || behind_head >= qp.recv.queue.size()) return std::nullopt;
+  return own_wqe(qp, qp.recv.queue.head() + behind_head);
 }
 
 void take(TransportContext& context, QueuePair& qp) {

@@ -26,6 +26,9 @@ bool available(const TransportContext& context, const QueuePair& qp);
 /// Returns whether the WQE that this message uses or will take has space for `length` bytes. A
 /// malformed WQE counts as having space: the error is detected when the WQE is used.
 bool has_room(const TransportContext& context, const QueuePair& qp, uint64_t length);
+/// Returns the WQE that the next message but `ahead` will take (0: the present message, or the next
+/// one). Returns nothing if there is none yet, or the QP shares its WQEs with other QPs.
+std::optional<ReceiveWqe> find_next(const QueuePair& qp, uint32_t ahead);
 /// Takes the oldest WQE for a message, unless the message has a WQE already. There must be a WQE. A
 /// SEND takes its WQE when it begins, a WRITE with immediate when it ends.
 void take(TransportContext& context, QueuePair& qp);

@@ -11,6 +11,7 @@
 #include "emulator/engine/protocol/qp_traits.h"
 #include "emulator/engine/transport/completer.h"
 #include "emulator/engine/transport/congestion.h"
+#include "emulator/engine/transport/placement/direct_placement.h"
 #include "emulator/engine/transport/send_queue.h"
 #include "emulator/engine/transport/ud.h"
 #include "wire/opcode.h"
@@ -311,8 +312,9 @@ uint32_t response_packets(const TransportContext& context, const QueuePair& qp,
 
 /// Sends a READ, an atomic, an ATOMIC WRITE or a FLUSH, which is one packet. A READ asks for
 /// `packets` packets of its response, starting with the first missing one.
+/// `is_placed` means that the requester has the data of the response.
 std::optional<Obstacle> send_query(TransportContext& context, QueuePair& qp, const SendWqe& wqe,
-                                   const SendState& state, uint32_t packets) {
+                                   const SendState& state, uint32_t packets, bool is_placed) {
   const auto opcode = static_cast<WrOpcode>(wqe.opcode);
   const uint32_t have = qp.send.next_packet * qp.mtu();
   wire::Packet packet;
@@ -324,6 +326,7 @@ std::optional<Obstacle> send_query(TransportContext& context, QueuePair& qp, con
       static_cast<uint32_t>(std::min<uint64_t>(state.length - have, uint64_t{packets} * qp.mtu()));
   packet.reth = {.va = wqe.remote_address + have, .rkey = wqe.rkey, .dma_length = wanted};
   Frame frame = context.transmitter().allocate();
+  if (is_placed) frame.set_placed();
   size_t payload = 0;
   if (state.kind == RequestKind::kAtomicWrite) {
     payload = state.length;
@@ -365,6 +368,14 @@ void sent_unreliably(TransportContext& context, QueuePair& qp) {
   send_queue::check_drained(context, qp);
 }
 
+/// Returns whether the packets cannot be sent now. The QP continues when they can.
+bool is_put_off(TransportContext& context, QueuePair& qp, direct_placement::Payload payload) {
+  if (payload == direct_placement::Payload::kAwaited) context.scheduler().wait_for_memory(qp);
+  if (payload == direct_placement::Payload::kLater) context.scheduler().schedule(qp);
+  return payload == direct_placement::Payload::kAwaited ||
+         payload == direct_placement::Payload::kLater;
+}
+
 /// Sends up to `budget` packets of WQE `next`. Returns 0 if the WQE failed, or must wait for an
 /// event after which the QP is scheduled again. `is_unseen` is the result of may_send_unseen().
 uint32_t send_next(TransportContext& context, QueuePair& qp, uint32_t budget, bool is_unseen) {
@@ -390,11 +401,16 @@ uint32_t send_next(TransportContext& context, QueuePair& qp, uint32_t budget, bo
     // The rest of a READ is requested when the previous part has arrived, since the responder
     // counts all parts as one outstanding request.
     if (send.next_packet > 0 && in_flight > 0) return 0;
+    auto payload = direct_placement::Payload::kInPackets;
+    if (state.kind == RequestKind::kRead) payload = direct_placement::place_response(context, qp);
+    if (is_put_off(context, qp, payload)) return 0;
+    const bool is_placed = payload == direct_placement::Payload::kPlaced;
     const uint32_t packets = response_packets(context, qp, state);
-    if (const auto obstacle = send_query(context, qp, wqe, state, packets)) {
+    if (const auto obstacle = send_query(context, qp, wqe, state, packets, is_placed)) {
       stop_at(context, qp, *obstacle);
       return 0;
     }
+    if (!is_placed) send.unplaced_limit = state.last + 1;
     send.next_packet += packets;
     if (state.first + send.next_packet == state.last + 1) {
       ++send.next;
@@ -410,10 +426,23 @@ uint32_t send_next(TransportContext& context, QueuePair& qp, uint32_t budget, bo
       !context.adversary()->may_read(qp, index, first)) [[unlikely]] {
     return 0;
   }
-  const uint32_t count = std::min({packets - first, budget, static_cast<uint32_t>(window)});
+  uint32_t count = std::min({packets - first, budget, static_cast<uint32_t>(window)});
+  auto payload = direct_placement::Payload::kInPackets;
+  if (reads_memory) {
+    const direct_placement::Placement decision = direct_placement::place(context, qp, count);
+    if (is_put_off(context, qp, decision.payload)) return 0;
+    payload = decision.payload;
+    count = decision.count;
+  }
+  const bool is_placed = payload == direct_placement::Payload::kPlaced;
+  const bool is_carried = !is_placed || direct_placement::is_payload_watched(context);
   const auto send_all = [&](std::span<Frame> frames) {
     for (Frame& frame : frames) frame = context.transmitter().allocate();
-    const auto obstacle = fill_payload(context, qp, index, wqe, first, packets, frames);
+    if (is_placed) {
+      for (Frame& frame : frames) frame.set_placed();
+    }
+    const auto obstacle =
+        is_carried ? fill_payload(context, qp, index, wqe, first, packets, frames) : std::nullopt;
     if (obstacle) {
       stop_at(context, qp, *obstacle);
       return false;
@@ -421,8 +450,8 @@ uint32_t send_next(TransportContext& context, QueuePair& qp, uint32_t budget, bo
     for (uint32_t i = 0; i < count; ++i) {
       const uint32_t number = first + i;
       const uint64_t begin = uint64_t{number} * qp.mtu();
-      const size_t payload = std::min<uint64_t>(qp.mtu(), state.length - begin);
-      send_packet(context, qp, wqe, state, number, packets, payload, std::move(frames[i]));
+      const size_t bytes = std::min<uint64_t>(qp.mtu(), state.length - begin);
+      send_packet(context, qp, wqe, state, number, packets, bytes, std::move(frames[i]));
     }
     return true;
   };

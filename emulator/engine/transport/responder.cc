@@ -196,9 +196,11 @@ void on_query(TransportContext& context, QueuePair& qp, const wire::Packet& pack
   const Psn psn = packet.bth.psn;
   if (!response_queue::make_room(qp)) return refuse(context, qp, psn, Verdict::kInvalidRequest);
   Response response{.kind = Response::Kind::kRead, .psn = psn};
+  const bool is_placed = context.run_at_hand().is_written();
   if (const auto verdict = remote_access::execute(context, qp, packet, info, response)) {
     return turn_away(context, qp, psn, *verdict);
   }
+  response.is_placed = is_placed;
   recv.query_psns.push_back(psn);
   if (recv.query_psns.size() > qp.attr.max_dest_rd_atomic)
     recv.query_psns.erase(recv.query_psns.begin());

@@ -1,4 +1,5 @@
 #include "emulator/engine/transport/response_queue.h"
+#include "emulator/engine/transport/placement/direct_placement.h"
 
 #include <algorithm>
 #include <array>
@@ -134,7 +135,9 @@ std::optional<uint32_t> send_read_data(TransportContext& context, QueuePair& qp,
         std::span<uint8_t>(frames[i].storage()).subspan(wire::payload_offset(packet), size);
     bytes += size;
   }
-  if (bytes != 0) {
+  if (response.is_placed && !direct_placement::is_payload_watched(context)) {
+    for (uint32_t i = 0; i < count; ++i) frames[i].set_placed();
+  } else if (bytes != 0) {
     if (const auto verdict =
             read_for(context, qp, response, bytes, std::span(targets).first(count))) {
       if (*verdict == Verdict::kMemoryNotReady) {

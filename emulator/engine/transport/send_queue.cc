@@ -103,6 +103,7 @@ void post(TransportContext& context, QueuePair& qp, std::span<const std::byte> w
 void start(TransportContext& context, QueuePair& qp) {
   SendHalf& send = qp.send;
   send.next_psn = send.unacked = send.sent_limit = send.ack_limit = Psn(qp.attr.sq_psn);
+  send.unplaced_limit = send.unacked;
   send.next = send.queue.head();
   send.next_packet = 0;
   reset_retries(qp);
@@ -156,7 +157,9 @@ void flush(TransportContext& context, QueuePair& qp) {
   send.waiting_for_rnr = false;
   send.answer_unplaced = false;
   send.responses_outstanding = 0;
-  send.unacked = send.sent_limit = send.ack_limit = send.next_psn;
+  send.placed = 0;
+  context.memory().forget_copies(qp.client, qp.number);
+  send.unacked = send.sent_limit = send.ack_limit = send.unplaced_limit = send.next_psn;
 }
 
 void reset_retries(QueuePair& qp) {

@@ -23,6 +23,7 @@ void enter_state(CommandContext& context, QueuePair& qp, QpState from, QpState t
     case QpState::kReset:
       response_queue::flush_held_ack(context.transport, qp);
       receive_queue::give_back(context.transport, qp);
+      context.memory.forget_copies(qp.client, qp.number);
       qp.reset();
       return;
     case QpState::kErr:

@@ -12,6 +12,7 @@ namespace {
 void destroy_qp(CommandContext& context, QueuePair& qp) {
   Objects& objects = context.objects;
   response_queue::flush_held_ack(context.transport, qp);
+  context.memory.forget_copies(qp.client, qp.number);
   objects.mrs.unbind_windows_of(qp.number);
   receive_queue::give_back(context.transport, qp);
   if (qp.multicast_groups != 0) {

@@ -118,11 +118,11 @@ are ours, and not measured in this run.
   [Two attempts](data/performance.md#attempts-that-were-not-adopted) to shorten this path had no effect.
 - **99.9th percentile.** A program that spins on memory never yields, so the daemon may have to wait for the end of a time
   slice. "Spinning on memory, relayed" does the same without a NIC.
-- **64 KiB.** The limit is a process that does nothing but copy. The daemon spends 80 % of its time in these two calls and has
-  a processor for 90 % of the time. A second thread that writes while the first one reads was slower, because the data is in
-  the other processor's cache ([ADR 0017](adr/0017-slots.md)).
-- **1 MiB and more.** TCP copies at both ends at once, on two processors. The daemon first reads and then writes, and for each
-  call the kernel looks up every page. With huge pages 8 MiB took 2.0 ms instead of 4.5 ms.
+- **64 KiB.** The program that sends copies each message itself, with one system call, while the daemon handles the packets of the
+  previous one ([design/direct-copy.md](design/direct-copy.md)). The limit is that call: `copy_process_vm_writev/65536` in the table
+  of the parts. A recording, a capture, lockstep and UDP still take two calls of the daemon.
+- **1 MiB and more.** The same, but the sender's copy is the only one at a time, and its data does not fit into the caches. TCP
+  copies at both ends at once, on two processors.
 - **Over UDP** rocemu also computes an ICRC over each byte at both ends, and acknowledges. Of the sending daemon's time 79 % is
   the kernel's, 5 % the ICRC and 15 % rocemu's own; at the receiver 72 %, 6 % and 20 %. Between two short messages a daemon
   polls its socket five to seven times without success, and each poll is a system call.
@@ -207,8 +207,8 @@ A one-way latency is half of a round trip, as perftest counts.
   relays. That is the cost of four processes by itself; it depends on where the kernel runs them.""",
     "bandwidth": """\
 - CPU s/GiB: the processor time of all processes for each GiB, including start and exit.
-- "one process_vm_readv and one process_vm_writev": the two copies of each message that the daemon makes
-  ([design/memory.md](../design/memory.md)) and nothing else, for a message that stays in the caches: the upper limit.
+- "one process_vm_readv and one process_vm_writev": the two copies that the daemon makes of a message that no program copies
+  ([design/direct-copy.md](../design/direct-copy.md)), and nothing else, for a message that stays in the caches.
 - "UDP with GSO and GRO" sends datagrams whose segments have one size, as the packets of SENDs do. The first packet of a WRITE
   is longer by its RETH, so that each message takes two datagrams: "as WRITEs".
 - "relayed": UDP with GSO and GRO, where one process reads the data from another's memory and the receiver writes it into
