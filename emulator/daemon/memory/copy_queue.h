@@ -27,7 +27,7 @@ class CopyQueue {
   /// Returns whether the client should be asked for another copy now. After it has failed to make
   /// one, the result is false for a number of calls.
   bool may_begin();
-  /// Asks the client, who is the copy's maker, for the copy. `peer` is the queue of the other
+  /// Asks the client, which is the copy's maker, for the copy. `peer` is the queue of the other
   /// client. Returns false if there are too many copies or ranges.
   bool begin(const engine::DirectCopy& copy, const CopyQueue& peer);
   engine::CopyProgress progress(const engine::CopyKey& key) const;
