@@ -245,24 +245,29 @@ TEST_F(CopyQueueTest, TheNumbersOfJobsWrap) {
   EXPECT_TRUE(is_copied(0, kSize));
 }
 
-TEST_F(CopyQueueTest, TheEndWaitsForTheCopyThatIsBeingMade) {
+// The thread may be slow to begin its system call. Then the copy is canceled, but not before it is
+// certain that it was not made.
+TEST_F(CopyQueueTest, TheEndWaitsForTheThreadThatCopies) {
   Program program(shared->jobs);
   ASSERT_TRUE(begin(1, 0, kSize) && begin(2, 0, 10));
   ASSERT_TRUE(program.take());
-  std::atomic<bool> finished = false;
+  std::atomic<bool> is_announced = false, has_finished = false;
   std::thread thread([&] {
     program.announce();
-    // A thread that sleeps here is not in the system call, and its copy would be canceled.
+    is_announced = true;
+    // A thread that sleeps here would not be in the system call.
     const auto begin = std::chrono::steady_clock::now();
     while (std::chrono::steady_clock::now() - begin < 2ms) continue;
     const bool succeeds = program.copy();
-    finished = true;
+    has_finished = true;
     program.finish(succeeds);
   });
+  while (!is_announced) std::this_thread::yield();
   queue->end();
-  EXPECT_TRUE(finished);
+  EXPECT_TRUE(has_finished);
   thread.join();
-  EXPECT_EQ(progress(1), CopyProgress::kDone);
+  EXPECT_EQ(progress(1) == CopyProgress::kDone, is_copied(0, kSize));
+  EXPECT_EQ(progress(1) == CopyProgress::kFailed, is_untouched());
   EXPECT_EQ(progress(2), CopyProgress::kFailed);
   EXPECT_FALSE(program.take()) << "the other job was taken back";
   ASSERT_TRUE(begin(3, 0, 10));
