@@ -8,7 +8,6 @@
 
 #include "emulator/command/base/error.h"
 #include "emulator/command/base/subcommand.h"
-#include "emulator/command/daemons/sysfs_pool_directory.h"
 #include "emulator/command/hangs/hang.h"
 #include "emulator/command/nic/fabric_options.h"
 #include "emulator/command/programs/executable.h"
@@ -20,7 +19,6 @@
 #include "emulator/options/describe.h"
 #include "emulator/os/processors.h"
 #include "emulator/os/threads/stacks.h"
-#include "emulator/scenario/scenario.h"
 
 namespace rocemu::command {
 namespace po = boost::program_options;
@@ -172,13 +170,6 @@ explore::Options options_of(const Arguments& own, const Arguments& command) {
   return options;
 }
 
-/// Does what each run would otherwise do again, since runs and their NICs are forks of this
-/// process: compiles the regular expressions of the YAML parser.
-void prepare_for_runs() {
-  scenario::parse_rules(
-      "rules: [{on: verb, verb: reg_mr, nth_total: 1, total: 1, do: {errno: ENOMEM}}]");
-}
-
 int merge_command(const Arguments& arguments) {
   Arguments folders, own;
   for (auto next = arguments.begin() + 1; next != arguments.end(); ++next) {
@@ -269,14 +260,7 @@ int explore(const Arguments& arguments) {
     throw UsageError("explore: no command given; it follows '--': rocemu explore -- ./my_test");
   const Arguments command(separator + 1, arguments.end());
   find_command(command[0]);
-  explore::Options options = options_of(own, command);
-  prepare_for_runs();
-  SysfsPoolDirectory pool;
-  options.runs.rocemu = [&pool, rocemu = options.runs.rocemu](const Arguments& arguments_of_run,
-                                                              bool alone) {
-    pool.use_in_child();
-    return rocemu(arguments_of_run, alone);
-  };
+  const explore::Options options = options_of(own, command);
   try {
     return explore::explore(options);
   } catch (const Error&) {

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <sys/random.h>
 
-#include <algorithm>
 #include <boost/program_options.hpp>
 #include <cerrno>
 #include <charconv>
@@ -126,8 +125,7 @@ Options options_of(options::FabricOptions checked) {
 }  // namespace
 
 std::optional<Options> parse_options(int argc, const char* const* argv) {
-  const po::options_description description =
-      options::options_in({argv + std::min(argc, 1), argv + argc}, options::Command::kDaemon);
+  const po::options_description description = options::options_of(options::Command::kDaemon);
   po::variables_map given;
   try {
     // Abbreviated options are not accepted, because a script with an abbreviation would fail once a
@@ -148,7 +146,6 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
   } catch (const po::error& error) {
     throw UsageError(error.what());
   }
-  options::add_defaults(options::Command::kDaemon, given);
   if (given["help"].as<bool>()) {
     std::cout << kUsage << "\n"
               << options::help_of(options::Command::kDaemon, /*all=*/true) << kExamples;
@@ -172,7 +169,6 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
   options.tell_stuck = given["report-stuck"].as<bool>();
   options.tell_exits = given["report-failures"].as<bool>();
   options.sanitizer = text("sanitizer");
-  options.sysfs_pool = text("sysfs-pool");
   if (given.count("capture-fd") != 0) {
     if (options.capture.empty())
       throw UsageError("--capture-fd needs the file's name in --capture");

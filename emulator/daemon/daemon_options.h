@@ -56,7 +56,6 @@ struct Options {
   /// The process of `rocemu run`, from which all programs descend; 0 if there is none. The parent
   /// process of the daemon is not sufficient, since it changes when `rocemu run` dies.
   pid_t run_pid = 0;
-  std::string sysfs_pool;  // the directory of a SysfsPool; empty for none
   spdlog::level::level_enum log_level = spdlog::level::warn;
 };
 

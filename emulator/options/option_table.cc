@@ -258,8 +258,6 @@ constexpr Option kOptions[] = {
      "reaches it without having received a byte; ignore SIGINT"},
     {"run-pid", kText, "PID", kDaemon, kServe, kAlways,
      "treat the descendants of process PID as the programs of the run"},
-    {"sysfs-pool", kText, "DIR", kDaemon, kServe, kAlways,
-     "take the sysfs tree from DIR if DIR has an unchanged one, and leave it there for the next NIC"},
     {"capture-fd", kText, "N", kDaemon, kServe, kAlways,
      "write the capture to descriptor N; the FILE of --capture is then only the name that messages "
      "show"},

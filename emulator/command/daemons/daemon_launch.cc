@@ -24,7 +24,6 @@
 #include "emulator/command/daemons/become_daemon.h"
 #include "emulator/command/daemons/default_runtime_dir.h"
 #include "emulator/command/daemons/process_exit.h"
-#include "emulator/command/daemons/sysfs_pool_directory.h"
 #include "emulator/command/programs/installation.h"
 #include "emulator/os/process_limits.h"
 
@@ -276,8 +275,6 @@ PrivateDaemon PrivateDaemon::start(const DaemonStart& start) {
                 .executes = !may_continue_as_daemon(daemon_path())};
   launch.arguments.insert(launch.arguments.end(), {"--lifetime-fd", std::to_string(kLifetimeFd),
                                                    "--run-pid", std::to_string(getpid())});
-  if (!sysfs_pool_of_runs().empty())
-    launch.arguments.insert(launch.arguments.end(), {"--sysfs-pool", sysfs_pool_of_runs()});
   PrivateDaemon daemon(dir, fork_daemon(launch), std::move(lifetime.run));
   held.reset();
   ready.write_end.reset();

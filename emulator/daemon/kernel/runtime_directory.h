@@ -6,12 +6,10 @@
 
 #include <sys/types.h>
 
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "emulator/daemon/kernel/sysfs_files.h"
-#include "emulator/daemon/kernel/sysfs_pool.h"
 #include "emulator/os/unique_fd.h"
 
 namespace rocemu::daemon {
@@ -20,10 +18,8 @@ class RuntimeDirectory {
  public:
   /// Creates `path`, and its parent if that is missing, for `device_count` devices, which are
   /// numbered from `first_number`. Only the user can access the directory. Throws StartError if it
-  /// belongs to another user or to a living daemon, or if it is not a runtime directory. If `pool`
-  /// is not empty, it names the directory of a SysfsPool.
-  RuntimeDirectory(std::string path, size_t device_count, size_t first_number = 0,
-                   const std::string& pool = "");
+  /// belongs to another user or to a living daemon, or if it is not a runtime directory.
+  RuntimeDirectory(std::string path, size_t device_count, size_t first_number = 0);
   ~RuntimeDirectory() { remove(); }
   RuntimeDirectory(const RuntimeDirectory&) = delete;
   RuntimeDirectory& operator=(const RuntimeDirectory&) = delete;
@@ -33,8 +29,7 @@ class RuntimeDirectory {
   /// Makes these files of the machine's /dev/infiniband visible to programs.
   void show_nodes(const std::vector<std::string>& names);
 
-  /// Creates the sysfs tree, or takes one with these files from the pool.
-  void write_sysfs(std::vector<SysfsFile> files);
+  void write_sysfs(const std::vector<SysfsFile>& files);
 
   /// Replaces the contents of a file; a reader sees either the old or the new contents. The
   /// directory of a device itself stays unchanged, since libibverbs identifies the device by the
@@ -70,7 +65,6 @@ class RuntimeDirectory {
   size_t first_number_;
   bool was_stale_ = false;
   UniqueFd directory_;  // holds the lock
-  std::optional<SysfsPool> pool_;
 };
 
 }  // namespace rocemu::daemon
