@@ -134,8 +134,8 @@ are ours, and not measured in this run.
   cannot be left out. A kept directory, or a NIC that stays for the next run, could be left behind
   ([ADR 0026](adr/0026-nic-is-forked.md)).
 - **`rocemu explore`**: the processor time of a run has many small parts: starting several processes, and code that each of
-  them executes once. The table shows where it went (perf, November 2026, busy machine). Since then the NICs pass on their
-  sysfs trees, which saves 3 ms, and eu-stack takes a third of its time. A fork server for programs would save 1.5 ms of the
+  them executes once. The table shows where it went (perf, November 2026, busy machine). Since then eu-stack takes a third of
+  its time. A fork server for programs would save 1.5 ms of the
   GoogleTest program, so 100 and 250 runs/s need a checkpoint instead of a start for each run
   ([ADR 0028](adr/0028-no-fork-server.md)).
 
