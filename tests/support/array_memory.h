@@ -165,9 +165,9 @@ class ArrayMemory : public engine::HostMemory {
     std::vector<engine::RemoteRange> source, target;
     engine::CopyProgress progress = engine::CopyProgress::kUnderWay;
   };
-  /// Whether begin_copy() begins copies. The test makes them.
+  /// If true, begin_copy() begins copies, and the test makes them.
   bool copies_directly = false;
-  /// Whether the program makes each copy as soon as it has begun.
+  /// If true, begin_copy() also makes the copy.
   bool copies_at_once = false;
   std::vector<Copy> copies;
   uint64_t copies_begun = 0;

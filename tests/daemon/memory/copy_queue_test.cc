@@ -291,7 +291,7 @@ class StoppedProgram : public CopyQueueTest {
       if (!copies) succeeds = program.copy();
       program.finish(succeeds);
       shared->step = 2;
-      // From now on it makes each copy that it is asked for.
+      // From now on the child makes all copies.
       while (true) {
         if (!program.make()) usleep(100);
       }

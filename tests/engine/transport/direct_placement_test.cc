@@ -19,7 +19,7 @@ using abi::WrOpcode;
 constexpr uint32_t kAll = abi::kAccessLocalWrite | abi::kAccessRemoteWrite |
                           abi::kAccessRemoteRead | abi::kAccessRemoteAtomic;
 constexpr size_t kBuffer = 1 << 20;
-// With an MTU of 4096 a copy has at most 16 packets.
+// The largest copy: 16 packets with an MTU of 4096.
 constexpr uint32_t kCopy = 65536;
 
 PairOptions both_sides(uint8_t timeout = 14, uint32_t srq_wr = 0) {
@@ -509,7 +509,7 @@ class RandomMessages {
     // IBTA vol 1, 10.8.3.3: without a fence a request may change what an earlier READ returns.
     if (follows_read_ && opcode != WrOpcode::kRdmaRead) wr.flags |= abi::kSendFence;
     follows_read_ = opcode == WrOpcode::kRdmaRead;
-    // What a READ fetches is stored where nothing is sent from.
+    // READs store their data in a buffer from which nothing is sent.
     if (opcode == WrOpcode::kRdmaRead) wr.sges = {pair_.left.recv_sge(length)};
     return wr;
   }

@@ -213,7 +213,7 @@ class DirectCopyInAChild : public TransportTest {
  protected:
   void SetUp() override {}  // the child opens the device
 
-  /// Sends `count` messages from the child to itself, as one who polls.
+  /// Sends `count` messages from the child to itself, and polls for each completion.
   void exchange(int count, const Report& report) {
     TransportTest::SetUp();
     uint8_t* bytes = map_pages(2 * kMessage);
@@ -355,7 +355,7 @@ TEST_F(TwoPrograms, TheMessagesOfAStoppedProgramArrive) {
       ASSERT_EQ(wc.status, IBV_WC_SUCCESS);
       ASSERT_TRUE(is_filled(buffer + wc.wr_id * kMessage, kMessage, wc.wr_id));
     }
-    // What the program was copying when it stopped does not arrive now.
+    // The copy that the program was making when it was stopped is not made now.
     std::memset(buffer, 0x5a, kInbox * kMessage);
     kill(child, SIGCONT);
     usleep(3000);
