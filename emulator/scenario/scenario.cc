@@ -317,7 +317,7 @@ std::shared_ptr<const RuleSet> parse_rule(std::string_view text,
 }
 
 std::shared_ptr<const RuleSet> parse_rules(std::string_view text) {
-  if (const auto rules = std::exchange(read_last, nullptr); rules != nullptr && rules->text == text)
+  if (auto rules = std::exchange(read_last, nullptr); rules != nullptr && rules->text == text)
     return rules;
   if (text.starts_with(kSeveral)) return parse_several(text);
   try {
