@@ -1,14 +1,11 @@
 #include "emulator/daemon/kernel/runtime_directory.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <map>
-#include <memory>
 #include <set>
 #include <string_view>
 
@@ -16,6 +13,7 @@
 #include "emulator/abi/runtime_dir.h"
 #include "emulator/daemon/base/start_error.h"
 #include "emulator/daemon/base/unix_socket.h"
+#include "emulator/daemon/kernel/file_tree.h"
 
 namespace rocemu::daemon {
 namespace {
@@ -48,102 +46,8 @@ void make_directory(const std::string& path) {
   }
 }
 
-struct CloseDir {
-  void operator()(DIR* dir) const { closedir(dir); }
-};
-using Directory = std::unique_ptr<DIR, CloseDir>;
-
-UniqueFd open_directory(int parent, const char* name) {
-  return UniqueFd(openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-}
-
-/// Returns a list for the open directory, which takes over the descriptor; null on failure.
-Directory list_of(UniqueFd fd) {
-  DIR* const list = fdopendir(fd.get());
-  if (list != nullptr) (void)fd.release();
-  return Directory(list);
-}
-
-struct Entry {
-  std::string name;
-  bool is_directory;  // false also if the file system does not say
-};
-
-std::vector<Entry> entries_of(DIR* list) {
-  std::vector<Entry> entries;
-  while (const dirent* entry = list != nullptr ? readdir(list) : nullptr) {
-    const std::string_view name = entry->d_name;
-    if (name != "." && name != "..")
-      entries.push_back({std::string(name), entry->d_type == DT_DIR});
-  }
-  return entries;
-}
-
-/// Removes everything below the directory. Links are removed, and never followed.
-bool remove_contents(UniqueFd directory) {
-  const int fd = directory.get();
-  const Directory list = list_of(std::move(directory));
-  bool all = list != nullptr;
-  for (const auto& [name, is_directory] : entries_of(list.get())) {
-    if (!is_directory && unlinkat(fd, name.c_str(), 0) == 0) continue;
-    UniqueFd below = open_directory(fd, name.c_str());
-    all &=
-        below && remove_contents(std::move(below)) && unlinkat(fd, name.c_str(), AT_REMOVEDIR) == 0;
-  }
-  return all;
-}
-
 std::string first_component(std::string_view path) {
   return std::string(path.substr(0, path.find('/')));
-}
-
-/// Creates files below a directory. The directory of the latest file stays open, since its path is
-/// long and the next file usually belongs there, too.
-class FilesBelow {
- public:
-  explicit FilesBelow(int root) : root_(root) {}
-
-  /// Returns the parent directory of `path`, which it creates if it is missing.
-  int directory_of(const std::string& path) {
-    const std::string_view parent = std::string_view(path).substr(0, path.rfind('/'));
-    if (path.find('/') == std::string::npos) return root_;
-    if (here_ && parent == path_here_) return here_.get();
-    make_parents(path);
-    path_here_ = parent;
-    here_ = open_directory(root_, path_here_.c_str());
-    if (!here_) fail_start("cannot open " + path_here_, errno);
-    return here_.get();
-  }
-  static const char* name_of(const std::string& path) {
-    return path.c_str() + (path.rfind('/') + 1);  // npos + 1 is 0
-  }
-
- private:
-  void make_parents(const std::string& path) {
-    for (size_t slash = path.find('/'); slash != std::string::npos;
-         slash = path.find('/', slash + 1)) {
-      std::string directory = path.substr(0, slash);
-      if (made_.contains(directory)) continue;
-      if (mkdirat(root_, directory.c_str(), 0700) != 0 && errno != EEXIST) {
-        fail_start("cannot create " + directory, errno);
-      }
-      made_.insert(std::move(directory));
-    }
-  }
-
-  int root_;
-  UniqueFd here_;
-  std::string path_here_;
-  std::set<std::string> made_;
-};
-
-/// Writes the contents of `file` to the new file `name` in the directory, wherever file.path is.
-bool write_new(int directory, const char* name, const SysfsFile& file) {
-  if (file.is_link) return symlinkat(file.content.c_str(), directory, name) == 0;
-  const UniqueFd fd(
-      openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0400));
-  return fd && write(fd.get(), file.content.data(), file.content.size()) ==
-                   static_cast<ssize_t>(file.content.size());
 }
 
 }  // namespace
@@ -205,8 +109,7 @@ bool RuntimeDirectory::open_locked() {
 }
 
 bool RuntimeDirectory::clean() {
-  const std::vector<Entry> entries =
-      entries_of(list_of(open_directory(directory_.get(), ".")).get());
+  const std::vector<DirectoryEntry> entries = entries_of(open_directory(directory_.get(), "."));
   if (entries.empty()) return true;
   const std::set<std::string> ours{first_component(abi::kDeviceDir),
                                    abi::kSysDir,
@@ -216,7 +119,7 @@ bool RuntimeDirectory::clean() {
                                    abi::kSysfsSocket,
                                    abi::kTurnsSocket,
                                    abi::kPluginLink};
-  for (const Entry& entry : entries) {
+  for (const DirectoryEntry& entry : entries) {
     if (!ours.contains(entry.name)) return false;
   }
   was_stale_ = true;
@@ -243,20 +146,7 @@ void RuntimeDirectory::show_nodes(const std::vector<std::string>& names) {
 void RuntimeDirectory::write_sysfs(const std::vector<SysfsFile>& files) {
   const UniqueFd root = open_sysfs();
   if (!root) fail_start("cannot open " + path_ + "/" + abi::kSysDir, errno);
-  FilesBelow below(root.get());
-  // Most files have the same contents as another file. Equal contents are written once, and have
-  // several names.
-  std::map<std::string_view, const std::string*> path_of;
-  for (const SysfsFile& file : files) {
-    const int directory = below.directory_of(file.path);
-    const char* const name = FilesBelow::name_of(file.path);
-    if (!file.is_link) {
-      const auto [first, is_new] = path_of.try_emplace(file.content, &file.path);
-      // This fails if the file system has no hard links, or if the file has too many.
-      if (!is_new && linkat(root.get(), first->second->c_str(), directory, name, 0) == 0) continue;
-    }
-    if (!write_new(directory, name, file)) fail_start("cannot write " + file.path, errno);
-  }
+  write_files(root.get(), files);
 }
 
 UniqueFd RuntimeDirectory::open_sysfs() const {
