@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/random.h>
 
+#include <algorithm>
 #include <boost/program_options.hpp>
 #include <cerrno>
 #include <charconv>
@@ -125,7 +126,8 @@ Options options_of(options::FabricOptions checked) {
 }  // namespace
 
 std::optional<Options> parse_options(int argc, const char* const* argv) {
-  const po::options_description description = options::options_of(options::Command::kDaemon);
+  const po::options_description description =
+      options::options_in({argv + std::min(argc, 1), argv + argc}, options::Command::kDaemon);
   po::variables_map given;
   try {
     // Abbreviated options are not accepted, because a script with an abbreviation would fail once a
@@ -146,6 +148,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
   } catch (const po::error& error) {
     throw UsageError(error.what());
   }
+  options::add_defaults(options::Command::kDaemon, given);
   if (given["help"].as<bool>()) {
     std::cout << kUsage << "\n"
               << options::help_of(options::Command::kDaemon, /*all=*/true) << kExamples;
