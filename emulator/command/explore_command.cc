@@ -19,6 +19,7 @@
 #include "emulator/options/describe.h"
 #include "emulator/os/processors.h"
 #include "emulator/os/threads/stacks.h"
+#include "emulator/scenario/scenario.h"
 
 namespace rocemu::command {
 namespace po = boost::program_options;
@@ -170,6 +171,13 @@ explore::Options options_of(const Arguments& own, const Arguments& command) {
   return options;
 }
 
+/// Does what each run would otherwise do again, since runs and their NICs are forks of this
+/// process: compiles the regular expressions of the YAML parser.
+void prepare_for_runs() {
+  scenario::parse_rules(
+      "rules: [{on: verb, verb: reg_mr, nth_total: 1, total: 1, do: {errno: ENOMEM}}]");
+}
+
 int merge_command(const Arguments& arguments) {
   Arguments folders, own;
   for (auto next = arguments.begin() + 1; next != arguments.end(); ++next) {
@@ -261,6 +269,7 @@ int explore(const Arguments& arguments) {
   const Arguments command(separator + 1, arguments.end());
   find_command(command[0]);
   const explore::Options options = options_of(own, command);
+  prepare_for_runs();
   try {
     return explore::explore(options);
   } catch (const Error&) {
