@@ -14,7 +14,7 @@
 namespace rocemu::abi {
 
 inline constexpr uint32_t kTurnsMagic = 0x6e727574;  // "turn"
-inline constexpr uint32_t kTurnsVersion = 6;
+inline constexpr uint32_t kTurnsVersion = 7;
 
 /// CLOCK_MONOTONIC at the beginning of virtual time. It is not 0, because programs take 0 for
 /// "never".
@@ -111,6 +111,8 @@ struct TurnTable {
   std::atomic<uint32_t> needs_quiescence;
   /// 1 while the daemon spins until a turn comes back. A thread then need not notify it.
   std::atomic<uint32_t> is_daemon_awake;
+  /// 1 while a thread that waits for its turn may spin for a moment before it sleeps.
+  std::atomic<uint32_t> may_threads_spin;
   uint64_t seed;  // of random numbers
   alignas(64) ThreadSlot slots[kSlots];
 };

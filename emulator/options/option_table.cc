@@ -143,8 +143,9 @@ constexpr Option kOptions[] = {
      "with --lockstep, run the NIC and all programs on processor N, which is faster because only "
      "one thread runs at a time; programs still see all processors"},
     {"no-spin", kSwitch, "", kNic, kMakeDeterministic, kInHelpAll,
-     "with --lockstep, make the daemon sleep while a program's thread runs, instead of spinning "
-     "for up to 50 us: slower, but easier on a busy machine"},
+     "with --lockstep, make the daemon sleep while a program's thread runs, and the thread while it "
+     "waits for its next turn, instead of spinning for up to 50 us: slower, but easier on a busy "
+     "machine"},
 
     // ---- Hangs ----
     {"timeout", kText, "TIME", kRun, kFindHangs, kAlways,

@@ -17,6 +17,7 @@
 #include "verbs_provider/turns/fault_action.h"
 #include "verbs_provider/turns/forks.h"
 #include "verbs_provider/turns/held_files.h"
+#include "verbs_provider/turns/turn_spin.h"
 
 namespace rocemu::turns {
 namespace {
@@ -67,6 +68,7 @@ struct Self {
   uint64_t pattern;  // of the places of this turn
   uint64_t last_pattern;
   LatestLooks before_polls, before_locks;  // of turns that ended in this way
+  TurnSpin spin;
 };
 __attribute__((tls_model("initial-exec"))) thread_local Self self{};
 
@@ -118,7 +120,31 @@ class BlockedSignals {
   uint64_t mask_ = 0;
 };
 
+int64_t real_now_ns() {
+  timespec now{};
+  kernel(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1'000'000'000 + now.tv_nsec;
+}
+
+/// Yields the processor to other threads for a moment, until the thread gets its turn. Returns
+/// whether it has got the turn.
+bool spin_for_turn(ThreadSlot& slot) {
+  const auto may_spin = [] { return table()->may_threads_spin.load() != 0; };
+  if (!may_spin() || !self.spin.is_worthwhile()) return false;
+  const int64_t since = real_now_ns();
+  bool has_turn = abi::take_turn(slot);
+  int64_t took = 0;
+  while (!has_turn && took < kTurnSpinConstants.longest_ns && may_spin()) {
+    kernel(SYS_sched_yield);
+    has_turn = abi::take_turn(slot);
+    took = real_now_ns() - since;
+  }
+  self.spin.ended(has_turn, took);
+  return has_turn;
+}
+
 void wait_for_turn(ThreadSlot* slot) {
+  if (spin_for_turn(*slot)) return;
   const timespec look{0, kLookNs};
   for (;;) {
     if (abi::take_turn(*slot)) return;

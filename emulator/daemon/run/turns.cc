@@ -202,6 +202,7 @@ void Turns::wait_for_quiescence(Checks checks, const MustStop& must_stop) {
     if (!std::exchange(has_looked_, false)) loop_.wait(engine::Duration(0));
     participants_->answer_waiting();
     if (!must_wait_for_quiescence(checks)) return;
+    table().may_threads_spin.store(0);  // a thread that waits for its turn must look asleep
     child_waits_.happened();
     // Requests are served when all threads wait. By then, all data and events have arrived whose
     // time of arrival is random, such as the closing of descriptors when a process ends.
@@ -355,6 +356,7 @@ schedule::Turn Turns::give_turn(const schedule::Step& step, const MustStop& must
   participants_->set_holder(&slot);
   child_waits_.has_turn(number);
   table().is_daemon_awake.store(1);
+  table().may_threads_spin.store(options_.sleeps_between_turns ? 0 : 1);
   abi::give_turn(slot);
   syscall(SYS_futex, &slot.turn, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
   const RealClock::time_point since = RealClock::now();

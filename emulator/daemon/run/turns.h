@@ -38,7 +38,7 @@ class Turns {
  public:
   struct Options {
     uint64_t seed = 0;
-    bool sleeps_between_turns = false;  // never spins until a turn comes back
+    bool sleeps_between_turns = false;  // neither the daemon nor threads spin for a turn
     bool tells_exits = false;           // reports programs with an exit status other than 0
     /// The process from which all programs descend, if there is one.
     std::optional<pid_t> ancestor;
