@@ -130,16 +130,17 @@ int64_t real_now_ns() {
 /// whether it has got the turn.
 bool spin_for_turn(ThreadSlot& slot) {
   const auto may_spin = [] { return table()->may_threads_spin.load() != 0; };
-  if (!may_spin() || !self.spin.is_worthwhile()) return false;
+  if (!may_spin()) return false;
   const int64_t since = real_now_ns();
+  if (!self.spin.is_worthwhile(since)) return false;
+  int64_t now = since;
   bool has_turn = abi::take_turn(slot);
-  int64_t took = 0;
-  while (!has_turn && took < kTurnSpinConstants.longest_ns && may_spin()) {
+  while (!has_turn && now - since < kTurnSpinConstants.longest_ns && may_spin()) {
     kernel(SYS_sched_yield);
     has_turn = abi::take_turn(slot);
-    took = real_now_ns() - since;
+    now = real_now_ns();
   }
-  self.spin.ended(has_turn, took);
+  self.spin.ended(has_turn, now - since, now);
   return has_turn;
 }
 
