@@ -54,9 +54,9 @@ engine::FabricConfig fabric_of(const Options& options) {
 
 /// Opens the sockets of the devices, and completes the devices' configuration with properties of
 /// the machine and policies of Linux.
-std::vector<UdpSockets> attach_devices(Options& options) {
+std::vector<UdpSockets> attach_devices(Options& options,
+                                       const std::vector<NetworkInterface>& interfaces) {
   std::vector<UdpSockets> sockets;
-  const std::vector<NetworkInterface> interfaces = list_network_interfaces();
   auto& devices = options.fabric.devices;
   if (!options.udp.empty()) attach_to_interfaces(devices, options.udp, interfaces);
   for (size_t i = 0; i < options.udp.size(); ++i) {
@@ -88,15 +88,14 @@ RealDevices real_devices_beside(const Options& options) {
 
 }  // namespace
 
-Daemon::Daemon(Options options)
+Daemon::Daemon(Options options, const std::vector<NetworkInterface>& interfaces)
     : options_(std::move(options)),
-      sockets_(attach_devices(options_)),
+      sockets_(attach_devices(options_, interfaces)),
       clock_(options_.clock),
       files_(options_, clock_, [this] { stop(); }),
       real_devices_(options_.keep_real_devices ? real_devices_beside(options_) : RealDevices{}),
       directory_(options_.dir, options_.fabric.devices.size(), real_devices_.first_free_number),
-      sysfs_tree_(options_.topology, options_.fabric.devices.size(), list_network_interfaces(),
-                  real_devices_),
+      sysfs_tree_(options_.topology, options_.fabric.devices.size(), interfaces, real_devices_),
       main_(fabric_of(options_), clock_, files_.capture(),
             [this](engine::HostMemory& memory) { return files_.make_recording(memory); },
             {.check = [this] { files_.check(); }, .flush = [this] { files_.flush(); }}),

@@ -15,6 +15,7 @@
 #include "emulator/daemon/kernel/netlink_server.h"
 #include "emulator/daemon/kernel/runtime_directory.h"
 #include "emulator/daemon/kernel/sysfs_tree.h"
+#include "emulator/daemon/net/network_interface.h"
 #include "emulator/daemon/net/udp_network.h"
 #include "emulator/daemon/run/response_wait.h"
 #include "emulator/daemon/run/turns.h"
@@ -27,9 +28,10 @@ namespace rocemu::daemon {
 
 class Daemon {
  public:
-  /// Starts to serve all sockets. Throws StartError or UsageError, and leaves nothing behind in
-  /// that case.
-  explicit Daemon(Options options);
+  /// Starts to serve all sockets, on a machine that has the network interfaces `interfaces`. Throws
+  /// StartError or UsageError, and leaves nothing behind in that case.
+  explicit Daemon(Options options,
+                  const std::vector<NetworkInterface>& interfaces = list_network_interfaces());
 
   /// Runs until stop() is called, and removes the runtime directory. Returns false if the daemon
   /// ended by itself because the run could no longer be recorded.

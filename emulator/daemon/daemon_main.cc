@@ -94,12 +94,11 @@ class ReadySignal {
 int serve(Options options, ReadySignal& ready) {
   RunFollower run{UniqueFd(options.lifetime_fd)};
   set_own_directory(options.dir);
-  if (options.udp.empty()) {
-    choose_addresses(options.fabric.devices, options.addresses, list_network_interfaces());
-  }
+  const std::vector<NetworkInterface> interfaces = list_network_interfaces();
+  if (options.udp.empty()) choose_addresses(options.fabric.devices, options.addresses, interfaces);
   hold_back_sigchld();
   const UniqueFd signals = take_signals(run.fd() >= 0);
-  Daemon daemon(std::move(options));
+  Daemon daemon(std::move(options), interfaces);
   EventLoop& loop = daemon.loop();
   const EventLoop::Watch signal_watch =
       loop.watch(signals.get(), EPOLLIN, [&](uint32_t) { daemon.stop(); });

@@ -132,9 +132,14 @@ void add_switch(Builder& builder, const PciBus& root, unsigned place,
 
 }  // namespace
 
+size_t machine_cpu_count() {
+  static const int count = get_nprocs_conf();  // reads a file
+  return static_cast<size_t>(std::max(count, 1));
+}
+
 MachineCpus machine_cpus() {
   MachineCpus cpus;
-  cpus.all.resize(static_cast<size_t>(std::max(get_nprocs_conf(), 1)));
+  cpus.all.resize(machine_cpu_count());
   std::iota(cpus.all.begin(), cpus.all.end(), 0u);
   cpus.of_node = cpus_of_node;
   return cpus;

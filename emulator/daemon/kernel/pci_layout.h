@@ -46,6 +46,8 @@ struct MachineCpus {
   std::vector<unsigned> (*of_node)(int number) = nullptr;
 };
 
+/// Returns how many processors this machine can have, including those that are offline.
+size_t machine_cpu_count();
 /// Returns the processors of this machine.
 MachineCpus machine_cpus();
 

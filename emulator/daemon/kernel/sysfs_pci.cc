@@ -1,7 +1,6 @@
 #include "emulator/daemon/kernel/sysfs_pci.h"
 
 #include <fmt/format.h>
-#include <sys/sysinfo.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -96,7 +95,7 @@ void add_function(SysfsFiles& files, const PciFunction& function) {
   add("irq", "0");
   add("enable", "1");
   add("numa_node", std::to_string(function.numa_node));
-  const auto machine = static_cast<size_t>(std::max(get_nprocs_conf(), 1));
+  const size_t machine = machine_cpu_count();
   add("local_cpus", cpu_mask_text(function.cpus, machine));
   add("local_cpulist", cpu_list_text(function.cpus));
   for (const char* which : {"current", "max"}) {
@@ -151,7 +150,7 @@ void add_machines_functions(SysfsFiles& files) {
 
 void add_pci(SysfsFiles& files, const PciLayout& layout) {
   if (layout.devices.empty()) return;
-  const auto machine = static_cast<size_t>(std::max(get_nprocs_conf(), 1));
+  const size_t machine = machine_cpu_count();
   for (const PciFunction& bridge : layout.bridges) add_function(files, bridge);
   for (const PciFunction& device : layout.devices) add_function(files, device);
   add_modules(files, layout);

@@ -56,9 +56,13 @@ uint32_t prefix_length_of(const sockaddr* netmask) {
   return bits;
 }
 
-wire::MacAddress mac_of(const sockaddr* address) {
+sockaddr_ll link_of(const sockaddr* address) {
   sockaddr_ll link;
   std::memcpy(&link, address, sizeof link);
+  return link;
+}
+
+wire::MacAddress mac_of(const sockaddr_ll& link) {
   wire::MacAddress mac{};
   if (link.sll_halen == mac.bytes.size()) {
     std::memcpy(mac.bytes.data(), link.sll_addr, mac.bytes.size());
@@ -106,19 +110,24 @@ std::vector<NetworkInterface> list_network_interfaces() {
     NetworkInterface& interface = by_name[entry->ifa_name];
     if (interface.name.empty()) {
       interface.name = entry->ifa_name;
-      interface.index = if_nametoindex(entry->ifa_name);
       interface.mtu = mtu_of(socket.get(), interface.name);
       interface.is_up = (entry->ifa_flags & IFF_UP) != 0 && (entry->ifa_flags & IFF_RUNNING) != 0;
       interface.is_loopback = (entry->ifa_flags & IFF_LOOPBACK) != 0;
     }
     if (entry->ifa_addr != nullptr && entry->ifa_addr->sa_family == AF_PACKET) {
-      interface.mac = mac_of(entry->ifa_addr);
+      const sockaddr_ll link = link_of(entry->ifa_addr);
+      interface.index = static_cast<uint32_t>(link.sll_ifindex);
+      interface.mac = mac_of(link);
     } else if (const auto ip = ip_of(entry->ifa_addr)) {
       interface.addresses.push_back({*ip, prefix_length_of(entry->ifa_netmask)});
     }
   }
   std::vector<NetworkInterface> interfaces;
-  for (auto& [name, interface] : by_name) interfaces.push_back(std::move(interface));
+  for (auto& [name, interface] : by_name) {
+    // A label of an address, such as eth0:1, has no link of its own.
+    if (interface.index == 0) interface.index = if_nametoindex(name.c_str());
+    interfaces.push_back(std::move(interface));
+  }
   std::ranges::sort(interfaces, {}, &NetworkInterface::index);
   return interfaces;
 }
