@@ -328,6 +328,45 @@ TEST(CqSharing, AQueueThatAnotherThreadPollsIsSharedUntilThatHasStoppedForLong) 
   EXPECT_FALSE(sharing.is_shared());
 }
 
+TEST(CqSharing, AFewPollsBetweenManyOfAnotherThreadAreAVisit) {
+  const int regular = 0, visitor = 0;
+  CqSharing sharing;
+  const auto poll_often = [&](const int& thread) {
+    for (int i = 0; i < 65; ++i) sharing.polls(&thread);
+  };
+  poll_often(regular);
+  EXPECT_FALSE(sharing.is_visit());
+  for (int i = 0; i < 3; ++i) {
+    sharing.polls(&visitor);
+    EXPECT_TRUE(sharing.is_visit());
+  }
+  sharing.polls(&regular);
+  EXPECT_FALSE(sharing.is_visit()) << "the visitor has polled only three times";
+  poll_often(visitor);
+  EXPECT_FALSE(sharing.is_visit()) << "it stays";
+}
+
+TEST(CqSharing, AVisitorThatStaysIsRegular) {
+  const int first = 0, second = 0;
+  CqSharing sharing;
+  for (int i = 0; i < 65; ++i) sharing.polls(&first);
+  for (int i = 0; i < 64; ++i) {
+    sharing.polls(&second);
+    EXPECT_TRUE(sharing.is_visit());
+  }
+  sharing.polls(&second);
+  EXPECT_FALSE(sharing.is_visit());
+}
+
+TEST(CqSharing, ThreadsThatAlternateDoNotVisit) {
+  const int first = 0, second = 0;
+  CqSharing sharing;
+  for (int i = 0; i < 1000; ++i) {
+    sharing.polls(i % 2 == 0 ? &first : &second);
+    EXPECT_FALSE(sharing.is_visit());
+  }
+}
+
 TEST_F(PollCq, ArmingReportsThePolledPosition) {
   queues_.complete(queues_.completion(1, 1));
   EXPECT_EQ(req_notify_cq(queues_.cq_base(), 0), 0);

@@ -94,6 +94,7 @@ EmptyPoll::EmptyPoll(Cq* cq)
   const bool is_shared = cq->sharing.is_shared();
   policy.finds_nothing(doorbells.pollers_per_processor(), is_shared);
   if (!rotation.waits(cq)) return;
+  if (poll_mode() == PollMode::kAdaptive && cq->sharing.is_visit()) return;
   const bool one_cq = rotation.is_of_one();
   const int64_t longest =
       one_cq ? kBudgetConstants.most_ns : kWaitConstants.longest_sleep_of_many_ns;
