@@ -10,6 +10,10 @@ namespace rocemu::wire {
 
 inline constexpr size_t kIcrcSize = 4;
 
+// Returns the CRC-32 that gzip uses (ISO-HDLC) of some bytes followed by `bytes`. `crc` is the CRC
+// of the former, or 0 if there are none.
+uint32_t crc32(uint32_t crc, std::span<const uint8_t> bytes);
+
 // Computes the ICRC, which is stored little-endian. `ip_packet` starts at the IP header and ends
 // before the ICRC. Any bytes are accepted: for bytes that are not a RoCEv2 packet the result has no
 // meaning.

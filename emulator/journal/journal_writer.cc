@@ -1,8 +1,8 @@
 #include "emulator/journal/journal_writer.h"
 
-#include <isa-l/crc.h>
-
 #include <cstring>
+
+#include "wire/icrc.h"
 
 namespace rocemu::journal {
 namespace {
@@ -13,7 +13,7 @@ constexpr size_t kHandOver = 1 << 20;
 
 uint32_t record_crc(uint32_t length, Bytes body) {
   const auto crc_of = [](uint32_t crc, const void* bytes, size_t size) {
-    return crc32_gzip_refl(crc, static_cast<const uint8_t*>(bytes), size);
+    return wire::crc32(crc, {static_cast<const uint8_t*>(bytes), size});
   };
   return crc_of(crc_of(0, &length, sizeof length), body.data(), body.size());
 }

@@ -1,10 +1,11 @@
 #include "emulator/journal/memory_calls.h"
 
 #include <fmt/format.h>
-#include <isa-l/crc.h>
 
 #include <algorithm>
 #include <cstring>
+
+#include "wire/icrc.h"
 
 namespace rocemu::journal {
 namespace {
@@ -41,10 +42,10 @@ uint32_t checksum(std::span<const std::span<const uint8_t>> parts) {
   uint32_t crc = 0;
   for (const auto& part : parts) {
     if (part.size() <= 2 * kEnd) {
-      crc = crc32_gzip_refl(crc, part.data(), part.size());
+      crc = wire::crc32(crc, part);
     } else {
-      crc = crc32_gzip_refl(crc, part.data(), kEnd);
-      crc = crc32_gzip_refl(crc, part.last(kEnd).data(), kEnd);
+      crc = wire::crc32(crc, part.first(kEnd));
+      crc = wire::crc32(crc, part.last(kEnd));
     }
   }
   return crc;

@@ -35,6 +35,16 @@ const char* const kIpv6RcSendOnly =
     "68656c6c6f 000000"
     "07b8cbd9";
 
+// The check value of CRC-32/ISO-HDLC in the catalogue of parametrised CRC algorithms.
+TEST(Icrc, Crc32HasItsCheckValueAndCanBeContinued) {
+  const ByteVector digits{'1', '2', '3', '4', '5', '6', '7', '8', '9'};
+  const std::span<const uint8_t> bytes(digits);
+  EXPECT_EQ(crc32(0, bytes), 0xcbf43926u);
+  for (size_t i = 0; i <= bytes.size(); ++i) {
+    EXPECT_EQ(crc32(crc32(0, bytes.first(i)), bytes.subspan(i)), 0xcbf43926u) << i;
+  }
+}
+
 TEST(Icrc, MatchesKnownFrames) {
   const auto icrc = [](std::string_view frame) {
     const ByteVector bytes = from_hex(frame);

@@ -44,6 +44,10 @@ struct Control {
   size_t segment_size = 0;  // 0: the datagram is one frame
 };
 
+size_t round_down(size_t value, size_t step) {
+  return value - value % step;
+}
+
 template <class Value>
 Value value_of(cmsghdr* header) {
   Value value{};
@@ -109,20 +113,32 @@ class ReceiveBuffers {
   std::span<const uint8_t> beginning(size_t i) {
     return piece(i, 0, std::min<size_t>(messages[i].msg_len, expected_));
   }
-  /// Copies the packets of a datagram to where piece() finds them, unless they already are there
+  /// Moves the packets of a datagram to where piece() finds them, unless they already are there
   /// because `piece_size` was expected.
   void put_apart(size_t i, size_t piece_size) {
-    const size_t size = messages[i].msg_len;
+    const size_t size = std::min<size_t>(messages[i].msg_len, kMaxPieces * piece_size);
     if (piece_size == expected_ || size <= std::min(piece_size, expected_)) return;
-    size_t number = 0;
-    for (size_t at = 0; at < size; at += expected_, ++number) {
-      const auto from = piece(i, number, std::min(expected_, size - at));
-      std::memcpy(&joined_[at], from.data(), from.size());
-    }
-    number = 0;
-    for (size_t at = 0; at < size && number < kMaxPieces; at += piece_size, ++number) {
-      const auto to = piece(i, number, std::min(piece_size, size - at), piece_size);
-      std::memcpy(to.data(), &joined_[at], to.size());
+    // A byte's position in the datagram, plus kHeadersRoom for each packet up to its own. Bytes
+    // move down if the packets are larger than expected, and up if they are smaller. The order
+    // ensures that none is overwritten before it has moved. If the packets are slightly larger, as
+    // the first one of a WRITE is, most bytes of the first two are in place.
+    const auto move = [&](size_t begin, size_t end) {
+      uint8_t* const bytes = slots_[i].bytes.data() + begin;
+      const size_t from = kHeadersRoom * (begin / expected_ + 1);
+      const size_t to = kHeadersRoom * (begin / piece_size + 1);
+      if (from != to) std::memmove(bytes + to, bytes + from, end - begin);
+    };
+    if (piece_size > expected_) {
+      for (size_t at = 0, end; at < size; at = end) {
+        end = std::min(
+            {size, round_down(at, expected_) + expected_, round_down(at, piece_size) + piece_size});
+        move(at, end);
+      }
+    } else {
+      for (size_t end = size, at; end > 0; end = at) {
+        at = std::max(round_down(end - 1, expected_), round_down(end - 1, piece_size));
+        move(at, end);
+      }
     }
   }
   /// Returns the space for packet `number` of a datagram, which has kHeadersRoom bytes in front of
@@ -147,7 +163,6 @@ class ReceiveBuffers {
   size_t expected_ = 0;
   std::array<std::array<iovec, kMaxScattered>, kMaxDatagrams> parts_;
   std::array<Slot, kMaxDatagrams> slots_;
-  std::array<uint8_t, kMaxBytes> joined_;
 };
 
 void ReceiveBuffersDeleter::operator()(ReceiveBuffers* buffers) const {

@@ -199,13 +199,27 @@ UdpSendSocket* UdpSender::socket_of(const engine::Frame& frame) {
   return &endpoint->send[static_cast<size_t>(port - sockets_.source_ports.begin())];
 }
 
+/// Returns the number of frames of the size of frame `first` for which a datagram has space.
+size_t UdpSender::max_frames(size_t first) const {
+  const Outline head(queue_[first].bytes());
+  return can_segment_ ? std::min(kMaxSegments, kMaxBytes / head.payload_size()) : 1;
+}
+
+/// Returns whether the datagram should not wait for later frames: another frame waits behind it, or
+/// it has space for few. The packets of a WRITE of 64 KiB fill two datagrams of 2 and 14 frames,
+/// and the first one of the next WRITE fits into neither.
+bool UdpSender::is_full(const Bundle& bundle) const {
+  return bundle.first + bundle.count < queue_.size() ||
+         bundle.count >= max_frames(bundle.first) - max_frames(bundle.first) / 8;
+}
+
 /// Returns the number of frames, beginning with `first`, that can leave as one datagram: all have
 /// the same size, except that the last may be shorter.
 size_t UdpSender::bundle_size(size_t first) const {
   if (!can_segment_) return 1;
   const Outline head(queue_[first].bytes());
   const size_t size = head.payload_size();
-  const size_t most = std::min({kMaxSegments, kMaxBytes / size, queue_.size() - first});
+  const size_t most = std::min(max_frames(first), queue_.size() - first);
   size_t count = 1;
   while (count < most) {
     const Outline next(queue_[first + count].bytes());
@@ -217,15 +231,15 @@ size_t UdpSender::bundle_size(size_t first) const {
   return count;
 }
 
-/// Finds the next datagrams that one system call can send. If `only_full` is true, finds only
-/// datagrams to which no later frame can be added.
+/// Finds the next datagrams that one system call can send. If `only_full` is true, finds only full
+/// datagrams.
 size_t UdpSender::find_bundles(bool only_full, std::span<Bundle, kMaxBundles> bundles) const {
   const Outline head(queue_[next_].bytes());
   size_t count = 0;
   for (size_t at = next_; at < queue_.size() && count < kMaxBundles; at += bundles[count++].count) {
     if (!Outline(queue_[at].bytes()).leaves_like(head)) break;
     bundles[count] = {at, bundle_size(at)};
-    if (only_full && at + bundles[count].count == queue_.size()) break;
+    if (only_full && !is_full(bundles[count])) break;
   }
   return count;
 }

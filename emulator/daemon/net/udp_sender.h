@@ -35,8 +35,8 @@ class UdpSender {
     const size_t waiting = queue_.size() - next_;
     return waiting != 0 && waiting % kMany == 0;
   }
-  /// Sends the datagrams to which no later frame can be added, while they are in the processor's
-  /// caches. Returns the same values as flush().
+  /// Sends the datagrams to which few or no later frames can be added, while they are in the
+  /// processor's caches. Returns the same values as flush().
   int flush_full();
 
   /// Returns whether too many frames wait, so that no more should be added for now.
@@ -61,9 +61,10 @@ class UdpSender {
 
   void put_acknowledgements_last();
   UdpSendSocket* socket_of(const engine::Frame& frame);
+  size_t max_frames(size_t first) const;
   size_t bundle_size(size_t first) const;
-  /// Returns whether a complete datagram waits: more frames wait than the next datagram contains.
-  bool has_full() const { return next_ + bundle_size(next_) < queue_.size(); }
+  bool is_full(const Bundle& bundle) const;
+  bool has_full() const { return is_full({next_, bundle_size(next_)}); }
   size_t find_bundles(bool only_full, std::span<Bundle, kMaxBundles> bundles) const;
   int send_next(bool only_full);
   int send(UdpSendSocket& socket, std::span<const Bundle> bundles);

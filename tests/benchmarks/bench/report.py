@@ -123,8 +123,8 @@ are ours, and not measured in this run.
   of the parts. A recording, a capture, lockstep and UDP still take two calls of the daemon.
 - **1 MiB and more.** The same, but the sender's copy is the only one at a time, and its data does not fit into the caches. TCP
   copies at both ends at once, on two processors.
-- **Over UDP** rocemu also computes an ICRC over each byte at both ends, and acknowledges. Of the sending daemon's time 79 % is
-  the kernel's, 5 % the ICRC and 15 % rocemu's own; at the receiver 72 %, 6 % and 20 %. Between two short messages a daemon
+- **Over UDP** rocemu also computes an ICRC over each byte at both ends, and acknowledges. Of the daemons' time 71 % is
+  the kernel's, 8 % the ICRC and 21 % rocemu's own (WRITEs of 64 KiB, perf, beside other work). Between two short messages a daemon
   polls its socket five to seven times without success, and each poll is a system call.
 - **Recording** writes each byte of each frame to a file.
 - **`--sanitize`**: the table of the sanitizer has the figures. The rest is mostly reading the clock for each post, and summing

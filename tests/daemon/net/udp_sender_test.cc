@@ -152,5 +152,18 @@ TEST_F(UdpSenderTest, FullDatagramsLeaveBeforeTheRest) {
   EXPECT_TRUE(sender.is_empty());
 }
 
+// The first packet of a WRITE has a RETH, so it is longer than the others by 16 bytes.
+TEST_F(UdpSenderTest, BothDatagramsOfAWriteLeaveInOneSystemCall) {
+  for (uint32_t message = 0; message < 3; ++message) {
+    sender.add(send(16 * message, 4096 + 16));
+    for (uint32_t i = 1; i < 16; ++i) sender.add(send(16 * message + i, 4096));
+    EXPECT_TRUE(sender.has_many());
+    EXPECT_EQ(sender.flush_full(), -1);
+    EXPECT_TRUE(sender.is_empty());
+    EXPECT_EQ(counters.sends, message + 1);
+    EXPECT_EQ(arrived(65536), (Arrived{{16 * message}, {16 * message + 2}}));
+  }
+}
+
 }  // namespace
 }  // namespace rocemu::daemon
