@@ -303,6 +303,24 @@ TEST(CqRotation, AThreadThatPollsElsewhereForLongWaitsThere) {
   EXPECT_TRUE(rotation.waits(&cqs[1])) << "and now always";
 }
 
+// ib_send_lat waits for its send's completion in one CQ, and for the reply in another.
+TEST(CqRotation, AThreadThatPollsACqAgainWaitsThere) {
+  const std::array<int, 2> cqs{};
+  CqRotation rotation;
+  for (int i = 0; i < 10; ++i) {
+    for (const int& cq : cqs) {
+      rotation.polls(&cq);
+      if (i != 0) {
+        EXPECT_FALSE(rotation.waits(&cq)) << "the completion may be in another CQ";
+      }
+      rotation.polls(&cq);
+      EXPECT_TRUE(rotation.waits(&cq));
+      rotation.polls(&cq);
+      rotation.finds(&cq);
+    }
+  }
+}
+
 TEST(CqSharing, AQueueOfOneThreadIsNotShared) {
   const int thread = 0;
   CqSharing sharing;

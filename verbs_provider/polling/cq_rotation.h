@@ -20,9 +20,14 @@ class CqRotation {
     skipped_ = 0;
   }
   /// Notes that the thread found no completion. Returns true if it must wait at this CQ, false if
-  /// it must poll the next CQ at once.
+  /// it must poll the next CQ at once. A thread that polls a CQ again, without another one in
+  /// between, waits for this CQ: for example for the completion of a send, and then in another CQ
+  /// for the reply.
   bool waits(const void* cq) {
-    if (waits_at_ != nullptr && waits_at_ != cq && ++skipped_ < kMaxSkipped) return false;
+    const bool polls_again = latest_ == cq && in_a_row_ != 0;
+    if (waits_at_ != nullptr && waits_at_ != cq && !polls_again && ++skipped_ < kMaxSkipped) {
+      return false;
+    }
     finds(cq);
     return true;
   }
