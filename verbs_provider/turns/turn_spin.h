@@ -14,14 +14,14 @@ struct TurnSpinConstants {
   /// The longest spin, which takes as long as falling asleep and being woken. The thread yields its
   /// processor between two looks.
   int64_t longest_ns = 50'000;
-  /// The largest number of waits without a spin after spins that were too short. So a thread among
-  /// many others, whose turns are far apart, loses less than a microsecond in a wait.
+  /// The largest number of waits without a spin after spins that were too short. A thread among
+  /// many others, whose turns are far apart, thus loses less than a microsecond in a wait.
   uint32_t most_sleeps = 64;
   /// The duration from which a yield counts as long: other work has used the processor for a part
   /// of its time slice. A sleeping thread gets the processor sooner than one that has yielded.
   int64_t long_yield_ns = 300'000;
   /// The time without spins after a long yield, and its largest value: it doubles with each long
-  /// yield that soon follows the previous one. So long yields take at most a tenth of the time.
+  /// yield that soon follows the previous one. Long yields take at most a tenth of the time.
   int64_t shortest_pause_ns = 30'000'000, longest_pause_ns = 1'000'000'000;
 };
 inline constexpr TurnSpinConstants kTurnSpinConstants;

@@ -124,7 +124,7 @@ std::vector<NetworkInterface> list_network_interfaces() {
   }
   std::vector<NetworkInterface> interfaces;
   for (auto& [name, interface] : by_name) {
-    // A label of an address, such as eth0:1, has no link of its own.
+    // A label of an address, such as eth0:1, is not a link.
     if (interface.index == 0) interface.index = if_nametoindex(name.c_str());
     interfaces.push_back(std::move(interface));
   }
