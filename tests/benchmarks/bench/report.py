@@ -114,8 +114,9 @@ are ours, and not measured in this run.
   It takes 0.15 µs here, as long as an empty call, and there is no cheaper exact way: free(3) unmaps large blocks without a call
   that rocemu can intercept. Together with 0.08 µs for perftest's own clock and 0.1 to 0.2 µs for the rest of a post, it limits
   `ib_write_bw` to about 2.5 million/s. The NIC takes 0.2 µs in its engine for a 64-byte WRITE of a burst (0.48 before such
-  messages travelled without frames), and 0.07 to 0.1 µs for its part of process_vm_writev(2).
-  [Two attempts](data/performance.md#attempts-that-were-not-adopted) to shorten this path had no effect.
+  messages travelled without frames), and 0.07 to 0.1 µs for its part of process_vm_writev(2). `ib_send_lat` polls
+  two CQs, and its latency depends on which processes share a processor: 3.3 to 6.7 µs in runs of one quiet hour.
+  [Three attempts](data/performance.md#attempts-that-were-not-adopted) to shorten this path were not adopted.
 - **99.9th percentile.** A program that spins on memory never yields, so the daemon may have to wait for the end of a time
   slice. "Spinning on memory, relayed" does the same without a NIC.
 - **64 KiB.** The program that sends copies each message itself, with one system call, while the daemon handles the packets of the
@@ -134,8 +135,8 @@ are ours, and not measured in this run.
   cannot be left out. A kept directory, or a NIC that stays for the next run, could be left behind
   ([ADR 0026](adr/0026-nic-is-forked.md)).
 - **`rocemu explore`**: the processor time of a run has many small parts: starting several processes, and code that each of
-  them executes once. The table shows where it went (perf, November 2026, busy machine). Since then eu-stack takes a third of
-  its time. A fork server for programs would save 1.5 ms of the
+  them executes once. The table shows where it went (perf, November 2026, busy machine). Since then a run of the GoogleTest
+  program takes 20 ms instead of 26, since eu-stack takes a third of its time, and the NIC 9 ms. A fork server for programs would save 1.5 ms of the
   GoogleTest program, so 100 and 250 runs/s need a checkpoint instead of a start for each run
   ([ADR 0028](adr/0028-no-fork-server.md)).
 
@@ -153,8 +154,9 @@ are ours, and not measured in this run.
   | eu-stack, most of it for a web client that it loads and does not use | 7 | 2 |
   | the shell, and `sleep` | 3.5 | – |
 - **An exchange in lockstep** takes eleven turns, each of which is a switch to a program and back.
-- **64 MPI ranks**: of the processor time a fifth is UCX's first write to its receive buffers, 2 GB in all, a tenth the spin locks
-  of its progress thread, and a tenth the NIC. TCP has no such buffers.
+- **64 MPI ranks**: of the processor time a sixth is UCX's first write to its receive buffers, 2 GB in all, a tenth the spin locks
+  of its progress thread, and a tenth the NIC. TCP has no such buffers. On a machine with other work single runs take several times
+  as long: there a thread that spins for such a lock keeps its processor while the thread that holds it waits for the NIC.
 - **`--exact-memory`** reads each message when it is sent and writes it when it arrives, as lockstep does. That takes 1.5 to
   1.8 times the latency for 64 B to 4 KiB and 1.2 times for 8 KiB, so it is off by default.
 """
@@ -189,6 +191,9 @@ These measurements are older than this run, and are not repeated by it.
 - Link-time optimization of the daemon has no effect: 1.71 million messages/s with and without it.
 - Spinning for 1, 2 or 5 µs instead of each yield that ran no other thread has no effect: `ib_send_lat` with the daemon alone
   takes 2.9 or 3.9 µs in all cases.
+- Polls that return at once after a single signaled post, and a daemon that remembers which clients yield: `ib_send_lat` gained
+  up to 1.6 µs where the daemon shares a processor with one program, and lost 0.3 to 0.9 µs where it has one for itself
+  (processes bound to processors, busy machine).
 - For messages of 1 MiB and more, calls of 256 KiB take 10 to 15 % less time, which would not change the
   verdict.
 """
