@@ -157,11 +157,11 @@ void end_if_a_child_failed(int) {
 }
 
 template <class Work>
-void start_process(Work work) {
+pid_t start_process(Work work) {
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child < 0) fail("fork");
-  if (child != 0) return;
+  if (child != 0) return child;
   std::signal(SIGCHLD, SIG_DFL);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() == parent) work();
@@ -230,8 +230,13 @@ int main(int argc, char** argv) {
     auto& [server, client] = mailboxes.of;
     start_process([&] { relay(server_side(), server, acknowledged, mailboxes.stop); });
     start_process([&] { relay(client_side(), client, acknowledged, mailboxes.stop); });
-    start_process([&] { answer(RelayedSide(server, acknowledged), iterations); });
+    const pid_t answering =
+        start_process([&] { answer(RelayedSide(server, acknowledged), iterations); });
     ask(RelayedSide(client, acknowledged), iterations);
+    // The server still waits for the acknowledgement of its last datagram, which the relays pass
+    // on. If end_if_a_child_failed() has waited for it already, there is no such child.
+    while (waitpid(answering, nullptr, 0) < 0 && errno == EINTR) {
+    }
     mailboxes.stop.store(true, std::memory_order_relaxed);
   }
   while (wait(nullptr) > 0 || errno == EINTR) {
