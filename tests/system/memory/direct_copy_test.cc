@@ -5,7 +5,6 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <poll.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -20,7 +19,7 @@
 
 #include "tests/system/child.h"
 #include "tests/system/map_pages.h"
-#include "tests/system/transport_fixture.h"
+#include "tests/system/memory/buffer_fixture.h"
 
 namespace rocemu::system_test {
 namespace {
@@ -43,36 +42,10 @@ testing::AssertionResult is_filled(const uint8_t* bytes, size_t size, uint64_t n
   return testing::AssertionSuccess();
 }
 
-class DirectCopy : public TransportTest {
+class DirectCopy : public BufferTest {
  protected:
-  void SetUp() override {
-    TransportTest::SetUp();
-    buffer = map_pages(kBytes);
-    region.reset(ibv_reg_mr(pd.get(), buffer, kBytes, IBV_ACCESS_LOCAL_WRITE | kRemoteAccess));
-    ASSERT_NE(region, nullptr);
-    receive_cq = create_cq(256);
-    sender = make_qp({});
-    receiver = make_qp({.cq = receive_cq.get()});
-    ASSERT_NO_FATAL_FAILURE(bring_up_pair(sender.get(), receiver.get()));
-  }
-  void TearDown() override {
-    sender.reset();
-    receiver.reset();
-    region.reset();
-    munmap(buffer, kBytes);
-  }
+  DirectCopy() : BufferTest(kBytes, 256) {}
 
-  ibv_sge part(size_t offset, uint32_t length) const {
-    return {reinterpret_cast<uint64_t>(buffer + offset), length, region->lkey};
-  }
-  int post_receive(uint64_t wr_id, std::vector<ibv_sge> list) {
-    ibv_recv_wr wr{};
-    wr.wr_id = wr_id;
-    wr.sg_list = list.data();
-    wr.num_sge = static_cast<int>(list.size());
-    ibv_recv_wr* bad = nullptr;
-    return ibv_post_recv(receiver.get(), &wr, &bad);
-  }
   int post_list(ibv_wr_opcode opcode, uint64_t wr_id, std::vector<ibv_sge> list,
                 size_t remote_offset = 0, unsigned flags = IBV_SEND_SIGNALED) {
     ibv_send_wr wr{};
@@ -86,11 +59,6 @@ class DirectCopy : public TransportTest {
     ibv_send_wr* bad = nullptr;
     return ibv_post_send(sender.get(), &wr, &bad);
   }
-
-  uint8_t* buffer = nullptr;
-  MrPtr region;
-  CqPtr receive_cq;
-  QpPtr sender, receiver;
 };
 
 TEST_F(DirectCopy, EachKindOfMessageArrivesWhole) {
@@ -103,7 +71,8 @@ TEST_F(DirectCopy, EachKindOfMessageArrivesWhole) {
     EXPECT_TRUE(is_filled(buffer + there, size, size));
 
     fill(buffer, size, size + 1);
-    ASSERT_EQ(post_receive(2, {part(there + 13, 5000), part(there + 100'000, size)}), 0);
+    ASSERT_EQ(
+        post_receive(receiver.get(), 2, {part(there + 13, 5000), part(there + 100'000, size)}), 0);
     ASSERT_EQ(post_list(IBV_WR_SEND, 1, {part(0, 1000), part(1000, size - 1000)}), 0);
     ASSERT_EQ(next_status(), IBV_WC_SUCCESS);
     const auto received = poll_for(receive_cq.get(), 1);
@@ -167,7 +136,7 @@ TEST_F(DirectCopy, ManyThreadsMayPoll) {
     const size_t offset = number % 8 * kMessage;
     while (completed + 8 <= number && !failed) std::this_thread::yield();
     fill(buffer + offset, kMessage, number);
-    ASSERT_EQ(post_receive(number, {part((4 << 20) + offset, kMessage)}), 0);
+    ASSERT_EQ(post_receive(receiver.get(), number, {part((4 << 20) + offset, kMessage)}), 0);
     ASSERT_EQ(post_list(IBV_WR_SEND, number, {part(offset, kMessage)}), 0);
     if (number % 8 != 7) continue;
     for (const ibv_wc& one : poll_for(receive_cq.get(), 8)) {
@@ -274,13 +243,7 @@ class TwoPrograms : public DirectCopy {
     peer = make_qp({.cq = receive_cq.get()});
     ASSERT_NO_FATAL_FAILURE(to_init(peer.get()));  // in RESET no receive can be posted
     for (uint32_t i = 0; i < kInbox; ++i) {
-      ibv_sge place = part(i * kMessage, kMessage);
-      ibv_recv_wr wr{};
-      wr.wr_id = i;
-      wr.sg_list = &place;
-      wr.num_sge = 1;
-      ibv_recv_wr* bad = nullptr;
-      ASSERT_EQ(ibv_post_recv(peer.get(), &wr, &bad), 0);
+      ASSERT_EQ(post_receive(peer.get(), i, {part(i * kMessage, kMessage)}), 0);
     }
     uint32_t qpn = peer->qp_num;
     child = fork();

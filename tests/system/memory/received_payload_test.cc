@@ -11,42 +11,20 @@
 #include <thread>
 
 #include "tests/support/page_size.h"
-#include "tests/system/map_pages.h"
-#include "tests/system/transport_fixture.h"
+#include "tests/system/memory/buffer_fixture.h"
 
 namespace rocemu::system_test {
 namespace {
 
 const size_t kBytes = 4 * kPageSize;
 
-class ReceivedPayloadProgram : public TransportTest {
+class ReceivedPayloadProgram : public BufferTest {
  protected:
-  void SetUp() override {
-    TransportTest::SetUp();
-    buffer = map_pages(kBytes);
-    region.reset(ibv_reg_mr(pd.get(), buffer, kBytes, IBV_ACCESS_LOCAL_WRITE | kRemoteAccess));
-    ASSERT_NE(region, nullptr);
-    receive_cq = create_cq();
-    sender = make_qp({});
-    receiver = make_qp({.cq = receive_cq.get()});
-    ASSERT_NO_FATAL_FAILURE(bring_up_pair(sender.get(), receiver.get()));
-  }
-  void TearDown() override {
-    sender.reset();
-    receiver.reset();
-    region.reset();
-    munmap(buffer, kBytes);
-  }
+  ReceivedPayloadProgram() : BufferTest(kBytes, 64) {}
 
   /// Delivers a message of `length` bytes, all of which are `value`. Does not poll its completion.
   void deliver(size_t offset, uint32_t length, uint8_t value) {
-    ibv_sge to{reinterpret_cast<uint64_t>(buffer + offset), length, region->lkey};
-    ibv_recv_wr recv{};
-    recv.wr_id = value;
-    recv.sg_list = &to;
-    recv.num_sge = 1;
-    ibv_recv_wr* bad = nullptr;
-    ASSERT_EQ(ibv_post_recv(receiver.get(), &recv, &bad), 0);
+    ASSERT_EQ(post_receive(receiver.get(), value, {part(offset, length)}), 0);
     std::memset(slot(0), value, length);
     ASSERT_EQ(post_send(sender.get(), 1, IBV_SEND_SIGNALED, length), 0);
     ASSERT_EQ(next_status(), IBV_WC_SUCCESS);
@@ -67,11 +45,6 @@ class ReceivedPayloadProgram : public TransportTest {
     return std::all_of(buffer + offset, buffer + offset + length,
                        [value](uint8_t byte) { return byte == value; });
   }
-
-  uint8_t* buffer = nullptr;
-  MrPtr region;
-  CqPtr receive_cq;
-  QpPtr sender, receiver;
 };
 
 // IBTA vol 1, 9.5: a READ after a SEND on the same QP sees the SEND's data.
@@ -212,12 +185,7 @@ TEST_F(ReceivedPayloadProgram, OfMessagesAfterManyQpsThatWereDestroyed) {
   std::memset(slot(0), 7, 1000);
   ASSERT_EQ(post_send(sender.get(), 1, IBV_SEND_SIGNALED, 1000), 0);
   std::memset(slot(0), 9, 1000);
-  ibv_sge to{reinterpret_cast<uint64_t>(buffer), 1000, region->lkey};
-  ibv_recv_wr recv{};
-  recv.sg_list = &to;
-  recv.num_sge = 1;
-  ibv_recv_wr* bad = nullptr;
-  ASSERT_EQ(ibv_post_recv(receiver.get(), &recv, &bad), 0);
+  ASSERT_EQ(post_receive(receiver.get(), 0, {part(0, 1000)}), 0);
   ASSERT_EQ(next_status(), IBV_WC_SUCCESS);
   ASSERT_NO_FATAL_FAILURE(receive());
   EXPECT_TRUE(is(0, 1000, 7));
