@@ -10,7 +10,7 @@ from .harness import SOURCE
 UNITS = {"latency": "64 bytes one way, µs", "bandwidth": "64 KiB messages in one direction",
          "message_rate": "64 bytes, million messages a second",
          "sizes": "by message size: latency in µs, bandwidth in MB/s",
-         "queue_pairs": "connected QPs that take turns", "connections": "librdmacm, 1,000 at a time",
+         "queue_pairs": "connected QPs that take turns", "connections": "1,000 connections at a time, by librdmacm",
          "parties": "64 bytes one way, µs, of pairs of programs whose threads each have a counterpart",
          "empty_polls": "polls that find nothing: ns each, on average, in windows of 1,000, beside threads that compute",
          "placement": "the daemon alone on the last processor, the programs on the others; and what it is compared with",
@@ -114,7 +114,7 @@ are ours, and not measured in this run.
   It takes 0.15 µs here, as long as an empty call, and there is no cheaper exact way: free(3) unmaps large blocks without a call
   that rocemu can intercept. Together with 0.08 µs for perftest's own clock and 0.1 to 0.2 µs for the rest of a post, it limits
   `ib_write_bw` to about 2.5 million/s. The NIC takes 0.2 µs in its engine for a 64-byte WRITE of a burst (0.48 before such
-  messages travelled without frames), and 0.07 to 0.1 µs for its part of process_vm_writev(2). `ib_send_lat` polls
+  messages traveled without frames), and 0.07 to 0.1 µs for its part of process_vm_writev(2). `ib_send_lat` polls
   two CQs, and its latency depends on which processes share a processor: 3.3 to 6.7 µs in runs of one quiet hour.
   [Three attempts](data/performance.md#attempts-that-were-not-adopted) to shorten this path were not adopted.
 - **99.9th percentile.** A program that spins on memory never yields, so the daemon may have to wait for the end of a time
