@@ -17,6 +17,7 @@
 #include "verbs_provider/turns/fault_action.h"
 #include "verbs_provider/turns/forks.h"
 #include "verbs_provider/turns/held_files.h"
+#include "verbs_provider/turns/signal_mask.h"
 #include "verbs_provider/turns/turn_spin.h"
 
 namespace rocemu::turns {
@@ -201,10 +202,17 @@ void take_over(ThreadSlot* slot) {
 /// forks, since it has the turn.
 ThreadSlot* child_slot = nullptr;
 uint32_t child_serial = 0;  // of that slot; another thread may get the slot before the child runs
+uint64_t mask_before_fork = 0;
 
 void before_fork() {
   child_slot = active() ? take_slot() : nullptr;
-  if (child_slot != nullptr) child_serial = child_slot->serial.load();
+  if (child_slot == nullptr) return;
+  child_serial = child_slot->serial.load();
+  mask_before_fork = block_signals();  // of the child until its first turn
+}
+
+void after_fork_in_parent() {
+  if (child_slot != nullptr) set_signal_mask(mask_before_fork);
 }
 
 void after_fork_in_child() {
@@ -216,12 +224,13 @@ void after_fork_in_child() {
   // The daemon assigns another slot if this process did not join in time and the slot was freed,
   // for instance because a signal has stopped the process.
   uint32_t given = 0;
-  if (!connect_to_daemon({static_cast<uint32_t>(slot - table()->slots), child_serial}, &given)) {
+  if (connect_to_daemon({static_cast<uint32_t>(slot - table()->slots), child_serial}, &given)) {
+    take_over(&table()->slots[given]);
+    give(Call{}, abi::kNever, ThreadSlot::kProgressed);
+  } else {
     has_left = true;
-    return;
   }
-  take_over(&table()->slots[given]);
-  give(Call{}, abi::kNever, ThreadSlot::kProgressed);
+  set_signal_mask(mask_before_fork);
 }
 
 bool map_mark() {
@@ -241,7 +250,7 @@ __attribute__((constructor)) void join() {
   if (!map_mark()) return;
   if (!connect_to_daemon({}, &given)) return;
   pthread_key_create(&end_key, end_of_thread);
-  pthread_atfork(before_fork, nullptr, after_fork_in_child);
+  pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
   take_over(&table()->slots[given]);
   pthread_setspecific(end_key, reinterpret_cast<void*>(uintptr_t{1}));
   make_cycles_virtual();
@@ -469,6 +478,7 @@ void end_thread() {
   ThreadSlot* const slot = self.slot;
   if (slot == nullptr) return;
   release_file();
+  block_signals();  // a signal for the process is for a thread that still takes turns
   self.slot = nullptr;
   slot->flags.store(ThreadSlot::kProgressed);
   abi::end_turns(*slot);

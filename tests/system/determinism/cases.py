@@ -95,6 +95,8 @@ PROGRAM_CASES = [
     program("Threads", "poll_under_a_lock"),
     program("Threads", "several_poll_under_a_lock"),
     program("Threads", "signals"),
+    program("Threads", "signal_new_threads"),
+    program("Threads", "alarm_after_threads"),
     Case("four_threads", "Threads", [BIN / "four_threads"]),
     *(Case(f"vipl_pingpong_{mode}", "Threads", vipl(mode)) for mode in ("poll", "wait", "notify")),
 

@@ -45,6 +45,8 @@ constexpr struct {
     {"poll_under_a_lock", poll_under_a_lock, 4},
     {"several_poll_under_a_lock", several_poll_under_a_lock, 3},
     {"signals", signals, 8},
+    {"signal_new_threads", signal_new_threads, 60},
+    {"alarm_after_threads", alarm_after_threads, 30},
     {"spin_with_yield", spin_with_yield, 4},
     {"spin_with_pause", spin_with_pause, 4},
     {"spinning_barrier", spinning_barrier, 4},

@@ -48,6 +48,10 @@ void poll_under_a_lock(uint32_t count);
 void several_poll_under_a_lock(uint32_t count);
 void signals(uint32_t messages);
 
+// Threads that start or end while their process gets signals (signals.cc).
+void signal_new_threads(uint32_t count);
+void alarm_after_threads(uint32_t count);
+
 // Threads that spin on memory (spinning.cc).
 void spin_with_yield(uint32_t count);
 void spin_with_pause(uint32_t count);

@@ -10,6 +10,7 @@
 #include "verbs_provider/shim/interpose.h"
 #include "verbs_provider/system/kernel.h"
 #include "verbs_provider/turns/preemption_points.h"
+#include "verbs_provider/turns/signal_mask.h"
 #include "verbs_provider/turns/times.h"
 #include "verbs_provider/turns/turn.h"
 
@@ -31,12 +32,22 @@ struct Start {
   void* (*function)(void*);
   void* argument;
   ThreadSlot* slot;
+  uint64_t mask;  // of signals, of the thread that started this one
 };
 
+/// Returns whether a new thread inherited its mask, which is then that of block_signals(). Otherwise
+/// the attributes have a mask (pthread_attr_setsigmask_np(3)).
+bool is_inherited(uint64_t mask, const Start& start) {
+  return ((mask ^ (start.mask | deferrable_signals())) & ~internal_signals()) == 0;
+}
+
+/// Runs a new thread. Its signals are blocked until its first turn.
 void* run(void* given) {
   const Start start = *static_cast<Start*>(given);
+  const uint64_t mask = signal_mask();
   begin_thread(start.slot);
   free(given);  // during its turn: the library may map memory for the thread here
+  if (is_inherited(mask, start)) set_signal_mask(start.mask);
   return start.function(start.argument);
 }
 
@@ -97,15 +108,17 @@ ROCEMU_REPLACE(int, pthread_create,
     free_slot(slot);
     return next_pthread_create(thread, attributes, function, argument);
   }
-  *start = {function, argument, slot};
   slot->pid.store(own_slot()->pid.load());
+  const uint64_t mask = block_signals();
+  *start = {function, argument, slot, mask};
   const int error = next_pthread_create(thread, attributes, run, start);
+  if (error == 0) slot->handle.store(static_cast<uint64_t>(*thread));
+  set_signal_mask(mask);
   if (error != 0) {
     free_slot(slot);
     free(start);
     return error;
   }
-  slot->handle.store(static_cast<uint64_t>(*thread));
   pass_preemption_point("pthread_create");
   return 0;
 }
