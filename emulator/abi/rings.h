@@ -152,14 +152,19 @@ struct PayloadSlots {
 struct CqRing {
   alignas(64) std::atomic<uint32_t> producer;  // completions ever added; written by the daemon
   std::atomic<uint32_t> error;                 // non-zero once overrun: the CQ cannot be used
-  /// A client stores 1 before it waits on the futex `producer`. The daemon, after changing
-  /// `producer`, stores 0 and wakes all waiting threads. All these accesses are sequentially
-  /// consistent, so that the daemon sees the waiting thread or that thread sees the completion.
+  /// A futex. A client stores 1, reads `producer` again, and then waits as long as this is 1. The
+  /// daemon, after changing `producer`, stores 0 and wakes all waiting threads. All these accesses
+  /// are sequentially consistent, so that the daemon sees the waiting thread or that thread sees
+  /// the completion.
   std::atomic<uint32_t> waiting;
   /// The value of `producer` (modulo 2^32) at which the client wants to be woken, stored before
   /// `waiting`. Below this value, the daemon need not wake it as long as more completions will
-  /// follow.
+  /// follow. A thread that waits for several completions must then read `watched`.
   std::atomic<uint32_t> wake_at;
+  /// Non-zero while the daemon will notice that no more completions follow, and then wake waiting
+  /// threads. If this is 0, no completion has arrived lately, and a thread must not wait for
+  /// several. The daemon stores 0 before it reads `waiting`, both sequentially consistent.
+  std::atomic<uint32_t> watched;
   /// The number of completions ever taken; written by the client. The daemon reads it only when the
   /// CQ seems full. The space in the CQ is thus determined at the last moment, as with a NIC that
   /// reads the consumer index from memory.

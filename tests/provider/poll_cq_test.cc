@@ -152,6 +152,9 @@ TEST_F(PollCq, AProgramFarAheadWaitsForSeveralCompletions) {
       backlog().completions_to_await(at);
       backlog().sends_end(1, 127);
     }
+    const EmptyPoll late(queues_.cq.get());
+    EXPECT_EQ(queues_.cq->ring->waiting, 0u) << "the daemon would not wake it";
+    queues_.cq->ring->watched = 1;
     EmptyPoll empty(queues_.cq.get());
     EXPECT_EQ(queues_.cq->ring->waiting, 1u);
     EXPECT_EQ(queues_.cq->ring->wake_at, 20u);

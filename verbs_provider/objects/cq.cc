@@ -30,7 +30,7 @@ int fail_poll(int error) {
 
 /// The ring of a CQ whose real ring cannot be accessed
 constinit abi::CqRing lost_ring{
-    .producer = 0, .error = 1, .waiting = 0, .wake_at = 0, .consumer = 0};
+    .producer = 0, .error = 1, .waiting = 0, .wake_at = 0, .watched = 0, .consumer = 0};
 
 int channel_inode(const ibv_comp_channel& channel, uint64_t* inode) {
   struct stat status;

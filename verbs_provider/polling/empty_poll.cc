@@ -114,16 +114,29 @@ EmptyPoll::EmptyPoll(Cq* cq)
     // A thread that copies messages for the daemon is not ahead of it.
     const int64_t now = now_ns();
     const uint32_t completions = has_copied_lately(now) ? 0 : backlog().completions_to_await(now);
-    if (completions != 0) sleep_until(seen_ + completions, kMaxAwayNs);
+    if (completions != 0) sleep_while_watched(seen_ + completions);
   }
 }
 
+/// Makes wait() sleep until the CQ has this number of completions, or no more arrive. Without a
+/// daemon that would notice the latter, the thread waits as it would otherwise.
+void EmptyPoll::sleep_while_watched(uint32_t completions) {
+  const WaitPolicy::Way otherwise = way_;
+  sleep_until(completions, kMaxAwayNs);
+  if (way_ != WaitPolicy::Way::kSleep || cq_->ring->watched.load(std::memory_order_seq_cst) != 0)
+    return;
+  cq_->ring->waiting.store(0, std::memory_order_relaxed);
+  way_ = otherwise;
+}
+
 void EmptyPoll::sleep_until(uint32_t completions, int64_t at_most_ns) {
-  way_ = WaitPolicy::Way::kSleep;
-  sleeps_on_ = &cq_->ring->producer;
+  abi::CqRing& ring = *cq_->ring;
+  ring.wake_at.store(completions, std::memory_order_relaxed);
+  ring.waiting.store(1, std::memory_order_seq_cst);
+  const bool is_late = ring.producer.load(std::memory_order_seq_cst) != seen_;
+  way_ = is_late ? WaitPolicy::Way::kPollOn : WaitPolicy::Way::kSleep;
+  sleeps_on_ = &ring.waiting;
   at_most_ns_ = at_most_ns;
-  cq_->ring->wake_at.store(completions, std::memory_order_relaxed);
-  cq_->ring->waiting.store(1, std::memory_order_seq_cst);
 }
 
 bool EmptyPoll::wait(ibv_context* context) {
@@ -157,12 +170,13 @@ bool EmptyPoll::wait(ibv_context* context) {
   return !doorbells.is_daemon_gone();
 }
 
-/// Sleeps until the producer index changes. A resize may unmap the ring in the meantime; the kernel
-/// then returns EFAULT. An empty ibv_poll_cq(3) is not a failure, so it does not change errno.
+/// Sleeps until the daemon stores 0 in `waiting`. A resize may unmap the ring in the meantime; the
+/// kernel then returns EFAULT. An empty ibv_poll_cq(3) is not a failure, so it does not change
+/// errno.
 void EmptyPoll::sleep() const {
   const int saved = errno;
   const timespec at_most{0, at_most_ns_};
-  system_call(SYS_futex, sleeps_on_, FUTEX_WAIT, seen_, &at_most, nullptr, 0);
+  system_call(SYS_futex, sleeps_on_, FUTEX_WAIT, 1, &at_most, nullptr, 0);
   errno = saved;
 }
 

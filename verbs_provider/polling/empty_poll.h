@@ -32,6 +32,7 @@ class EmptyPoll {
   /// Makes wait() sleep for at most `at_most_ns`, and shows the daemon the producer index of the
   /// CQ, `completions`, at which it must wake the thread.
   void sleep_until(uint32_t completions, int64_t at_most_ns);
+  void sleep_while_watched(uint32_t completions);
   void sleep() const;
 
   Cq* cq_;

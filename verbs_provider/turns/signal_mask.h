@@ -1,6 +1,6 @@
-// Signal masks of threads that do not take turns yet or any more. A signal for the process is handled
-// by any thread that does not block it, so such threads must block signals: they would handle them
-// at a random time.
+// Signal masks of threads that do not take turns yet or any more. A signal for the process is
+// handled by any thread that does not block it, so such threads must block signals: they would
+// handle them at a random time.
 #pragma once
 
 #include <csignal>

@@ -29,7 +29,7 @@ abi::CqRing& ring_in(const Arena::Piece& memory) {
 /// Initializes an empty ring.
 void clear(abi::CqRing& ring) {
   for (std::atomic<uint32_t>* word :
-       {&ring.producer, &ring.error, &ring.waiting, &ring.wake_at, &ring.consumer}) {
+       {&ring.producer, &ring.error, &ring.waiting, &ring.wake_at, &ring.watched, &ring.consumer}) {
     word->store(0, std::memory_order_relaxed);
   }
 }
@@ -85,6 +85,7 @@ bool CompletionQueue::move_to(Arena::Piece memory, uint32_t capacity) {
   capacity_ = capacity;
   mask_ = mask;
   if (failed_) set_error();
+  ring_in(memory_).watched.store(is_watched_ ? 1 : 0, std::memory_order_relaxed);
   ring_in(memory_).producer.store(produced_, std::memory_order_release);
   return true;
 }
@@ -102,20 +103,26 @@ void CompletionQueue::add(const abi::Cqe& cqe) {
 
 bool CompletionQueue::publish() {
   abi::CqRing& ring = ring_in(memory_);
+  const bool is_new = !std::exchange(is_watched_, true);
+  if (is_new) ring.watched.store(1, std::memory_order_relaxed);
   // The store to `producer` and the load of `waiting` are sequentially consistent; CqRing::waiting
   // explains why.
   ring.producer.store(produced_, std::memory_order_seq_cst);
-  if (ring.waiting.load(std::memory_order_seq_cst) == 0) return false;
-  if (static_cast<int32_t>(produced_ - ring.wake_at.load(std::memory_order_relaxed)) < 0) {
-    return !std::exchange(told_of_waiting_, true);
+  if (ring.waiting.load(std::memory_order_seq_cst) != 0 &&
+      static_cast<int32_t>(produced_ - ring.wake_at.load(std::memory_order_relaxed)) >= 0) {
+    wake();
   }
-  wake();
-  return false;
+  return is_new;
+}
+
+void CompletionQueue::unwatch() {
+  is_watched_ = false;
+  ring_in(memory_).watched.store(0, std::memory_order_seq_cst);
+  wake_waiting();
 }
 
 bool CompletionQueue::wake_waiting() {
-  told_of_waiting_ = false;
-  if (ring_in(memory_).waiting.load(std::memory_order_relaxed) == 0) return false;
+  if (ring_in(memory_).waiting.load(std::memory_order_seq_cst) == 0) return false;
   wake();
   return true;
 }
@@ -123,7 +130,7 @@ bool CompletionQueue::wake_waiting() {
 void CompletionQueue::wake() {
   abi::CqRing& ring = ring_in(memory_);
   ring.waiting.store(0, std::memory_order_relaxed);
-  syscall(SYS_futex, &ring.producer, FUTEX_WAKE, std::numeric_limits<int>::max(), nullptr, nullptr,
+  syscall(SYS_futex, &ring.waiting, FUTEX_WAKE, std::numeric_limits<int>::max(), nullptr, nullptr,
           0);
 }
 

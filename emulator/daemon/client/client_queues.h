@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "emulator/abi/control.h"
@@ -54,10 +55,13 @@ class CompletionQueue {
 
   /// Adds a completion, which becomes visible to the client with publish().
   void add(const abi::Cqe& cqe);
-  /// Makes the added completions visible. Returns true if a thread waits for more completions than
-  /// the ring has: the caller must then call wake_waiting() when no more arrive. Returns true only
-  /// once until that call.
+  /// Makes the added completions visible, and watches the CQ. Returns whether it was not watched
+  /// before: the caller must then call unwatch() when no more completions arrive.
   [[nodiscard]] bool publish();
+  /// Wakes the threads that wait for more completions, and lets no more threads wait for several.
+  void unwatch();
+  /// Returns whether completions were published since the latest call.
+  bool has_progressed() { return std::exchange(noted_, produced_) != produced_; }
   /// Wakes the threads that wait for more completions. Returns whether any thread waited.
   bool wake_waiting();
   void set_error();
@@ -78,7 +82,8 @@ class CompletionQueue {
   uint32_t mask_;
   uint32_t produced_ = 0;  // modulo 2^32
   bool failed_ = false;
-  bool told_of_waiting_ = false;
+  bool is_watched_ = false;
+  uint32_t noted_ = 0;  // `produced_` at the latest has_progressed()
   uint64_t user_handle_;
   engine::ChannelId channel_;
 };

@@ -80,13 +80,6 @@ bool SessionTable::pump_in_order() {
   return worked;
 }
 
-void SessionTable::wake_waiting() {
-  for (const auto& [client, id] : waiting_) {
-    if (CompletionQueue* cq = find_cq(client, id)) static_cast<void>(cq->wake_waiting());
-  }
-  waiting_.clear();
-}
-
 size_t SessionTable::wake_pollers() {
   size_t most = 0;
   for (const auto& [id, session] : sessions_) {

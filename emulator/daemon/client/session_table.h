@@ -40,14 +40,6 @@ class SessionTable : public SessionOwner {
   AwakeSessions& awake() { return awake_; }
   SilentConnections& silent() { return silent_; }
 
-  /// Notes that a thread waits for more completions in this CQ than there are. It must be woken
-  /// when no more completions arrive for now.
-  void wake_when_idle(engine::ClientId client, engine::CqId cq) {
-    waiting_.emplace_back(client, cq);
-  }
-  /// Wakes the threads that wake_when_idle() noted. Must be called when no more completions arrive
-  /// for now.
-  void wake_waiting();
   /// Wakes all threads that sleep after an empty poll. Returns the largest number of CQs of any
   /// client that has such a thread; 0 if no thread slept.
   size_t wake_pollers();
@@ -93,7 +85,6 @@ class SessionTable : public SessionOwner {
   AwakeSessions awake_;
   SilentConnections silent_;
   PollerCount pollers_;
-  std::vector<std::pair<engine::ClientId, engine::CqId>> waiting_;  // for completions
   std::vector<engine::ClientId> ended_;
   std::deque<ClientQueues> remains_;  // of clients that have ended
   uint64_t destroyed_ = 0;

@@ -15,6 +15,7 @@
 #include "emulator/daemon/client/session_table.h"
 #include "emulator/daemon/rdmacm/cm_session_table.h"
 #include "emulator/daemon/run/recent_events.h"
+#include "emulator/daemon/run/watched_cqs.h"
 #include "emulator/engine/events.h"
 
 namespace rocemu::daemon {
@@ -61,6 +62,8 @@ class OutputDelivery {
     device_changed_ = std::move(callback);
   }
 
+  WatchedCqs& watched_cqs() { return watched_cqs_; }
+
   /// Starts to hold outputs back. Clients then see an output when release_outputs() is called,
   /// which delivers all of them at the same time, or when they get a reply. So no client gets ahead
   /// of the others during their turns. Each release begins a round.
@@ -104,6 +107,7 @@ class OutputDelivery {
   std::optional<RecentEvents> recent_;
   std::function<void(engine::DeviceIndex)> device_changed_;
   std::vector<engine::DeviceIndex> changed_devices_;
+  WatchedCqs watched_cqs_{sessions_};
   bool holding_ = false;
   std::vector<std::pair<engine::ClientId, engine::CqId>> held_cqs_;  // with new completions
   std::vector<engine::Output> held_;                                 // events

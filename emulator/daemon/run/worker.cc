@@ -28,6 +28,10 @@ constexpr engine::Duration kPollInterval = 10us;
 /// The time for which the daemon polls the ring of an idle session while other sessions keep it
 /// busy.
 constexpr engine::Duration kSessionIdleTime = 1ms;
+/// The time without a completion in a CQ after which no thread waits there for several, if others
+/// keep the daemon busy or completions may arrive from a network. At most twice as long, since it
+/// is checked at this interval.
+constexpr engine::Duration kQuietTime = 250us;
 /// The interval of checks for payload whose completions are not polled. At the second check, such
 /// payload is written to memory, where the program may be polling for it. A program that waits for
 /// completions wakes earlier.
@@ -112,7 +116,7 @@ void Worker::run(const bool& stopping, bool busy_poll) {
 
 void Worker::serve(const bool& stopping, bool busy_poll) {
   IdlePolicy rest(clock_.now(), busy_poll);
-  engine::Instant last_poll{};
+  engine::Instant last_poll{}, ended_quiet{};
   while (!stopping) {
     sessions_.awake().set_processor(static_cast<uint32_t>(sched_getcpu()) + 1);
     bool worked = false;
@@ -124,6 +128,10 @@ void Worker::serve(const bool& stopping, bool busy_poll) {
       sessions_.silent().end_due(began);
       files_.check();
       write_untaken(began);
+      if (began - ended_quiet >= kQuietTime) {
+        engine_host_.delivery().watched_cqs().end_quiet();
+        ended_quiet = began;
+      }
       if (busy_poll && rest.is_idle(began)) do_before_sleep(began);
       last_poll = began;
     }
@@ -146,7 +154,6 @@ void Worker::serve(const bool& stopping, bool busy_poll) {
       rest.gave_way(now, clock_.now());
       continue;
     }
-    if (rest.is_idle(now)) sessions_.wake_waiting();
     switch (rest.next(now, sessions_.awake().recent(now))) {
       case IdlePolicy::Way::kLookAgain:
         break;
@@ -179,7 +186,9 @@ void Worker::sleep(const bool& stopping) {
     sched_yield();
     return;
   }
-  sessions_.wake_waiting();
+  // Without a network no completions arrive while the daemon sleeps.
+  WatchedCqs& watched = engine_host_.delivery().watched_cqs();
+  if (medium_ == nullptr) watched.end_all();
   sessions_.awake().let_sleep(now, engine::Duration(0));
   if (sessions_.awake().any()) return;  // a doorbell came just now
   std::optional<engine::Duration> longest = do_before_sleep(now);
@@ -194,6 +203,7 @@ void Worker::sleep(const bool& stopping) {
   if (memory_.is_any_untaken()) {
     longest = longest ? std::min(*longest, kUntakenInterval) : kUntakenInterval;
   }
+  if (!watched.empty()) longest = longest ? std::min(*longest, kQuietTime) : kQuietTime;
   poll(longest);
   write_untaken(clock_.now());
   sessions_.awake().wake_busy();

@@ -64,7 +64,7 @@ class CqMoveTest : public testing::Test {
       cqe.wr_id = next_wr_id++;
       cq->add(cqe);
     }
-    is_told_of_waiting = cq->publish();
+    must_be_watched = cq->publish();
   }
   void make(uint32_t capacity) {
     Arena::Piece first = memory(capacity);
@@ -82,7 +82,7 @@ class CqMoveTest : public testing::Test {
   std::optional<CompletionQueue> cq;
   abi::CqRing* first_ring = nullptr;
   uint64_t next_wr_id = 0;
-  bool is_told_of_waiting = false;
+  bool must_be_watched = false;
 };
 
 TEST_F(CqMoveTest, TakesTheUnreadCompletionsAlongAndCountsOn) {
@@ -156,10 +156,8 @@ TEST_F(CqWaitTest, IsWokenAtTheNumberThatItWaitsFor) {
   wait_for(3);
   add(2);
   EXPECT_TRUE(waits());
-  EXPECT_TRUE(is_told_of_waiting);
   add(1);
   EXPECT_FALSE(waits());
-  EXPECT_FALSE(is_told_of_waiting);
   wait_for(1);
   add(5);
   EXPECT_FALSE(waits());
@@ -168,15 +166,41 @@ TEST_F(CqWaitTest, IsWokenAtTheNumberThatItWaitsFor) {
 TEST_F(CqWaitTest, IsWokenWhenNoMoreCome) {
   wait_for(30);
   add(1);
-  EXPECT_TRUE(is_told_of_waiting);
+  EXPECT_TRUE(must_be_watched);
+  EXPECT_NE(first_ring->watched, 0u);
   add(1);
-  EXPECT_FALSE(is_told_of_waiting) << "once";
+  EXPECT_FALSE(must_be_watched) << "it is already";
   EXPECT_TRUE(waits());
-  cq->wake_waiting();
+  cq->unwatch();
   EXPECT_FALSE(waits());
+  EXPECT_EQ(first_ring->watched, 0u);
   wait_for(30);
   add(1);
-  EXPECT_TRUE(is_told_of_waiting) << "another time";
+  EXPECT_TRUE(must_be_watched) << "another time";
+}
+
+TEST_F(CqWaitTest, IsWokenAlsoIfItWaitsAfterTheLatestCompletion) {
+  add(1);
+  EXPECT_TRUE(must_be_watched);
+  wait_for(30);
+  cq->unwatch();
+  EXPECT_FALSE(waits());
+}
+
+TEST_F(CqWaitTest, IsWatchedInItsNewMemory) {
+  add(1);
+  abi::CqRing& larger = move(128);
+  EXPECT_NE(larger.watched, 0u);
+  cq->unwatch();
+  EXPECT_EQ(larger.watched, 0u);
+  EXPECT_EQ(move(64).watched, 0u);
+}
+
+TEST_F(CqWaitTest, NotesWhetherCompletionsCame) {
+  EXPECT_FALSE(cq->has_progressed());
+  add(2);
+  EXPECT_TRUE(cq->has_progressed());
+  EXPECT_FALSE(cq->has_progressed());
 }
 
 // The number of completions wraps after 2^32, and the client may write any value.
@@ -197,7 +221,7 @@ TEST(CqMemory, IsSparseHoweverLarge) {
   const int file = arena.file_of(memory->range().segment)->fd;
   CompletionQueue cq(std::move(*memory), 1u << 22, 0, {});
   cq.add({});
-  EXPECT_FALSE(cq.publish());
+  EXPECT_TRUE(cq.publish());
   struct stat status {};
   ASSERT_EQ(fstat(file, &status), 0);
   EXPECT_GT(status.st_size, 256 << 20);

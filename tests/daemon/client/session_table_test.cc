@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -205,33 +204,6 @@ TEST_F(SessionTableTest, AClientThatWakesHasBusyClientsBesideIt) {
   EXPECT_EQ(sessions[1]->activity().last, now - 99us) << "it has not rung";
   table.awake().let_sleep(now + 1ms, 500us);
   EXPECT_FALSE(table.awake().any());
-}
-
-TEST_F(SessionTableTest, WakesAThreadThatWaitsForMoreCompletionsThanCome) {
-  const engine::CqId id{make_cq(0)};
-  const abi::SharedRange range = latest.body.create_cq.memory;
-  const auto file = sessions[0]->queues().arena.file_of(range.segment);
-  ASSERT_TRUE(file);
-  void* client_end = mmap(nullptr, file->size, PROT_READ | PROT_WRITE, MAP_SHARED, file->fd, 0);
-  ASSERT_NE(client_end, MAP_FAILED);
-  auto& client_ring =
-      *reinterpret_cast<abi::CqRing*>(static_cast<std::byte*>(client_end) + range.offset);
-  client_ring.wake_at = 10;
-  client_ring.waiting = 1;
-  const engine::ClientId client = sessions[0]->id();
-  CompletionQueue* cq = table.find_cq(client, id);
-  ASSERT_NE(cq, nullptr);
-  cq->add({});
-  ASSERT_TRUE(cq->publish());
-  table.wake_when_idle(client, id);
-  table.wake_when_idle(client, engine::CqId{6});  // a CQ that does not exist any more
-  EXPECT_EQ(client_ring.waiting, 1u);
-  table.wake_waiting();
-  EXPECT_EQ(client_ring.waiting, 0u);
-  client_ring.waiting = 1;
-  table.wake_waiting();
-  EXPECT_EQ(client_ring.waiting, 1u) << "nobody was named since";
-  munmap(client_end, file->size);
 }
 
 }  // namespace

@@ -154,5 +154,38 @@ TEST_F(OutputDeliveryTest, KeepsTheLatestCompletionsForAReport) {
   EXPECT_EQ(delivery.recent()->completions().size(), 1u);
 }
 
+TEST_F(OutputDeliveryTest, WakesAThreadThatWaitsForMoreCompletionsThanCome) {
+  ring->wake_at = 10;
+  ring->waiting = 1;
+  apply(completion(1));
+  EXPECT_EQ(ring->waiting, 1u);
+  EXPECT_NE(ring->watched, 0u);
+  delivery.watched_cqs().end_all();
+  EXPECT_EQ(ring->waiting, 0u);
+  EXPECT_EQ(ring->watched, 0u);
+  ring->waiting = 1;
+  delivery.watched_cqs().end_all();
+  EXPECT_EQ(ring->waiting, 1u) << "no completion has come since";
+}
+
+TEST_F(OutputDeliveryTest, WakesAThreadInAQuietCqWhileOtherClientsKeepTheDaemonBusy) {
+  apply(completion(1));
+  ring->wake_at = 10;
+  ring->waiting = 1;
+  delivery.watched_cqs().end_quiet();
+  EXPECT_EQ(ring->waiting, 1u) << "a completion has just come";
+  delivery.watched_cqs().end_quiet();
+  EXPECT_EQ(ring->waiting, 0u);
+  EXPECT_EQ(ring->watched, 0u);
+}
+
+TEST_F(OutputDeliveryTest, ForgetsAWatchedCqThatIsGone) {
+  delivery.watched_cqs().add(client, engine::CqId{6});
+  delivery.watched_cqs().end_quiet();
+  delivery.watched_cqs().add(engine::ClientId{77}, kCq);
+  delivery.watched_cqs().end_all();
+  EXPECT_EQ(ring->watched, 0u);
+}
+
 }  // namespace
 }  // namespace rocemu::daemon

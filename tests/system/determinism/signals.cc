@@ -1,5 +1,5 @@
-// Threads that start or end while their process gets signals. The kernel gives a signal for a process
-// to any thread that does not block it, so a thread without a turn must not handle it.
+// Threads that start or end while their process gets signals. The kernel gives a signal for a
+// process to any thread that does not block it, so a thread without a turn must not handle it.
 #include <pthread.h>
 #include <signal.h>
 #include <sys/time.h>

@@ -35,8 +35,8 @@ struct Start {
   uint64_t mask;  // of signals, of the thread that started this one
 };
 
-/// Returns whether a new thread inherited its mask, which is then that of block_signals(). Otherwise
-/// the attributes have a mask (pthread_attr_setsigmask_np(3)).
+/// Returns whether a new thread inherited its mask, which is then that of block_signals().
+/// Otherwise the attributes have a mask (pthread_attr_setsigmask_np(3)).
 bool is_inherited(uint64_t mask, const Start& start) {
   return ((mask ^ (start.mask | deferrable_signals())) & ~internal_signals()) == 0;
 }
