@@ -125,20 +125,24 @@ are ours, and not measured in this run.
 - **1 MiB and more.** The same, but the sender's copy is the only one at a time, and its data does not fit into the caches. TCP
   copies at both ends at once, on two processors.
 - **Over UDP** rocemu also computes an ICRC over each byte at both ends, and acknowledges. Of the daemons' time 71 % is
-  the kernel's, 8 % the ICRC and 21 % rocemu's own (WRITEs of 64 KiB, perf, beside other work). Between two short messages a daemon
-  polls its socket five to seven times without success, and each poll is a system call.
+  the kernel's, 8 % the ICRC and 21 % rocemu's own (WRITEs of 64 KiB, perf, beside other work). A short message takes at least as
+  long as a daemon works in one round trip, about 8 µs here (3 µs sending, 1.7 µs receiving, 3 µs in its engine): the scheduler
+  gives a program that polls as much time as the daemon beside it, although the program yields. A program that sleeps instead
+  does not help: 15.7 µs instead of 11. [An attempt](data/performance.md#attempts-that-were-not-adopted) to shorten the daemon's
+  part was not adopted.
 - **Recording** writes each byte of each frame to a file.
-- **`--sanitize`**: the table of the sanitizer has the figures. The rest is mostly reading the clock for each post, and summing
-  send buffers.
+- **`--sanitize`**: the rules that read no payload take about 0.2 µs for each post, a quarter of it for reading the clock and most
+  of the rest for copying the request. The other rules sum each byte twice, when it is posted and when it completes. The
+  ratios therefore grow as the NIC gets faster.
 - **`rocemu run -- true`** (perf, November 2026: 13 ms of processor time, of which 2.9 ms load rocemu and 0.8 ms `true`): 3 ms
   create and remove the 500 files of the runtime directory, which a program may read without rocemu's library, so that they
   cannot be left out. A kept directory, or a NIC that stays for the next run, could be left behind
   ([ADR 0026](adr/0026-nic-is-forked.md)).
 - **`rocemu explore`**: the processor time of a run has many small parts: starting several processes, and code that each of
-  them executes once. The table shows where it went (perf, November 2026, busy machine). Since then a run of the GoogleTest
-  program takes 20 ms instead of 26, since eu-stack takes a third of its time, and the NIC 9 ms. A fork server for programs would save 1.5 ms of the
-  GoogleTest program, so 100 and 250 runs/s need a checkpoint instead of a start for each run
-  ([ADR 0028](adr/0028-no-fork-server.md)).
+  them executes once. The table shows where it went (perf, November 2026, busy machine). A run of the GoogleTest program has
+  since become faster, 20 ms instead of 26: eu-stack takes a third of its former time, and the NIC 9 ms. A fork server for
+  programs would save 1.5 ms of the GoogleTest program, so the wanted 100 and 250 runs/s need a checkpoint instead of a start
+  for each run ([ADR 0028](adr/0028-no-fork-server.md)).
 
   | ms of processor time of a run (perf) | rping | GoogleTest |
   |---|---|---|
@@ -158,7 +162,7 @@ are ours, and not measured in this run.
   of its progress thread, and a tenth the NIC. TCP has no such buffers. On a machine with other work single runs take several times
   as long: there a thread that spins for such a lock keeps its processor while the thread that holds it waits for the NIC.
 - **`--exact-memory`** reads each message when it is sent and writes it when it arrives, as lockstep does. That takes 1.5 to
-  1.8 times the latency for 64 B to 4 KiB and 1.2 times for 8 KiB, so it is off by default.
+  1.8 times the latency for 64 B to 4 KiB and 1.2 times for 8 KiB, and halves the bandwidth for 64 KiB, so it is off by default.
 """
 
 TABLES = """# Performance: all tables
@@ -194,6 +198,9 @@ These measurements are older than this run, and are not repeated by it.
 - Polls that return at once after a single signaled post, and a daemon that remembers which clients yield: `ib_send_lat` gained
   up to 1.6 µs where the daemon shares a processor with one program, and lost 0.3 to 0.9 µs where it has one for itself
   (processes bound to processors, busy machine).
+- Over UDP, a daemon that reads doorbells before its socket, reads the socket only in every second round while doorbells come,
+  and yields at once after an arrival: `ib_send_lat` takes 14.9 to 16.0 µs instead of 15.4, and `ib_send_bw` with 64 B sends 0.45
+  million/s instead of 0.54 (nine alternating runs).
 - For messages of 1 MiB and more, calls of 256 KiB take 10 to 15 % less time, which would not change the
   verdict.
 """
