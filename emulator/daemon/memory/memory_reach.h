@@ -49,13 +49,19 @@ class MemoryReach {
  private:
   MemoryReach(Way way, pid_t pid, UniqueFd mem_file);
 
+  /// Returns whether the process has executed another program (execve(2)), whose memory must not be
+  /// accessed. Looks only after every kBytesPerLook bytes. `address` is any address of the process.
+  bool has_executed(uint64_t bytes, uint64_t address) const;
+
   template <class Bytes>
   engine::MemoryResult copy(std::span<const engine::RemoteRange> remote,
                             std::span<const std::span<Bytes>> local, Scratch& scratch) const;
 
   Way way_ = Way::kNone;
   pid_t pid_;
-  UniqueFd mem_file_;
+  UniqueFd mem_file_;  // refers to the memory of the program that opened it
+  mutable uint64_t bytes_since_look_ = 0;
+  mutable bool has_executed_ = false;
 };
 
 }  // namespace rocemu::daemon
