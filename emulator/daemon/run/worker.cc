@@ -132,7 +132,10 @@ void Worker::serve(const bool& stopping, bool busy_poll) {
         engine_host_.delivery().watched_cqs().end_quiet();
         ended_quiet = began;
       }
-      if (busy_poll && rest.is_idle(began)) do_before_sleep(began);
+      if (busy_poll && rest.is_idle(began)) {
+        end_waits();
+        do_before_sleep(began);
+      }
       last_poll = began;
     }
     // Frames are received first, because they are older than any timer that has expired by now.
@@ -186,9 +189,7 @@ void Worker::sleep(const bool& stopping) {
     sched_yield();
     return;
   }
-  // Without a network no completions arrive while the daemon sleeps.
-  WatchedCqs& watched = engine_host_.delivery().watched_cqs();
-  if (medium_ == nullptr) watched.end_all();
+  end_waits();
   sessions_.awake().let_sleep(now, engine::Duration(0));
   if (sessions_.awake().any()) return;  // a doorbell came just now
   std::optional<engine::Duration> longest = do_before_sleep(now);
@@ -203,10 +204,15 @@ void Worker::sleep(const bool& stopping) {
   if (memory_.is_any_untaken()) {
     longest = longest ? std::min(*longest, kUntakenInterval) : kUntakenInterval;
   }
-  if (!watched.empty()) longest = longest ? std::min(*longest, kQuietTime) : kQuietTime;
+  if (!engine_host_.delivery().watched_cqs().empty())
+    longest = longest ? std::min(*longest, kQuietTime) : kQuietTime;
   poll(longest);
   write_untaken(clock_.now());
   sessions_.awake().wake_busy();
+}
+
+void Worker::end_waits() {
+  if (medium_ == nullptr) engine_host_.delivery().watched_cqs().end_all();
 }
 
 bool Worker::finish_copies(engine::Instant now) {

@@ -54,6 +54,9 @@ class Worker {
   bool poll(std::optional<engine::Duration> timeout) { return loop_.wait(timeout) > 0; }
   void serve(const bool& stopping, bool busy_poll);
   void sleep(const bool& stopping);
+  /// Wakes the threads that wait for several completions, if no more arrive without a doorbell:
+  /// with a network they may.
+  void end_waits();
   /// Continues the messages whose direct copies have ended. Returns whether there were any.
   bool finish_copies(engine::Instant now);
   /// Writes payload that programs have not taken (ProcessMemory::write_untaken).
