@@ -88,7 +88,7 @@ class BlockedSignals {
  public:
   BlockedSignals() {
     const uint64_t all = ~uint64_t{0};
-    kernel(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask_, kMaskSize);
+    kernel(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask_, kSignalMaskSize);
   }
   BlockedSignals(const BlockedSignals&) = delete;
   BlockedSignals& operator=(const BlockedSignals&) = delete;
@@ -96,24 +96,22 @@ class BlockedSignals {
   /// Runs the handlers of pending signals. Returns whether there were any.
   bool let_come() const {
     uint64_t pending = 0;
-    kernel(SYS_rt_sigpending, &pending, kMaskSize);
+    kernel(SYS_rt_sigpending, &pending, kSignalMaskSize);
     bool handled = false;
     for (uint64_t left = pending & ~mask_; left != 0; left &= left - 1) {
       handled |= has_handler(__builtin_ctzll(left) + 1);
     }
-    kernel(SYS_rt_sigprocmask, SIG_SETMASK, &mask_, nullptr, kMaskSize);
+    kernel(SYS_rt_sigprocmask, SIG_SETMASK, &mask_, nullptr, kSignalMaskSize);
     return handled;
   }
 
  private:
-  static constexpr long kMaskSize = sizeof(uint64_t);  // in the kernel's format
-
   static bool has_handler(int signal) {
     struct {  // the beginning is the same on all architectures
       uintptr_t handler;
       unsigned long rest[7];
     } action{};
-    if (kernel(SYS_rt_sigaction, signal, nullptr, &action, kMaskSize) != 0) return false;
+    if (kernel(SYS_rt_sigaction, signal, nullptr, &action, kSignalMaskSize) != 0) return false;
     return action.handler != reinterpret_cast<uintptr_t>(SIG_DFL) &&
            action.handler != reinterpret_cast<uintptr_t>(SIG_IGN);
   }
