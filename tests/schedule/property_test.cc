@@ -143,6 +143,13 @@ class World {
     }
   }
 
+  /// Returns the time from which a polling thread may continue. Polls are longer than 50 ns each
+  /// only while nothing happens (docs/design/time.md).
+  Instant end_of_polls(const schedule::Polling& polling) const {
+    if (happened_at_ < polling.polled_at) return polling.ready_at;
+    return std::min(polling.ready_at, polling.polled_at + polling.polls * 50ns);
+  }
+
   /// Before time advances, and before a hang, every thread that could continue must have had a
   /// turn.
   void check_that_all_wait() const {
@@ -160,7 +167,7 @@ class World {
     for (Thread& thread : threads_) {
       const bool sleeps = thread.seen.deadline != schedule::kNever && thread.seen.deadline > now_;
       const bool polls =
-          thread.polls && thread.seen.polling && thread.seen.polling->ready_at > now_;
+          thread.polls && thread.seen.polling && end_of_polls(*thread.seen.polling) > now_;
       const bool could = !thread.has_ended() && (thread.is_preempted || !thread.is_in_act ||
                                                  (!sleeps && !polls && can_go_on(thread)));
       if (!could) {
@@ -181,12 +188,13 @@ class World {
     for (const Instant answer : due_) RC_ASSERT(until <= answer);
     for (const schedule::Thread& thread : waiting_) {
       if (thread.deadline > now_) RC_ASSERT(until <= thread.deadline);
-      if (thread.polling && thread.polling->ready_at > now_)
-        RC_ASSERT(until <= thread.polling->ready_at);
+      if (thread.polling && end_of_polls(*thread.polling) > now_)
+        RC_ASSERT(until <= end_of_polls(*thread.polling));
     }
     now_ = until;
     log_.push_back("time " + std::to_string(now_.time_since_epoch().count()));
     const bool answers = std::erase_if(due_, [this](Instant one) { return one <= now_; }) != 0;
+    if (answers) happened_at_ = now_;
     scheduler_.advanced(now_, answers, answers);
   }
 
@@ -208,6 +216,7 @@ class World {
     turn.is_preempted = thread.is_preempted;
     turn.calls = granted_calls - calls;
     if (thread.has_ended()) turn.progressed = true;
+    if (turn.progressed) happened_at_ = now_;
     thread.polls = turn.polls;
     if (!turn.polls) thread.seen.polling.reset();
     scheduler_.turn_ended(turn);
@@ -276,6 +285,7 @@ class World {
   bool flags_[kFlags] = {};
   bool was_asked_ = false;
   Instant now_{}, real_now_{};
+  Instant happened_at_{};  // the latest time at which a thread continued or the NIC answered
   std::vector<std::string> log_;
 };
 
