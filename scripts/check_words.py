@@ -41,6 +41,10 @@ PATTERNS = {
     # continue, release, split, know, have, arrive, disappear
     "home-verb": r"\b(?:go(?:es)? on|going on|went on|lets? go of|puts? apart|know[ns]? of|comes? by|goes? away|gone away)\b",
     "of-its-own": r"\bof (?:its|their|his) own\b",
+    # color, artifact, optimize, canceled, judgment
+    "british": r"(?i:\w*(?:colour|behaviour|neighbour|favour|honour|artefact|judgement|catalogue|towards|learnt|whilst"
+               r"|(?:optim|initial|serial|recogn|synchron|normal|organ|summar|util|minim|maxim|general|special|final)is(?:e|ing|ation)"
+               r"|(?:cancel|signal|label|model|travel|channel)l(?:ed|ing)\b)\w*)",
 }
 # Only of comments, as the first words: they have no subject or no verb.
 FRAGMENT = r"(?:Of|What|Whose|Where|Whether|Those|One that|True if|For|With|From|By) .*"

@@ -164,7 +164,7 @@ VIP_RETURN VipDisconnect(VIP_VI_HANDLE ViHandle) {
     Access<Vi> vi(vis, ViHandle);
     if (!vi) return VIP_INVALID_PARAMETER;
     if (vi->state == VIP_STATE_CONNECT_PENDING) {
-      vi->cancelled = true;
+      vi->canceled = true;
       vi->nic->changed.notify_all();
       vi->nic->changed.wait(vi.lock,
                             [&] { return vi->dead || vi->state != VIP_STATE_CONNECT_PENDING; });

@@ -125,14 +125,14 @@ void refuse_connection(Nic& nic, Connection& connection, Refusal why) {
 std::optional<CmEvent> next_event(Lock& lock, const Vi& vi, Connection& connection,
                                   Clock::time_point deadline) {
   const auto ready = [&] {
-    return !connection.events.empty() || vi.nic->dead || vi.dead || vi.cancelled;
+    return !connection.events.empty() || vi.nic->dead || vi.dead || vi.canceled;
   };
   if (deadline == Clock::time_point::max()) {
     vi.nic->changed.wait(lock, ready);
   } else {
     vi.nic->changed.wait_until(lock, deadline, ready);
   }
-  if (connection.events.empty() || vi.nic->dead || vi.dead || vi.cancelled) return std::nullopt;
+  if (connection.events.empty() || vi.nic->dead || vi.dead || vi.canceled) return std::nullopt;
   CmEvent event = std::move(connection.events.front());
   connection.events.pop_front();
   return event;
@@ -140,7 +140,7 @@ std::optional<CmEvent> next_event(Lock& lock, const Vi& vi, Connection& connecti
 
 void begin(Vi& vi) {
   vi.state = VIP_STATE_CONNECT_PENDING;
-  vi.cancelled = false;
+  vi.canceled = false;
 }
 
 VIP_RETURN connected(Vi& vi, const std::shared_ptr<Connection>& connection) {
@@ -162,7 +162,7 @@ VIP_RETURN failed(Vi& vi, Connection* connection, VIP_RETURN why, bool qp_used) 
   if (qp_used && !renew_qp(vi)) why = VIP_ERROR_RESOURCE;
   vi.state = VIP_STATE_IDLE;
   nic.changed.notify_all();
-  return vi.cancelled ? VIP_ERROR_RESOURCE : why;
+  return vi.canceled ? VIP_ERROR_RESOURCE : why;
 }
 
 rdma_conn_param parameters(const Vi& vi, const std::string& private_data) {

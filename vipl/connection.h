@@ -24,7 +24,7 @@ void refuse_connection(Nic& nic, Connection& connection, Refusal why);
 void take_request(Nic& nic, rdma_cm_id* id, const std::string& private_data);
 
 /// Returns the next event; nothing if the time is over, the NIC is closed or the VI's connection is
-/// cancelled.
+/// canceled.
 std::optional<CmEvent> next_event(Lock& lock, const Vi& vi, Connection& connection,
                                   Clock::time_point deadline);
 

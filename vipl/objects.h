@@ -145,7 +145,7 @@ struct Vi : Object {
   ibv_qp* qp = nullptr;
   WorkQueue send, recv;
   std::shared_ptr<Connection> connection;
-  bool cancelled = false;  // a pending connection must be ended
+  bool canceled = false;  // a pending connection must be ended
 
   enum class Peer { kNone, kPending, kOver } peer = Peer::kNone;
   VIP_RETURN peer_result = VIP_SUCCESS;
@@ -178,7 +178,7 @@ struct Listener {
 };
 
 struct Job {
-  std::shared_ptr<Object> owner;  // once it is dead, the call is cancelled
+  std::shared_ptr<Object> owner;  // once it is dead, the call is canceled
   std::function<void()> call;
 };
 

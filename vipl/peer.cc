@@ -28,8 +28,8 @@ VIP_RETURN ask(Lock& lock, Vi& vi, const NetAddress& local, const NetAddress& re
     if (result != VIP_NO_MATCH) return result;
     begin(vi);
     vi.nic->changed.wait_until(lock, std::min(deadline, Clock::now() + kAskAgainAfter),
-                               [&] { return vi.cancelled || vi.nic->dead; });
-    if (vi.cancelled || vi.nic->dead) return failed(vi, nullptr, VIP_ERROR_RESOURCE, false);
+                               [&] { return vi.canceled || vi.nic->dead; });
+    if (vi.canceled || vi.nic->dead) return failed(vi, nullptr, VIP_ERROR_RESOURCE, false);
   }
 }
 
@@ -40,7 +40,7 @@ VIP_RETURN wait_for_peer(Lock& lock, Vi& vi, const NetAddress& local, const NetA
   if (port == 0) return failed(vi, nullptr, VIP_ERROR_RESOURCE, false);
   Waiter waiter{local.discriminator, &remote, nullptr};
   nic.waiters.push_back(&waiter);
-  const auto ready = [&] { return waiter.got != nullptr || nic.dead || vi.cancelled; };
+  const auto ready = [&] { return waiter.got != nullptr || nic.dead || vi.canceled; };
   if (deadline == Clock::time_point::max()) {
     nic.changed.wait(lock, ready);
   } else {
@@ -64,8 +64,8 @@ void connect_peers(const std::shared_ptr<Vi>& vi, const NetAddress& local, const
   Nic& nic = *vi->nic;
   Lock lock(nic.mutex);
   const auto run = local > remote ? ask : wait_for_peer;
-  vi->peer_result = vi->cancelled ? failed(*vi, nullptr, VIP_ERROR_RESOURCE, false)
-                                  : run(lock, *vi, local, remote, deadline);
+  vi->peer_result = vi->canceled ? failed(*vi, nullptr, VIP_ERROR_RESOURCE, false)
+                                 : run(lock, *vi, local, remote, deadline);
   vi->peer = Vi::Peer::kOver;
   --nic.peer_threads;
   nic.changed.notify_all();

@@ -32,7 +32,7 @@ STATUS = {getattr(e, name): name for name in dir(e)
 class Side:
     """One end of a connection, with the objects that a program creates before it connects."""
 
-    def __init__(self, device, cq_size=64, sends_signalled=True, size=SIZE):
+    def __init__(self, device, cq_size=64, sends_signaled=True, size=SIZE):
         self.name = device
         self.context = Context(name=device)
         self.pd = PD(self.context)  # QPs can use only memory of their PD
@@ -40,7 +40,7 @@ class Side:
         self.channel = CompChannel(self.context)
         self.cq = CQ(self.context, cq_size, None, self.channel, 0)
         self.qp = QP(self.pd, QPInitAttr(qp_type=e.IBV_QPT_RC, scq=self.cq, rcq=self.cq,
-                                         sq_sig_all=int(sends_signalled),
+                                         sq_sig_all=int(sends_signaled),
                                          cap=QPCap(max_send_wr=64, max_recv_wr=64)))
 
     def connect(self, peer, timeout=14, retry_cnt=7, rnr_retry=7):

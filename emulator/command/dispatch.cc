@@ -7,7 +7,7 @@
 #include <optional>
 #include <sstream>
 
-#include "emulator/command/base/colour.h"
+#include "emulator/command/base/color.h"
 #include "emulator/command/base/error.h"
 #include "emulator/command/base/subcommand.h"
 

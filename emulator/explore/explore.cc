@@ -157,7 +157,7 @@ void Exploration::run_trials() {
 }
 
 void Exploration::reserve_time(const Result& result) {
-  for (const Judgement& one : result.found())
+  for (const Judgment& one : result.found())
     budget_.reserve(signature_of(one), result.facts.took,
                     static_cast<size_t>(options_.repetitions));
 }

@@ -75,7 +75,7 @@ TEST(Registration, IsRefusedWhenARuleSaysSo) {
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   Fabric nic({.clock = rocemu::testing::ClockKind::kLockstep, .record = "recording"});
-  rocemu::testing::keep_artefacts(nic, "rocemu-failed");
+  rocemu::testing::keep_artifacts(nic, "rocemu-failed");
   fabric = &nic;
   return RUN_ALL_TESTS();
 }

@@ -11,7 +11,7 @@
         assert fabric.run(["my_client"]).returncode == 0
 
 The marker takes what rocemu.Fabric takes. Each NIC records. Of a test that fails the recording stays, with
-a timeline as a page, in a directory of its own below --rocemu-artefacts (rocemu-failed); of others
+a timeline as a page, in a directory of its own below --rocemu-artifacts (rocemu-failed); of others
 nothing stays. Names are those of tests, so that xdist's processes do not meet. What the programs of
 fabric.popen(log=True) have printed is a section of the failed test's report, and a file there.
 
@@ -46,7 +46,7 @@ _IS_JUDGED = pytest.StashKey()  # by --rocemu-sanitize
 
 
 def pytest_addoption(parser):
-    parser.addoption("--rocemu-artefacts", default="rocemu-failed", metavar="DIR",
+    parser.addoption("--rocemu-artifacts", default="rocemu-failed", metavar="DIR",
                      help="where recordings and timelines of tests that failed stay")
     parser.addoption("--rocemu-sanitize", nargs="?", const=True, default=False, metavar="RULES",
                      help="fail tests whose programs use verbs wrongly, by these rules or the default "
@@ -138,7 +138,7 @@ def fabric(request, rocemu_profile, rocemu_scenario):
     marker = request.node.get_closest_marker("rocemu")
     keywords = dict(marker.kwargs) if marker else {}
     name = re.sub(r"[^\w.-]+", "_", request.node.nodeid).strip("_")
-    folder = pathlib.Path(request.config.getoption("--rocemu-artefacts")).absolute() / name
+    folder = pathlib.Path(request.config.getoption("--rocemu-artifacts")).absolute() / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     keywords.setdefault("record", folder / "recording")

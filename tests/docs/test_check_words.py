@@ -25,10 +25,17 @@ class Patterns(unittest.TestCase):
 
     def test_each_pattern_of_contributing_is_found(self):
         sentences = {"who": "who waits", "tell": "tells of each program", "is-to": "is to be a list",
-                     "so-many": "keep only so many bytes", "home-verb": "the run goes on", "of-its-own": "a NIC of its own"}
+                     "so-many": "keep only so many bytes", "home-verb": "the run goes on", "of-its-own": "a NIC of its own",
+                     "british": "an optimised program"}
         self.assertEqual(set(sentences), set(check_words.PATTERNS))
         for pattern, sentence in sentences.items():
             self.assertEqual(self.found(page=sentence + "\n"), [("pages", pattern)], sentence)
+
+    def test_british_spellings_are_found_in_any_form(self):
+        for word in ("Behaviours", "cancelled", "signalling", "Initialises", "normalisation", "judgements"):
+            self.assertEqual(self.found(page=word + "\n"), [("pages", "british")], word)
+        for word in ("behavior", "canceled", "cancellation", "specialist", "finalist", "utilization", "judgment"):
+            self.assertEqual(self.found(page=word + "\n"), [], word)
 
     def test_plain_sentences_have_no_pattern(self):
         self.assertEqual(self.found(page="The report lists what each thread waits for. It must be a non-empty list, which lasts as "

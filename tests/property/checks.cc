@@ -49,7 +49,7 @@ void World::on_send_completion(uint32_t side, uint32_t connection, const abi::Cq
   while (!half.sends.empty() && half.sends.front().wr_id != cqe.wr_id) {
     const Message skipped = std::move(half.sends.front());
     half.sends.pop_front();
-    if (skipped.signalled || skipped.fate != WcStatus::kSuccess) {
+    if (skipped.signaled || skipped.fate != WcStatus::kSuccess) {
       return fail(fmt::format("no completion of {:#x}", skipped.wr_id));
     }
     on_success(side, connection, skipped);
@@ -62,7 +62,7 @@ void World::on_send_completion(uint32_t side, uint32_t connection, const abi::Cq
   const auto is_right = [&] {
     switch (status) {
       case WcStatus::kSuccess:
-        return message.signalled && message.fate == status;
+        return message.signaled && message.fate == status;
       case WcStatus::kWrFlushErr:
         return half.send_failed || half.stopped;
       // the peer's QP has failed, so it is silent, or its NAK was lost
@@ -248,7 +248,7 @@ void World::check_end_of(uint32_t i, uint32_t c) {
     const Message left = std::move(half.sends.front());
     half.sends.pop_front();
     // Unsignaled requests at the end may have succeeded without a completion.
-    if (left.signalled || left.fate != WcStatus::kSuccess) {
+    if (left.signaled || left.fate != WcStatus::kSuccess) {
       return wrong(fmt::format("no completion of {:#x}", left.wr_id));
     }
     on_success(i, c, left);

@@ -202,7 +202,7 @@ bool World::prepare_window(const Op& op, Message& message, test::SendWr& wr) {
                  .lkey = side.mr_of_sends(half).lkey,
                  .length = kWindowSize,
                  .access = abi::kAccessRemoteWrite};
-      message.signalled = true;
+      message.signaled = true;
       return true;
     case Act::kForeignBind: {  // C10-72 and C10-73: window, region and QP must have the same PD
       const bool foreign_window = op.word % 2 != 0;
@@ -223,7 +223,7 @@ bool World::prepare_window(const Op& op, Message& message, test::SendWr& wr) {
       if (mine.state != Window::State::kBound || in_use) return false;
       mine.state = Window::State::kChanging;
       wr.imm = mine.rkey;
-      message.signalled = true;
+      message.signaled = true;
       return true;
     }
     case Act::kSendInvalidate:
@@ -293,7 +293,7 @@ void World::post_send(const Op& op) {
   Message message;
   message.op = op;
   message.wr_id = (uint64_t{op.connection} << 32) + half.posted;
-  message.signalled = op.signalled;
+  message.signaled = op.signaled;
   test::SendWr wr{.wr_id = message.wr_id,
                   .opcode = opcode_of(op.act),
                   .rkey = peer.mr_for_peer(peer_half).rkey};
@@ -305,7 +305,7 @@ void World::post_send(const Op& op) {
   std::ranges::copy(message.payload, side.memory(message.local, message.size).begin());
   side.image.set(message.local, message.payload);
 
-  wr.flags = (message.signalled ? uint32_t{abi::kSendSignaled} : 0u) |
+  wr.flags = (message.signaled ? uint32_t{abi::kSendSignaled} : 0u) |
              (op.fenced ? uint32_t{abi::kSendFence} : 0u);
   const bool sends_bytes = !message.payload.empty() && !has_bad_source(op.act);
   if (op.is_inline && sends_bytes && message.size <= kCap.max_inline_data) {

@@ -91,7 +91,7 @@ std::ostream& operator<<(std::ostream& os, const Op& op) {
   if (op.act == Act::kCompareSwap || op.act == Act::kFetchAdd || op.act == Act::kLimit)
     os << ", word " << int{op.word};
   if (op.sges != 1) os << ", " << int{op.sges} << " SGEs";
-  if (!op.signalled) os << ", unsignalled";
+  if (!op.signaled) os << ", unsignaled";
   if (op.fenced) os << ", fenced";
   if (op.is_inline) os << ", inline";
   return os;

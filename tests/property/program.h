@@ -68,7 +68,7 @@ struct Op {
   uint8_t connection = 0;
   uint8_t word = 0;  // atomics: one of 4 words; kLimit: the limit
   uint8_t sges = 1;  // the number of pieces of the local buffer, 1 to 3
-  bool signalled = true;
+  bool signaled = true;
   bool fenced = false;
   bool is_inline = false;  // only if inline data is allowed and fits
   uint32_t size = 0;       // bytes; for kWait microseconds

@@ -51,7 +51,7 @@ struct Arbitrary<Op> {
         gen::set(&Op::connection, gen::inRange<uint8_t>(0, rocemu::property::kConnections)),
         gen::set(&Op::word, gen::inRange<uint8_t>(0, 4)),
         gen::set(&Op::sges, gen::inRange<uint8_t>(1, 4)),
-        gen::set(&Op::signalled, gen::map(gen::inRange(0, 4), [](int n) { return n != 3; })),
+        gen::set(&Op::signaled, gen::map(gen::inRange(0, 4), [](int n) { return n != 3; })),
         gen::set(&Op::fenced, gen::map(gen::inRange(0, 4), [](int n) { return n == 3; })),
         gen::set(&Op::is_inline, gen::map(gen::inRange(0, 3), [](int n) { return n == 2; })),
         gen::set(&Op::size, sizes()));

@@ -44,7 +44,7 @@ inline constexpr abi::QpCap kCap{.max_send_wr = 256,
 struct Message {
   Op op;
   uint64_t wr_id = 0;
-  bool signalled = true;
+  bool signaled = true;
   // the status with which the request completes if no other error comes first
   abi::WcStatus fate = abi::WcStatus::kSuccess;
   uint64_t local = 0;             // address of its buffer

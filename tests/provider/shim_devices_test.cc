@@ -93,7 +93,7 @@ TEST_F(ShimDevices, LookLikeCharacterDevicesByAnyDescriptor) {
   close(pair);
 }
 
-TEST_F(ShimDevices, OpenHonoursCloseOnExec) {
+TEST_F(ShimDevices, OpenHonorsCloseOnExec) {
   const int with = open(kDevice, O_RDWR | O_CLOEXEC);
   const int without = open(kDevice, O_RDWR);
   EXPECT_EQ(fcntl(with, F_GETFD), FD_CLOEXEC);

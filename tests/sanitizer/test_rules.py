@@ -58,13 +58,13 @@ WRONG = {
     "ud_grh_ignored": {"ud-grh-ignored": "lost a datagram of 64 bytes"},
     "unmapped_before_reset": {
         "mr-memory-unmapped": "munmap changed the memory of memory region"},
-    "waiter_is_cancelled": {"event-without-rearm": "CQ 2 is not armed"},
+    "waiter_is_canceled": {"event-without-rearm": "CQ 2 is not armed"},
     "waits_while_another_exits": {"event-without-rearm": "CQ 2 is not armed"},
 }
 # Programs that hang. In lockstep, their hang is reported as a deadlock.
 HANGS = {"armed_twice", "cm_event_kept", "event_without_rearm", "event_without_rearm_in_epoll",
          "events_unacknowledged", "lost_wakeup", "lost_wakeup_in_poll", "lost_wakeup_in_select"}
-DIES = {"waiter_is_cancelled"}  # by SIGKILL
+DIES = {"waiter_is_canceled"}  # by SIGKILL
 KILLED = 128 + 9
 ERRORS = {"cm-event-kept", "cq-overrun", "event-without-rearm", "events-unacknowledged",
           "list-posted-again", "lost-wakeup", "mr-deregistered-in-use", "mr-memory-unmapped",

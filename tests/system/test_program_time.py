@@ -62,10 +62,10 @@ class ProgramTime(unittest.TestCase):
     def test_an_hour_of_sleep(self):
         self.soon("sleep", "3600")
 
-    def test_threads_that_wait_are_cancelled(self):
-        text = self.soon(BIN / "cancelled_waits")
+    def test_threads_that_wait_are_canceled(self):
+        text = self.soon(BIN / "canceled_waits")
         self.assertEqual(text, "".join(
-            f"{name}: cancelled\n" for name in ("condition", "semaphore", "read", "poll", "sleep"))
+            f"{name}: canceled\n" for name in ("condition", "semaphore", "read", "poll", "sleep"))
             + "mutex: free\n")
 
     def test_a_program_that_closes_all_descriptors(self):

@@ -275,7 +275,7 @@ TEST_F(Connect, PeersThatDifferAreToldSoOnBothSides) {
   EXPECT_EQ(VipConnectPeerWait(b, &theirs), VIP_INVALID_RELIABILITY_LEVEL);
 }
 
-TEST_F(Connect, APeersRequestIsCancelledByDisconnectingAndByClosing) {
+TEST_F(Connect, APeersRequestIsCanceledByDisconnectingAndByClosing) {
   a = node.vi();
   b = server.vi();
   Address mine = node.address("left"), its = server.address("right");

@@ -35,7 +35,7 @@ const char* const kIpv6RcSendOnly =
     "68656c6c6f 000000"
     "07b8cbd9";
 
-// The check value of CRC-32/ISO-HDLC in the catalogue of parametrised CRC algorithms.
+// The check value of CRC-32/ISO-HDLC in the catalog of parametrized CRC algorithms.
 TEST(Icrc, Crc32HasItsCheckValueAndCanBeContinued) {
   const ByteVector digits{'1', '2', '3', '4', '5', '6', '7', '8', '9'};
   const std::span<const uint8_t> bytes(digits);

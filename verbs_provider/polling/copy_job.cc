@@ -61,7 +61,7 @@ bool make_copy(Context::Parts& parts) {
   CopyJobs::Job& job = copies.jobs[number % CopyJobs::kCount];
   const uint64_t length = job.length;
   // The kernel reads the ranges when the call begins, so the daemon can cancel the copy until then.
-  // This store precedes that, and the daemon reads `thread` after it has cancelled the copy.
+  // This store precedes that, and the daemon reads `thread` after it has canceled the copy.
   const long thread = kernel_words(SYS_gettid, 0, 0, 0, 0, 0, 0);
   job.thread.store(static_cast<uint32_t>(thread), std::memory_order_seq_cst);
   const long call = job.is_read != 0 ? SYS_process_vm_readv : SYS_process_vm_writev;

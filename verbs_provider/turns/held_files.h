@@ -10,7 +10,7 @@ namespace rocemu::turns {
 void hold_file(int fd);
 /// Returns the descriptor with which the calling thread polls its file.
 int held_file(int fd);
-/// Ends the wait. Threads that are cancelled or exit do not call this.
+/// Ends the wait. Threads that are canceled or exit do not call this.
 void release_file();
 
 /// Copies the descriptor for the threads that wait for it. Must be called before the calling thread

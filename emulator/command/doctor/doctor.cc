@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <iostream>
 
-#include "emulator/command/base/colour.h"
+#include "emulator/command/base/color.h"
 #include "emulator/command/base/error.h"
 #include "emulator/command/base/subcommand.h"
 #include "emulator/command/daemons/control_client.h"

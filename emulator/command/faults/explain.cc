@@ -7,7 +7,7 @@
 #include <sstream>
 #include <utility>
 
-#include "emulator/command/base/colour.h"
+#include "emulator/command/base/color.h"
 #include "emulator/command/base/error.h"
 #include "emulator/command/base/print_json.h"
 #include "emulator/command/base/subcommand.h"

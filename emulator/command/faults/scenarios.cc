@@ -7,7 +7,7 @@
 #include <map>
 #include <sstream>
 
-#include "emulator/command/base/colour.h"
+#include "emulator/command/base/color.h"
 #include "emulator/command/base/error.h"
 #include "emulator/command/base/subcommand.h"
 #include "emulator/command/daemons/control_client.h"

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "emulator/abi/flag_names.h"
-#include "emulator/command/base/colour.h"
+#include "emulator/command/base/color.h"
 #include "emulator/command/base/text_table.h"
 
 namespace rocemu::command {

@@ -3,7 +3,7 @@
 
 #include <iostream>
 
-#include "emulator/command/base/colour.h"
+#include "emulator/command/base/color.h"
 #include "emulator/command/base/error.h"
 #include "emulator/command/base/print_json.h"
 #include "emulator/command/base/subcommand.h"
@@ -51,11 +51,11 @@ bool print_comparison(const std::string& a, const std::string& b) {
   std::cout << "the recordings first differ at line " << deviation->line << "; before it:\n";
   for (const std::string& line : deviation->before) std::cout << "  " << line << "\n";
   const std::string end = "(no more)";
-  const auto colour = [](const std::string& text, Style style) {
+  const auto color = [](const std::string& text, Style style) {
     return styled(text, style, STDOUT_FILENO);
   };
-  std::cout << colour(a + ": " + deviation->a.value_or(end), Style::kBad) << "\n"
-            << colour(b + ": " + deviation->b.value_or(end), Style::kGood) << "\n";
+  std::cout << color(a + ": " + deviation->a.value_or(end), Style::kBad) << "\n"
+            << color(b + ": " + deviation->b.value_or(end), Style::kGood) << "\n";
   return false;
 }
 

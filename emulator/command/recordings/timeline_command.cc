@@ -10,7 +10,7 @@
 #include <iostream>
 #include <utility>
 
-#include "emulator/command/base/colour.h"
+#include "emulator/command/base/color.h"
 #include "emulator/command/base/error.h"
 #include "emulator/command/base/subcommand.h"
 #include "emulator/command/faults/explanations.h"
@@ -305,8 +305,8 @@ int timeline(const Arguments& arguments) {
     is_written = true;
   }
   if (is_written) return 0;
-  const bool colour = has_colours(STDOUT_FILENO);
-  timeline::write_text(shown, {.width = width, .colour = colour}, std::cout);
+  const bool color = has_colors(STDOUT_FILENO);
+  timeline::write_text(shown, {.width = width, .color = color}, std::cout);
   return 0;
 }
 

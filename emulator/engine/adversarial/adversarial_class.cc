@@ -15,7 +15,7 @@ constexpr ClassRow kClasses[] = {
     {Class::kOrder, "order", "IBTA vol 1, 9.7.5.1.2, 10.8.5; ibv_get_cq_event(3)",
      "completions of different queues come in any order, and events come late"},
     {Class::kAtomicity, "atomicity", "ibv_query_device(3), IBV_ATOMIC_HCA; IBTA vol 1, 9.4.5",
-     "remote atomics are not atomic towards the processor"},
+     "remote atomics are not atomic toward the processor"},
     {Class::kRelaxed, "relaxed", "ibv_reg_mr(3), IBV_ACCESS_RELAXED_ORDERING",
      "WRITEs to regions with relaxed ordering overtake each other"},
 };

@@ -114,10 +114,10 @@ std::string missed_points(const std::map<size_t, Result>& results) {
   std::string text;
   int left = kMost;
   for (const auto& [number, result] : results) {
-    if (result.judgement.verdict != Verdict::kNotReached) continue;
+    if (result.judgment.verdict != Verdict::kNotReached) continue;
     if (left-- == 0) break;
     text += fmt::format("not reached: {}; the program {}\n", result.trial.text(),
-                        result.judgement.detail);
+                        result.judgment.detail);
   }
   return text;
 }

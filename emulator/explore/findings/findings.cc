@@ -47,31 +47,31 @@ bool is_fault(const Misuse& misuse, const Trial& trial) {
   });
 }
 
-Finding finding_of(const Judgement& judgement) {
+Finding finding_of(const Judgment& judgment) {
   Finding finding;
-  finding.verdict = judgement.verdict;
-  finding.signature = signature_of(judgement);
-  finding.stacks = judgement.stacks;
-  finding.detail = judgement.detail;
-  finding.is_warning = judgement.is_warning;
+  finding.verdict = judgment.verdict;
+  finding.signature = signature_of(judgment);
+  finding.stacks = judgment.stacks;
+  finding.detail = judgment.detail;
+  finding.is_warning = judgment.is_warning;
   return finding;
 }
 
 }  // namespace
 
 Verdict Result::verdict() const {
-  return is_finding(judgement.verdict) || misuses.empty() ? judgement.verdict : Verdict::kMisuse;
+  return is_finding(judgment.verdict) || misuses.empty() ? judgment.verdict : Verdict::kMisuse;
 }
 
 std::string Result::detail() const {
-  std::string text = judgement.detail;
-  for (const Judgement& misuse : misuses) text += (text.empty() ? "" : "; ") + misuse.detail;
+  std::string text = judgment.detail;
+  for (const Judgment& misuse : misuses) text += (text.empty() ? "" : "; ") + misuse.detail;
   return text;
 }
 
-std::vector<Judgement> Result::found() const {
-  std::vector<Judgement> all;
-  if (is_finding(judgement.verdict)) all.push_back(judgement);
+std::vector<Judgment> Result::found() const {
+  std::vector<Judgment> all;
+  if (is_finding(judgment.verdict)) all.push_back(judgment);
   all.insert(all.end(), misuses.begin(), misuses.end());
   return all;
 }
@@ -82,8 +82,8 @@ Result judged(const Trial& trial, const RunFacts& facts, const Baseline& baselin
   for (const Misuse& misuse : facts.misuses)
     if (!is_fault(misuse, trial)) own.push_back(misuse);
   Result result{trial, facts, judge(facts, baseline, limits), misuses_of(own)};
-  std::erase_if(result.misuses, [&](const Judgement& one) {
-    return std::ranges::find(baseline.misuses, one.signature, &Judgement::signature) !=
+  std::erase_if(result.misuses, [&](const Judgment& one) {
+    return std::ranges::find(baseline.misuses, one.signature, &Judgment::signature) !=
            baseline.misuses.end();
   });
   return result;
@@ -93,7 +93,7 @@ bool has_again(const Finding& finding, const RunFacts& facts, const Baseline& ba
                const Limits& limits) {
   if (finding.verdict != Verdict::kMisuse)
     return signature_of(judge(facts, baseline, limits)) == finding.signature;
-  const std::vector<Judgement> misuses = misuses_of(facts.misuses);
+  const std::vector<Judgment> misuses = misuses_of(facts.misuses);
   return std::ranges::find(misuses, finding.signature, signature_of) != misuses.end();
 }
 
@@ -113,8 +113,8 @@ std::string Finding::sentence() const {
   return text;
 }
 
-std::string signature_of(const Judgement& judgement) {
-  return std::string(name_of(judgement.verdict)) + " " + judgement.signature;
+std::string signature_of(const Judgment& judgment) {
+  return std::string(name_of(judgment.verdict)) + " " + judgment.signature;
 }
 
 bool is_finding(Verdict verdict) {
@@ -135,21 +135,21 @@ bool is_finding(Verdict verdict) {
 }
 
 std::vector<Finding> group(const std::map<size_t, Result>& results,
-                           const std::vector<Judgement>& baseline_misuses) {
+                           const std::vector<Judgment>& baseline_misuses) {
   // The key that identifies a finding: runs with different adversarial classes have different
   // findings.
   using Key = std::tuple<std::string, std::vector<std::string>, std::string>;
   std::map<Key, std::vector<const Result*>> by_place;
   for (const auto& [number, result] : results)
-    for (const Judgement& one : result.found())
+    for (const Judgment& one : result.found())
       by_place[{signature_of(one), one.stacks, result.trial.variation.adversarial_class()}]
           .push_back(&result);
   std::vector<Finding> findings;
-  for (const Judgement& misuse : baseline_misuses) findings.push_back(finding_of(misuse));
+  for (const Judgment& misuse : baseline_misuses) findings.push_back(finding_of(misuse));
   for (auto& [key, members] : by_place) {
     std::ranges::sort(members, {}, [](const Result* one) { return order_of(*one); });
     const Result& first = *members.front();
-    const std::vector<Judgement> of_first = first.found();
+    const std::vector<Judgment> of_first = first.found();
     Finding finding = finding_of(*std::ranges::find(of_first, std::get<0>(key), signature_of));
     finding.smallest = first.trial;
     for (const Result* one : members) finding.triggers.push_back(one->trial.number);

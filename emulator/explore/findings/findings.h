@@ -12,19 +12,19 @@
 
 namespace rocemu::explore {
 
-/// A run of a trial, and the judgements on that run
+/// A run of a trial, and the judgments on that run
 struct Result {
   Trial trial;
   RunFacts facts;
-  Judgement judgement;                  // on the end of the run
-  std::vector<Judgement> misuses = {};  // only those that the runs without faults do not have
+  Judgment judgment;                   // on the end of the run
+  std::vector<Judgment> misuses = {};  // only those that the runs without faults do not have
 
-  /// Returns the verdict of `judgement`, or MISUSE if that verdict is not a finding but there is a
+  /// Returns the verdict of `judgment`, or MISUSE if that verdict is not a finding but there is a
   /// misuse.
   Verdict verdict() const;
   std::string detail() const;
-  /// Returns those judgements on the run that are findings.
-  std::vector<Judgement> found() const;
+  /// Returns those judgments on the run that are findings.
+  std::vector<Judgment> found() const;
 };
 
 Result judged(const Trial& trial, const RunFacts& facts, const Baseline& baseline,
@@ -33,14 +33,14 @@ Result judged(const Trial& trial, const RunFacts& facts, const Baseline& baselin
 struct Finding {
   size_t number = 0;  // from 1; also the name of its folder
   Verdict verdict{};
-  std::string signature;            // of the judgement: identifies the finding in a later run
-  std::string detail;               // of the judgement
-  std::vector<std::string> stacks;  // of the judgement
+  std::string signature;            // of the judgment: identifies the finding in a later run
+  std::string detail;               // of the judgment
+  std::vector<std::string> stacks;  // of the judgment
   std::vector<size_t> triggers;     // numbers of trials; the first is the smallest and earliest
   Trial smallest;                   // the first trial, without its unneeded parts
   int confirmed = 0, repetitions = 0;
   bool known = false;       // --known names it
-  bool is_warning = false;  // of the judgement
+  bool is_warning = false;  // of the judgment
 
   /// Returns whether a repetition ended like the finding, or there was no repetition. A finding
   /// that occurred only once often shows that the machine was busy, and not a mistake of the
@@ -51,7 +51,7 @@ struct Finding {
 };
 
 /// Returns the text by which a finding is recognized in a later run.
-std::string signature_of(const Judgement& judgement);
+std::string signature_of(const Judgment& judgment);
 
 /// Returns whether a repetition of the finding's smallest trial ended like the finding. `facts` are
 /// the facts about that repetition.
@@ -62,7 +62,7 @@ bool has_again(const Finding& finding, const RunFacts& facts, const Baseline& ba
 /// verdicts are not findings are left out. A misuse that the baseline already has is a finding
 /// without a fault that triggers it.
 std::vector<Finding> group(const std::map<size_t, Result>& results,
-                           const std::vector<Judgement>& baseline_misuses = {});
+                           const std::vector<Judgment>& baseline_misuses = {});
 
 /// Returns whether users must examine a result with this verdict. --fail-on selects which of these
 /// verdicts cause a failure.

@@ -66,7 +66,7 @@ std::string who_waits(const RunFacts& facts) {
   return nic.empty() ? others : nic;
 }
 
-Judgement hang(const RunFacts& facts) {
+Judgment hang(const RunFacts& facts) {
   std::string place;
   for (const std::string& wait : facts.waits) place += in_short(wait) + "; ";
   const std::string waits = who_waits(facts);
@@ -89,8 +89,8 @@ std::string signal_name(int signal) {
   return name != nullptr ? std::string("SIG") + name : fmt::format("signal {}", signal);
 }
 
-std::optional<Judgement> crash(const RunFacts& facts, const Baseline& baseline,
-                               const Limits& limits) {
+std::optional<Judgment> crash(const RunFacts& facts, const Baseline& baseline,
+                              const Limits& limits) {
   std::vector<std::string> crashes;
   for (const std::string& one : facts.crashes)
     if (std::ranges::find(baseline.facts.crashes, one) == baseline.facts.crashes.end())
@@ -103,18 +103,18 @@ std::optional<Judgement> crash(const RunFacts& facts, const Baseline& baseline,
   if (crashes.empty()) return std::nullopt;
   std::string text;
   for (const std::string& one : crashes) text += (text.empty() ? "" : ", ") + one;
-  return Judgement{Verdict::kCrash, text + " after " + last_calls(facts), text};
+  return Judgment{Verdict::kCrash, text + " after " + last_calls(facts), text};
 }
 
-std::optional<Judgement> wrong(const RunFacts& facts, const Baseline& baseline) {
+std::optional<Judgment> wrong(const RunFacts& facts, const Baseline& baseline) {
   const auto make = [&](const std::string& what, const std::string& difference) {
-    return Judgement{
+    return Judgment{
         Verdict::kWrong, what + " differs after " + last_calls(facts),
         fmt::format("exits with 0, but its {} differs from the baseline's: {}", what, difference)};
   };
   if (facts.oracle != 0)
-    return Judgement{Verdict::kWrong, fmt::format("oracle after {}", last_calls(facts)),
-                     fmt::format("exits with 0, but the oracle's status is {}", facts.oracle)};
+    return Judgment{Verdict::kWrong, fmt::format("oracle after {}", last_calls(facts)),
+                    fmt::format("exits with 0, but the oracle's status is {}", facts.oracle)};
   if (const std::string found = baseline.output.difference(facts.output); !found.empty())
     return make("standard output", found);
   for (const auto& [name, mask] : baseline.files) {
@@ -126,7 +126,7 @@ std::optional<Judgement> wrong(const RunFacts& facts, const Baseline& baseline) 
   return std::nullopt;
 }
 
-std::optional<Judgement> leak(const RunFacts& facts, const Baseline& baseline) {
+std::optional<Judgment> leak(const RunFacts& facts, const Baseline& baseline) {
   std::string text, kinds;
   for (const auto& [what, count] : facts.left) {
     // A process that failed may leave its objects to the system, even if its shell hides the exit
@@ -139,7 +139,7 @@ std::optional<Judgement> leak(const RunFacts& facts, const Baseline& baseline) {
     kinds += what + "; ";
   }
   if (text.empty()) return std::nullopt;
-  return Judgement{Verdict::kLeak, kinds, "exits with 0, but leaves objects: " + text};
+  return Judgment{Verdict::kLeak, kinds, "exits with 0, but leaves objects: " + text};
 }
 
 /// Returns the stacks of processes that do not poll. The stack of a polling thread differs from run
@@ -205,12 +205,12 @@ std::string exit_in_words(const RunFacts& facts) {
   return fmt::format("exits with {}{}", facts.status, last_words(facts));
 }
 
-/// Returns the judgement that a program reported the failure by its exit status; nothing if no
+/// Returns the judgment that a program reported the failure by its exit status; nothing if no
 /// program did. A shell can exit with 0 although a program failed: if it waits for programs in the
 /// background without naming them (POSIX, wait), or if its last command succeeded. A status that
 /// also occurs in the baseline is not a sign of the fault.
-std::optional<Judgement> reported(const RunFacts& facts, const Baseline& baseline) {
-  if (facts.status != 0) return Judgement{Verdict::kReported, "", exit_in_words(facts)};
+std::optional<Judgment> reported(const RunFacts& facts, const Baseline& baseline) {
+  if (facts.status != 0) return Judgment{Verdict::kReported, "", exit_in_words(facts)};
   std::string text;
   for (const auto& [process, statuses] : facts.statuses) {
     const auto before = baseline.facts.statuses.find(process);
@@ -220,25 +220,25 @@ std::optional<Judgement> reported(const RunFacts& facts, const Baseline& baselin
     }
   }
   if (text.empty()) return std::nullopt;
-  return Judgement{Verdict::kReported, "", text + last_words(facts)};
+  return Judgment{Verdict::kReported, "", text + last_words(facts)};
 }
 
-/// Returns the judgement "wrong": the program failed although there was no fault. The judgement's
+/// Returns the judgment "wrong": the program failed although there was no fault. The judgment's
 /// signature has N in place of each number in the program's output, since numbers may differ from
 /// run to run.
-Judgement failed_without_fault(const Judgement& found, const RunFacts& facts) {
+Judgment failed_without_fault(const Judgment& found, const RunFacts& facts) {
   static const std::regex kNumber("[0-9]+");
   const std::string place = std::regex_replace(found.detail, kNumber, "N");
   return {Verdict::kWrong, fmt::format("status {}, {}", facts.status, place), found.detail};
 }
 
-Judgement judge_raw(const RunFacts& facts, const Baseline& baseline, const Limits& limits) {
+Judgment judge_raw(const RunFacts& facts, const Baseline& baseline, const Limits& limits) {
   if (auto found = crash(facts, baseline, limits)) {
     found->stacks = steady_stacks(facts);
     return *found;
   }
   if (facts.deadlock || facts.timeout || facts.flood || facts.runaway) {
-    Judgement found = hang(facts);
+    Judgment found = hang(facts);
     if (facts.deadlock) found.stacks = steady_stacks(facts);
     return found;
   }
@@ -256,9 +256,9 @@ Judgement judge_raw(const RunFacts& facts, const Baseline& baseline, const Limit
   return {Verdict::kSurvived, "", ""};
 }
 
-/// Returns the judgement on a misuse. The same mistake at the same place counts once, whatever
+/// Returns the judgment on a misuse. The same mistake at the same place counts once, whatever
 /// fault triggered it.
-Judgement judge(const Misuse& misuse) {
+Judgment judge(const Misuse& misuse) {
   std::vector<std::string> place;
   if (!misuse.places.empty()) place.push_back(misuse.places.back());
   return {.verdict = Verdict::kMisuse,
@@ -273,21 +273,20 @@ Judgement judge(const Misuse& misuse) {
 
 }  // namespace
 
-Judgement judge(const RunFacts& facts, const Baseline& baseline, const Limits& limits) {
-  Judgement judgement = judge_raw(facts, baseline, limits);
-  judgement.detail = printable(judgement.detail);
-  return judgement;
+Judgment judge(const RunFacts& facts, const Baseline& baseline, const Limits& limits) {
+  Judgment judgment = judge_raw(facts, baseline, limits);
+  judgment.detail = printable(judgment.detail);
+  return judgment;
 }
 
-std::vector<Judgement> misuses_of(const std::vector<Misuse>& misuses) {
-  std::vector<Judgement> judgements;
+std::vector<Judgment> misuses_of(const std::vector<Misuse>& misuses) {
+  std::vector<Judgment> judgments;
   for (const Misuse& misuse : misuses) {
-    const Judgement judgement = judge(misuse);
-    if (std::ranges::find(judgements, judgement.signature, &Judgement::signature) ==
-        judgements.end())
-      judgements.push_back(judgement);
+    const Judgment judgment = judge(misuse);
+    if (std::ranges::find(judgments, judgment.signature, &Judgment::signature) == judgments.end())
+      judgments.push_back(judgment);
   }
-  return judgements;
+  return judgments;
 }
 
 }  // namespace rocemu::explore

@@ -32,7 +32,7 @@ std::string_view name_of(Verdict verdict);
 /// kReported.
 std::optional<Verdict> verdict_named(std::string_view name);
 
-struct Judgement {
+struct Judgment {
   Verdict verdict{};
   std::string signature;  // where it ended: equal for equal causes
   std::string detail;     // for a reader: "server#1 blocks in ibv_get_cq_event (CQ 2)"
@@ -46,7 +46,7 @@ struct Baseline {
   RunFacts facts;
   OutputMask output, errors;
   std::map<std::string, OutputMask> files;
-  std::vector<Judgement> misuses = {};  // in any run without a fault
+  std::vector<Judgment> misuses = {};  // in any run without a fault
 };
 
 struct Limits {
@@ -56,10 +56,10 @@ struct Limits {
   bool status_tells_signal = false;
 };
 
-Judgement judge(const RunFacts& facts, const Baseline& baseline, const Limits& limits);
+Judgment judge(const RunFacts& facts, const Baseline& baseline, const Limits& limits);
 
-/// Returns a judgement for each mistake in `misuses`. If a mistake occurs several times, it gets
-/// only one judgement.
-std::vector<Judgement> misuses_of(const std::vector<Misuse>& misuses);
+/// Returns a judgment for each mistake in `misuses`. If a mistake occurs several times, it gets
+/// only one judgment.
+std::vector<Judgment> misuses_of(const std::vector<Misuse>& misuses);
 
 }  // namespace rocemu::explore

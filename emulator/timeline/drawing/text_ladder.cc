@@ -17,23 +17,23 @@ class TextRow {
  public:
   explicit TextRow(size_t width) : cells_(width, {U' ', ""}) {}
 
-  void put(size_t at, char32_t c, const char* colour) {
+  void put(size_t at, char32_t c, const char* color) {
     if (at >= cells_.size()) cells_.resize(at + 1, {U' ', ""});
-    cells_[at] = {c, colour};
+    cells_[at] = {c, color};
   }
-  void put(size_t at, const std::string& text, const char* colour) {
-    for (const char c : text) put(at++, static_cast<unsigned char>(c), colour);
+  void put(size_t at, const std::string& text, const char* color) {
+    for (const char c : text) put(at++, static_cast<unsigned char>(c), color);
   }
-  std::string text(bool with_colour) const {
+  std::string text(bool with_color) const {
     size_t end = cells_.size();
     while (end > 0 && cells_[end - 1].c == U' ') --end;
     std::string line;
     const char* current = "";
     for (size_t i = 0; i < end; ++i) {
       const Cell& cell = cells_[i];
-      if (with_colour && cell.c != U' ' && cell.colour != current) {
-        line += *cell.colour == 0 ? "\033[0m" : cell.colour;
-        current = cell.colour;
+      if (with_color && cell.c != U' ' && cell.color != current) {
+        line += *cell.color == 0 ? "\033[0m" : cell.color;
+        current = cell.color;
       }
       append(cell.c, line);
     }
@@ -44,7 +44,7 @@ class TextRow {
  private:
   struct Cell {
     char32_t c;
-    const char* colour;
+    const char* color;
   };
   static void append(char32_t c, std::string& line) {
     if (c < 0x80) {
@@ -58,7 +58,7 @@ class TextRow {
   std::vector<Cell> cells_;
 };
 
-const char* colour_of(Tone tone) {
+const char* color_of(Tone tone) {
   switch (tone) {
     case Tone::kPlain:
       return "";
@@ -101,14 +101,14 @@ class Ladder {
     std::string time;
     if (!last_ || *last_ != one.at) time = duration_text(one.at.time_since_epoch());
     last_ = one.at;
-    const char* colour = colour_of(one.tone);
+    const char* color = color_of(one.tone);
     const std::string text = text_of_group(one, count);
     if (one.to != kNoLane && one.to != one.lane) {
-      write_arrow(one, time, text, colour);
+      write_arrow(one, time, text, color);
     } else {
-      write_here(one.lane, time, one.to == one.lane ? "to itself: " + text : text, colour);
+      write_here(one.lane, time, one.to == one.lane ? "to itself: " + text : text, color);
     }
-    if (!one.reason.empty()) write_here(one.lane, "", "  " + one.reason, colour);
+    if (!one.reason.empty()) write_here(one.lane, "", "  " + one.reason, color);
   }
 
   void write_notes() {
@@ -126,19 +126,19 @@ class Ladder {
     return row;
   }
 
-  void write_here(size_t lane, std::string time, const std::string& text, const char* colour) {
+  void write_here(size_t lane, std::string time, const std::string& text, const char* color) {
     size_t indent = 0;
     while (indent < text.size() && text[indent] == ' ') ++indent;
     for (const std::string& line : wrap(text.substr(indent), column_ - 3 - indent)) {
       TextRow row = lifelines(time);
-      row.put(place(lane) + 2 + indent, line, colour);
+      row.put(place(lane) + 2 + indent, line, color);
       print(row);
       time.clear();
     }
   }
 
   void write_arrow(const Happening& one, std::string time, const std::string& text,
-                   const char* colour) {
+                   const char* color) {
     const bool right = one.to > one.lane;
     const size_t left_at = place(std::min(one.lane, one.to));
     const size_t right_at = place(std::max(one.lane, one.to));
@@ -148,19 +148,19 @@ class Ladder {
       TextRow row = lifelines(time);
       time.clear();
       if (i == 0) {
-        for (size_t at = left_at + 1; at < right_at; ++at) row.put(at, U'─', colour);
+        for (size_t at = left_at + 1; at < right_at; ++at) row.put(at, U'─', color);
         const size_t head = right ? right_at - 1 : left_at + 1;
-        row.put(head, one.lost ? U'✗' : right ? U'▶' : U'◀', colour);
+        row.put(head, one.lost ? U'✗' : right ? U'▶' : U'◀', color);
       }
       const size_t at = left_at + 4;
-      if (i == 0) row.put(at - 1, U' ', colour);
-      row.put(at, lines[i], colour);
-      if (i == 0) row.put(at + lines[i].size(), U' ', colour);
+      if (i == 0) row.put(at - 1, U' ', color);
+      row.put(at, lines[i], color);
+      if (i == 0) row.put(at + lines[i].size(), U' ', color);
       print(row);
     }
   }
 
-  void print(const TextRow& row) { out_ << row.text(options_.colour) << "\n"; }
+  void print(const TextRow& row) { out_ << row.text(options_.color) << "\n"; }
 
   const Timeline& timeline_;
   const TextOptions& options_;

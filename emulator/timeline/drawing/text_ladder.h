@@ -10,7 +10,7 @@ namespace rocemu::timeline {
 
 struct TextOptions {
   size_t width = 80;  // the minimum, if there are many lanes
-  bool colour = false;
+  bool color = false;
 };
 
 void write_text(const Timeline& timeline, const TextOptions& options, std::ostream& out);

@@ -4,7 +4,7 @@
 //   int main(int argc, char** argv) {
 //     testing::InitGoogleTest(&argc, argv);
 //     rocemu::testing::Fabric fabric({.record = "recording"});
-//     rocemu::testing::keep_artefacts(fabric, "rocemu-failed");
+//     rocemu::testing::keep_artifacts(fabric, "rocemu-failed");
 //     return RUN_ALL_TESTS();
 //   }
 //
@@ -22,9 +22,9 @@
 
 namespace rocemu::testing {
 
-class ArtefactKeeper : public ::testing::EmptyTestEventListener {
+class ArtifactKeeper : public ::testing::EmptyTestEventListener {
  public:
-  ArtefactKeeper(Fabric& fabric, std::filesystem::path folder)
+  ArtifactKeeper(Fabric& fabric, std::filesystem::path folder)
       : fabric_(fabric), folder_(std::move(folder)) {}
 
   void OnTestStart(const ::testing::TestInfo& test) override {
@@ -79,7 +79,7 @@ class MisuseWatch : public ::testing::EmptyTestEventListener {
 
 /// Makes each later test fail that uses verbs wrongly (FabricOptions::sanitize). A test that
 /// expects reports can remove them with Fabric::take_reports(). The Fabric must exist until all
-/// tests have run. If keep_artefacts() is called before this function, it also keeps the files of
+/// tests have run. If keep_artifacts() is called before this function, it also keeps the files of
 /// these failed tests.
 inline void fail_on_misuse(Fabric& fabric) {
   ::testing::UnitTest::GetInstance()->listeners().Append(new MisuseWatch(fabric));
@@ -87,8 +87,8 @@ inline void fail_on_misuse(Fabric& fabric) {
 
 /// Keeps the files of each test that fails from now on. The Fabric must record, and must exist
 /// until all tests have run.
-inline void keep_artefacts(Fabric& fabric, const std::filesystem::path& folder) {
-  ::testing::UnitTest::GetInstance()->listeners().Append(new ArtefactKeeper(fabric, folder));
+inline void keep_artifacts(Fabric& fabric, const std::filesystem::path& folder) {
+  ::testing::UnitTest::GetInstance()->listeners().Append(new ArtifactKeeper(fabric, folder));
 }
 
 }  // namespace rocemu::testing

@@ -81,12 +81,12 @@ static void one_sided(size_t size) {
     for (size_t i = 0; i < size; ++i)
       if (window_memory[(size_t)from * size + i] != pattern(from, rank, i)) fail("a put", size, i);
   MPI_Win_fence(0, window);
-  const int neighbour = (rank + 1) % ranks;
-  MPI_Get(in, (int)size, MPI_BYTE, neighbour, (MPI_Aint)((size_t)rank * size), (int)size, MPI_BYTE,
+  const int neighbor = (rank + 1) % ranks;
+  MPI_Get(in, (int)size, MPI_BYTE, neighbor, (MPI_Aint)((size_t)rank * size), (int)size, MPI_BYTE,
           window);
   MPI_Win_fence(0, window);
   for (size_t i = 0; i < size; ++i)
-    if (in[i] != pattern(rank, neighbour, i)) fail("a get", size, i);
+    if (in[i] != pattern(rank, neighbor, i)) fail("a get", size, i);
   MPI_Win_free(&window);
 
   long* counter;

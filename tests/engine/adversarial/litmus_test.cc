@@ -291,7 +291,7 @@ const LitmusTest kTests[] = {
      .forbidden = {"001", "002", "011", "101", "111", "112"}},
     // docs/adversarial.md, atomicity: WRITEs see the result of an atomic.
     {.name = "FetchAddBesideAWrite",
-     .clause = "IBTA vol 1, 9.4.5: atomics are not atomic towards WRITEs",
+     .clause = "IBTA vol 1, 9.4.5: atomics are not atomic toward WRITEs",
      .threads = {{'A', {fetch_add(R, X), poll(1), load(R)}},
                  {'A', {store(S, 5), write(X, S, 1, 1)}}},
      .ends = {{'B', X}},

@@ -354,7 +354,7 @@ TEST(TimerQueue, OrdersEqualDeadlinesByQp) {
   for (uint32_t qp = 1; qp <= 5; ++qp) EXPECT_EQ(timers.take()->qp.value, qp);
 }
 
-TEST(TimerQueue, ForgetsACancelledTimer) {
+TEST(TimerQueue, ForgetsACanceledTimer) {
   Timers timers;
   timers.set(1, TimerKind::kAck, 10);
   TimerQueue::cancel(timers.sets[QpNumber{1}], TimerKind::kAck);

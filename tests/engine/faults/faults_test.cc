@@ -156,7 +156,7 @@ TEST(CompletionFault, AReceiveFailsWithItsQp) {
   s.expect_state(QpState::kErr);
 }
 
-TEST(CompletionFault, AnUnsignalledSuccessCanFail) {
+TEST(CompletionFault, AnUnsignaledSuccessCanFail) {
   Script s;
   add_rules(s.bench(), "{on: completion, nth: 1, do: {status: REM_ABORT_ERR}}");
   s.at(0ms)

@@ -17,7 +17,7 @@ constexpr engine::Duration kTimeout = ack_timeout(14);
 
 // ibv_post_send(3), IBV_SEND_SIGNALED: only requests with this flag have a completion. The
 // wqe_count of the completion also releases the WQEs of the unsignaled requests before it.
-TEST(Requester, CompletesOnlySignalledSends) {
+TEST(Requester, CompletesOnlySignaledSends) {
   Script s;
   s.at(0ms)
       .app_posts({.wr_id = 1, .flags = 0})
@@ -45,7 +45,7 @@ TEST(Requester, CompletesEverySendOfASqSigAllQp) {
 
 // IBTA vol 1, 10.7.3.1: a failed work request has a completion, signaled or not, and so does a
 // flushed one.
-TEST(Requester, CompletesAFailedSendThatWasNotSignalled) {
+TEST(Requester, CompletesAFailedSendThatWasNotSignaled) {
   ScriptOptions options;
   options.connection.retry_cnt = 0;
   Script s(options);

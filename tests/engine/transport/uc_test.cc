@@ -123,7 +123,7 @@ TEST(UcResponder, ExecutesSendsInSequenceAndAnswersNothing) {
 
 // 9.8.2.2.1: if a packet is missing, its message is dropped. The next First or Only is accepted
 // with any PSN.
-TEST(UcResponder, AGapDropsTheMessageAndTheNextFirstResynchronises) {
+TEST(UcResponder, AGapDropsTheMessageAndTheNextFirstResynchronizes) {
   Script s(uc());
   s.at(0ms).app_posts_recv(1);
   s.at(1ms).wire_delivers(send_first(psn(0)).over(kUc).of_length(1024)).expect_silence();

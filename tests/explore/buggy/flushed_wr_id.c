@@ -1,4 +1,4 @@
-// The mistake: only the last write of a batch is signalled and has a wr_id, the address of its
+// The mistake: only the last write of a batch is signaled and has a wr_id, the address of its
 // batch. The others have none, "since they do not complete". When the QP fails they do.
 // What a user sees: the client dies by SIGSEGV instead of saying which batch failed.
 // What provokes it: any error of the QP, here a WRITE that the server refuses.

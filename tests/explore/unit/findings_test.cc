@@ -16,7 +16,7 @@ Result result_of(size_t number, Verdict verdict, const std::string& place) {
   Result result;
   result.trial.number = number;
   result.trial.causes = {{"fault " + std::to_string(number), "{on: frame, total: 1, do: drop}"}};
-  result.judgement = {verdict, place, "ends in " + place};
+  result.judgment = {verdict, place, "ends in " + place};
   return result;
 }
 
@@ -95,7 +95,7 @@ TEST(Misuses, AreFindingsOfTheirOwnOneForEachPlace) {
 TEST(Misuses, AreTheVerdictOfARunThatSurvivesAndNotOfOneThatCrashes) {
   Result result = misused(1, {posted_after_error("f() a.c:2")});
   EXPECT_EQ(result.verdict(), Verdict::kMisuse);
-  result.judgement = {Verdict::kCrash, "a", "received SIGSEGV"};
+  result.judgment = {Verdict::kCrash, "a", "received SIGSEGV"};
   EXPECT_EQ(result.verdict(), Verdict::kCrash);
   EXPECT_EQ(group({{1, result}}).size(), 2u);
 }

@@ -28,9 +28,8 @@ class Reports : public testing::Test {
     for (size_t number = 1; number <= 2; ++number) {
       Result& result = results_[number];
       result.trial = trial(number);
-      result.judgement = number == 1
-                             ? Judgement{Verdict::kHang, "in main", "server#1 blocks in read"}
-                             : Judgement{Verdict::kSurvived, "", ""};
+      result.judgment = number == 1 ? Judgment{Verdict::kHang, "in main", "server#1 blocks in read"}
+                                    : Judgment{Verdict::kSurvived, "", ""};
     }
     findings_ = group(results_);
   }

@@ -14,7 +14,7 @@ using testing::HasSubstr;
 
 const Baseline kBaseline = baseline_that_prints("sum 15\n");
 
-Judgement judged(const RunFacts& facts, const Baseline& baseline = kBaseline) {
+Judgment judged(const RunFacts& facts, const Baseline& baseline = kBaseline) {
   return judge(facts, baseline, {});
 }
 
@@ -30,9 +30,9 @@ TEST(Verdict, IsReportedWhenTheCommandExitsWithAnotherStatus) {
   RunFacts facts = run_that_prints("");
   facts.status = 1;
   facts.errors = "client: transport retry counter exceeded\n";
-  const Judgement judgement = judged(facts);
-  EXPECT_EQ(judgement.verdict, Verdict::kReported);
-  EXPECT_EQ(judgement.detail, "exits with 1: client: transport retry counter exceeded");
+  const Judgment judgment = judged(facts);
+  EXPECT_EQ(judgment.verdict, Verdict::kReported);
+  EXPECT_EQ(judgment.detail, "exits with 1: client: transport retry counter exceeded");
 }
 
 TEST(Verdict, IsWrongWhenAProgramFailsWithoutAFault) {
@@ -40,9 +40,9 @@ TEST(Verdict, IsWrongWhenAProgramFailsWithoutAFault) {
   facts.without_fault = true;
   facts.status = 3;
   facts.errors = "slot 7 is used twice\n";
-  const Judgement judgement = judged(facts);
-  EXPECT_EQ(judgement.verdict, Verdict::kWrong);
-  EXPECT_EQ(judgement.detail, "exits with 3: slot 7 is used twice");
+  const Judgment judgment = judged(facts);
+  EXPECT_EQ(judgment.verdict, Verdict::kWrong);
+  EXPECT_EQ(judgment.detail, "exits with 3: slot 7 is used twice");
 
   RunFacts same = facts;
   same.errors = "slot 35 is used twice\n";
@@ -61,9 +61,9 @@ TEST(Verdict, IsSurvivedWithoutAFaultToo) {
 TEST(Verdict, IsReportedWhenAProgramBehindAShellExitsWithAnotherStatus) {
   RunFacts facts = run_that_prints("");
   facts.statuses = {{"server#1", {1}}};
-  const Judgement judgement = judged(facts);
-  EXPECT_EQ(judgement.verdict, Verdict::kReported);
-  EXPECT_THAT(judgement.detail, HasSubstr("server#1 exits with 1"));
+  const Judgment judgment = judged(facts);
+  EXPECT_EQ(judgment.verdict, Verdict::kReported);
+  EXPECT_THAT(judgment.detail, HasSubstr("server#1 exits with 1"));
 }
 
 TEST(Verdict, IsReportedWhenOutputAndStatusOfAProgramDiffer) {

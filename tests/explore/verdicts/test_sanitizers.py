@@ -51,7 +51,7 @@ class Sanitizers(ExploreTest):
         self.assertIn("a sanitizer reports AddressSanitizer heap-use-after-free",
                       self.judge("-fsanitize=address"))
 
-    def test_undefined_behaviour_that_the_program_survives(self):
+    def test_undefined_behavior_that_the_program_survives(self):
         self.assertIn("a sanitizer reports UndefinedBehaviorSanitizer signed integer overflow",
                       self.judge("-fsanitize=undefined", "-DOVERFLOWS"))
 

@@ -365,7 +365,7 @@ TEST_F(DeviceRemoval, SignalsInterruptAGetAsTheyInterruptARead) {
 }
 
 // Like read(2), ibv_get_cq_event(3) is a cancellation point.
-TEST_F(DeviceRemoval, AThreadThatWaitsForAnEventCanBeCancelled) {
+TEST_F(DeviceRemoval, AThreadThatWaitsForAnEventCanBeCanceled) {
   Waiter waiter;
   start(waiter);
   ASSERT_EQ(pthread_cancel(waiter.thread.native_handle()), 0);

@@ -217,13 +217,13 @@ void make_all(const Kind& kind, Parts& parts, uint32_t count, std::vector<void*>
   }
 }
 
-// ---- The neighbour --------------------------------------------------------------------------
+// ---- The neighbor --------------------------------------------------------------------------
 
 /// Another process with the device. It sends messages to itself and, unless it must do only that,
 /// creates objects all the time.
-class Neighbour {
+class Neighbor {
  public:
-  explicit Neighbour(bool only_sends = false) {
+  explicit Neighbor(bool only_sends = false) {
     int in[2], out[2];
     if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0) fail("pipe2");
     pid_ = fork();
@@ -231,7 +231,7 @@ class Neighbour {
     if (pid_ == 0) {
       dup2(in[0], STDIN_FILENO);
       dup2(out[1], STDOUT_FILENO);
-      execl("/proc/self/exe", "object_limits", only_sends ? "sender" : "neighbour", nullptr);
+      execl("/proc/self/exe", "object_limits", only_sends ? "sender" : "neighbor", nullptr);
       _exit(127);
     }
     close(in[0]);
@@ -240,22 +240,22 @@ class Neighbour {
     out_ = out[0];
     longest_pause();  // once it works
   }
-  ~Neighbour() {
+  ~Neighbor() {
     close(in_);
     close(out_);
     int status = 0;
     waitpid(pid_, &status, 0);
-    if (status != 0) fail("the neighbour failed");
+    if (status != 0) fail("the neighbor failed");
   }
-  Neighbour(const Neighbour&) = delete;
-  Neighbour& operator=(const Neighbour&) = delete;
+  Neighbor(const Neighbor&) = delete;
+  Neighbor& operator=(const Neighbor&) = delete;
 
   /// Returns the longest time, in seconds, that a message and a CQ together took since the last
   /// call.
   double longest_pause() {
     double seconds = 0;
     if (write(in_, "?", 1) != 1 || read(out_, &seconds, sizeof seconds) != sizeof seconds) {
-      fail("the neighbour is gone");
+      fail("the neighbor is gone");
     }
     return seconds;
   }
@@ -316,15 +316,15 @@ void send_to_itself(ibv_qp* qp, ibv_cq* cq, ibv_sge sge) {
   for (int done = 0; done < 2;) {
     ibv_wc wc;
     const int polled = ibv_poll_cq(cq, 1, &wc);
-    if (polled < 0) fail("a neighbour cannot poll");
+    if (polled < 0) fail("a neighbor cannot poll");
     if (polled == 1 && wc.status != IBV_WC_SUCCESS) {
-      fail(std::string("a neighbour's message: ") + ibv_wc_status_str(wc.status));
+      fail(std::string("a neighbor's message: ") + ibv_wc_status_str(wc.status));
     }
     done += polled;
   }
 }
 
-int be_neighbour(bool only_sends) {
+int be_neighbor(bool only_sends) {
   Parts parts(open_device());
   ibv_mr* mr = need(ibv_reg_mr(parts.pd, parts.buffer, sizeof parts.buffer, IBV_ACCESS_LOCAL_WRITE),
                     "a region");
@@ -408,7 +408,7 @@ Memory memory_given_back(pid_t daemon, uint64_t start, uint64_t most) {
 }
 
 int run(uint32_t part) {
-  Neighbour neighbour;
+  Neighbor neighbor;
   ibv_context* context = open_device();
   const pid_t daemon = daemon_of(context);
   ibv_device_attr attr{};
@@ -423,11 +423,11 @@ int run(uint32_t part) {
     std::vector<void*> made;
     const Memory daemon_before = memory_of(daemon), own_before = memory_of(getpid());
     const size_t daemon_mappings = mappings_of(daemon), own_mappings = mappings_of(getpid());
-    neighbour.longest_pause();
+    neighbor.longest_pause();
     auto start = Clock::now();
     make_all(kind, parts, count, made);
     const double making = seconds_since(start);
-    double pause = neighbour.longest_pause();
+    double pause = neighbor.longest_pause();
     const Memory daemon_after = memory_of(daemon), own_after = memory_of(getpid());
     constexpr size_t kFew = 64;
     if (mappings_of(daemon) > daemon_mappings + kFew ||
@@ -439,11 +439,11 @@ int run(uint32_t part) {
       if (kind.make(parts) != nullptr) fail(std::string(kind.name) + ": one more than the limit");
       if (errno != ENOMEM) fail(std::string(kind.name) + ": not ENOMEM beyond the limit");
     }
-    neighbour.longest_pause();
+    neighbor.longest_pause();
     start = Clock::now();
     for (void* object : made) expect_success(kind.destroy(object), kind.name);
     const double destroying = seconds_since(start);
-    pause = std::max(pause, neighbour.longest_pause());
+    pause = std::max(pause, neighbor.longest_pause());
     std::printf("| %s | %d | %u | %.2f | %.1f | %.2f | %.0f | %.0f | %.0f |\n", kind.name,
                 attr.*kind.limit, count + kind.already, making, making / count * 1e6, destroying,
                 mib_more(own_after.rss, own_before.rss),
@@ -452,21 +452,21 @@ int run(uint32_t part) {
     memory_given_back(daemon, daemon_before.rss, daemon_after.rss);
   }
 
-  neighbour.longest_pause();
+  neighbor.longest_pause();
   auto start = Clock::now();
   int told = -1;
   const pid_t holder = start_holder(part, told);
   const double making = seconds_since(start);
-  double pause = neighbour.longest_pause();
+  double pause = neighbor.longest_pause();
   const Memory own = memory_of(holder), most = memory_of(daemon);
-  neighbour.longest_pause();
+  neighbor.longest_pause();
   start = Clock::now();
   kill(holder, SIGKILL);
   waitpid(holder, nullptr, 0);
   close(told);
   const Memory end = memory_given_back(daemon, beginning.rss, most.rss);
   const double leaving = seconds_since(start);
-  pause = std::max(pause, neighbour.longest_pause());
+  pause = std::max(pause, neighbor.longest_pause());
   std::printf("| all, killed | | | %.2f | | %.2f | %.0f | %.0f | %.0f |\n\n", making, leaving,
               mib(own.rss), mib_more(most.rss, beginning.rss), pause * 1e3);
   std::printf(
@@ -520,7 +520,7 @@ int exhaust() {
   ibv_context* context = open_device();
   const pid_t daemon = daemon_of(context);
   Parts parts(context);
-  Neighbour sender(true);
+  Neighbor sender(true);
   for (const Kind& kind : kinds()) {
     // protection domains need almost no memory
     if (kind.limit == &ibv_device_attr::max_pd) continue;
@@ -533,7 +533,7 @@ int exhaust() {
     shortage.reset();
     expect_success(kind.destroy(need(kind.make(parts), kind.name)), kind.name);
   }
-  Neighbour neighbour;
+  Neighbor neighbor;
   {
     const Shortage shortage(daemon, RLIMIT_NOFILE, descriptors_of(daemon) + 200);
     make_until_error(
@@ -542,8 +542,8 @@ int exhaust() {
           return ibv_destroy_comp_channel(static_cast<ibv_comp_channel*>(channel));
         },
         [&] {
-          neighbour.longest_pause();
-          Neighbour newcomer;
+          neighbor.longest_pause();
+          Neighbor newcomer;
         });
   }
   need(ibv_create_comp_channel(context), "a completion channel");
@@ -559,8 +559,8 @@ uint32_t part_of(const char* text) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc == 2 && std::strcmp(argv[1], "neighbour") == 0) return be_neighbour(false);
-  if (argc == 2 && std::strcmp(argv[1], "sender") == 0) return be_neighbour(true);
+  if (argc == 2 && std::strcmp(argv[1], "neighbor") == 0) return be_neighbor(false);
+  if (argc == 2 && std::strcmp(argv[1], "sender") == 0) return be_neighbor(true);
   if (argc == 2 && std::strcmp(argv[1], "exhaust") == 0) return exhaust();
   if (argc == 3 && std::strcmp(argv[1], "hold") == 0) return hold_all(part_of(argv[2]));
   if (argc > 2) fail("usage: object_limits [PART] | exhaust");

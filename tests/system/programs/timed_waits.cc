@@ -162,14 +162,14 @@ void by_futex() {
 
 // ---- Timers ----
 
-volatile sig_atomic_t signalled = 0;
+volatile sig_atomic_t signaled = 0;
 
 void on_signal(int) {
-  signalled = 1;
+  signaled = 1;
 }
 
 void wait_for_signal(int number, void (*arm)()) {
-  signalled = 0;
+  signaled = 0;
   sigset_t blocked, before;
   sigemptyset(&blocked);
   sigaddset(&blocked, number);
@@ -178,7 +178,7 @@ void wait_for_signal(int number, void (*arm)()) {
   action.sa_handler = on_signal;
   sigaction(number, &action, nullptr);
   arm();
-  while (signalled == 0) sigsuspend(&before);
+  while (signaled == 0) sigsuspend(&before);
   sigprocmask(SIG_SETMASK, &before, nullptr);
 }
 

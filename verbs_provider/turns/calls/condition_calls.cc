@@ -51,7 +51,7 @@ uint64_t key_of(const pthread_cond_t* condition) {
   return is_shared(condition) ? key_among_processes(condition) : key_in_process(condition);
 }
 
-/// Ends the wait of a cancelled thread: the thread owns the mutex again when its handlers run, and
+/// Ends the wait of a canceled thread: the thread owns the mutex again when its handlers run, and
 /// takes no signal away from other threads (pthread_cond_wait(3p)).
 void take_again(void* mutex) {
   end_expecting(true);

@@ -1,4 +1,4 @@
-#include "emulator/command/base/colour.h"
+#include "emulator/command/base/color.h"
 
 #include <unistd.h>
 
@@ -25,16 +25,16 @@ const char* code_of(Style style) {
 
 }  // namespace
 
-bool has_colours(int fd) {
-  const char* const no_colour = std::getenv("NO_COLOR");
-  if (no_colour != nullptr && *no_colour != '\0') return false;
+bool has_colors(int fd) {
+  const char* const no_color = std::getenv("NO_COLOR");
+  if (no_color != nullptr && *no_color != '\0') return false;
   const char* const terminal = std::getenv("TERM");
   if (terminal != nullptr && std::string_view(terminal) == "dumb") return false;
   return isatty(fd) != 0;
 }
 
 std::string styled(std::string_view text, Style style, int fd) {
-  if (!has_colours(fd)) return std::string(text);
+  if (!has_colors(fd)) return std::string(text);
   return code_of(style) + std::string(text) + "\033[0m";
 }
 

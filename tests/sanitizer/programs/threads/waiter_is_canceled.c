@@ -1,5 +1,5 @@
 // A thread waits for an event of a CQ that is not armed, a message arrives, and the program is
-// killed. RIGHT: the thread is cancelled, as many programs do at their end, and the program goes
+// killed. RIGHT: the thread is canceled, as many programs do at their end, and the program goes
 // on.
 #include <pthread.h>
 #include <signal.h>

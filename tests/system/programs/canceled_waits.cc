@@ -1,4 +1,4 @@
-// Threads that are cancelled while they wait (pthreads(7), cancellation points).
+// Threads that are canceled while they wait (pthreads(7), cancellation points).
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -62,7 +62,7 @@ int main() {
     pthread_cancel(thread);
     void* result = nullptr;
     pthread_join(thread, &result);
-    std::printf("%s: %s\n", one.name, result == PTHREAD_CANCELED ? "cancelled" : "not cancelled");
+    std::printf("%s: %s\n", one.name, result == PTHREAD_CANCELED ? "canceled" : "not canceled");
   }
   const bool is_free = pthread_mutex_trylock(&mutex) == 0;
   std::printf("mutex: %s\n", is_free ? "free" : "taken");
