@@ -25,7 +25,8 @@ namespace {
 
 using abi::ThreadSlot;
 
-/// The interval at which a waiting thread checks that the daemon still exists.
+/// The interval at which a waiting thread checks that the daemon still exists. A daemon that ends
+/// normally wakes the threads.
 constexpr long kLookNs = 100'000'000;
 /// Further clock readings in one turn wait for time to pass: kMaxClockReads of them cost as much as
 /// kPollsOfClockReads polls (schedule::PollConstants::of_clock_reads).
@@ -146,10 +147,10 @@ bool spin_for_turn(ThreadSlot& slot) {
 void wait_for_turn(ThreadSlot* slot) {
   if (spin_for_turn(*slot)) return;
   const timespec look{0, kLookNs};
-  for (;;) {
-    if (abi::take_turn(*slot)) return;
-    const long result = kernel(SYS_futex, &slot->turn, FUTEX_WAIT, 0L, &look, nullptr, 0L);
-    if (result == -ETIMEDOUT && is_daemon_gone()) {
+  while (!abi::take_turn(*slot)) {
+    kernel(SYS_futex, &slot->turn, FUTEX_WAIT, static_cast<long>(ThreadSlot::kNone), &look, nullptr,
+           0L);
+    if (slot->turn.load() == ThreadSlot::kNone && is_daemon_gone()) {
       has_left = true;
       slot->state.store(ThreadSlot::kRuns);
       return;
@@ -308,9 +309,9 @@ void wait_until_served(ThreadSlot* slot) {
     uint32_t waits = ThreadSlot::kWaitsForReply;
     if (slot->asks.compare_exchange_strong(waits, ThreadSlot::kNothing)) return;
     if (waits != ThreadSlot::kServed) return;
-    const long result = kernel(SYS_futex, &slot->asks, FUTEX_WAIT,
-                               static_cast<long>(ThreadSlot::kServed), &look, nullptr, 0L);
-    if (result == -ETIMEDOUT && is_daemon_gone()) return;
+    kernel(SYS_futex, &slot->asks, FUTEX_WAIT, static_cast<long>(ThreadSlot::kServed), &look,
+           nullptr, 0L);
+    if (slot->asks.load() == ThreadSlot::kServed && is_daemon_gone()) return;
   }
 }
 

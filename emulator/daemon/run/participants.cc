@@ -1,6 +1,7 @@
 #include "emulator/daemon/run/participants.h"
 
 #include <fmt/format.h>
+#include <linux/futex.h>
 #include <poll.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
@@ -11,6 +12,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 
@@ -75,6 +77,13 @@ Participants::Participants(TurnTable& table, Files files, EventLoop& loop, Progr
   listener_watch_ = loop_.watch(files_.listener.get(), EPOLLIN, [this](uint32_t) { on_connect(); });
   if (!listener_watch_)
     fail_start("cannot watch the socket at which programs announce themselves", errno);
+}
+
+Participants::~Participants() {
+  processes_.clear();
+  for (ThreadSlot& slot : used_slots(table_))
+    for (auto* const word : {&slot.turn, &slot.asks})
+      syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
 bool Participants::has_joined(pid_t pid) const {

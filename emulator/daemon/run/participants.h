@@ -42,6 +42,12 @@ class Participants {
   Participants(abi::TurnTable& table, Files files, EventLoop& loop, ProgramTimers& timers,
                std::optional<pid_t> ancestor, bool tells_exits, std::function<void()> on_end);
 
+  /// Closes the connections of all processes, and wakes the threads that wait for a turn or a
+  /// reply, which then notice that there will be none.
+  ~Participants();
+  Participants(const Participants&) = delete;
+  Participants& operator=(const Participants&) = delete;
+
   /// Sets the thread that has the turn; null if no thread has it.
   void set_holder(const abi::ThreadSlot* holder) { holder_ = holder; }
 

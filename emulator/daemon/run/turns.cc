@@ -14,6 +14,7 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "emulator/abi/turn_handshake.h"
@@ -177,11 +178,13 @@ void Turns::serve() {
   }
 }
 
-void Turns::wait_for_events(Nanoseconds time) {
-  pollfd entries[] = {{loop_.fd(), POLLIN, 0}, {requests_.fd, POLLIN, 0}};
+/// Waits until there are events of programs or of the descriptor `other`, which is ignored if it is
+/// negative.
+void Turns::wait_for_events(Nanoseconds time, int other) {
+  pollfd entries[] = {{loop_.fd(), POLLIN, 0}, {requests_.fd, POLLIN, 0}, {other, POLLIN, 0}};
   const timespec at_most{static_cast<time_t>(time.count() / 1'000'000'000),
                          static_cast<long>(time.count() % 1'000'000'000)};
-  ppoll(entries, 2, &at_most, nullptr);
+  ppoll(entries, std::size(entries), &at_most, nullptr);
 }
 
 bool Turns::check_postponed(const MustStop& must_stop) {
@@ -466,8 +469,8 @@ void Turns::revoke(uint32_t number) {
   if (abi::revoke_turn(slot)) unscheduled_.insert(number);
 }
 
-void Turns::wait_for_event(engine::Duration time) {
-  wait_for_events(time);
+void Turns::wait_for_event(engine::Duration time, int control) {
+  wait_for_events(time, has_command_ended() ? -1 : control);
   needs_quiescence_ = true;  // a process may have started that takes no turns
 }
 

@@ -84,8 +84,10 @@ class Turns {
   /// Lets every waiting thread check again whether its wait has ended.
   void let_all_check() { child_waits_.happened(); }
 
-  /// Waits for an event from outside of the turns, but at most for `time`.
-  void wait_for_event(engine::Duration time);
+  /// Waits for an event from outside of the turns, but at most for `time`. A request on the control
+  /// socket, whose event loop has the descriptor `control`, is such an event until the command
+  /// ends.
+  void wait_for_event(engine::Duration time, int control);
 
   /// Sets the time that programs see. Returns whether one of their timers has expired.
   bool set_time(engine::Instant now);
@@ -120,7 +122,7 @@ class Turns {
   void find_strangers();
   void tell_of_unseen();
   void serve();
-  void wait_for_events(std::chrono::nanoseconds time);
+  void wait_for_events(std::chrono::nanoseconds time, int other = -1);
 
   abi::TurnTable& table() const { return *reinterpret_cast<abi::TurnTable*>(memory_.data()); }
 

@@ -110,7 +110,7 @@ void VirtualTime::take(const Step& step, const Turns::MustStop& must_stop) {
     case Step::Kind::kAdvance:
       return advance_to(step.until);
     case Step::Kind::kWait:
-      if (step.time > engine::Duration(0)) turns_.wait_for_event(step.time);
+      if (step.time > engine::Duration(0)) turns_.wait_for_event(step.time, control_loop_.fd());
       worker_.sessions().begin_round();  // for polling threads that take no turns
       return;
   }
