@@ -1,5 +1,6 @@
 #include "emulator/schedule/hang_watch.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -8,8 +9,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// The interval of reports, in real time
-constexpr Duration kReportInterval = 100ms;
+/// The interval of reports, in real time, doubles from kFirstReportInterval to kReportInterval. A
+/// thread that is just going to sleep hides a hang from the first report.
+constexpr Duration kFirstReportInterval = 1ms, kReportInterval = 128ms;
 /// The time limit, in real time, for `rocemu` to decide whether the run hangs. Detecting that
 /// programs wait, or poll for nothing, takes less time (emulator/command/hangs/hang.cc).
 constexpr Duration kUntilVerdict = 15s;
@@ -51,7 +53,8 @@ bool HangWatch::sees_progress(std::vector<uint32_t> progress, bool may_repeat) {
 }
 
 bool HangWatch::report(Instant real_now) {
-  if (is_stuck_ && real_now - reported_ < kReportInterval) return false;
+  if (is_stuck_ && real_now - reported_ < interval_) return false;
+  interval_ = is_stuck_ ? std::min(2 * interval_, kReportInterval) : kFirstReportInterval;
   if (!is_stuck_) stuck_since_ = real_now;
   is_stuck_ = true;
   reported_ = real_now;

@@ -29,7 +29,7 @@ class HangWatch {
   bool repeats() const { return repeats_; }
 
   /// Notes that nothing can happen any more, or that retries are repeated endlessly. Returns
-  /// whether to report this now; it is reported every 100 ms of real time.
+  /// whether to report this now; it is reported at intervals of real time from 1 ms to 128 ms.
   bool report(Instant real_now);
   bool is_stuck() const { return is_stuck_; }
 
@@ -42,6 +42,7 @@ class HangWatch {
   bool is_stuck_ = false;
   bool repeats_ = false;
   Instant stuck_since_{}, reported_{};  // in real time
+  Duration interval_{};                 // until the next report
   // The number of advances of the clock since programs last acted, and the value of this number at
   // the latest check of the QPs.
   uint64_t jumps_ = 0, looked_at_jump_ = 0;

@@ -413,12 +413,13 @@ Step Scheduler::report_idle(const Facts& facts) {
 }
 
 /// Waits for an external event, because nothing happens. The scheduler checks for such events less
-/// and less often. Polling threads continue without a wait at first.
+/// and less often, at the latest from the report of a hang: the search for it fails if threads have
+/// turns meanwhile. Polling threads continue without a wait at first.
 Step Scheduler::wait() {
   begin(true);
   if (priorities_) priorities_->happened();
   Step step{Step::Kind::kWait};
-  uint32_t doublings = idle_rounds_;
+  uint32_t doublings = idle_rounds_ <= kPollersTurn ? 0 : idle_rounds_;
   if (pollers_wait_) {
     doublings = waits_of_pollers_++;
   } else if (round_.polls) {

@@ -15,6 +15,7 @@ namespace {
 using std::chrono::nanoseconds;
 
 constexpr size_t kRecentEvents = 20;
+constexpr int kMostLooks = 3;  // of find_hang(), after the first
 
 /// Returns the NIC's description of a socket; empty if the NIC does not know it.
 std::string meaning_of(const BlockedThread::Socket& socket, const Json& nic) {
@@ -75,23 +76,26 @@ nanoseconds parse_time(const std::string& option, const std::string& text) {
   return nanoseconds(static_cast<int64_t>(time));
 }
 
-/// Inspects each thread twice. A thread that was waiting both times, without a context switch in
-/// between, was waiting all the time. Context switches of threads that poll are ignored.
+/// Inspects each thread until it was waiting two times in a row, without a context switch in
+/// between; then it was waiting all the time. Context switches of threads that poll are ignored. A
+/// turn in which a thread checks its condition is a context switch, too.
 std::optional<std::vector<BlockedThread>> find_hang(const Look& look, bool counts_polling) {
   const auto all_wait = [&](const std::vector<BlockedThread>& threads) {
     return !threads.empty() && std::ranges::all_of(threads, [&](const BlockedThread& thread) {
       return waits(thread, counts_polling);
     });
   };
-  const std::vector<BlockedThread> first = look();
-  if (!all_wait(first)) return std::nullopt;
-  std::vector<BlockedThread> second = look();
   const auto is_same = [](const BlockedThread& a, const BlockedThread& b) {
     return a.thread == b.thread && a.waker == b.waker &&
            (a.waker == Waker::kPolling || a.switches == b.switches);
   };
-  if (!all_wait(second) || !std::ranges::equal(first, second, is_same)) return std::nullopt;
-  return second;
+  std::vector<BlockedThread> first = look();
+  for (int i = 0; i < kMostLooks && all_wait(first); ++i) {
+    std::vector<BlockedThread> second = look();
+    if (all_wait(second) && std::ranges::equal(first, second, is_same)) return second;
+    first = std::move(second);
+  }
+  return std::nullopt;
 }
 
 std::string describe_waits(const std::vector<BlockedThread>& threads, const Json& nic) {
