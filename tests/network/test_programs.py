@@ -176,6 +176,17 @@ class Bandwidth(Programs):
         busy = [float(row["utilization"]) for row in self.counters(recording, "h1")]
         self.assertAlmostEqual(max(busy), 1, delta=0.01)
 
+    def test_no_link_sends_more_than_its_rate_in_any_interval(self):
+        recording, _ = self.record_incast(self.network(STAR_16), 3)
+        for port in ("h1", "s1:0"):
+            sums = set()
+            for interval_ns in (1000, 7300, 1_000_000):  # a frame takes 338 ns
+                rows = self.counters(recording, port, "--interval", f"{interval_ns}ns")
+                # Frames begin in picoseconds, which are rounded up.
+                self.assertLessEqual(max(float(row["utilization"]) for row in rows), 1 + 2 / interval_ns, port)
+                sums.add(sum(int(row["tx_bytes"]) for row in rows))
+            self.assertEqual(len(sums), 1, f"{port}: {sums}")
+
     def test_an_incast_of_15_fills_the_link_of_the_receiver(self):
         recording, _ = self.record_incast(self.network(STAR_16), 15)
         busy = self.counters(recording, "s1:0")

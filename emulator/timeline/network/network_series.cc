@@ -102,13 +102,34 @@ class SeriesCollector final : public network::NetworkObserver {
     const Counts now(network, port);
     const Counts before = std::exchange(last_[port], now);
     if (is_out_of_range(at)) return;
+    add_tx(port, at, now.tx_bytes - before.tx_bytes, network.rate_bps(network.port(port).link));
     PortInterval& in = interval_of(port, at);
-    in += {.tx_bytes = now.tx_bytes - before.tx_bytes,
-           .longest_queue_bytes = now.queue_bytes,
+    in += {.longest_queue_bytes = now.queue_bytes,
            .ecn_marks = now.ecn_marks - before.ecn_marks,
            .drops = now.drops - before.drops,
            .tx_pauses = now.tx_pauses - before.tx_pauses,
            .rx_pauses = now.rx_pauses - before.rx_pauses};
+  }
+
+  /// Adds a frame whose first bit leaves the port at the time `at`. Its bytes are divided among the
+  /// intervals in which it leaves.
+  void add_tx(network::PortId port, engine::Instant at, uint64_t bytes, uint64_t rate_bps) {
+    if (bytes == 0) return;
+    const engine::Duration time{
+        static_cast<int64_t>((bytes * 8'000'000'000 + rate_bps - 1) / rate_bps)};
+    number_of(at + time);  // afterwards the intervals do not merge
+    uint64_t added = 0;
+    for (engine::Instant begin = at; added < bytes && !is_out_of_range(begin);) {
+      const auto number = static_cast<int64_t>(number_of(begin));
+      const engine::Instant end = series_.begin + (number + 1) * series_.interval;
+      const uint64_t until_end =
+          end >= at + time
+              ? bytes
+              : bytes * static_cast<uint64_t>((end - at) / 1ns) / static_cast<uint64_t>(time / 1ns);
+      interval_of(port, begin).tx_bytes += until_end - added;
+      added = until_end;
+      begin = end;
+    }
   }
 
   bool is_out_of_range(engine::Instant at) const {
