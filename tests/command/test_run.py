@@ -162,6 +162,17 @@ class TheCommandSees(CommandTest):
         self.assertEqual(os.read(read_end, 9), b"x")
         os.close(read_end)
 
+    def test_closed_standard_descriptors_as_closed(self):
+        # exits with a bit for each standard descriptor that is open
+        shows = ["sh", "-c", "s=0; for f in 0 1 2; do test -e /proc/$$/fd/$f && s=$((s + (1 << f))); done; exit $s"]
+        for closed in ("0<&-", "1>&-", "2>&-", "0<&- 1>&-", "0<&- 2>&-", "1>&- 2>&-", "0<&- 1>&- 2>&-"):
+            statuses = [subprocess.run(["sh", "-c", f'exec "$@" {closed}', "sh", *prefix, *shows], env=self.environment,
+                                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                       timeout=TIMEOUT, check=False).returncode
+                        for prefix in ([], [ROCEMU, "run", "--private", "--"], [ROCEMU, "run", "--lockstep", "--"])]
+            open_bits = 7 - sum(1 << int(digit) for digit in closed if digit.isdigit())
+            self.assertEqual(statuses, [open_bits] * 3, closed)
+
     def test_the_signals_as_they_were(self):
         def odd_signals():
             signal.signal(signal.SIGINT, signal.SIG_IGN)
