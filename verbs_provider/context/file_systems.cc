@@ -61,7 +61,7 @@ struct FileSystems {
 /// unmounted. This is a separate function because a ProcFile takes a quarter of the smallest
 /// thread's stack, and its caller needs other ProcFiles.
 [[gnu::noinline]] void look_up(FileSystems& wanted) {
-  ProcFile mounts("/proc/self/mountinfo");
+  ProcFile mounts("/proc/thread-self/mountinfo");
   while (char* line = mounts.next()) {
     for (size_t i = 0; i < wanted.count; ++i) {
       FileSystems::One& one = wanted.all[i];

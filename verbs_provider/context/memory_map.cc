@@ -14,7 +14,8 @@
 namespace rocemu::provider {
 namespace {
 
-constexpr char kMaps[] = "/proc/self/maps";
+/// The files of "/proc/self" are empty once the main thread has ended (pthread_exit(3)).
+constexpr char kMaps[] = "/proc/thread-self/maps";
 
 /// struct procmap_query of linux/fs.h, which older headers lack
 struct ProcmapQuery {

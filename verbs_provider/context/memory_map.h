@@ -1,6 +1,6 @@
-// The mappings in a part of this process's address space, from /proc/self/maps (proc_pid_maps(5)).
-// They are read by PROCMAP_QUERY, which exists since Linux 6.11 and takes a few microseconds
-// independently of the number of mappings, or from the file's text.
+// The mappings in a part of this process's address space, from /proc/thread-self/maps
+// (proc_pid_maps(5)). They are read by PROCMAP_QUERY, which exists since Linux 6.11 and takes a few
+// microseconds independently of the number of mappings, or from the file's text.
 #pragma once
 
 #include <cstdint>

@@ -64,7 +64,7 @@ bool has_channels() {
 int only_descriptor_of_epoll(int epoll) {
   if (!has_channels()) return kNone;
   char name[48];
-  std::snprintf(name, sizeof name, "/proc/self/fdinfo/%d", epoll);
+  std::snprintf(name, sizeof name, "/proc/thread-self/fdinfo/%d", epoll);
   const long file = kernel(SYS_openat, AT_FDCWD, name, O_RDONLY | O_CLOEXEC, 0);
   if (file < 0) return kNone;
   char text[1024];

@@ -69,7 +69,7 @@ bool is_readable(uint64_t address, uint64_t length) {
 /// Adds the bytes under valgrind, by reading them like those of another process: valgrind would
 /// check bytes that a system call or this library reads directly.
 bool add_copies(uint64_t& value, uint64_t address, uint64_t length) {
-  const long self = turns::kernel(SYS_getpid);
+  const long self = turns::kernel(SYS_gettid);
   unsigned char piece[kPiece];
   for (; length != 0;) {
     const size_t size = std::min<uint64_t>(length, kPiece);

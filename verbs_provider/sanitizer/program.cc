@@ -75,7 +75,7 @@ void Program::prepare_fork() {
   bool has_regions = false;
   program->objects().regions.for_each([&](const Mr&) { has_regions = true; });
   const std::vector<MemoryRange> kept = has_regions && !is_protected
-                                            ? memory_kept_at_fork(contents_of("/proc/self/smaps"))
+                                            ? memory_kept_at_fork(contents_of("/proc/thread-self/smaps"))
                                             : std::vector<MemoryRange>();
   program->sanitizer().tell(
       Fork{program->objects(), is_protected, program->here(std::string_view("fork")), kept});

@@ -111,7 +111,7 @@ int find_module(dl_phdr_info* info, size_t, void* argument) {
 
 std::string path_of_program() {
   char path[4096];
-  const ssize_t size = readlink("/proc/self/exe", path, sizeof path);
+  const ssize_t size = readlink("/proc/thread-self/exe", path, sizeof path);
   return size > 0 ? std::string(path, static_cast<size_t>(size)) : "";
 }
 

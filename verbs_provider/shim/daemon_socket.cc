@@ -30,7 +30,7 @@ long make_address(const char* path, sockaddr_un* address) {
   const long dir_fd = raw_syscall(SYS_openat, AT_FDCWD, dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (dir_fd < 0) return dir_fd;
   Text through(address->sun_path, sizeof(address->sun_path));
-  through.add("/proc/self/fd/");
+  through.add("/proc/thread-self/fd/");
   through.add_number(static_cast<unsigned long>(dir_fd));
   through.add(slash);
   return dir_fd;

@@ -56,7 +56,7 @@ bool device_of_relative_path(int dirfd, const char* path, DeviceNumber* number,
   while (path[0] == '.' && path[1] == '/') path += 2;
   char link[64], directory[kMaxPath];
   Text link_text(link, sizeof(link));
-  link_text.add(dirfd == AT_FDCWD ? "/proc/self/cwd" : "/proc/self/fd/");
+  link_text.add(dirfd == AT_FDCWD ? "/proc/thread-self/cwd" : "/proc/thread-self/fd/");
   if (dirfd != AT_FDCWD) link_text.add_number(static_cast<unsigned long>(dirfd));
   const long size = raw_syscall(SYS_readlinkat, AT_FDCWD, link, directory, sizeof(directory));
   if (size <= 0 || size == static_cast<long>(sizeof(directory))) return false;

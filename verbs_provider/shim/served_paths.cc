@@ -140,7 +140,7 @@ bool is_root_directory(int dirfd) {
 bool make_absolute(int dirfd, const char* path, char (&out)[kMaxPath]) {
   char link[64];
   Text link_text(link, sizeof(link));
-  link_text.add(dirfd == AT_FDCWD ? "/proc/self/cwd" : "/proc/self/fd/");
+  link_text.add(dirfd == AT_FDCWD ? "/proc/thread-self/cwd" : "/proc/thread-self/fd/");
   if (dirfd != AT_FDCWD) link_text.add_number(static_cast<unsigned long>(dirfd));
   char directory[kMaxPath];
   const long size = raw_syscall(SYS_readlinkat, AT_FDCWD, link, directory, sizeof(directory));

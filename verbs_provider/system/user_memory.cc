@@ -18,7 +18,7 @@ namespace {
 bool is_accessible(long call, void* ours, void* theirs, size_t size) {
   const iovec local{ours, size};
   const iovec remote{theirs, size};
-  const long copied = raw_syscall(call, getpid(), &local, 1, &remote, 1, 0);
+  const long copied = raw_syscall(call, raw_syscall(SYS_gettid), &local, 1, &remote, 1, 0);
   return copied == static_cast<long>(size) || (copied < 0 && copied != -EFAULT);
 }
 

@@ -67,12 +67,12 @@ class Reader {
 
 }  // namespace
 
-/// Searches /proc/self/maps for the object's file. Its lines are "begin-end perms offset
+/// Searches /proc/thread-self/maps for the object's file. Its lines are "begin-end perms offset
 /// major:minor inode path" (proc(5)), all hexadecimal except the inode. The inode is read as
 /// hexadecimal too, which gives another number, but a unique one for each inode.
 uint64_t key_among_processes(const void* object) {
   const auto address = reinterpret_cast<uint64_t>(object);
-  Reader maps("/proc/self/maps");
+  Reader maps("/proc/thread-self/maps");
   int end = 0;
   do {
     const uint64_t from = maps.number(&end);

@@ -142,9 +142,8 @@ MemoryReach::MemoryReach(Way way, pid_t pid, UniqueFd mem_file)
     : way_(way), pid_(pid), mem_file_(std::move(mem_file)) {}
 
 MemoryReach MemoryReach::duplicate() const {
-  if (way_ != Way::kMemFile) return MemoryReach(way_, pid_, UniqueFd());
-  UniqueFd file(fcntl(mem_file_.get(), F_DUPFD_CLOEXEC, 0));
-  const Way way = file ? way_ : Way::kNone;
+  UniqueFd file(mem_file_ ? fcntl(mem_file_.get(), F_DUPFD_CLOEXEC, 0) : -1);
+  const Way way = way_ == Way::kMemFile && !file ? Way::kNone : way_;
   return MemoryReach(way, pid_, std::move(file));
 }
 
@@ -196,34 +195,52 @@ engine::MemoryResult MemoryReach::copy(std::span<const engine::RemoteRange> remo
                                        std::span<const std::span<Bytes>> local,
                                        Scratch& scratch) const {
   using engine::MemoryResult;
+  if (way_ != Way::kProcessVm) return copy_through_file(remote, local);
+  const MemoryResult result = copy_between_processes(remote, local, scratch);
+  if (result != MemoryResult::kGone || has_executed_ || !mem_file_) return result;
+  // The number of a process reaches its memory only until its main thread ends (pthread_exit(3)).
+  return copy_through_file(remote, local);
+}
+
+template <class Bytes>
+engine::MemoryResult MemoryReach::copy_between_processes(
+    std::span<const engine::RemoteRange> remote, std::span<const std::span<Bytes>> local,
+    Scratch& scratch) const {
+  using engine::MemoryResult;
   constexpr bool kWrite = std::is_const_v<Bytes>;
   Cursor<engine::RemoteRange> theirs(remote);
   Cursor<std::span<Bytes>> ours(local);
   uint64_t left = bytes_of(remote);
-
-  if (way_ == Way::kProcessVm) {
-    if (!theirs.at_end() && has_executed(left, theirs.address())) return MemoryResult::kGone;
-    while (!theirs.at_end() && !ours.at_end()) {
-      // The local and the remote ranges of a call must have the same number of bytes. If the remote
-      // ranges have fewer bytes, because there are IOV_MAX ranges, the local ones are gathered
-      // again with that number of bytes.
-      const Cursor<std::span<Bytes>> ours_before = ours;
-      uint64_t bytes = gather(ours, bytes_for_call<kWrite>(left), scratch.local);
-      const uint64_t matched = gather(theirs, bytes, scratch.remote);
-      if (matched < bytes) {
-        ours = ours_before;
-        bytes = gather(ours, matched, scratch.local);
-      }
-      const auto call = kWrite ? process_vm_writev : process_vm_readv;
-      const ssize_t moved = call(pid_, scratch.local.data(), scratch.local.size(),
-                                 scratch.remote.data(), scratch.remote.size(), 0);
-      if (moved < 0 && errno == ESRCH) return MemoryResult::kGone;
-      if (moved < 0 || static_cast<uint64_t>(moved) != bytes) return MemoryResult::kFault;
-      left -= bytes;
+  if (!theirs.at_end() && has_executed(left, theirs.address())) return MemoryResult::kGone;
+  while (!theirs.at_end() && !ours.at_end()) {
+    // The local and the remote ranges of a call must have the same number of bytes. If the remote
+    // ranges have fewer bytes, because there are IOV_MAX ranges, the local ones are gathered
+    // again with that number of bytes.
+    const Cursor<std::span<Bytes>> ours_before = ours;
+    uint64_t bytes = gather(ours, bytes_for_call<kWrite>(left), scratch.local);
+    const uint64_t matched = gather(theirs, bytes, scratch.remote);
+    if (matched < bytes) {
+      ours = ours_before;
+      bytes = gather(ours, matched, scratch.local);
     }
-    return theirs.at_end() && ours.at_end() ? MemoryResult::kDone : MemoryResult::kFault;
+    const auto call = kWrite ? process_vm_writev : process_vm_readv;
+    const ssize_t moved = call(pid_, scratch.local.data(), scratch.local.size(),
+                               scratch.remote.data(), scratch.remote.size(), 0);
+    if (moved < 0 && errno == ESRCH) return MemoryResult::kGone;
+    if (moved < 0 || static_cast<uint64_t>(moved) != bytes) return MemoryResult::kFault;
+    left -= bytes;
   }
+  return theirs.at_end() && ours.at_end() ? MemoryResult::kDone : MemoryResult::kFault;
+}
 
+template <class Bytes>
+engine::MemoryResult MemoryReach::copy_through_file(std::span<const engine::RemoteRange> remote,
+                                                    std::span<const std::span<Bytes>> local) const {
+  using engine::MemoryResult;
+  constexpr bool kWrite = std::is_const_v<Bytes>;
+  Cursor<engine::RemoteRange> theirs(remote);
+  Cursor<std::span<Bytes>> ours(local);
+  uint64_t left = bytes_of(remote);
   while (!theirs.at_end() && !ours.at_end()) {
     const uint64_t bytes = std::min({theirs.left(), ours.left(), bytes_for_call<kWrite>(left)});
     const int file = mem_file_.get();

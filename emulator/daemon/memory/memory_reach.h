@@ -56,6 +56,15 @@ class MemoryReach {
   template <class Bytes>
   engine::MemoryResult copy(std::span<const engine::RemoteRange> remote,
                             std::span<const std::span<Bytes>> local, Scratch& scratch) const;
+  /// Copies by process_vm_readv or process_vm_writev. Returns kGone if there is no process or its
+  /// main thread has ended.
+  template <class Bytes>
+  engine::MemoryResult copy_between_processes(std::span<const engine::RemoteRange> remote,
+                                              std::span<const std::span<Bytes>> local,
+                                              Scratch& scratch) const;
+  template <class Bytes>
+  engine::MemoryResult copy_through_file(std::span<const engine::RemoteRange> remote,
+                                         std::span<const std::span<Bytes>> local) const;
 
   Way way_ = Way::kNone;
   pid_t pid_;
