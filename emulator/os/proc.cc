@@ -81,6 +81,11 @@ std::string field_of(const std::string& text, std::string_view name) {
   return "";
 }
 
+bool has_main_thread_ended(pid_t process) {
+  const std::string state = field_of(contents_of(directory_of(process) + "/status"), "State");
+  return state.empty() || state[0] == 'Z' || state[0] == 'X';
+}
+
 std::optional<uint64_t> inode_in(const std::string& link, std::string_view kind) {
   if (!link.starts_with(kind) || link.size() < kind.size() + 3 || link[kind.size()] != ':') {
     return std::nullopt;

@@ -34,6 +34,10 @@ pid_t parent_of(pid_t process);
 std::string name_of(pid_t process);
 /// Returns the value of "Name:\tvalue" in a file such as status.
 std::string field_of(const std::string& text, std::string_view name);
+/// Returns whether the process has no main thread any more (pthread_exit(3)), and perhaps no thread
+/// at all. The files in its directory that show memory and descriptors are then empty; those of its
+/// other threads are not (proc_pid_task(5)).
+bool has_main_thread_ended(pid_t process);
 /// Returns the number in the link "socket:[123]" or "pipe:[123]"; nothing if the link is not of the
 /// given kind.
 std::optional<uint64_t> inode_in(const std::string& link, std::string_view kind);

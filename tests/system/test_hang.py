@@ -72,6 +72,13 @@ class Deadlocks(unittest.TestCase):
         result = rocemu_run(*hanging("both_poll"), options=LOCKSTEP)
         self.assert_reported(result, ["polls a completion queue"] * 2)
 
+    def test_a_program_whose_main_thread_has_ended(self):
+        result = rocemu_run(BIN / "main_thread_ends", "waits", options=LOCKSTEP)
+        self.assert_reported(result, [r"thread \d+ .*waits in ibv_get_async_event"])
+        result = rocemu_run(BIN / "main_thread_ends", "waits", options=("--timeout", "1"))
+        self.assertEqual(result.returncode, TIMEOUT)
+        self.assertRegex(result.stdout, r"thread \d+ .*waits in ibv_get_async_event")
+
     def test_threads_that_spin(self):
         result = rocemu_run(BIN / "determinism_programs", "spin_for_ever", options=LOCKSTEP)
         self.assert_reported(result, [NEVER] + [r"thread \d+ .* spins: it repeatedly reads memory"] * 2)

@@ -82,7 +82,7 @@ class Observer {
 
  private:
   struct Call {
-    pid_t process;
+    pid_t process;  // or another thread of it, if its main thread has ended
     pid_t thread;
     long number;
     std::array<uint64_t, 6> arguments;
@@ -152,6 +152,7 @@ BlockedThread Observer::look_at(pid_t process, pid_t thread) {
   const std::string state = field_of(status, "State");
   if (state.empty() || state[0] == 'Z' || state[0] == 'X') return {};
   BlockedThread one{process, thread, field_of(status, "Name"), Waker::kRuns, "runs"};
+  const pid_t reached = proc::has_main_thread_ended(process) ? thread : process;
   one.switches = field_of(status, "voluntary_ctxt_switches") + "+" +
                  field_of(status, "nonvoluntary_ctxt_switches");
   if (state[0] == 't' && is_held_spinning(status)) {
@@ -169,7 +170,7 @@ BlockedThread Observer::look_at(pid_t process, pid_t thread) {
   if (const auto found = told_.find(thread); found != told_.end()) {
     const ToldWait& told = found->second;
     one.switches.clear();  // it has turns in which it finds nothing
-    Call call{process, thread, told.call, {}};
+    Call call{reached, thread, told.call, {}};
     std::ranges::copy(told.arguments, call.arguments.begin());
     Wait wait = told.call >= 0 ? wait_in(call) : Wait{Waker::kRuns, "is about to continue"};
     if (told.polls) {
@@ -184,7 +185,7 @@ BlockedThread Observer::look_at(pid_t process, pid_t thread) {
     return one;
   }
   const std::string text = contents_of(directory + "/syscall");
-  Call call{process, thread, -1, {}};
+  Call call{reached, thread, -1, {}};
   if (std::sscanf(text.c_str(),
                   "%ld 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64
                   " 0x%" SCNx64,
@@ -200,7 +201,7 @@ BlockedThread Observer::look_at(pid_t process, pid_t thread) {
   one.waker = wait.waker;
   one.what = wait.what;
   one.sockets = wait.sockets;
-  if (one.waker == Waker::kNobody && has_alarm(process)) one.waker = Waker::kTime;
+  if (one.waker == Waker::kNobody && has_alarm(reached)) one.waker = Waker::kTime;
   return one;
 }
 
@@ -538,7 +539,11 @@ bool Observer::is_mapped_externally(const std::string& mapping) const {
 void Observer::find_holders() {
   holders_.emplace();
   for (const pid_t process : numbers_in("/proc")) {
-    const std::string directory = directory_of(process) + "/fd/";
+    std::string directory = directory_of(process) + "/fd/";
+    if (processes_.contains(process) && proc::has_main_thread_ended(process)) {
+      const std::vector<pid_t> threads = numbers_in(directory_of(process) + "/task");
+      directory = directory_of(threads.empty() ? process : threads.back()) + "/fd/";
+    }
     for (const pid_t descriptor : numbers_in(directory)) {
       const std::string link = link_at(directory + std::to_string(descriptor));
       if (link.starts_with("pipe:") || link.starts_with("socket:")) {
