@@ -35,7 +35,8 @@ void close_fd(int fd) {
 /// process_vm_readv is not permitted. Returns -1 without /proc or permission: the daemon must then
 /// use process_vm_readv.
 int open_own_memory() {
-  return static_cast<int>(system_call(SYS_openat, AT_FDCWD, "/proc/thread-self/mem", O_RDWR | O_CLOEXEC));
+  return static_cast<int>(
+      system_call(SYS_openat, AT_FDCWD, "/proc/thread-self/mem", O_RDWR | O_CLOEXEC));
 }
 
 /// Sends the hello to the daemon. `shared` is the connection of another context whose objects are

@@ -56,7 +56,8 @@ bool may_be_written(uint64_t address, uint64_t length, WritablePage& known) {
 
 /// Writes to memory like to pinned pages, including pages that became read-only.
 void write_pinned(uint64_t address, const std::byte* from, uint64_t length) {
-  const long file = system_call(SYS_openat, AT_FDCWD, "/proc/thread-self/mem", O_WRONLY | O_CLOEXEC);
+  const long file =
+      system_call(SYS_openat, AT_FDCWD, "/proc/thread-self/mem", O_WRONLY | O_CLOEXEC);
   if (file < 0) return;
   while (length != 0) {
     const uint64_t piece = std::min(length, kPage - address % kPage);

@@ -74,9 +74,9 @@ void Program::prepare_fork() {
   const bool is_protected = is_fork_protected();
   bool has_regions = false;
   program->objects().regions.for_each([&](const Mr&) { has_regions = true; });
-  const std::vector<MemoryRange> kept = has_regions && !is_protected
-                                            ? memory_kept_at_fork(contents_of("/proc/thread-self/smaps"))
-                                            : std::vector<MemoryRange>();
+  const std::vector<MemoryRange> kept =
+      has_regions && !is_protected ? memory_kept_at_fork(contents_of("/proc/thread-self/smaps"))
+                                   : std::vector<MemoryRange>();
   program->sanitizer().tell(
       Fork{program->objects(), is_protected, program->here(std::string_view("fork")), kept});
 }

@@ -37,7 +37,8 @@ std::string status_of(pid_t process, std::string_view field) {
 
 bool is_dead(pid_t process) {
   // A dead process is its own only thread until its parent waits for it.
-  return proc::has_main_thread_ended(process) && std::atoi(status_of(process, "Threads").c_str()) <= 1;
+  return proc::has_main_thread_ended(process) &&
+         std::atoi(status_of(process, "Threads").c_str()) <= 1;
 }
 
 /// Returns whether the process is a NIC. Compares the process's name, since a NIC that was forked
