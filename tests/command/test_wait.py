@@ -21,6 +21,22 @@ class Wait(CommandTest):
         result = self.rocemu("run", "--lockstep", "--", "bash", "-c", pair)
         self.assertEqual(result.returncode, 0, result.stderr)
 
+    def test_in_lockstep_sees_a_late_server_within_half_a_second(self):
+        port = self.free_port()
+        for late in (0.1, 2, 25):
+            script = (f"(sleep {late}; exec ibv_rc_pingpong -g 0 -p {port} >/dev/null) & "
+                      f"{ROCEMU} wait --listening {port} --json; status=$?; kill %1; exit $status")
+            result = self.rocemu("run", "--lockstep", "--", "bash", "-m", "-c", script)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            waited = json.loads(result.stdout)["waited_s"]
+            self.assertGreaterEqual(waited, late - 0.001)
+            self.assertLessEqual(waited, late + max(0.02, min(late / 8 + 0.02, 0.51)))
+
+    def test_in_lockstep_for_minutes_in_vain(self):
+        result = self.rocemu("run", "--lockstep", "--", ROCEMU, "wait", "--listening", str(self.free_port()), "--timeout",
+                             "5m")
+        self.assertEqual(result.returncode, 1, result.stderr)
+
     def test_in_vain_is_a_failure(self):
         port = self.free_port()
         result = self.rocemu("run", "--", ROCEMU, "wait", "--listening", str(port), "--timeout", "0.1s")

@@ -1,5 +1,6 @@
 // `rocemu wait`: waits until a device is ready, so that a script starts a client only after its
 // server.
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <optional>
@@ -18,7 +19,14 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kLook{10};
+/// The shortest and the longest time between two requests to the NIC. A request takes milliseconds
+/// of real time, even in lockstep, where waiting takes none.
+constexpr std::chrono::milliseconds kShortestPause{10}, kLongestPause{500};
+
+/// Returns the time until the next request, an eighth of the time that was waited.
+steady_clock::duration pause_after(steady_clock::duration waited) {
+  return std::clamp<steady_clock::duration>(waited / 8, kShortestPause, kLongestPause);
+}
 
 po::options_description options_of_wait() {
   po::options_description options("Options");
@@ -110,14 +118,16 @@ int wait(const Arguments& arguments) {
   };
   const steady_clock::time_point begin = steady_clock::now();
   while (!is_so()) {
-    if (steady_clock::now() - begin >= timeout) {
+    const steady_clock::duration waited = steady_clock::now() - begin;
+    if (waited >= timeout) {
       const std::string after = " after " + values["timeout"].as<std::string>();
       if (for_listener) throw Failure("no program listens at port " + std::to_string(port) + after);
       if (!client) throw Failure(no_nic + " (still so" + after + ")");
       throw Failure((device.empty() ? "not all devices are" : device + " is not") + " ready" +
                     after);
     }
-    std::this_thread::sleep_for(kLook);
+    std::this_thread::sleep_for(
+        std::min<steady_clock::duration>(pause_after(waited), timeout - waited));
   }
   if (values["json"].as<bool>()) {
     const auto waited = std::chrono::duration<double>(steady_clock::now() - begin).count();
