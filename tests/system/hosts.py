@@ -203,6 +203,11 @@ class Network:
             self.directory.cleanup()
 
 
+def output_of(process):
+    """Returns what the program has printed so far."""
+    return os.pread(process.output.fileno(), 1 << 20, 0).decode(errors="replace")
+
+
 def end_of(process):
     """Waits for the program's end and returns its output."""
     process.wait(timeout=TIMEOUT)

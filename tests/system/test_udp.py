@@ -180,6 +180,7 @@ class Trouble(OnNetwork):
 
     def test_a_cut_link_is_a_port_event_and_a_retry_error_and_comes_back(self):
         watch = self.first.popen("stdbuf", "-oL", "ibv_asyncwatch", "-d", self.first.device)
+        self.first.wait_for(lambda: "async event FD" in hosts.output_of(watch), "a watch of events")
         client = self.endless_writes(self.second, self.first)
         self.first.link("down")
         self.assertIn("Failed status 12:", hosts.end_of(client))
