@@ -58,7 +58,8 @@ Srq* create(ibv_context* context, const Wanted& wanted, uint32_t limit, ibv_srq_
   arguments.type = static_cast<abi::SrqType>(wanted.type);
   if (srq->is_xrc()) {
     srq->cq = ours<Cq>(wanted.cq);
-    arguments.xrcd = ours<Xrcd>(wanted.xrcd)->handle;
+    srq->xrcd = ours<Xrcd>(wanted.xrcd);
+    arguments.xrcd = srq->xrcd->handle;
     arguments.cq = wanted.cq->handle;
   }
   arguments.max_wr = attr->max_wr;
@@ -78,6 +79,7 @@ Srq* create(ibv_context* context, const Wanted& wanted, uint32_t limit, ibv_srq_
     attr->max_wr = created.max_wr;
     attr->max_sge = created.max_sge;
     hold(wanted.pd);
+    hold(srq->xrcd);
     return srq;
   }
   if (is_success(reply)) {
@@ -176,8 +178,10 @@ int destroy_srq(ibv_srq* base) {
   pthread_cond_destroy(&base->cond);
   pthread_mutex_destroy(&base->mutex);
   ibv_pd* pd = base->pd;
+  Xrcd* xrcd = srq->xrcd;
   dispose_in(srq, Resource::kSrq);
   release(pd);
+  release(xrcd);
   return 0;
 }
 
