@@ -318,7 +318,8 @@ int destroy_qp(ibv_qp* base) {
   if (error == 0) {
     wait_for_acknowledgements(
         &base->mutex, &base->cond, "ibv_destroy_qp", "QP", base->qp_num, base, [&] {
-          return Unacknowledged{0, reply.body.destroyed.async_events - base->events_completed};
+          return Unacknowledged{
+              0, still_unacknowledged(reply.body.destroyed.async_events, base->events_completed)};
         });
   }
   dispose_qp(qp);

@@ -172,7 +172,8 @@ int destroy_srq(ibv_srq* base) {
   if (error == 0) {
     wait_for_acknowledgements(
         &base->mutex, &base->cond, "ibv_destroy_srq", "SRQ", base->handle, base, [&] {
-          return Unacknowledged{0, reply.body.destroyed.async_events - base->events_completed};
+          return Unacknowledged{
+              0, still_unacknowledged(reply.body.destroyed.async_events, base->events_completed)};
         });
   }
   pthread_cond_destroy(&base->cond);
