@@ -111,11 +111,12 @@ struct WrongState {
   CallSite created, site;
 };
 
-/// AcknowledgementWait: a destruction waits for acknowledgements of events.
+/// AcknowledgementWait: a destruction waits for acknowledgements of events. A number of events is
+/// negative if the program acknowledged more events than it received.
 /// AcknowledgementsComplete: it has received all of them.
 struct AcknowledgementWait {
   const Object& object;
-  uint32_t completion_events, async_events;
+  int32_t completion_events, async_events;
   CallSite site;
 };
 struct AcknowledgementsComplete {

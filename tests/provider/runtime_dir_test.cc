@@ -61,6 +61,32 @@ TEST_F(RuntimeDir, OfAnotherUserIsNotTakenByDefault) {
   EXPECT_EQ(found(), std::nullopt);
 }
 
+// clearenv(3) and unsetenv(3) remove the variable after this library was loaded.
+TEST_F(RuntimeDir, StaysThatOfTheStartIfTheProgramRemovesTheVariable) {
+  std::filesystem::create_directories(base_ + "/rocemu/shared");
+  std::filesystem::create_directories(base_ + "/run-1");
+  const ScopedVariable user("XDG_RUNTIME_DIR", base_.c_str());
+  {
+    const ScopedVariable dir(abi::kDirVariable, (base_ + "/run-1/").c_str());
+    note_runtime_dir();
+  }
+  const ScopedVariable none(abi::kDirVariable, nullptr);
+  EXPECT_EQ(found(), base_ + "/run-1");
+  {
+    const ScopedVariable another(abi::kDirVariable, base_.c_str());
+    EXPECT_EQ(found(), base_) << "the program's own choice";
+  }
+  {
+    const ScopedVariable missing(abi::kDirVariable, "/nonexistent");
+    EXPECT_EQ(found(), std::nullopt);
+  }
+  std::filesystem::remove_all(base_ + "/run-1");
+  EXPECT_EQ(found(), base_ + "/rocemu/shared") << "that daemon has ended";
+  note_runtime_dir();
+  std::filesystem::create_directories(base_ + "/run-1");
+  EXPECT_EQ(found(), base_ + "/rocemu/shared") << "there was no variable at the start";
+}
+
 TEST_F(RuntimeDir, IsNotUsedIfItsPathIsTooLong) {
   const ScopedVariable dir(abi::kDirVariable, std::string(300, '/').append("tmp").c_str());
   EXPECT_EQ(found(), std::nullopt);

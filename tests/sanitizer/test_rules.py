@@ -16,6 +16,8 @@ WRONG = {
     "event_without_rearm": {"event-without-rearm": "is not armed since its latest event"},
     "event_without_rearm_in_epoll": {
         "event-without-rearm": "is not armed since its latest event"},
+    "events_acknowledged_twice": {
+        "events-unacknowledged": "the program acknowledged 2 more completion events of CQ"},
     "events_unacknowledged": {
         "events-unacknowledged": "waits in ibv_destroy_cq forever: 1 completion event of CQ"},
     "fork_unprotected": {"fork-unprotected": "forked with 2 registered memory regions"},
@@ -63,7 +65,8 @@ WRONG = {
 }
 # Programs that hang. In lockstep, their hang is reported as a deadlock.
 HANGS = {"armed_twice", "cm_event_kept", "event_without_rearm", "event_without_rearm_in_epoll",
-         "events_unacknowledged", "lost_wakeup", "lost_wakeup_in_poll", "lost_wakeup_in_select"}
+         "events_acknowledged_twice", "events_unacknowledged", "lost_wakeup",
+         "lost_wakeup_in_poll", "lost_wakeup_in_select"}
 DIES = {"waiter_is_canceled"}  # by SIGKILL
 KILLED = 128 + 9
 ERRORS = {"cm-event-kept", "cq-overrun", "event-without-rearm", "events-unacknowledged",

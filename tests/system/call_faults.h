@@ -167,6 +167,8 @@ class Verbs : public VerbsTest {
     init.send_ops_flags = operations;
     return ibv_create_qp_ex(context.get(), &init);
   }
+  /// Returns an iova for slot 2 with the same offset within the page, which is not its address.
+  uint64_t elsewhere() { return reinterpret_cast<uint64_t>(slot(2)) + 0x100000; }
   ibv_mr* region() { return ibv_reg_mr(pd.get(), slot(2), kSlot, IBV_ACCESS_LOCAL_WRITE); }
   ibv_gid own_gid() {
     ibv_gid gid{};

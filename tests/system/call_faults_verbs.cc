@@ -54,10 +54,14 @@ std::map<std::string, Attempt> Verbs::attempts() {
   // ---- Memory ----
   all["ibv_reg_mr"] = makes([this] { return region(); }, ibv_dereg_mr);
   all["ibv_reg_mr_iova"] = makes(
-      [this] { return ibv_reg_mr_iova(pd.get(), slot(2), kSlot, 0x1000, IBV_ACCESS_LOCAL_WRITE); },
+      [this] {
+        return ibv_reg_mr_iova(pd.get(), slot(2), kSlot, elsewhere(), IBV_ACCESS_LOCAL_WRITE);
+      },
       ibv_dereg_mr);
   all["ibv_reg_mr_iova2"] = makes(
-      [this] { return ibv_reg_mr_iova2(pd.get(), slot(2), kSlot, 0x1000, IBV_ACCESS_LOCAL_WRITE); },
+      [this] {
+        return ibv_reg_mr_iova2(pd.get(), slot(2), kSlot, elsewhere(), IBV_ACCESS_LOCAL_WRITE);
+      },
       ibv_dereg_mr);
 #ifdef HAS_ibv_reg_mr_ex
   all["ibv_reg_mr_ex"] = makes(

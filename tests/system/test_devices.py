@@ -3,6 +3,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 import time
 import unittest
 
@@ -42,6 +43,23 @@ class Devices(unittest.TestCase):
                    if name not in ("LD_PRELOAD", "ROCEMU_DIR")}
         result = run("ibv_devices", env=outside)
         self.assertNotIn("rocemu", result.stdout)
+
+    def test_a_program_may_remove_its_environment_before_its_first_verb(self):
+        """The program uses libibverbs after clearenv(3) or unsetenv(3), as some servers do, and opens a device."""
+        program = ("import ctypes, sys\n"
+                   "libc, count = ctypes.CDLL(None), ctypes.c_int()\n"
+                   "libc.clearenv() if sys.argv[1] == 'all' else libc.unsetenv(sys.argv[1].encode())\n"
+                   "verbs = ctypes.CDLL('libibverbs.so.1')\n"
+                   "verbs.ibv_get_device_list.restype = ctypes.POINTER(ctypes.c_void_p)\n"
+                   "verbs.ibv_open_device.argtypes = [ctypes.c_void_p]\n"
+                   "verbs.ibv_open_device.restype = ctypes.c_void_p\n"
+                   "devices = verbs.ibv_get_device_list(ctypes.byref(count))\n"
+                   "print(count.value, count.value and bool(verbs.ibv_open_device(devices[0])))\n")
+        for removed in ("all", "ROCEMU_DIR", "LD_PRELOAD"):
+            for clock in ((), ("--lockstep",)):
+                with self.subTest(removed, clock=clock):
+                    result = rocemu_run(sys.executable, "-c", program, removed, options=clock)
+                    self.assertEqual((result.returncode, result.stdout), (0, "2 True\n"))
 
     def test_ibv_asyncwatch_sees_nothing_of_another_process(self):
         script = ("ibv_asyncwatch -d rocemu0 > watched.txt & watcher=$!;"

@@ -27,9 +27,10 @@ void wait_for_ever() {
   ibv_get_async_event(context, &event);
 }
 
-/// Sends a message on a QP that is connected to itself. If the event of its completion is not
-/// acknowledged, ibv_destroy_cq() waits for ever (ibv_ack_cq_events(3)).
-void send_to_itself(bool acknowledges) {
+/// Sends a message on a QP that is connected to itself. Then the program acknowledges the event of
+/// its completion `times` times. Unless this is once, ibv_destroy_cq() waits for ever
+/// (ibv_ack_cq_events(3)).
+void send_to_itself(unsigned times) {
   ibv_context* context = ibv_open_device(ibv_get_device_list(nullptr)[0]);
   ibv_pd* pd = ibv_alloc_pd(context);
   static char buffer[64];
@@ -74,7 +75,8 @@ void send_to_itself(bool acknowledges) {
   ibv_cq* event_cq = nullptr;
   ibv_get_cq_event(channel, &event_cq, &ignored);
   ibv_destroy_qp(qp);
-  if (acknowledges) return ibv_ack_cq_events(cq, 1);
+  if (times != 0) ibv_ack_cq_events(cq, times);
+  if (times == 1) return;
   std::puts(event_cq == cq ? "destroying" : "no event");
   std::fflush(stdout);
   ibv_destroy_cq(cq);
@@ -89,9 +91,10 @@ int main(int argc, char** argv) {
   if (way == "limit") options.timeout = 1s;
   rocemu::testing::Fabric nic(options);
   if (way == "itself" || way == "limit") wait_for_ever();
-  if (way == "destroy_cq") send_to_itself(/*acknowledges=*/false);
+  if (way == "destroy_cq") send_to_itself(/*times=*/0);
+  if (way == "destroy_cq_acknowledged_thrice") send_to_itself(/*times=*/3);
   if (way == "message") {  // the objects are never destroyed, so they exist as long as the process
-    send_to_itself(/*acknowledges=*/true);
+    send_to_itself(/*times=*/1);
     return 0;
   }
   if (way == "program") {  // no client ever connects to this server

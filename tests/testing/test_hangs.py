@@ -56,6 +56,15 @@ class OutsideOfARun(HangTest):
                              "ibv_ack_cq_events\n")
             self.assertEqual(result.returncode, -signal.SIGABRT)
 
+    def test_destroying_what_has_too_many_acknowledgements_is_named_with_the_remedy(self):
+        """One event was received and acknowledged three times, so there are two acknowledgements too many."""
+        for clock, variables in (("lockstep", {}), ("real", {"ROCEMU_TIMEOUT": "2s"})):
+            result = self.run_here(HANGING, "destroy_cq_acknowledged_thrice", clock, **variables)
+            self.assertRegex(result.stdout, WHO + r"  pid \d+ \(hanging_test\) waits in ibv_destroy_cq: "
+                             "the program acknowledged 2 more completion events of CQ 1 than it received; "
+                             "acknowledge each event once with ibv_ack_cq_events\n")
+            self.assertEqual(result.returncode, -signal.SIGABRT)
+
     def test_on_the_real_clock_there_is_a_limit(self):
         for command, variables in ((("limit", "real"), {}),
                                    (("itself", "real"), {"ROCEMU_TIMEOUT": "1s"})):

@@ -52,8 +52,8 @@ struct SanitizerHooks {
   void (*mapping_changed)(ibv_context* context, uint64_t begin, uint64_t end,
                           abi::MappingCall call);
   /// Called when the destruction of an ibv_qp, ibv_cq or ibv_srq starts to wait, and when the wait
-  /// ends.
-  void (*waits_for_acknowledgements)(const void* object, uint32_t completion, uint32_t async);
+  /// ends. The numbers of events are negative if too many were acknowledged.
+  void (*waits_for_acknowledgements)(const void* object, int32_t completion, int32_t async);
   void (*has_acknowledgements)(const void* object);
 };
 

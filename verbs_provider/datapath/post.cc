@@ -41,7 +41,7 @@ int check(const Qp& qp, const ibv_send_wr& wr, ibv_mw_type window_type) {
   if (type == IBV_QPT_UD && wr.wr.ud.ah == nullptr) return EINVAL;
   if (wr.opcode == IBV_WR_BIND_MW &&
       (wr.bind_mw.mw == nullptr || wr.bind_mw.mw->type != window_type ||
-       !is_valid(wr.bind_mw.bind_info))) {
+       !is_valid(wr.bind_mw.bind_info) || !can_have_base(window_type, wr.bind_mw.bind_info))) {
     return EINVAL;
   }
   if (wr.opcode == IBV_WR_RDMA_READ && rules.max_read_sge != 0 &&

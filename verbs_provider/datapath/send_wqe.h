@@ -68,6 +68,13 @@ constexpr bool is_valid(const ibv_mw_bind_info& info) {
   return info.mr != nullptr || (info.addr == 0 && info.length == 0);
 }
 
+/// Returns whether a window of that type can begin at the address that the bind asks for. Only type
+/// 2 windows can be zero-based (IBTA vol 1, o10-36.2.2). mlx5 and rxe refuse the post, too, even of
+/// a bind of length 0.
+constexpr bool can_have_base(ibv_mw_type type, const ibv_mw_bind_info& info) {
+  return type == IBV_MW_TYPE_2 || (info.mw_access_flags & IBV_ACCESS_ZERO_BASED) == 0;
+}
+
 /// Writes a bind of a type 2 window into the WQE. The consumer owns the low 8 bits of the key:
 /// "Bind a MW type 2 ... specified by the rkey" (ibv_wr_post(3)). The other bits are the window's,
 /// whatever the request contains, as with mlx5, irdma and rxe.

@@ -129,9 +129,10 @@ int destroy_cq(ibv_cq* base) {
   if (error == 0) {
     wait_for_acknowledgements(
         &base->mutex, &base->cond, "ibv_destroy_cq", "CQ", base->handle, base, [&] {
+          const auto& received = reply.body.destroyed;
           return Unacknowledged{
-              reply.body.destroyed.completion_events - base->comp_events_completed,
-              reply.body.destroyed.async_events - base->async_events_completed};
+              still_unacknowledged(received.completion_events, base->comp_events_completed),
+              still_unacknowledged(received.async_events, base->async_events_completed)};
         });
   }
   Cq* cq = ours<Cq>(base);

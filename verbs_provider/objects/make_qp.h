@@ -7,9 +7,9 @@
 
 namespace rocemu::provider {
 
-/// Sets all members of an ibv_qp that libibverbs leaves to the provider, except its QP number and
-/// its handle.
-void fill(ibv_qp* qp, ibv_context* context, const ibv_qp_init_attr_ex& attr);
+/// Sets all members of the ibv_qp that libibverbs leaves to the provider, except its QP number and
+/// its handle, and holds the QP's PD and XRC domain.
+void fill(Qp* qp, ibv_context* context, const ibv_qp_init_attr_ex& attr);
 void dispose_qp(Qp* qp);
 
 }  // namespace rocemu::provider

@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "emulator/abi/advise_mr.h"
 #include "verbs_provider/base/objects.h"
@@ -34,6 +35,14 @@ Mr* make_mr(ibv_pd* pd, MrType type) {
 /// pointer address".
 uint64_t iova_of(int access, uint64_t iova) {
   return (access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : iova;
+}
+
+/// Returns whether the region can begin at the iova. Linux's ib_uverbs_reg_mr() returns EINVAL for
+/// every device unless the offsets within the page are equal, with IBV_ACCESS_ZERO_BASED, too:
+/// libibverbs then passes the address as the iova, unless the program chooses another one.
+bool can_begin_at(uint64_t iova, uint64_t address) {
+  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  return (address ^ iova) % page == 0;
 }
 
 /// Adds the region to those from which carry() copies messages, except with length 0 and under
@@ -77,6 +86,7 @@ Mr* register_region(ibv_pd* pd, const decltype(abi::Request::Body::reg_mr)& want
 
 ibv_mr* reg_mr(ibv_pd* pd, void* address, size_t length, uint64_t iova, int access) {
   const auto own_address = reinterpret_cast<uint64_t>(address);
+  if (!can_begin_at(iova, own_address)) return fail<ibv_mr>(EINVAL);
   uint32_t is_shared;
   if (const int error = check_region_memory(pd->context, own_address, length, access, &is_shared);
       error != 0) {

@@ -170,7 +170,7 @@ Qp* create(ibv_context* context, const ibv_qp_init_attr_ex& attr, ibv_qp_cap* ca
   const int errno_before = errno;
   auto* qp = make_in<Qp>(attr.pd, Resource::kQp);
   if (qp == nullptr) return nullptr;
-  fill(&qp->verbs.qp, context, attr);
+  fill(qp, context, attr);
   abi::Reply reply{};
   const auto& created = reply.body.create_qp;
   const abi::Request request = to_request(*qp, attr);
@@ -199,27 +199,32 @@ Qp* create(ibv_context* context, const ibv_qp_init_attr_ex& attr, ibv_qp_cap* ca
 
 }  // namespace
 
-void fill(ibv_qp* qp, ibv_context* context, const ibv_qp_init_attr_ex& attr) {
-  qp->context = context;
-  qp->qp_context = attr.qp_context;
-  qp->pd = attr.pd;
+void fill(Qp* qp, ibv_context* context, const ibv_qp_init_attr_ex& attr) {
+  qp->xrcd = ours<Xrcd>(attr.xrcd);
+  hold(qp->xrcd);
+  ibv_qp& base = qp->verbs.qp;
+  base.context = context;
+  base.qp_context = attr.qp_context;
+  base.pd = attr.pd;
   hold(attr.pd);
-  qp->send_cq = attr.send_cq;
-  qp->recv_cq = attr.recv_cq;
-  qp->srq = attr.srq;
-  qp->state = IBV_QPS_RESET;
-  qp->qp_type = attr.qp_type;
-  qp->events_completed = 0;
-  pthread_mutex_init(&qp->mutex, nullptr);
-  pthread_cond_init(&qp->cond, nullptr);
+  base.send_cq = attr.send_cq;
+  base.recv_cq = attr.recv_cq;
+  base.srq = attr.srq;
+  base.state = IBV_QPS_RESET;
+  base.qp_type = attr.qp_type;
+  base.events_completed = 0;
+  pthread_mutex_init(&base.mutex, nullptr);
+  pthread_cond_init(&base.cond, nullptr);
 }
 
 void dispose_qp(Qp* qp) {
   pthread_cond_destroy(&qp->verbs.qp.cond);
   pthread_mutex_destroy(&qp->verbs.qp.mutex);
   ibv_pd* pd = qp->verbs.qp.qp_type == IBV_QPT_XRC_RECV ? nullptr : qp->verbs.qp.pd;
+  Xrcd* xrcd = qp->xrcd;
   dispose_in(qp, Resource::kQp);
   release(pd);
+  release(xrcd);
 }
 
 ibv_qp* create_qp(ibv_pd* pd, ibv_qp_init_attr* basic) {
@@ -313,7 +318,8 @@ int destroy_qp(ibv_qp* base) {
   if (error == 0) {
     wait_for_acknowledgements(
         &base->mutex, &base->cond, "ibv_destroy_qp", "QP", base->qp_num, base, [&] {
-          return Unacknowledged{0, reply.body.destroyed.async_events - base->events_completed};
+          return Unacknowledged{
+              0, still_unacknowledged(reply.body.destroyed.async_events, base->events_completed)};
         });
   }
   dispose_qp(qp);

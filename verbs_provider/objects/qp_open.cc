@@ -25,12 +25,13 @@ ibv_qp* open_qp(ibv_context* context, ibv_qp_open_attr* attr) {
   ibv_qp_init_attr_ex same{};
   same.qp_type = attr->qp_type;
   if ((attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT) != 0) same.qp_context = attr->qp_context;
+  same.xrcd = attr->xrcd;
+  fill(qp, context, same);
   ibv_qp& base = qp->verbs.qp;
-  fill(&base, context, same);
   abi::Request request{};
   request.op = abi::Op::kOpenQp;
   request.body.open_qp.user_handle = reinterpret_cast<uint64_t>(&base);
-  request.body.open_qp.xrcd = ours<Xrcd>(attr->xrcd)->handle;
+  request.body.open_qp.xrcd = qp->xrcd->handle;
   request.body.open_qp.qpn = attr->qp_num;
   abi::Reply reply;
   if (const int error = call(context, request, &reply); error != 0) {

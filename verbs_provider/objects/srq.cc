@@ -58,7 +58,8 @@ Srq* create(ibv_context* context, const Wanted& wanted, uint32_t limit, ibv_srq_
   arguments.type = static_cast<abi::SrqType>(wanted.type);
   if (srq->is_xrc()) {
     srq->cq = ours<Cq>(wanted.cq);
-    arguments.xrcd = ours<Xrcd>(wanted.xrcd)->handle;
+    srq->xrcd = ours<Xrcd>(wanted.xrcd);
+    arguments.xrcd = srq->xrcd->handle;
     arguments.cq = wanted.cq->handle;
   }
   arguments.max_wr = attr->max_wr;
@@ -78,6 +79,7 @@ Srq* create(ibv_context* context, const Wanted& wanted, uint32_t limit, ibv_srq_
     attr->max_wr = created.max_wr;
     attr->max_sge = created.max_sge;
     hold(wanted.pd);
+    hold(srq->xrcd);
     return srq;
   }
   if (is_success(reply)) {
@@ -170,14 +172,17 @@ int destroy_srq(ibv_srq* base) {
   if (error == 0) {
     wait_for_acknowledgements(
         &base->mutex, &base->cond, "ibv_destroy_srq", "SRQ", base->handle, base, [&] {
-          return Unacknowledged{0, reply.body.destroyed.async_events - base->events_completed};
+          return Unacknowledged{
+              0, still_unacknowledged(reply.body.destroyed.async_events, base->events_completed)};
         });
   }
   pthread_cond_destroy(&base->cond);
   pthread_mutex_destroy(&base->mutex);
   ibv_pd* pd = base->pd;
+  Xrcd* xrcd = srq->xrcd;
   dispose_in(srq, Resource::kSrq);
   release(pd);
+  release(xrcd);
   return 0;
 }
 

@@ -45,12 +45,17 @@ ibv_xrcd* open_xrcd(ibv_context* context, ibv_xrcd_init_attr* attr) {
   return &xrcd->base;
 }
 
+/// Closes an XRC domain. ibv_open_xrcd(3): "may fail if any other resource is still associated with
+/// the XRCD being closed." As in Linux's uverbs_free_xrcd(), each opening has its own resources,
+/// whether or not the domain is open through another one.
 int close_xrcd(ibv_xrcd* base) {
   Xrcd* xrcd = ours<Xrcd>(base);
+  const bool in_use = xrcd->users.load(std::memory_order_acquire) != 1;
   abi::Reply reply;
-  const int error = call_object(base->context, abi::Op::kCloseXrcd, xrcd->handle, &reply);
+  const int error = in_use ? refuse(base->context, abi::Op::kCloseXrcd, EBUSY, xrcd->handle)
+                           : call_object(base->context, abi::Op::kCloseXrcd, xrcd->handle, &reply);
   if (error != 0 && !is_gone_with_its_device(error)) return error;
-  dispose(xrcd);
+  release(xrcd);
   return 0;
 }
 

@@ -239,7 +239,7 @@ void on_dropped(ibv_cq* base, const abi::Cqe& cqe) {
   queue.requests.finish_one(cqe.wr_id);
 }
 
-void on_acknowledgement_wait(const void* handle, uint32_t completion, uint32_t async) {
+void on_acknowledgement_wait(const void* handle, int32_t completion, int32_t async) {
   Program* const program = Program::get();
   if (program == nullptr) return;
   const SavedErrno saved;

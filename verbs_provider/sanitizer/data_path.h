@@ -10,7 +10,7 @@ void on_taken_back(const provider::PostedRequests& posted);
 void on_poll(ibv_cq* cq);
 void on_completion(ibv_cq* cq, const abi::Cqe& cqe, uint32_t produced);
 void on_dropped(ibv_cq* cq, const abi::Cqe& cqe);
-void on_acknowledgement_wait(const void* object, uint32_t completion, uint32_t async);
+void on_acknowledgement_wait(const void* object, int32_t completion, int32_t async);
 void on_acknowledgements(const void* object);
 
 }  // namespace rocemu::sanitizer

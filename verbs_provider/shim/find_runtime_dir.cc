@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 
 #include "emulator/abi/runtime_dir.h"
 #include "verbs_provider/shim/text.h"
@@ -14,6 +15,9 @@
 
 namespace rocemu::shim {
 namespace {
+
+/// The value of ROCEMU_DIR when this library was loaded; empty if there was none
+char dir_at_start[sizeof(sockaddr_un::sun_path)];
 
 bool is_directory(const char* path, bool must_be_ours) {
   struct stat status;
@@ -24,12 +28,25 @@ bool is_directory(const char* path, bool must_be_ours) {
 
 }  // namespace
 
+__attribute__((constructor)) void note_runtime_dir() {
+  const char* chosen = secure_getenv(abi::kDirVariable);
+  const size_t length = chosen == nullptr ? 0 : strlen(chosen);
+  const bool fits = length < sizeof(dir_at_start);
+  if (fits && length != 0) memcpy(dir_at_start, chosen, length);
+  dir_at_start[fits ? length : 0] = '\0';
+}
+
 bool find_runtime_dir(char* out, size_t size) {
   Text text(out, size);
   if (const char* chosen = secure_getenv(abi::kDirVariable); chosen != nullptr && *chosen != '\0') {
     text.add(chosen);
     text.strip_trailing_slashes();
     return text.fits() && is_directory(out, false);
+  }
+  if (dir_at_start[0] != '\0' && is_directory(dir_at_start, false)) {
+    text.add(dir_at_start);
+    text.strip_trailing_slashes();
+    return text.fits();
   }
 
   const char* user_dir = secure_getenv("XDG_RUNTIME_DIR");

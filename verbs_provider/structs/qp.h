@@ -10,6 +10,7 @@
 #include "verbs_provider/base/work_queue.h"
 #include "verbs_provider/structs/cq.h"
 #include "verbs_provider/structs/custom_memory.h"
+#include "verbs_provider/structs/srq.h"
 
 namespace rocemu::provider {
 
@@ -29,6 +30,7 @@ struct Qp {
   VerbsQp verbs;  // must be first
 
   CustomMemory custom_memory;
+  Xrcd* xrcd = nullptr;  // of an XRC target QP
   WorkQueue send;
   WorkQueue recv;
   WorkRequestBuilder builder;

@@ -100,6 +100,8 @@ bool MemoryTable::may_bind(const MemoryUser& user, const MemoryWindow& window,
     // o10-37.2.30: only an unbound window can be bound. o10-37.2.40: a bind of length 0 does not
     // unbind a type 2 window; only an invalidate does.
     if (window.region || bind.length == 0) return false;
+  } else if ((bind.access & abi::kAccessZeroBased) != 0) {
+    return false;  // o10-36.2.2: a type 1 window is never zero-based
   }
   if (bind.length == 0) return true;
   const MemoryRegion* region = find_by_lkey(bind.lkey);

@@ -238,6 +238,23 @@ TEST_F(Windows, ThatAreZeroBasedCountFromTheirStart) {
   EXPECT_EQ(remote(bind.rkey, 0x1010, 1), std::nullopt);
 }
 
+// IBTA vol 1, o10-36.2.2: a type 1 window is never zero-based. Linux checks this in
+// rxe_check_bind_mw(), without regard to the length.
+TEST_F(Windows, OfType1CannotBeZeroBased) {
+  MemoryWindow* mw = window(MwType::k1);
+  Bind bind = to_region(*mw);
+  ASSERT_TRUE(table.bind(kUser, bind));
+  const uint32_t rkey = mw->rkey;
+  bind.access |= abi::kAccessZeroBased;
+  bind.rkey = rkey + 1;
+  EXPECT_FALSE(table.bind(kUser, bind));
+  bind.length = 0;
+  EXPECT_FALSE(table.bind(kUser, bind));
+  EXPECT_EQ(mw->rkey, rkey);
+  EXPECT_EQ(remote(rkey, 0x1010, 0x20), 0x5010u) << "the earlier bind is still valid";
+  EXPECT_EQ(remote(rkey, 0, 0x20), std::nullopt);
+}
+
 struct Refused {
   const char* name;
   void (*spoil)(MemoryTable&, MemoryRegion&, Bind&);

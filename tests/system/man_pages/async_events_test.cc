@@ -1,5 +1,6 @@
 // Tests ibv_get_async_event(3) and ibv_ack_async_event(3), sentence by sentence.
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <thread>
@@ -53,6 +54,19 @@ TEST_F(AsyncEvents, GetReturnsMinusOneOnError) {
   errno = 0;
   EXPECT_EQ(ibv_get_async_event(context.get(), &event), -1);
   EXPECT_EQ(errno, EAGAIN);
+}
+
+// Linux's ib_uverbs_event_read(): `if (eventsz > count) { ret = -EINVAL; event = NULL; }`
+TEST_F(AsyncEvents, AReadIntoASmallBufferFailsAndKeepsTheEvent) {
+  overrun_small_cq();
+  ASSERT_TRUE(readable(context->async_fd, 30'000));
+  std::array<char, 16> buffer{};
+  for (const size_t size : {size_t{4}, buffer.size() - 1}) {
+    errno = 0;
+    EXPECT_EQ(read(context->async_fd, buffer.data(), size), -1) << size;
+    EXPECT_EQ(errno, EINVAL) << size;
+  }
+  EXPECT_EQ(take_async_event().event_type, IBV_EVENT_CQ_ERR);
 }
 
 // "destroying an object (CQ, SRQ or QP) will wait for all affiliated events for the object to be

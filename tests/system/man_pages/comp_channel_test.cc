@@ -67,6 +67,31 @@ TEST_F(CompChannel, ItsFdWorksWithEpoll) {
   }
 }
 
+// Linux's ib_uverbs_event_read(): `if (eventsz > count) { ret = -EINVAL; event = NULL; }`. The
+// event stays, and so does one for a buffer that is too large.
+TEST_F(CompChannel, AReadIntoASmallBufferFailsAndKeepsTheEvent) {
+  cause_event();
+  ASSERT_TRUE(readable(channel->fd, 30'000));
+  std::array<char, sizeof(uint64_t)> buffer{};
+  for (const size_t size : {size_t{0}, size_t{1}, size_t{4}, buffer.size() - 1}) {
+    errno = 0;
+    EXPECT_EQ(read(channel->fd, buffer.data(), size), -1) << size;
+    EXPECT_EQ(errno, EINVAL) << size;
+  }
+  EXPECT_EQ(take_event(channel.get()), cq.get());
+  EXPECT_FALSE(readable(channel->fd));
+}
+
+// The size of the buffer matters only if there is an event.
+TEST_F(CompChannel, WithoutAnEventASmallBufferIsNoError) {
+  ASSERT_EQ(fcntl(channel->fd, F_SETFL, fcntl(channel->fd, F_GETFL) | O_NONBLOCK), 0);
+  settle();
+  char byte = 0;
+  errno = 0;
+  EXPECT_EQ(read(channel->fd, &byte, 1), -1);
+  EXPECT_EQ(errno, EAGAIN);
+}
+
 // ... O_NONBLOCK ...
 TEST_F(CompChannel, ItsFdWorksWithONonblock) {
   const int flags = fcntl(channel->fd, F_GETFL);

@@ -279,6 +279,29 @@ TEST_F(DeviceRemoval, AProtectionDomainInUseIsDestroyedWhereAnEioCountsAsSuccess
   EXPECT_EQ(ibv_dealloc_pd(parent), 0);
 }
 
+TEST_F(DeviceRemoval, AnXrcDomainInUseIsDestroyedWhereAnEioCountsAsSuccess) {
+  ibv_xrcd_init_attr attr{};
+  attr.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
+  attr.fd = -1;
+  attr.oflags = O_CREAT;
+  ibv_xrcd* const domain = ibv_open_xrcd(context.get(), &attr);
+  ASSERT_NE(domain, nullptr);
+  ibv_qp_init_attr_ex init{};
+  init.qp_type = IBV_QPT_XRC_RECV;
+  init.comp_mask = IBV_QP_INIT_ATTR_XRCD;
+  init.xrcd = domain;
+  ibv_qp* const target = ibv_create_qp_ex(context.get(), &init);
+  ASSERT_NE(target, nullptr);
+  EXPECT_EQ(ibv_close_xrcd(domain), EBUSY);
+  remove();
+  {
+    const FailingDestruction failing;
+    EXPECT_EQ(ibv_close_xrcd(domain), EIO);
+  }
+  EXPECT_EQ(ibv_close_xrcd(domain), 0);
+  EXPECT_EQ(ibv_destroy_qp(target), 0);
+}
+
 // Linux's uverbs and rdma_ucm report an error only on completion channels. On other files, the
 // events that exist can be read, and then no further ones arrive.
 TEST_F(DeviceRemoval, PollReportsNoErrorOfAsynchronousEventsAndConnectionEvents) {

@@ -125,12 +125,28 @@ TEST_F(MwTest, OnlyTheAccessThatItWasBoundWith) {
 // "IBV_ACCESS_ZERO_BASED: If set, the address set on the 'remote_addr' field on the WR will be an
 // offset from the MW's start address."
 TEST_F(MwTest, AZeroBasedWindowBeginsAtZero) {
-  const MwPtr mw = alloc(IBV_MW_TYPE_1);
-  ASSERT_EQ(bind1(mw.get(), part(1, 64, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ZERO_BASED)),
+  const MwPtr mw = alloc(IBV_MW_TYPE_2);
+  const uint32_t rkey = ibv_inc_rkey(mw->rkey);
+  ASSERT_EQ(bind2(mw.get(), rkey, part(1, 64, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ZERO_BASED)),
             IBV_WC_SUCCESS);
   std::strcpy(reinterpret_cast<char*>(slot(9)), "offset");
-  EXPECT_EQ(access(IBV_WR_RDMA_WRITE, mw->rkey, 8), IBV_WC_SUCCESS);
+  EXPECT_EQ(access(IBV_WR_RDMA_WRITE, rkey, 8), IBV_WC_SUCCESS);
   EXPECT_STREQ(reinterpret_cast<char*>(slot(1) + 8), "offset");
+}
+
+// IBTA vol 1, o10-36.2.2: a type 1 window is never zero-based. The man page does not say so, but
+// mlx5_bind_mw() and rxe_bind_mw() in rdma-core return EINVAL for the flag, whatever the length,
+// and the other ways to bind do not accept type 1 windows at all.
+TEST_F(MwTest, AType1WindowCannotBeZeroBased) {
+  const MwPtr mw = alloc(IBV_MW_TYPE_1);
+  const uint32_t before = mw->rkey;
+  ibv_mw_bind bind{.wr_id = 50, .send_flags = IBV_SEND_SIGNALED, .bind_info = {}};
+  for (const uint64_t length : {uint64_t{64}, uint64_t{0}}) {
+    bind.bind_info = part(1, length, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ZERO_BASED);
+    EXPECT_EQ(ibv_bind_mw(owner.get(), mw.get(), &bind), EINVAL) << length;
+  }
+  EXPECT_EQ(mw->rkey, before);
+  EXPECT_EQ(bind1(mw.get(), part(1, 64)), IBV_WC_SUCCESS) << "nothing was posted before";
 }
 
 // "This key will be changed during bind operations": after a bind, the old key is not valid any

@@ -204,6 +204,48 @@ TEST_F(XrcTest, ADomainInUseIsNotClosed) {
   srq.reset();
 }
 
+// ibv_open_xrcd(3), NOTES: "if any other resource is still associated with the XRCD being closed".
+// Linux counts the SRQs and QPs of each opening (ib_uxrcd_object::refcnt, which uverbs_free_xrcd()
+// checks), so it does not matter that the domain stays open elsewhere.
+TEST_F(XrcTest, AnOpeningInUseIsNotClosedEvenIfTheFileIsOpenTwice) {
+  const FilePtr file(std::tmpfile(), &std::fclose);
+  XrcdPtr first = open_xrcd(context.get(), fileno(file.get()), O_CREAT);
+  XrcdPtr second = open_xrcd(context.get(), fileno(file.get()), 0);
+  ASSERT_TRUE(first && second);
+  ibv_srq_init_attr_ex init = srq_wish();
+  init.xrcd = first.get();
+  SrqPtr in_first(ibv_create_srq_ex(context.get(), &init));
+  ASSERT_NE(in_first, nullptr) << std::strerror(errno);
+  EXPECT_EQ(ibv_close_xrcd(first.get()), EBUSY);
+  second.reset();  // fails the test unless ibv_close_xrcd(3) succeeds: this opening has no resource
+  EXPECT_EQ(ibv_close_xrcd(first.get()), EBUSY);
+  in_first.reset();
+
+  second = open_xrcd(context.get(), fileno(file.get()), 0);
+  QpPtr created = make_qp({.type = IBV_QPT_XRC_RECV, .xrcd = first.get()});
+  QpPtr opened = open_qp(created->qp_num, second.get());
+  ASSERT_TRUE(created && opened);
+  EXPECT_EQ(ibv_close_xrcd(first.get()), EBUSY);
+  EXPECT_EQ(ibv_close_xrcd(second.get()), EBUSY) << "ibv_open_qp(3) associates the QP, too";
+  opened.reset();
+  second.reset();
+  EXPECT_EQ(ibv_close_xrcd(first.get()), EBUSY);
+  created.reset();
+  first.reset();
+}
+
+// A creation that fails leaves nothing in the domain.
+TEST_F(XrcTest, AfterAFailedCreationADomainCanBeClosed) {
+  XrcdPtr other = open_xrcd(context.get(), -1, O_CREAT);
+  ASSERT_NE(other, nullptr);
+  ibv_srq_init_attr_ex init = srq_wish();
+  init.xrcd = other.get();
+  init.attr.max_wr = UINT32_MAX;
+  EXPECT_EQ(ibv_create_srq_ex(context.get(), &init), nullptr);
+  EXPECT_EQ(open_qp(0xfffffe, other.get()), nullptr);
+  other.reset();  // fails the test unless ibv_close_xrcd(3) succeeds
+}
+
 // The CQ of an XRC SRQ is in use and cannot be destroyed.
 TEST_F(XrcTest, TheCqOfAnSrqStays) {
   EXPECT_EQ(ibv_destroy_cq(recv_cq.get()), EBUSY);

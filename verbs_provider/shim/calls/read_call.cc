@@ -1,6 +1,6 @@
 // read(2) of a completion channel or of an async event file, from which libibverbs reads events.
 // The descriptor is a socket; this function returns the errors that a real device's descriptor has
-// when the device is removed.
+// when the device is removed, and when the buffer is too small for the event.
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -38,6 +38,17 @@ bool is_nonblocking(int fd) {
   return (raw_syscall(SYS_fcntl, fd, F_GETFL) & O_NONBLOCK) != 0;
 }
 
+/// Returns whether the next event is larger than the program's buffer, and stays.
+/// ibv_get_cq_event() reads 8 bytes. This size is not checked, since another system call would slow
+/// down the function.
+bool is_next_too_large(int fd, size_t size) {
+  constexpr size_t kLargest = sizeof(abi::AsyncEventRecord);
+  if (size >= kLargest || size == sizeof(abi::CompletionEventRecord)) return false;
+  char event[kLargest];
+  const ssize_t whole = recv(fd, event, sizeof event, MSG_DONTWAIT | MSG_PEEK);
+  return whole > 0 && static_cast<size_t>(whole) > size;
+}
+
 /// Receives an event. Returns 0, or the errno value with which the read fails. This is a
 /// cancellation point, so it must not have state of ours that would have to be undone.
 int receive_event(int fd, void* event, size_t size, ssize_t* received) {
@@ -57,6 +68,8 @@ int receive_event(int fd, void* event, size_t size, ssize_t* received) {
     // The other end is closed. There are no more events, as on Linux, which frees the events of a
     // removed device.
     if ((entry.revents & (POLLERR | POLLHUP)) != 0) return EIO;
+    // As Linux's ib_uverbs_event_read()
+    if (is_next_too_large(fd, size)) return EINVAL;
     *received = recv(fd, event, size, MSG_DONTWAIT);
     if (*received > 0) return 0;
     // Another thread took the event, or the device was removed just now.
@@ -78,9 +91,8 @@ __attribute__((noinline)) ssize_t read_event(int fd, void* event, size_t size) {
 using namespace rocemu::shim;
 
 ROCEMU_REPLACE(ssize_t, read, (int fd, void* data, size_t size)) {
-  const bool fits = size == sizeof(rocemu::abi::CompletionEventRecord) ||
-                    size == sizeof(rocemu::abi::AsyncEventRecord);
-  if (__builtin_expect(fits, 0) && has_seen_device() && is_event_socket(fd)) {
+  const bool is_small = size <= sizeof(rocemu::abi::AsyncEventRecord);
+  if (__builtin_expect(is_small, 0) && has_seen_device() && is_event_socket(fd)) {
     return read_event(fd, data, size);
   }
   return next_read(fd, data, size);

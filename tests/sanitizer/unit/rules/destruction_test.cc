@@ -62,6 +62,20 @@ TEST_F(DestructionRules, TheOnlyThreadWaitsForAcknowledgementsInVain) {
                           "events and 1 async event of CQ 1 were not acknowledged"));
 }
 
+// ibv_ack_cq_events(3): the wait ends if the number of acknowledged events is that of the received
+// events (ibv_cmd_destroy_cq() in libibverbs), and the number of acknowledged events never
+// decreases.
+TEST_F(DestructionRules, NoThreadCanTakeBackTooManyAcknowledgements) {
+  program.has_other_threads = true;
+  program.sanitizer().tell(AcknowledgementWait{program.cq(1), -1, 0, {}});
+  program.sanitizer().tell(AcknowledgementWait{program.qp(1), 0, -2, {}});
+  EXPECT_THAT(program.reports(),
+              ElementsAre("events-unacknowledged: waits in ibv_destroy_cq forever: the program "
+                          "acknowledged 1 more completion event of CQ 1 than it received",
+                          "events-unacknowledged: waits in ibv_destroy_qp forever: the program "
+                          "acknowledged 2 more async events of QP 1 than it received"));
+}
+
 TEST_F(DestructionRules, AnotherThreadMayAcknowledge) {
   program.has_other_threads = true;
   program.sanitizer().tell(AcknowledgementWait{program.cq(1), 1, 0, {}});
