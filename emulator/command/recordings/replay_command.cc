@@ -1,6 +1,5 @@
 // `rocemu replay`: runs the engine again on a run's recorded inputs, without the program.
 #include <algorithm>
-#include <charconv>
 #include <iostream>
 #include <optional>
 
@@ -15,6 +14,7 @@
 #include "emulator/command/sanitizer/sanitizer_reports.h"
 #include "emulator/journal/recording.h"
 #include "emulator/journal/replay.h"
+#include "emulator/options/read_number.h"
 
 namespace rocemu::command {
 namespace po = boost::program_options;
@@ -79,11 +79,9 @@ void set_judge(journal::Replay& replay, RecordingJudge& judge) {
 journal::Until parse_until(const std::string& text) {
   const size_t equals = text.find('=');
   const std::string what = text.substr(0, equals);
-  uint64_t number = 0;
-  const char* const begin = text.data() + (equals == std::string::npos ? text.size() : equals + 1);
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(begin, end, number);
-  if (error != std::errc() || stop != end || number == 0 || (what != "frame" && what != "event"))
+  const auto number = options::read_number(
+      equals == std::string::npos ? "" : std::string_view(text).substr(equals + 1));
+  if (number.value_or(0) == 0 || (what != "frame" && what != "event"))
     throw UsageError("replay: --until '" + text +
                      "' is not frame=N or event=N with N of at least 1");
   return what == "frame" ? journal::Until{.frame = number, .event = {}}

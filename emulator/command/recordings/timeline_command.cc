@@ -3,15 +3,16 @@
 
 #include <cerrno>
 #include <charconv>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iostream>
+#include <optional>
 #include <utility>
 
 #include "emulator/command/base/color.h"
 #include "emulator/command/base/error.h"
+#include "emulator/command/base/number_option.h"
 #include "emulator/command/base/subcommand.h"
 #include "emulator/command/faults/explanations.h"
 #include "emulator/command/recordings/recorded_capture.h"
@@ -41,6 +42,10 @@ using Words = std::vector<std::string>;
 /// hundred megabytes.
 constexpr size_t kMaxRows = 250'000;
 
+constexpr uint64_t kMaxRowsGiven = 1'000'000'000;       // --rows and --around-error
+constexpr uint64_t kMinWidth = 20, kMaxWidth = 10'000;  // --width, in characters
+constexpr uint32_t kMaxQpn = 0xffffff;                  // IBTA vol 1, 9.2.4: QPNs have 24 bits
+
 po::options_description options_of_timeline() {
   po::options_description options("Options");
   options.add_options()("process", po::value<Words>()->value_name("NAME|PID"),
@@ -57,7 +62,8 @@ po::options_description options_of_timeline() {
                         "begin at this time of the recording, such as 2ms, 1.5s, 300us or 1000ns");
   options.add_options()("to", po::value<std::string>()->value_name("TIME"),
                         "end at this time of the recording");
-  options.add_options()("around-error", po::value<size_t>()->implicit_value(20)->value_name("N"),
+  options.add_options()("around-error",
+                        po::value<std::string>()->implicit_value("20")->value_name("N"),
                         "show only the first error (or the first fault, if there is no error), "
                         "with N rows before and after it (default 20)");
   options.add_options()("html", po::value<std::string>()->value_name("FILE"),
@@ -86,12 +92,29 @@ po::options_description options_of_timeline() {
   options.add_options()("events", po::bool_switch(),
                         "print all events and frames of the recording, one JSON object per line");
   options.add_options()("json", po::bool_switch(), "print the data of the HTML page as JSON");
-  options.add_options()("rows", po::value<size_t>()->value_name("N"),
+  options.add_options()("rows", po::value<std::string>()->value_name("N"),
                         "show at most N of the selected rows, those around the first error "
                         "(default: all; with --html 250000)");
-  options.add_options()("width", po::value<size_t>()->default_value(80)->value_name("COLUMNS"),
+  options.add_options()("width",
+                        po::value<std::string>()->default_value("80")->value_name("COLUMNS"),
                         "set the width of the text and of the SVG picture, in characters");
   return options;
+}
+
+size_t width_of(const po::variables_map& values) {
+  return number_option("timeline", values, "width", {kMinWidth, kMaxWidth}).value();
+}
+
+/// Returns the QPN in the text, such as 0x11 or 17.
+uint32_t read_qpn(const std::string& text) {
+  const bool is_hexadecimal = text.starts_with("0x") || text.starts_with("0X");
+  const char* const begin = text.data() + (is_hexadecimal ? 2 : 0);
+  const char* const end = text.data() + text.size();
+  uint32_t qpn = 0;
+  const auto [stop, error] = std::from_chars(begin, end, qpn, is_hexadecimal ? 16 : 10);
+  if (error != std::errc() || stop != end || qpn > kMaxQpn)
+    throw UsageError("timeline: --qp '" + text + "' is not a QPN such as 0x11 or 17");
+  return qpn;
 }
 
 engine::Duration read_time(const std::string& text, const char* option) {
@@ -100,7 +123,7 @@ engine::Duration read_time(const std::string& text, const char* option) {
   const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
   const double scale = unit == "ns" ? 1 : unit == "us" ? 1e3 : unit == "ms" ? 1e6 : 1e9;
   const bool is_unit = unit == "ns" || unit == "us" || unit == "ms" || unit == "s";
-  if (error != std::errc() || !is_unit || number < 0 || number > 1e9)
+  if (error != std::errc() || !is_unit || !(number >= 0 && number <= 1e9))
     throw UsageError(std::string("timeline: --") + option + " '" + text +
                      "' is not a time such as 300us, 2ms or 1.5s");
   return engine::Duration(static_cast<int64_t>(number * scale));
@@ -111,13 +134,8 @@ timeline::Selection selection_of(const po::variables_map& values) {
   if (values.count("process") != 0) selection.processes = values["process"].as<Words>();
   if (values.count("device") != 0) selection.devices = values["device"].as<Words>();
   if (values.count("qp") != 0) {
-    for (const std::string& word : values["qp"].as<Words>()) {
-      char* end = nullptr;
-      const unsigned long qpn = std::strtoul(word.c_str(), &end, 0);
-      if (word.empty() || *end != 0 || qpn > 0xffffff)
-        throw UsageError("timeline: --qp '" + word + "' is not a QPN such as 0x11 or 17");
-      selection.qpns.push_back(static_cast<uint32_t>(qpn));
-    }
+    for (const std::string& word : values["qp"].as<Words>())
+      selection.qpns.push_back(read_qpn(word));
   }
   if (values.count("kind") != 0) {
     for (const std::string& word : values["kind"].as<Words>()) {
@@ -135,8 +153,8 @@ timeline::Selection selection_of(const po::variables_map& values) {
   if (values.count("from") != 0)
     selection.from = read_time(values["from"].as<std::string>(), "from");
   if (values.count("to") != 0) selection.to = read_time(values["to"].as<std::string>(), "to");
-  if (values.count("around-error") != 0)
-    selection.around_error = values["around-error"].as<size_t>();
+  selection.around_error =
+      number_option("timeline", values, "around-error", {0, kMaxRowsGiven, "number of rows"});
   return selection;
 }
 
@@ -233,7 +251,7 @@ int show_network(const po::variables_map& values, const Words& given) {
              [&](std::ostream& out) { writer.write(series, out); });
     is_written = true;
   }
-  if (!is_written) timeline::write_series_text(series, values["width"].as<size_t>(), std::cout);
+  if (!is_written) timeline::write_series_text(series, width_of(values), std::cout);
   return 0;
 }
 
@@ -282,12 +300,14 @@ int timeline(const Arguments& arguments) {
     throw UsageError("timeline: --csv and --interval need --fabric");
   if (values["events"].as<bool>() || values.count("pcap") != 0)
     return write_recorded(values, given);
+  const timeline::Selection selection = selection_of(values);
+  const size_t width = width_of(values);
+  const std::optional<uint64_t> rows =
+      number_option("timeline", values, "rows", {1, kMaxRowsGiven, "number of rows"});
   timeline::Timeline shown = read(given[0]);
   if (given.size() == 2) shown = timeline::beside(std::move(shown), read(given[1]));
-  timeline::select(selection_of(values), shown);
-  const size_t width = values["width"].as<size_t>();
-  if (values.count("rows") != 0 || values.count("html") != 0)
-    timeline::limit(values.count("rows") != 0 ? values["rows"].as<size_t>() : kMaxRows, shown);
+  timeline::select(selection, shown);
+  if (rows || values.count("html") != 0) timeline::limit(rows.value_or(kMaxRows), shown);
   const std::pair<const char*, std::function<void(std::ostream&)>> writers[] = {
       {"html", [&](std::ostream& out) { timeline::write_page(shown, explained, out); }},
       {"svg", [&](std::ostream& out) { timeline::write_svg(shown, width, out); }},
