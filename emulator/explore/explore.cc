@@ -475,6 +475,7 @@ int Exploration::finish() {
 
 int Exploration::run() {
   const InterruptWatch watch;
+  if (!options_.known.empty()) read_known(options_.known);  // throws now, and not after hours
   prepare_folder(options_);
   const auto stops_now = [this] { return stops(); };
   try {

@@ -4,15 +4,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <set>
 #include <utility>
 
+#include "emulator/os/text_file.h"
 #include "emulator/scenario/node_reader.h"
 #include "emulator/scenario/rule_keys.h"
 
@@ -359,22 +357,11 @@ void check_network(const RuleSet& rules, const engine::NetworkPlan* network,
 }
 
 std::string read_scenario(const std::string& path) {
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  std::string text;
-  char buffer[65536];
-  while (file && text.size() <= kMaxText) {
-    file.read(buffer, sizeof buffer);
-    text.append(buffer, static_cast<size_t>(file.gcount()));
+  try {
+    return read_text_file(path, {.noun = "scenario", .most_bytes = kMaxText});
+  } catch (const TextFileError& error) {
+    throw ScenarioError(error.what());
   }
-  if (!file.is_open() || file.bad() || (text.empty() && errno == EISDIR)) {
-    throw ScenarioError(fmt::format("cannot read the scenario {}: {}", path,
-                                    std::strerror(errno != 0 ? errno : EIO)));
-  }
-  if (text.size() > kMaxText) {
-    throw ScenarioError(fmt::format("{}: a scenario has at most {} bytes", path, kMaxText));
-  }
-  return text;
 }
 
 Scenario load_scenario(const std::string& path) {

@@ -4,10 +4,9 @@
 #include <algorithm>
 #include <bit>
 #include <ctime>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 #include <optional>
+#include <stdexcept>
 
 #include "emulator/command/base/error.h"
 #include "emulator/command/base/number_option.h"
@@ -95,18 +94,13 @@ network::Topology read_fabric(const po::variables_map& values) {
   if (values.count("fabric") == 0)
     throw UsageError("fabric: no network given; for example: --fabric star-16");
   const std::string& name = values["fabric"].as<std::string>();
-  std::ifstream file(network::find_network_file(name), std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file || text.empty()) {
-    throw Failure("cannot read the network '" + name +
-                  "'; give a YAML file, or star-16, leaf-spine-64 or fat-tree-1024");
-  }
   try {
-    network::NetworkFile read = network::parse_network_file(text, name);
+    network::NetworkFile read =
+        network::parse_network_file(network::read_network(name, /*is_read_again=*/false), name);
     for (const std::string& warning : read.warnings)
       std::cerr << "rocemu: warning: " << warning << "\n";
     return std::move(read.topology);
-  } catch (const network::NetworkFileError& error) {
+  } catch (const std::runtime_error& error) {
     throw Failure(error.what());
   }
 }
