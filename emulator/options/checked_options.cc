@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "emulator/engine/adversarial/adversarial_class.h"
+#include "emulator/options/unusable_address.h"
 #include "emulator/profile/profile_library.h"
 #include "emulator/profile/profile_reader.h"
 
@@ -79,6 +80,8 @@ std::vector<wire::IpAddress> read_addresses(std::string_view list, const std::st
           "or --device mlx5_0=eth0 for the addresses of a network interface",
           quoted, one));
     }
+    if (const std::string why = why_unusable(*address); !why.empty())
+      throw OptionError(quoted + why);
     addresses.push_back(*address);
     if (addresses.size() > engine::kGidTableLength) {
       throw OptionError(

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "emulator/engine/config.h"
+#include "emulator/options/unusable_address.h"
 #include "emulator/os/text_file.h"
 
 namespace rocemu::options {
@@ -96,6 +97,7 @@ Rail read_rail(const Reader& reader, const YAML::Node& node) {
       const auto parsed = address.IsScalar() ? wire::parse_ip_address(address.Scalar())
                                              : std::optional<wire::IpAddress>();
       if (!parsed) reader.fail(address, "this is not an IPv4 or IPv6 address");
+      if (const std::string why = why_unusable(*parsed); !why.empty()) reader.fail(address, why);
       rail.addresses.push_back(*parsed);
     }
     if (rail.addresses.size() > engine::kGidTableLength) {

@@ -152,6 +152,19 @@ class WrongUsage(CommandTest):
             self.check(["run", "--device", text, "--", "true"], "name")
         for text in ("a=", "a=10.0.0", "a=10.0.0.1,", "a=10.0.0.256", "a=::1::", "a=host,"):
             self.check(["up", "--device", text], "is not an IPv4 or IPv6 address")
+        # No NIC has an address that names several or none: RFC 4291 2.5.2 and 2.7, RFC 919, RFC 1122 3.2.1.3.
+        for address, kind in (("224.0.0.1", "a multicast"), ("239.255.255.255", "a multicast"),
+                              ("ff02::1", "a multicast"), ("0.0.0.0", "the unspecified"), ("::", "the unspecified"),
+                              ("255.255.255.255", "the broadcast")):
+            for command in (["run", "--device", f"x={address}", "--", "true"],
+                            ["up", "--device", f"x=10.0.0.1,{address}"]):
+                self.check(command, f"--device '{command[2]}': {address} is {kind} address, which no NIC has")
+            file = self.scratch / "topology.yaml"
+            file.write_text("nodes: [{node: 0, switches: [{rails: [{device: x, addresses: ['" + address + "']}]}]}]\n")
+            self.check(["run", "--topology", str(file), "--", "true"], f"{address} is {kind} address")
+        for address in ("127.0.0.1", "::1", "223.255.255.255", "240.0.0.1", "fe80::1"):
+            result = self.rocemu("run", "--device", f"x={address}", "--", "true")
+            self.assertEqual((result.returncode, result.stderr), (0, ""), address)
         # The word could be the name of an interface, and only the daemon knows the interfaces.
         self.assert_one_line(self.rocemu("run", "--device", "a=host", "--", "true"), 1,
                              "device a: there is no network interface 'host'")
