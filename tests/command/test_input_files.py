@@ -1,4 +1,5 @@
 """Tests every option and argument that names a file to read, with names that are not text files."""
+import os
 import subprocess
 import unittest
 
@@ -89,6 +90,21 @@ class InputFiles(CommandTest):
     def test_a_file_that_is_missing_is_named(self):
         for name in self.each():
             self.answer(name, "./missing")
+
+
+class OtherMistakes(CommandTest):
+    def test_check_says_that_a_name_is_a_directory(self):
+        os.mkdir(self.scratch / "rules")
+        self.assert_one_line(self.rocemu("check", "rules", cwd=self.scratch), 1,
+                             "'rules' is a directory; give a file, for example one of rules/*.yaml")
+
+    def test_a_directory_for_temporary_files_that_is_missing_is_named(self):
+        file = self.scratch / "file"
+        file.touch()
+        for place in ("/nonexistent", str(file)):
+            result = self.rocemu("run", "--sanitize", "--", "true", env={"TMPDIR": place})
+            self.assert_one_line(result, 1, f"TMPDIR={place} is not a directory",
+                                 "set TMPDIR to an existing directory")
 
 
 if __name__ == "__main__":
