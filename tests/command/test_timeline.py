@@ -2,9 +2,10 @@
 it with recordings."""
 import pathlib
 import struct
+import subprocess
 import unittest
 
-from support import CommandTest
+from support import ROCEMU, TIMEOUT, CommandTest
 
 CAPTURES = pathlib.Path(__file__).resolve().parents[1] / "data" / "rxe"
 
@@ -112,6 +113,24 @@ class Captures(CommandTest):
         self.assertIn("at most 3 rows are shown", few)
         self.assertIn("are not shown", few)
         self.assertNotIn("at most", self.timeline(capture, "--rows", "1000"))
+
+    def test_a_capture_that_can_be_read_once_is_shown_as_from_a_file(self):
+        capture = CAPTURES / "rc_rnr.pcap"
+        expected = self.timeline(capture)
+        for source in ('cat "$1" | "$0" timeline -', 'cat "$1" | "$0" timeline /dev/stdin', '"$0" timeline - < "$1"',
+                       '"$0" timeline /dev/stdin < "$1"', '"$0" timeline <(cat "$1")'):
+            with self.subTest(source):
+                result = subprocess.run(["bash", "-c", source, ROCEMU, str(capture)], capture_output=True, text=True,
+                                        env=self.environment, timeout=TIMEOUT, check=False)
+                self.assertEqual((result.returncode, result.stderr), (0, ""))
+                self.assertEqual(result.stdout, expected)
+
+    def test_what_is_no_capture_is_refused_by_its_name_also_from_a_pipe(self):
+        with subprocess.Popen(["yes"], stdout=subprocess.PIPE) as endless:
+            self.assert_one_line(self.rocemu("timeline", "-", stdin=endless.stdout), 1, "cannot read standard input: ")
+            endless.kill()
+        self.assert_one_line(self.rocemu("timeline", "/dev/zero"), 1, "cannot read /dev/zero: ")
+        self.assert_one_line(self.rocemu("timeline", "-"), 1, "cannot read standard input: the file is empty")
 
     def test_filters_leave_the_rest_out(self):
         capture = CAPTURES / "rc_rnr.pcap"

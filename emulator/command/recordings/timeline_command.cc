@@ -1,6 +1,7 @@
 // `rocemu timeline`: draws the events of a recording or a capture.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <filesystem>
@@ -8,7 +9,10 @@
 #include <functional>
 #include <iostream>
 #include <optional>
+#include <stdexcept>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "emulator/command/base/color.h"
 #include "emulator/command/base/error.h"
@@ -19,6 +23,7 @@
 #include "emulator/journal/all_events.h"
 #include "emulator/journal/journal_reader.h"
 #include "emulator/journal/recording.h"
+#include "emulator/os/temporary_directory.h"
 #include "emulator/timeline/beside.h"
 #include "emulator/timeline/drawing/text_ladder.h"
 #include "emulator/timeline/drawing/write_mermaid.h"
@@ -158,10 +163,59 @@ timeline::Selection selection_of(const po::variables_map& values) {
   return selection;
 }
 
+/// Returns the text with `to` instead of each `from`.
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
+  return text;
+}
+
+/// Returns whether the bytes are the beginning of a pcap or pcapng file.
+bool is_capture(std::string_view bytes) {
+  constexpr std::string_view kMagics[] = {"\xa1\xb2\xc3\xd4", "\xd4\xc3\xb2\xa1",
+                                          "\xa1\xb2\x3c\x4d", "\x4d\x3c\xb2\xa1",
+                                          "\x0a\x0d\x0d\x0a"};
+  return std::ranges::any_of(kMagics, [&](std::string_view one) { return bytes.starts_with(one); });
+}
+
+/// Copies a capture, up to its end. Of anything else, which can be endless, copies only the
+/// beginning, which is enough for an error.
+void copy_capture(const std::string& from, const std::string& to) {
+  std::ifstream in(from, std::ios::binary);
+  if (!in) fail_with_errno("cannot read " + from, errno);
+  std::ofstream out(to, std::ios::binary);
+  std::vector<char> buffer(65536);
+  for (bool is_first = true; in && out; is_first = false) {
+    in.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
+    out.write(buffer.data(), in.gcount());
+    const std::string_view bytes(buffer.data(), static_cast<size_t>(in.gcount()));
+    if (is_first && !is_capture(bytes)) break;
+  }
+  out.close();
+  if (!out) fail_with_errno("cannot copy " + from + " to " + to, errno);
+}
+
+/// Reads a capture that can be read only once, such as a pipe.
+timeline::Timeline read_stream(const std::string& file, const std::string& name) {
+  const TemporaryDirectory directory;
+  const std::string copy = directory.path() / "capture";
+  copy_capture(file, copy);  // read_capture() reads its file twice
+  try {
+    timeline::Timeline frames = timeline::read_capture(copy);
+    frames.source = name;
+    for (std::string& note : frames.notes) note = replaced(note, copy, name);
+    return frames;
+  } catch (const std::runtime_error& error) {
+    throw Failure(replaced(error.what(), copy, name));
+  }
+}
+
 /// Reads the timeline of a recording, if `name` is a directory, or of a capture. If the recording's
 /// journal cannot be read, its capture is used.
 timeline::Timeline read(const std::string& name) {
+  if (name == "-") return read_stream("/dev/stdin", "standard input");
   if (!fs::is_directory(name)) {
+    if (fs::exists(name) && !fs::is_regular_file(name)) return read_stream(name, name);
     if (fs::path(name).filename() == "journal")
       return timeline::read_recording(fs::path(name).parent_path().string());
     return timeline::read_capture(name);
@@ -264,9 +318,9 @@ Draws a recording or a capture: a column for each queue pair, arrows for frames,
 them verbs, work requests, completions, events and faults. Each retransmission shows its
 reason. PSNs are relative to the connection's first; the absolute number is in parentheses.
 
-RECORDING is the DIR of `rocemu run --record DIR`. PCAP is any RoCEv2 capture. Two arguments
-are drawn side by side, with a mark where they first differ: for example the golden run of
-`rocemu run --expect` and the run that --actual kept.
+RECORDING is the DIR of `rocemu run --record DIR`. PCAP is any RoCEv2 capture, also a pipe;
+`-` is standard input. Two arguments are drawn side by side, with a mark where they first
+differ: for example the golden run of `rocemu run --expect` and the run that --actual kept.
 
 )" + to_text(options_of_timeline()) +
          R"(
@@ -279,6 +333,7 @@ Examples:
   rocemu timeline /tmp/run1 --around-error
   rocemu timeline /tmp/run1 --html run1.html
   rocemu timeline /tmp/run1 --mermaid - --kind frame
+  ssh host cat trace.pcap | rocemu timeline -
   rocemu timeline golden failed --html difference.html
   rocemu timeline /tmp/incast --fabric --html queues.html
 )";
