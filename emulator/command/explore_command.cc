@@ -20,6 +20,7 @@
 #include "emulator/options/describe.h"
 #include "emulator/os/processors.h"
 #include "emulator/os/threads/stacks.h"
+#include "emulator/scenario/rule_names.h"
 #include "emulator/scenario/scenario.h"
 
 namespace rocemu::command {
@@ -63,6 +64,20 @@ void read_shard(const std::string& text, explore::Options& options) {
     throw UsageError("explore: --shard '" + text + "' is not I/N, such as 1/4, with I from 1 to N");
 }
 
+/// Returns the word "verbs:NAME" with the name of the verb as rules have it. Throws UsageError if
+/// there is no such verb.
+std::string with_known_verb(const std::string& word) {
+  const size_t colon = word.find(':');
+  if (colon == std::string::npos) return word;
+  const std::string given = word.substr(colon + 1);
+  const std::string verb = scenario::verb_named(given);
+  if (!verb.empty()) return word.substr(0, colon + 1) + verb;
+  const std::string_view near = scenario::nearest(given, scenario::verb_names().texts());
+  throw UsageError("explore: --only: there is no verb '" + given + "'" +
+                   (near.empty() ? "; `rocemu explore --list` shows those of the command"
+                                 : "; did you mean '" + std::string(near) + "'?"));
+}
+
 void read_only(const std::string& text, explore::Options& options) {
   constexpr std::array<std::string_view, 8> kKinds = {
       "verbs", "work_requests", "completions", "frames", "requests", "cm", "cm_events", "events"};
@@ -77,7 +92,7 @@ void read_only(const std::string& text, explore::Options& options) {
                        " The kinds are verbs, work_requests, completions, frames, requests, cm, "
                        "cm_events, events");
     }
-    options.only.push_back(word);
+    options.only.push_back(given.starts_with("verb") ? with_known_verb(word) : word);
   }
 }
 
@@ -230,8 +245,9 @@ COMMAND must succeed without faults, and must end. To explore two programs, star
 In lockstep the exit statuses of all programs count, even those that the shell ignores.
 
 Exit status: 0 if nothing is found that --fail-on names; 1 for a new finding; 2 for wrong
-usage; 3 if COMMAND cannot be explored (standard error says why); 130 after Ctrl-C, with a
-report of the findings so far.
+usage; 3 if COMMAND cannot be explored (standard error says why); 126 if COMMAND cannot be
+executed; 127 if there is no such COMMAND; 130 after Ctrl-C, with a report of the findings so
+far.
 
 Examples:
   rocemu explore -- ./my_test

@@ -1,6 +1,7 @@
 """Tests `rocemu timeline` with captures and with unreadable files. tests/system/test_timeline.py tests
 it with recordings."""
 import pathlib
+import re
 import struct
 import subprocess
 import unittest
@@ -131,6 +132,19 @@ class Captures(CommandTest):
             endless.kill()
         self.assert_one_line(self.rocemu("timeline", "/dev/zero"), 1, "cannot read /dev/zero: ")
         self.assert_one_line(self.rocemu("timeline", "-"), 1, "cannot read standard input: the file is empty")
+
+    def test_names_that_the_capture_lacks_are_answered_with_those_that_it_has(self):
+        capture = CAPTURES / "rc_rnr.pcap"
+        shown = self.timeline(capture, "--width", "200")
+        qpns = re.findall(r"QP (0x[0-9a-f]+)", shown)
+        self.assertTrue(qpns)
+        for option, noun in (("--device", "device"), ("--process", "process")):
+            self.assert_one_line(self.rocemu("timeline", capture, option, "nosuch"), 1,
+                                 f"timeline: {option} nosuch: there is no such {noun}")
+        for given in (["--qp", "0x99"], ["--qp", qpns[0], "--qp", "0x99"]):
+            self.assert_one_line(self.rocemu("timeline", capture, *given), 1,
+                                 "timeline: --qp 0x99: there is no such QP; there are ", qpns[0])
+        self.assertIn("psn", self.timeline(capture, "--qp", qpns[0]))
 
     def test_filters_leave_the_rest_out(self):
         capture = CAPTURES / "rc_rnr.pcap"

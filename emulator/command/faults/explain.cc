@@ -57,13 +57,8 @@ void print(const std::string& label, const std::string& text) {
 
 /// Returns the name of the verb in rules. Throws UsageError if there is no such verb.
 std::string known_verb(const std::string& given) {
-  const std::vector<std::string_view> verbs = scenario::verb_names().texts();
-  const std::string wanted = scenario::normalized(given);
-  for (const std::string_view verb : verbs) {
-    const std::string name = scenario::normalized(verb);
-    if (wanted == name || wanted == "IBV_" + name) return std::string(verb);
-  }
-  const std::string_view meant = scenario::nearest(given, verbs);
+  if (std::string verb = scenario::verb_named(given); !verb.empty()) return verb;
+  const std::string_view meant = scenario::nearest(given, scenario::verb_names().texts());
   throw UsageError("explain: --verb: there is no verb '" + given + "'" +
                    (meant.empty() ? "; docs/faults.md lists the verbs that can fail"
                                   : "; did you mean '" + std::string(meant) + "'?"));

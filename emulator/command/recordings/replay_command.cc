@@ -88,6 +88,18 @@ journal::Until parse_until(const std::string& text) {
                          : journal::Until{.frame = {}, .event = number};
 }
 
+/// Throws Failure if the recording ends before the frame or event of --until.
+void require_reached(const journal::Until& until, const journal::Replay& replay,
+                     const journal::JournalReader& journal) {
+  const auto fail = [&](const char* noun, uint64_t wanted, uint64_t count) {
+    throw Failure("replay: --until " + std::string(noun) + "=" + std::to_string(wanted) +
+                  ": the recording has only " + std::to_string(count) + " " + noun + "s" +
+                  (journal.torn() ? ", because it is cut off" : ""));
+  };
+  if (until.frame && replay.frames() < *until.frame) fail("frame", *until.frame, replay.frames());
+  if (until.event && replay.events() < *until.event) fail("event", *until.event, replay.events());
+}
+
 void print_context(const std::string& path, uint64_t offset, const journal::Until& until) {
   for (const std::string& line : journal::last_lines(path, offset, kContext, until))
     std::cout << "  " << line << "\n";
@@ -179,8 +191,8 @@ the first difference with the ten events and frames before it.
 
 )" + to_text(options_of_replay()) +
          R"(
-Exit status: 0 if nothing differs; 1 for a difference, an unreadable journal, or with
---sanitize an error; 2 for wrong usage.
+Exit status: 0 if nothing differs; 1 for a difference, an unreadable journal, a frame or event
+of --until that the recording lacks, or with --sanitize an error; 2 for wrong usage.
 
 Examples:
   rocemu run --record /tmp/run1 -- ./my_test
@@ -217,6 +229,7 @@ int replay(const Arguments& given) {
       values.count("capture") != 0
           ? replay_into_capture(journal, replay, until, values["capture"].as<std::string>())
           : replay.run(until);
+  if (!difference) require_reached(until, replay, journal);
   if (values["json"].as<bool>()) {
     const std::vector<Misuse>* const misuses = judging ? &judging->judge.findings() : nullptr;
     const int status = print_as_json(path, until, difference, journal, replay, misuses);

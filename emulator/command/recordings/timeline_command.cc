@@ -324,8 +324,8 @@ differ: for example the golden run of `rocemu run --expect` and the run that --a
 
 )" + to_text(options_of_timeline()) +
          R"(
-Exit status: 0 on success, 1 if an input cannot be read, 2 for wrong usage. Terminals get
-colors unless NO_COLOR is set.
+Exit status: 0 on success; 1 if an input cannot be read, or has no process, device or QP that
+an option names; 2 for wrong usage. Terminals get colors unless NO_COLOR is set.
 
 Examples:
   rocemu run --record /tmp/run1 --scenario rnr-recovers -- ./my_test
@@ -361,6 +361,8 @@ int timeline(const Arguments& arguments) {
       number_option("timeline", values, "rows", {1, kMaxRowsGiven, "number of rows"});
   timeline::Timeline shown = read(given[0]);
   if (given.size() == 2) shown = timeline::beside(std::move(shown), read(given[1]));
+  if (const std::string missing = timeline::why_unmatched(selection, shown); !missing.empty())
+    throw Failure("timeline: " + missing);
   timeline::select(selection, shown);
   if (rows || values.count("html") != 0) timeline::limit(rows.value_or(kMaxRows), shown);
   const std::pair<const char*, std::function<void(std::ostream&)>> writers[] = {
