@@ -15,6 +15,7 @@ import sys
 
 ABI = "emulator/abi"
 OS = "emulator/os"
+TEXT_FILE = "emulator/os/text_file.h"  # reads the files that users give, also below the daemon
 ENGINE = "emulator/engine"
 JOURNAL = "emulator/journal"
 SCENARIO = "emulator/scenario"
@@ -80,15 +81,15 @@ RULES = {
     RDMACM: ["wire", ABI, BASE, PROTOCOL, OBJECTS, FAULTS, CM, SNAPSHOT, *ENGINE_VALUES],
     CAPTURE: [ENGINE, "wire", ABI, OS],
     JOURNAL: [ENGINE, SCENARIO, PROFILE, NETWORK, "wire", ABI, OS],
-    SCENARIO: [ENGINE, "wire", ABI],
-    PROFILE: [ENGINE, SCENARIO, ABI],
-    OPTIONS: [ENGINE, PROFILE, NETWORK, "wire", ABI],
+    SCENARIO: [ENGINE, "wire", ABI, TEXT_FILE],
+    PROFILE: [ENGINE, SCENARIO, ABI, TEXT_FILE],
+    OPTIONS: [ENGINE, PROFILE, NETWORK, "wire", ABI, TEXT_FILE],
     EXPLORE: [ABI, OS, EXPLORE],
     **rooms(EXPLORE, "points trials findings", [ABI, OS, EXPLORE_FILES]),
     EXPLORE_FILES: [],
     SCHEDULE: [BASE],
     NETWORK: [BASE],
-    f"{NETWORK}/file": [NETWORK, f"{NETWORK}/programs", SCENARIO, BASE],
+    f"{NETWORK}/file": [NETWORK, f"{NETWORK}/programs", SCENARIO, BASE, TEXT_FILE],
     f"{NETWORK}/programs": [NETWORK, BASE],
     f"{NETWORK}/traffic": [NETWORK, BASE],
     SANITIZER: [ABI],

@@ -7,6 +7,7 @@
 #include <iostream>
 
 #include "emulator/command/base/error.h"
+#include "emulator/command/base/number_option.h"
 #include "emulator/command/base/subcommand.h"
 #include "emulator/command/hangs/hang.h"
 #include "emulator/command/nic/fabric_options.h"
@@ -19,6 +20,7 @@
 #include "emulator/options/describe.h"
 #include "emulator/os/processors.h"
 #include "emulator/os/threads/stacks.h"
+#include "emulator/scenario/rule_names.h"
 #include "emulator/scenario/scenario.h"
 
 namespace rocemu::command {
@@ -30,6 +32,12 @@ using explore::Verdict;
 /// The exit status if nothing was explored. Scripts must distinguish it from kExitFailure, which
 /// means that there are findings.
 constexpr int kExitNotExplored = 3;
+
+/// The limits of options. The trials of --random, --schedules and --adversarial, which has a trial
+/// for each class, are all kept in memory.
+constexpr uint64_t kMaxTrials = 100'000, kMaxAdversarial = 10'000;
+constexpr uint64_t kMaxDepth = 2, kMaxRepetitions = 1000, kMaxJobs = 1000;
+constexpr double kMaxSlow = 1'000'000;
 
 std::vector<std::string> words(const std::string& text) {
   std::vector<std::string> list;
@@ -56,6 +64,20 @@ void read_shard(const std::string& text, explore::Options& options) {
     throw UsageError("explore: --shard '" + text + "' is not I/N, such as 1/4, with I from 1 to N");
 }
 
+/// Returns the word "verbs:NAME" with the name of the verb as rules have it. Throws UsageError if
+/// there is no such verb.
+std::string with_known_verb(const std::string& word) {
+  const size_t colon = word.find(':');
+  if (colon == std::string::npos) return word;
+  const std::string given = word.substr(colon + 1);
+  const std::string verb = scenario::verb_named(given);
+  if (!verb.empty()) return word.substr(0, colon + 1) + verb;
+  const std::string_view near = scenario::nearest(given, scenario::verb_names().texts());
+  throw UsageError("explore: --only: there is no verb '" + given + "'" +
+                   (near.empty() ? "; `rocemu explore --list` shows those of the command"
+                                 : "; did you mean '" + std::string(near) + "'?"));
+}
+
 void read_only(const std::string& text, explore::Options& options) {
   constexpr std::array<std::string_view, 8> kKinds = {
       "verbs", "work_requests", "completions", "frames", "requests", "cm", "cm_events", "events"};
@@ -70,7 +92,7 @@ void read_only(const std::string& text, explore::Options& options) {
                        " The kinds are verbs, work_requests, completions, frames, requests, cm, "
                        "cm_events, events");
     }
-    options.only.push_back(word);
+    options.only.push_back(given.starts_with("verb") ? with_known_verb(word) : word);
   }
 }
 
@@ -91,8 +113,8 @@ explore::Options read_options(const po::variables_map& values, const Arguments& 
   const auto text = [&](const char* name) {
     return values.count(name) != 0 ? std::optional(values[name].as<std::string>()) : std::nullopt;
   };
-  const auto number = [&](const char* name, uint64_t otherwise) {
-    return values.count(name) != 0 ? values[name].as<uint64_t>() : otherwise;
+  const auto number = [&](const char* name, uint64_t most, uint64_t otherwise) {
+    return number_option("explore", values, name, {1, most}).value_or(otherwise);
   };
   options.runs.rocemu = [](const Arguments& arguments, bool alone) {
     if (alone) expect_no_external_programs();
@@ -100,15 +122,15 @@ explore::Options read_options(const po::variables_map& values, const Arguments& 
     return dispatch(arguments);
   };
   options.runs.command = command;
-  options.runs.jobs = std::clamp<uint64_t>(
-      number("jobs", std::max(allowed_processors().size(), size_t{1})), 1, 1000);
+  options.runs.jobs =
+      number("jobs", kMaxJobs, std::clamp<uint64_t>(allowed_processors().size(), 1, kMaxJobs));
   options.runs.own_network = !values["shared-network"].as<bool>();
   options.runs.lockstep = !values["real-clock"].as<bool>();
   options.runs.one_processor = options.runs.lockstep && !values["all-processors"].as<bool>();
   options.limits.status_tells_signal = !options.runs.lockstep;
   if (const auto time = text("run-timeout"))
-    options.runs.timeout =
-        std::chrono::duration_cast<std::chrono::milliseconds>(parse_time("--run-timeout", *time));
+    options.runs.timeout = std::chrono::duration_cast<std::chrono::milliseconds>(
+        parse_time("explore", "--run-timeout", *time));
   if (values.count("compare") != 0)
     options.runs.compared_files = values["compare"].as<std::vector<std::string>>();
   options.runs.oracle = text("oracle").value_or("");
@@ -124,23 +146,20 @@ explore::Options read_options(const po::variables_map& values, const Arguments& 
   options.json = values["json"].as<bool>();
   if (const auto only = text("only")) read_only(*only, options);
   if (const auto processes = text("process")) options.processes = words(*processes);
-  if (const auto budget = text("budget")) options.budget = parse_time("--budget", *budget);
+  if (const auto budget = text("budget"))
+    options.budget = parse_time("explore", "--budget", *budget);
   if (const auto verdicts = text("fail-on")) read_fail_on(*verdicts, options);
   options.known = text("known").value_or("");
-  if (const auto slow = text("slow")) {
-    const auto [end, error] =
-        std::from_chars(slow->data(), slow->data() + slow->size(), options.limits.slow);
-    if (error != std::errc() || end != slow->data() + slow->size() || options.limits.slow < 1)
-      throw UsageError("explore: --slow '" + *slow + "' is not a number from 1 on");
-  }
-  options.random = number("random", 0);
-  options.schedules = number("schedules", 0);
+  if (const auto slow = text("slow"))
+    options.limits.slow = read_decimal("explore", "--slow", *slow, 1, kMaxSlow);
+  options.random = number("random", kMaxTrials, 0);
+  options.schedules = number("schedules", kMaxTrials, 0);
   if (options.schedules != 0 && !options.runs.lockstep)
     throw UsageError("explore: --schedules needs lockstep; leave out --real-clock");
-  options.adversarial = number("adversarial", 0);
+  options.adversarial = number("adversarial", kMaxAdversarial, 0);
   options.adversarial_classes = options::adversarial_class_names();
-  options.depth = static_cast<int>(std::clamp<uint64_t>(number("depth", 1), 1, 2));
-  options.repetitions = static_cast<int>(std::clamp<uint64_t>(number("repeat", 2), 1, 1000));
+  options.depth = static_cast<int>(number("depth", kMaxDepth, 1));
+  options.repetitions = static_cast<int>(number("repeat", kMaxRepetitions, 2));
   if (const auto shard = text("shard")) read_shard(*shard, options);
   return options;
 }
@@ -226,8 +245,9 @@ COMMAND must succeed without faults, and must end. To explore two programs, star
 In lockstep the exit statuses of all programs count, even those that the shell ignores.
 
 Exit status: 0 if nothing is found that --fail-on names; 1 for a new finding; 2 for wrong
-usage; 3 if COMMAND cannot be explored (standard error says why); 130 after Ctrl-C, with a
-report of the findings so far.
+usage; 3 if COMMAND cannot be explored (standard error says why); 126 if COMMAND cannot be
+executed; 127 if there is no such COMMAND; 130 after Ctrl-C, with a report of the findings so
+far.
 
 Examples:
   rocemu explore -- ./my_test

@@ -475,6 +475,7 @@ int Exploration::finish() {
 
 int Exploration::run() {
   const InterruptWatch watch;
+  if (!options_.known.empty()) read_known(options_.known);  // throws now, and not after hours
   prepare_folder(options_);
   const auto stops_now = [this] { return stops(); };
   try {
@@ -498,7 +499,10 @@ int Exploration::run() {
                             kLeastEndlessJournal + kEndless * baseline_runs_.journal_bytes);
   points_ = fault_points(baseline_runs_.events);
   classes_ = representatives(points_);
-  for (Trial& trial : plan(classes_)) {
+  std::vector<Trial> planned = plan(classes_);
+  for (const std::string& warning : unmatched_selections(options_, planned))
+    std::cerr << "rocemu: warning: explore: " + warning + "\n";
+  for (Trial& trial : planned) {
     if (!is_wanted(options_, trial)) continue;
     trial.number = trials_.size() + 1;
     trials_.push_back(std::move(trial));

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <set>
 #include <string_view>
 
 #include "emulator/engine/adversarial/adversarial_class.h"
+#include "emulator/options/unusable_address.h"
 #include "emulator/profile/profile_library.h"
 #include "emulator/profile/profile_reader.h"
 
@@ -49,15 +49,6 @@ class Given {
   const po::variables_map& values_;
 };
 
-/// Returns the value of the decimal number `text`; nothing if `text` is anything else.
-std::optional<uint64_t> read_number(std::string_view text) {
-  uint64_t number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || stop != end || text.empty()) return std::nullopt;
-  return number;
-}
-
 bool is_name(std::string_view name) {
   const auto allowed = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
@@ -89,6 +80,8 @@ std::vector<wire::IpAddress> read_addresses(std::string_view list, const std::st
           "or --device mlx5_0=eth0 for the addresses of a network interface",
           quoted, one));
     }
+    if (const std::string why = why_unusable(*address); !why.empty())
+      throw OptionError(quoted + why);
     addresses.push_back(*address);
     if (addresses.size() > engine::kGidTableLength) {
       throw OptionError(
@@ -284,13 +277,7 @@ void check_devices(const Given& given, FabricOptions& options) {
   }
   uint64_t count = kDefaultDevices;
   if (given.has("devices")) {
-    const std::string text = given.text("devices");
-    const auto number = read_number(text);
-    if (!number || *number < 1 || *number > kMaxDevices) {
-      throw OptionError(
-          fmt::format("--devices '{}' is not a number from 1 to {}", text, kMaxDevices));
-    }
-    count = *number;
+    count = read_number_in("--devices", given.text("devices"), {1, kMaxDevices});
   } else if (options.network != nullptr) {
     count = options.network->host_count();
     if (count > kMaxDevices && !given.has("device") && !given.has("topology")) {
@@ -386,13 +373,8 @@ void check_clock(const Given& given, FabricOptions& options) {
 void check_ack_coalescing(const Given& given, FabricOptions& options) {
   options.ack_coalescing = options.lockstep ? 1 : engine::kMaxAckCoalescing;
   if (!given.has("ack-coalescing")) return;
-  const std::string text = given.text("ack-coalescing");
-  const auto number = read_number(text);
-  if (!number || *number < 1 || *number > engine::kMaxAckCoalescing) {
-    throw OptionError(fmt::format("--ack-coalescing '{}' is not a number from 1 to {}", text,
-                                  engine::kMaxAckCoalescing));
-  }
-  options.ack_coalescing = static_cast<uint32_t>(*number);
+  options.ack_coalescing = static_cast<uint32_t>(read_number_in(
+      "--ack-coalescing", given.text("ack-coalescing"), {1, engine::kMaxAckCoalescing}));
 }
 
 /// Reads a size such as "500k", "100M", "2G" or a number of bytes. Returns the number of bytes;
@@ -416,23 +398,13 @@ void check_capture(const Given& given, FabricOptions& options) {
     throw OptionError("--capture needs the name of a file");
   }
   if (given.has("snap-length")) {
-    const std::string text = given.text("snap-length");
-    const auto number = read_number(text);
-    if (!number || *number < kLeastSnapLength || *number > options.snap_length) {
-      throw OptionError(fmt::format("--snap-length '{}' is not a number from {} to {}", text,
-                                    kLeastSnapLength, options.snap_length));
-    }
-    options.snap_length = *number;
+    options.snap_length = read_number_in("--snap-length", given.text("snap-length"),
+                                         {kLeastSnapLength, options.snap_length});
   }
   if (given.has("capture-last")) {
-    const std::string text = given.text("capture-last");
-    const auto number = read_number(text);
-    if (!number || *number == 0 || *number > kMaxLastFrames) {
-      throw OptionError(fmt::format("--capture-last '{}' is not a number of frames from 1 to {}",
-                                    text, kMaxLastFrames));
-    }
+    options.capture_last = read_number_in("--capture-last", given.text("capture-last"),
+                                          {1, kMaxLastFrames, "number of frames"});
     if (!given.has("capture")) throw OptionError("--capture-last needs --capture FILE");
-    options.capture_last = *number;
   }
 }
 
@@ -547,10 +519,7 @@ FabricOptions check_options(const po::variables_map& values) {
     throw OptionError("--scenario needs a file, or a name: rocemu scenarios lists them");
   }
   if (given.has("seed")) {
-    options.seed = read_number(given.text("seed"));
-    if (!options.seed) {
-      throw OptionError("--seed '" + given.text("seed") + "' is not a number from 0 to 2^64-1");
-    }
+    options.seed = read_number_in("--seed", given.text("seed"), {0, UINT64_MAX});
   }
   options.same_keys = given.is_set("same-keys");
   check_adversarial(given, options);

@@ -6,22 +6,16 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "emulator/engine/config.h"
 #include "emulator/network/file/file_plan.h"
+#include "emulator/options/read_number.h"
 #include "emulator/options/topology.h"
 
 namespace rocemu::options {
-
-/// An error in a command line: one line with the mistake and the correct form.
-class OptionError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
 
 /// The value of --schedule, in parts (schedule::ScheduleChoice).
 struct GivenSchedule {

@@ -75,13 +75,12 @@ const po::value_semantic* semantic_of(const Option& option) {
     case Value::kSwitch:
       return po::bool_switch();
     case Value::kText:
+    case Value::kNumber:  // the command checks it, with number_option()
       return po::value<std::string>()->value_name(option.argument);
     case Value::kMaybeText:
       return po::value<std::string>()->value_name(option.argument)->implicit_value("", "");
     case Value::kTexts:
       return po::value<std::vector<std::string>>()->value_name(option.argument);
-    case Value::kNumber:
-      return po::value<uint64_t>()->value_name(option.argument);
   }
   return nullptr;
 }

@@ -7,13 +7,13 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <initializer_list>
-#include <iterator>
 #include <set>
 #include <string_view>
 
 #include "emulator/engine/config.h"
+#include "emulator/options/unusable_address.h"
+#include "emulator/os/text_file.h"
 
 namespace rocemu::options {
 namespace {
@@ -97,6 +97,7 @@ Rail read_rail(const Reader& reader, const YAML::Node& node) {
       const auto parsed = address.IsScalar() ? wire::parse_ip_address(address.Scalar())
                                              : std::optional<wire::IpAddress>();
       if (!parsed) reader.fail(address, "this is not an IPv4 or IPv6 address");
+      if (const std::string why = why_unusable(*parsed); !why.empty()) reader.fail(address, why);
       rail.addresses.push_back(*parsed);
     }
     if (rail.addresses.size() > engine::kGidTableLength) {
@@ -186,14 +187,20 @@ std::vector<Rail> Topology::rails() const {
 Topology read_topology(const std::string& text) {
   if (text == "pci") return {};
   if (text == "flat") return {.is_flat = true, .nodes = {}};
-  std::ifstream file(text);
-  if (!file && text.find('/') == std::string::npos) file.open(library() / (text + kSuffix));
-  if (!file) {
+  std::error_code ignored;
+  std::string path = text;
+  if (text.find('/') == std::string::npos && !std::filesystem::exists(path, ignored))
+    path = library() / (text + kSuffix);
+  if (!std::filesystem::exists(path, ignored)) {
     throw TopologyError(fmt::format(
         "--topology '{}' is not pci, flat, a readable file or an installed topology: {}", text,
         names_in(library())));
   }
-  return parse_topology({std::istreambuf_iterator<char>(file), {}}, text);
+  try {
+    return parse_topology(read_text_file(path, {.noun = "topology", .is_read_again = true}), text);
+  } catch (const TextFileError& error) {
+    throw TopologyError(error.what());
+  }
 }
 
 Topology parse_topology(const std::string& yaml, const std::string& name) {

@@ -5,9 +5,8 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
+#include "emulator/os/text_file.h"
 #include "emulator/profile/profile_reader.h"
 
 namespace rocemu::profile {
@@ -45,12 +44,16 @@ std::shared_ptr<const engine::DeviceProfile> load_profile(const std::string& nam
   const fs::path path =
       is_file ? fs::path(name_or_file) : library_directory() / (name_or_file + kFileSuffix);
   std::error_code ignored;
-  std::ifstream file(path);
-  if (name_or_file.empty() || !fs::is_regular_file(path, ignored) || !file) {
+  if (name_or_file.empty() || !fs::exists(path, ignored)) {
     throw ProfileError(fmt::format("there is no profile '{}'; use a file, or one of {}",
                                    name_or_file, fmt::join(profile_names(), ", ")));
   }
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::string text;
+  try {
+    text = read_text_file(path, {.noun = "profile", .is_read_again = true});
+  } catch (const TextFileError& error) {
+    throw ProfileError(error.what());
+  }
   return parse_profile(text, path.stem(), is_file ? name_or_file : path.filename().string());
 }
 

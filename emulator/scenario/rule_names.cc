@@ -292,6 +292,15 @@ const Names& verb_names() {
   return result;
 }
 
+std::string verb_named(std::string_view text) {
+  const Names& verbs = verb_names();
+  std::string wanted = normalized(text);
+  if (wanted.starts_with(verbs.prefix)) wanted.erase(0, verbs.prefix.size());
+  for (const Name& verb : verbs.names)
+    if (normalized(verb.text) == wanted) return std::string(verb.text);
+  return "";
+}
+
 std::string normalized(std::string_view text) {
   std::string result(text);
   for (char& c : result) {

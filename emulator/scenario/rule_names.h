@@ -43,6 +43,9 @@ extern const Names kFieldNames;
 /// Returns all errno values of Linux.
 const Names& errno_names();
 const Names& verb_names();
+/// Returns the verb with this name, as verb_names() has it; empty if there is none. Upper or lower
+/// case and the prefix "ibv_" do not matter.
+std::string verb_named(std::string_view text);
 
 /// The opcodes that a name selects: a BTH opcode ("RC_SEND_FIRST", or "SEND_FIRST" for every
 /// transport), or a group of opcodes ("SEND")

@@ -4,15 +4,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <set>
 #include <utility>
 
+#include "emulator/os/text_file.h"
 #include "emulator/scenario/node_reader.h"
 #include "emulator/scenario/rule_keys.h"
 
@@ -62,11 +60,25 @@ void read_effects(Reading in, const Node* node, const Node& rule_node) {
   for (const Node& item : node->items) in.reader.attempt([&] { read(item); });
 }
 
+/// Returns whether the text has a control character (C0, DEL or C1), which a terminal may
+/// interpret. Such characters come from escapes: find_foreign_character() refuses raw ones.
+/// yaml-cpp converts
+/// "\N", U+0085, to a byte that is not UTF-8, so such bytes count as control characters, too.
+bool has_control_character(std::string_view text) {
+  for (size_t i = 0; i < text.size();) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
+    const bool is_continuation = (c & 0xc0) == 0x80;
+    if (c < 0x20 || c == 0x7f || is_continuation || (c == 0xc2 && next < 0xa0)) return true;
+    i += c < 0x80 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
+  }
+  return false;
+}
+
 /// Returns whether the text can be a rule's name: one line, which can be printed and given to
 /// `rocemu inject --clear`.
 bool is_name(std::string_view text) {
-  return !text.empty() && text.size() <= kMaxName &&
-         text.find_first_of("\n\t") == std::string_view::npos;
+  return !text.empty() && text.size() <= kMaxName && !has_control_character(text);
 }
 
 /// Returns a name that is made from a rule's text. Long texts are shortened between two characters,
@@ -94,7 +106,9 @@ Rule read_rule(const NodeReader& reader, const std::vector<Problem>& problems, c
     reader.attempt([&] {
       rule.name = reader.text(*name, "a name");
       if (!is_name(rule.name)) {
-        reader.fail(*name, fmt::format("a name must be one line of 1 to {} characters", kMaxName));
+        reader.fail(*name, fmt::format("a name must be one line of 1 to {} characters, without "
+                                       "control characters",
+                                       kMaxName));
       }
     });
   }
@@ -359,22 +373,11 @@ void check_network(const RuleSet& rules, const engine::NetworkPlan* network,
 }
 
 std::string read_scenario(const std::string& path) {
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  std::string text;
-  char buffer[65536];
-  while (file && text.size() <= kMaxText) {
-    file.read(buffer, sizeof buffer);
-    text.append(buffer, static_cast<size_t>(file.gcount()));
+  try {
+    return read_text_file(path, {.noun = "scenario", .most_bytes = kMaxText});
+  } catch (const TextFileError& error) {
+    throw ScenarioError(error.what());
   }
-  if (!file.is_open() || file.bad() || (text.empty() && errno == EISDIR)) {
-    throw ScenarioError(fmt::format("cannot read the scenario {}: {}", path,
-                                    std::strerror(errno != 0 ? errno : EIO)));
-  }
-  if (text.size() > kMaxText) {
-    throw ScenarioError(fmt::format("{}: a scenario has at most {} bytes", path, kMaxText));
-  }
-  return text;
 }
 
 Scenario load_scenario(const std::string& path) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 namespace rocemu::timeline {
 namespace {
@@ -53,7 +54,46 @@ void keep(size_t first, size_t end, Timeline& timeline) {
   all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(first));
 }
 
+/// Returns the list as text: "a, b". Long lists are shortened.
+std::string listing(const std::set<std::string>& names) {
+  constexpr size_t kMost = 20;
+  std::string text;
+  size_t count = 0;
+  for (const std::string& name : names) {
+    if (++count > kMost) return fmt::format("{} and {} more", text, names.size() - kMost);
+    text += (text.empty() ? "" : ", ") + name;
+  }
+  return text;
+}
+
+std::string unmatched(const char* option, const char* noun, const std::string& value,
+                      const std::set<std::string>& names) {
+  return fmt::format("--{} {}: there is no such {}; there {}", option, value, noun,
+                     names.empty() ? "is none" : "are " + listing(names));
+}
+
 }  // namespace
+
+std::string why_unmatched(const Selection& selection, const Timeline& timeline) {
+  std::set<std::string> processes, devices, qps, known_processes;
+  std::set<uint32_t> qpns;
+  for (const Lane& lane : timeline.lanes) {
+    if (!lane.process.empty() || lane.pid != 0) {
+      processes.insert(fmt::format("{} ({})", lane.process, lane.pid));
+      known_processes.insert({lane.process, std::to_string(lane.pid)});
+    }
+    if (!lane.device.empty()) devices.insert(lane.device);
+    if (lane.qpn != 0 && qpns.insert(lane.qpn).second) qps.insert(fmt::format("{:#x}", lane.qpn));
+  }
+  for (const std::string& process : selection.processes)
+    if (!known_processes.contains(process))
+      return unmatched("process", "process", process, processes);
+  for (const std::string& device : selection.devices)
+    if (!devices.contains(device)) return unmatched("device", "device", device, devices);
+  for (const uint32_t qpn : selection.qpns)
+    if (!qpns.contains(qpn)) return unmatched("qp", "QP", fmt::format("{:#x}", qpn), qps);
+  return "";
+}
 
 void limit(size_t most, Timeline& timeline) {
   const size_t all = timeline.happenings.size();

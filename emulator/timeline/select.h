@@ -23,6 +23,10 @@ struct Selection {
 /// without both, the first rows. Also removes lanes in which no row remains.
 void limit(size_t most, Timeline& timeline);
 
+/// Returns an error that names the first process, device or QP of the selection that the timeline
+/// does not have, and those that it has; empty if the timeline has all.
+std::string why_unmatched(const Selection& selection, const Timeline& timeline);
+
 /// Applies the selection. Also removes lanes in which no row remains.
 void select(const Selection& selection, Timeline& timeline);
 

@@ -1,4 +1,5 @@
 """Tests that `rocemu explain` knows all statuses, events and rejections."""
+import errno
 import json
 import pathlib
 import re
@@ -46,6 +47,35 @@ class Explain(CommandTest):
         self.assertIn("{on: verb, verb: create_qp, do: {errno: ENOMEM}}",
                       self.explain("ENOMEM", "--verb", "ibv_create_qp"))
 
+    def test_a_reason_of_a_rejection_has_its_number_too(self):
+        # IBTA vol 1, 12.6.7.2, the table of REJ reasons
+        for number, name in ((1, "no_qp"), (8, "invalid_service_id"), (10, "stale_connection"), (28, "consumer"),
+                             (33, "invalid_alternate_flow_label")):
+            for words in (("REJ", str(number)), (f"rej {number}",), (f"REJ reason {number}",)):
+                self.assertTrue(self.explain(*words).startswith(f"REJ {name}\n"), words)
+        for number in ("0", "34", "-1", "28x"):
+            self.assert_one_line(self.rocemu("explain", f"REJ {number}"), 1, "there is no explanation of 'REJ")
+
+    def test_an_errno_has_its_number_too(self):
+        for name in ("EPERM", "EIO", "ENOMEM", "EINVAL", "ETIMEDOUT", "ECONNREFUSED"):
+            number = str(getattr(errno, name))  # of this system
+            self.assertEqual(self.explain(number), self.explain(name))
+            self.assertTrue(self.explain(number).startswith(f"{name}\n"), number)
+        for number in ("0", "134", "4294967308"):
+            self.assert_one_line(self.rocemu("explain", number), 1, "there is no explanation of")
+
+    def test_a_mistyped_verb_is_answered_with_the_nearest(self):
+        self.assert_one_line(self.rocemu("explain", "ENOMEM", "--verb", "reg_mrr"), 2,
+                             "explain: --verb: there is no verb 'reg_mrr'; did you mean 'reg_mr'?")
+        self.assert_one_line(self.rocemu("explain", "ENOMEM", "--verb", "xyzzyxyzzy"), 2, "docs/faults.md")
+
+    def test_the_rule_for_a_verb_is_valid(self):
+        for verb, error in (("reg_mr", "ENOMEM"), ("ibv_reg_mr", "ENOMEM"), ("rdma_connect", "EINVAL")):
+            rule = json.loads(self.explain(error, "--verb", verb, "--json"))["rule"]
+            file = self.scratch / "rule.yaml"
+            file.write_text(f"rules: [{rule}]\n")
+            self.assertEqual(self.rocemu("check", file).returncode, 0, rule)
+
     def test_every_rule_of_the_sanitizer_has_its_mistake_and_what_is_right(self):
         folder = SOURCE / "emulator" / "sanitizer" / "rules"
         ids = [re.search(r'\.id = "([a-z-]+)"', path.read_text())[1]
@@ -57,6 +87,7 @@ class Explain(CommandTest):
 
     def test_a_mistyped_name_is_answered_with_the_nearest(self):
         self.assert_one_line(self.rocemu("explain", "RETRY_EXEC_ERR"), 1, "IBV_WC_RETRY_EXC_ERR")
+        self.assert_one_line(self.rocemu("explain", "ENOMEN"), 1, "ENOMEM")
         self.assert_one_line(self.rocemu("explain"), 2, "--list")
 
 

@@ -57,9 +57,20 @@ class Fabric(CommandTest):
         self.refused(2, "no network given; for example: --fabric star-16", "--traffic", "incast")
         self.refused(2, "--traffic websearch, incast or permutation", "--fabric", "star-16")
         self.refused(2, "there is no traffic 'storm'", "--traffic", "storm", "--fabric", "star-16")
-        self.refused(2, "--load 2 is out of range", "--traffic", "websearch", "--load", "2", "--fabric", "star-16")
-        self.refused(2, "--senders 16 is out of range; use 1 to 15", "--traffic", "incast", "--senders", "16",
+        self.refused(2, "--load '2' is not a number from 0.01 to 1", "--traffic", "websearch", "--load", "2", "--fabric", "star-16")
+        self.refused(2, "--senders '16' is not a number from 1 to 15", "--traffic", "incast", "--senders", "16",
                      "--fabric", "star-16")
+        for option, values in (("--senders", ("-1", "0", "4294967296", "x")), ("--rounds", ("-1", "0")),
+                               ("--size", ("-1", "0", "1k")), ("--seed", ("-1", "18446744073709551616"))):
+            for value in values:
+                self.refused(2, f"{option} '{value}' is not a number from ", "--traffic", "incast", option, value,
+                             "--fabric", "star-16")
+        for value in ("-1", "0", "nan", "x"):
+            self.refused(2, f"--load '{value}' is not a number from 0.01 to 1", "--traffic", "websearch", "--load",
+                         value, "--fabric", "star-16")
+        for value in ("1000", "128", "8192", "-1", "x"):  # an MTU of IBTA vol 1, 9.2.4.1 (PMTU)
+            self.refused(2, f"--mtu '{value}' is not one of 256, 512, 1024, 2048 and 4096", "--traffic", "incast",
+                         "--mtu", value, "--fabric", "star-16")
         self.refused(2, "--duration 'soon' is not a time", "--traffic", "websearch", "--duration", "soon", "--fabric",
                      "star-16")
         self.refused(2, "there is no congestion control 'x'", "--traffic", "incast", "--control", "x", "--fabric",

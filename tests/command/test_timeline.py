@@ -1,10 +1,12 @@
 """Tests `rocemu timeline` with captures and with unreadable files. tests/system/test_timeline.py tests
 it with recordings."""
 import pathlib
+import re
 import struct
+import subprocess
 import unittest
 
-from support import CommandTest
+from support import ROCEMU, TIMEOUT, CommandTest
 
 CAPTURES = pathlib.Path(__file__).resolve().parents[1] / "data" / "rxe"
 
@@ -112,6 +114,37 @@ class Captures(CommandTest):
         self.assertIn("at most 3 rows are shown", few)
         self.assertIn("are not shown", few)
         self.assertNotIn("at most", self.timeline(capture, "--rows", "1000"))
+
+    def test_a_capture_that_can_be_read_once_is_shown_as_from_a_file(self):
+        capture = CAPTURES / "rc_rnr.pcap"
+        expected = self.timeline(capture)
+        for source in ('cat "$1" | "$0" timeline -', 'cat "$1" | "$0" timeline /dev/stdin', '"$0" timeline - < "$1"',
+                       '"$0" timeline /dev/stdin < "$1"', '"$0" timeline <(cat "$1")'):
+            with self.subTest(source):
+                result = subprocess.run(["bash", "-c", source, ROCEMU, str(capture)], capture_output=True, text=True,
+                                        env=self.environment, timeout=TIMEOUT, check=False)
+                self.assertEqual((result.returncode, result.stderr), (0, ""))
+                self.assertEqual(result.stdout, expected)
+
+    def test_what_is_no_capture_is_refused_by_its_name_also_from_a_pipe(self):
+        with subprocess.Popen(["yes"], stdout=subprocess.PIPE) as endless:
+            self.assert_one_line(self.rocemu("timeline", "-", stdin=endless.stdout), 1, "cannot read standard input: ")
+            endless.kill()
+        self.assert_one_line(self.rocemu("timeline", "/dev/zero"), 1, "cannot read /dev/zero: ")
+        self.assert_one_line(self.rocemu("timeline", "-"), 1, "cannot read standard input: the file is empty")
+
+    def test_names_that_the_capture_lacks_are_answered_with_those_that_it_has(self):
+        capture = CAPTURES / "rc_rnr.pcap"
+        shown = self.timeline(capture, "--width", "200")
+        qpns = re.findall(r"QP (0x[0-9a-f]+)", shown)
+        self.assertTrue(qpns)
+        for option, noun in (("--device", "device"), ("--process", "process")):
+            self.assert_one_line(self.rocemu("timeline", capture, option, "nosuch"), 1,
+                                 f"timeline: {option} nosuch: there is no such {noun}")
+        for given in (["--qp", "0x99"], ["--qp", qpns[0], "--qp", "0x99"]):
+            self.assert_one_line(self.rocemu("timeline", capture, *given), 1,
+                                 "timeline: --qp 0x99: there is no such QP; there are ", qpns[0])
+        self.assertIn("psn", self.timeline(capture, "--qp", qpns[0]))
 
     def test_filters_leave_the_rest_out(self):
         capture = CAPTURES / "rc_rnr.pcap"

@@ -101,6 +101,48 @@ class WrongUsage(CommandTest):
         self.check(["set", "rocemu0", "port", "up", "now"], "'now'")
         self.check(["set", "rocemu0", "port", "up", "--dri", "x"], "did you mean '--dir'")
 
+    def test_of_numbers_out_of_range(self):
+        recording = self.scratch  # the options are checked first
+        true = ("--", "true")
+        for command, option, least, most, behind in (
+                ("run", "--check-determinism", 2, 1000, ("--lockstep", *true)),
+                ("run", "--processor", 0, 1023, ("--lockstep", *true)),
+                ("run", "--capture-last", 1, 1000000, ("--capture", "x", *true)),
+                ("run", "--snap-length", 54, 65535, ("--capture", "x", *true)),
+                ("run", "--ack-coalescing", 1, 16, true),
+                ("explore", "--random", 1, 100000, true),
+                ("explore", "--schedules", 1, 100000, true),
+                ("explore", "--adversarial", 1, 10000, true),
+                ("explore", "--depth", 1, 2, true),
+                ("explore", "--repeat", 1, 1000, true),
+                ("explore", "--jobs", 1, 1000, true),
+                ("explore", "--slow", 1, 1000000, true),
+                ("timeline", "--width", 20, 10000, (recording,)),
+                ("timeline", "--rows", 1, 1000000000, (recording,)),
+                ("timeline", "--around-error", 0, 1000000000, (recording,))):
+            wrong = ["-1", str(most + 1), "99999999999999999999", "x", "2x", "nan", *([str(least - 1)] if least else [])]
+            for value in wrong:
+                with self.subTest(command, option=option, value=value):
+                    result = self.rocemu(command, f"{option}={value}", *behind)
+                    self.assert_one_line(result, 2, f"{command}: {option} '{value}' is not a number ",
+                                         f"from {least} to {most}")
+
+    def test_of_times(self):
+        for command, option in (("run", "--timeout"), ("explore", "--budget"), ("explore", "--run-timeout")):
+            for value in ("0", "-1", "nan", "soon", "1e30"):
+                self.check([command, f"{option}={value}", "--", "true"],
+                           f"rocemu: {command}: {option} '{value}' is not a time")
+        self.check(["wait", "--listening", "1", "--timeout", "0"], "rocemu: wait: --timeout '0' is not a time")
+        for option in ("--from", "--to"):
+            for value in ("-1s", "nans", "1e10s", "3"):
+                self.check(["timeline", f"{option}={value}", self.scratch],
+                           f"timeline: {option} '{value}' is not a time")
+
+    def test_of_queue_pair_numbers(self):
+        # A number that wraps to a QPN in 64 bits, one of more than 24 bits (IBTA vol 1, 9.2.4), and no number
+        for value in ("-1", "-18446744073709551599", "0x1000000", "16777216", "", "0x", "x", " 17"):
+            self.check(["timeline", f"--qp={value}" if value else "--qp=", self.scratch], "--qp")
+
     def test_of_devices(self):
         for text in ("0", "251", "-1", "two", "", "2x", "99999999999999999999"):
             self.check(["run", f"--devices={text}" if text else "--devices=", "--", "true"],
@@ -110,6 +152,19 @@ class WrongUsage(CommandTest):
             self.check(["run", "--device", text, "--", "true"], "name")
         for text in ("a=", "a=10.0.0", "a=10.0.0.1,", "a=10.0.0.256", "a=::1::", "a=host,"):
             self.check(["up", "--device", text], "is not an IPv4 or IPv6 address")
+        # No NIC has an address that names several or none: RFC 4291 2.5.2 and 2.7, RFC 919, RFC 1122 3.2.1.3.
+        for address, kind in (("224.0.0.1", "a multicast"), ("239.255.255.255", "a multicast"),
+                              ("ff02::1", "a multicast"), ("0.0.0.0", "the unspecified"), ("::", "the unspecified"),
+                              ("255.255.255.255", "the broadcast")):
+            for command in (["run", "--device", f"x={address}", "--", "true"],
+                            ["up", "--device", f"x=10.0.0.1,{address}"]):
+                self.check(command, f"--device '{command[2]}': {address} is {kind} address, which no NIC has")
+            file = self.scratch / "topology.yaml"
+            file.write_text("nodes: [{node: 0, switches: [{rails: [{device: x, addresses: ['" + address + "']}]}]}]\n")
+            self.check(["run", "--topology", str(file), "--", "true"], f"{address} is {kind} address")
+        for address in ("127.0.0.1", "::1", "223.255.255.255", "240.0.0.1", "fe80::1"):
+            result = self.rocemu("run", "--device", f"x={address}", "--", "true")
+            self.assertEqual((result.returncode, result.stderr), (0, ""), address)
         # The word could be the name of an interface, and only the daemon knows the interfaces.
         self.assert_one_line(self.rocemu("run", "--device", "a=host", "--", "true"), 1,
                              "device a: there is no network interface 'host'")

@@ -41,6 +41,8 @@ class Wait(CommandTest):
         port = self.free_port()
         result = self.rocemu("run", "--", ROCEMU, "wait", "--listening", str(port), "--timeout", "0.1s")
         self.assert_one_line(result, 1, f"no program listens at port {port} after 0.1s")
+        result = self.rocemu("run", "--", ROCEMU, "wait", "--listening", port, "--timeout", "0.1")
+        self.assert_one_line(result, 1, f"no program listens at port {port} after 0.1 s")
         self.assert_one_line(self.rocemu("wait", "--device-ready", "--timeout", "0.1"), 1, "no NIC is running")
 
     def test_for_a_device(self):

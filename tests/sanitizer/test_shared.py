@@ -94,7 +94,7 @@ class Shared(unittest.TestCase):
                 ("has an unknown extension", "--sanitize", "--sanitize-report", "x"),
                 ("cannot write --sanitize-report", "--sanitize", "--sanitize-report",
                  self.scratch / "none" / "x.json"),
-                ("cannot read --sanitize-suppressions", "--sanitize", "--sanitize-suppressions",
+                ("--sanitize-suppressions: cannot read the list of suppressions", "--sanitize", "--sanitize-suppressions",
                  self.scratch / "none")):
             with self.subTest(words):
                 result = self.rocemu("up", *options)

@@ -570,6 +570,21 @@ TEST(NetworkRule, RefusesTimesAndThresholdsThatCannotBe) {
             "2:34: give either down or flap, not both");
 }
 
+// YAML 1.2, 5.7: an escape in double quotes can write any character.
+TEST(ScenarioError, RefusesControlCharactersThatEscapesWriteIntoNames) {
+  for (const std::string name :
+       {R"(\e[31mred)", R"(a\0b)", R"(\x7f)", R"(\x9b)", R"(\N)", R"(\r)", R"(a\tb)", R"(a\nb)"}) {
+    EXPECT_THAT(error_of("rules: [{name: \"" + name + "\", on: frame, do: drop}]"),
+                testing::HasSubstr("without control characters"))
+        << name;
+  }
+  for (const std::string name : {R"(\xa0)", R"(\xc2\x41)", "\xc3\xa9t\xc3\xa9", R"(a\"b)"})
+    EXPECT_EQ(parse_scenario("rules: [{name: \"" + name + "\", on: frame, do: drop}]", "x")
+                  .rules->rules.size(),
+              1u)
+        << name;
+}
+
 TEST(ScenarioError, NamesDevicesThatDoNotExist) {
   const std::vector<std::string> devices{"rocemu0", "rocemu1"};
   EXPECT_NO_THROW(check_devices(*parse_rule("{on: frame, from: rocemu1, do: drop}"), devices, "f"));

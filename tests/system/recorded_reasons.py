@@ -124,7 +124,7 @@ def check_reasons(test, recording):
     test.assertEqual(
         sorted(one["text"] for one in happenings
                if one["kind"] == "fault" and one["text"] != "process killed"),
-        sorted("rule " + event["rule"] for event in events
+        sorted(f"rule '{event['rule']}'" for event in events
                if event["what"] == "fault" and event.get("frame") not in drawn))
     check_timers(test, events)
 

@@ -1,6 +1,7 @@
 """Tests which files `--record` writes, and that a replay repeats the run without the program."""
 import json
 import pathlib
+import re
 import resource
 import subprocess
 import unittest
@@ -115,6 +116,28 @@ class Record(unittest.TestCase):
         frames = [event["opcode"] for event in shown if event["what"] == "frame"]
         self.assertEqual(frames[-3:], ["RC Acknowledge", "RC SEND First", "RC SEND Middle"])
         self.assertEqual(len([line for line in lines if "expects" in line]), 2)
+
+    def test_a_place_behind_the_end_is_an_error_with_the_number_of_frames_or_events(self):
+        self.record(*pingpong_pair("-n", "20"))
+        frames = int(re.search(r" (\d+) frames", self.replay())[1])
+        events = len(self.events())
+        for noun, count in (("frame", frames), ("event", events)):
+            self.replay("--until", f"{noun}={count}")
+            for options in ((), ("--json",)):
+                result = run(ROCEMU, "replay", *options, "--until", f"{noun}={count + 1}", self.recording)
+                self.assertEqual(result.returncode, 1, result.stdout)
+                self.assertEqual(result.stdout, f"rocemu: replay: --until {noun}={count + 1}: the recording has only "
+                                                f"{count} {noun}s\n")
+
+    def test_the_timeline_names_the_processes_that_a_recording_has(self):
+        self.record(*pingpong_pair("-n", "2"))
+        pids = {event["pid"] for event in self.events() if event["what"] == "client"}
+        result = run(ROCEMU, "timeline", "--process", "ibv_rc_pingpong", "--process", "nosuch", self.recording)
+        self.assertEqual(result.returncode, 1, result.stdout)
+        self.assertIn("timeline: --process nosuch: there is no such process; there are ", result.stdout)
+        for pid in pids:
+            self.assertIn(f"ibv_rc_pingpong ({pid})", result.stdout)
+            self.assertEqual(run(ROCEMU, "timeline", "--process", str(pid), self.recording).returncode, 0)
 
     def test_a_journal_that_is_cut_off_replays_up_to_there(self):
         self.record(*pingpong_pair("-n", "20"))

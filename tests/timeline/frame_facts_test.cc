@@ -124,7 +124,7 @@ TEST_F(Facts, AreShownSeparatelyIfTheirFrameNeverContinued) {
   ASSERT_EQ(timeline_.happenings.size(), 4u);
   const Happening& fault = timeline_.happenings[2];
   EXPECT_EQ(fault.at, engine::Instant(7us));
-  EXPECT_EQ(fault.text, "rule slow");
+  EXPECT_EQ(fault.text, "rule 'slow'");
   EXPECT_EQ(fault.reason, "acted on a frame, which was not sent on before the recording ended");
 }
 

@@ -430,7 +430,7 @@ TEST_F(RulesOnFrames, ARuleForARequestIsInTheLaneOfItsResponder) {
   send();
   until(10ms);
   const timeline::Timeline timeline = recorder_.timeline();
-  const auto rule = std::ranges::find(timeline.happenings, "rule not-ready", &Happening::text);
+  const auto rule = std::ranges::find(timeline.happenings, "rule 'not-ready'", &Happening::text);
   ASSERT_NE(rule, timeline.happenings.end());
   EXPECT_EQ(timeline.lanes[rule->lane].qpn, pair_.right.qpn);
   // IBTA vol 1, table 45: timer 12 is 0.64 ms.
@@ -442,7 +442,7 @@ TEST_F(RulesOnFrames, ARuleForACallIsInTheLaneOfItsProgram) {
   send();  // so that the latest event is not in the lane of the program that calls
   pair_.right.client.reg_mr(pair_.right.pd, Endpoint::kSendBuffer, 64);
   const timeline::Timeline timeline = recorder_.timeline();
-  const auto rule = std::ranges::find(timeline.happenings, "rule no-memory", &Happening::text);
+  const auto rule = std::ranges::find(timeline.happenings, "rule 'no-memory'", &Happening::text);
   ASSERT_NE(rule, timeline.happenings.end());
   EXPECT_EQ(timeline.lanes[rule->lane].qpn, pair_.right.qpn);
 }

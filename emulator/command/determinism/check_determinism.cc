@@ -1,7 +1,6 @@
 #include "emulator/command/determinism/check_determinism.h"
 
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -9,6 +8,7 @@
 #include <string>
 
 #include "emulator/command/base/error.h"
+#include "emulator/command/base/number_option.h"
 #include "emulator/command/determinism/explanation.h"
 #include "emulator/command/determinism/recorded_run.h"
 #include "emulator/command/recordings/recorded_capture.h"
@@ -25,12 +25,7 @@ constexpr std::string_view kKeepOption = "--keep-on-failure";
 constexpr size_t kMaxRuns = 1000;
 
 size_t run_count(const std::string& text) {
-  size_t count = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (error != std::errc() || end != text.data() + text.size() || count < 2 || count > kMaxRuns)
-    throw UsageError("run: --check-determinism needs a number of runs from 2 to " +
-                     std::to_string(kMaxRuns) + ", not '" + text + "'");
-  return count;
+  return read_number("run", kOption, text, {2, kMaxRuns, "number of runs"});
 }
 
 /// Rejects options that --check-determinism sets itself.

@@ -1,8 +1,6 @@
 // `rocemu check`: checks scenario files, profiles and networks.
 #include <filesystem>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 
 #include "emulator/command/base/error.h"
 #include "emulator/command/base/subcommand.h"
@@ -10,6 +8,7 @@
 #include "emulator/command/faults/scenario_library.h"
 #include "emulator/network/file/file_plan.h"
 #include "emulator/network/file/network_file.h"
+#include "emulator/os/text_file.h"
 #include "emulator/profile/profile_reader.h"
 #include "emulator/profile/profile_text.h"
 #include "emulator/scenario/scenario.h"
@@ -34,12 +33,11 @@ po::options_description options_of_check() {
   return options;
 }
 
-/// Returns the text of the file; nothing if it cannot be read or is not a regular file.
+/// Returns the text of the file; nothing if it is not a regular file. Throws TextFileError.
 std::string contents_to_check(const std::string& file) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(file, ignored)) return "";
-  std::ifstream stream(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
+  return read_text_file(file, {.noun = "file", .most_bytes = network::kMaxNetworkText});
 }
 
 std::vector<scenario::Problem> problems_of(const std::runtime_error& error) {

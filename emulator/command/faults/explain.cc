@@ -12,6 +12,7 @@
 #include "emulator/command/base/print_json.h"
 #include "emulator/command/base/subcommand.h"
 #include "emulator/command/faults/explanations.h"
+#include "emulator/scenario/rule_names.h"
 
 namespace rocemu::command {
 namespace po = boost::program_options;
@@ -54,6 +55,15 @@ void print(const std::string& label, const std::string& text) {
   write(line);
 }
 
+/// Returns the name of the verb in rules. Throws UsageError if there is no such verb.
+std::string known_verb(const std::string& given) {
+  if (std::string verb = scenario::verb_named(given); !verb.empty()) return verb;
+  const std::string_view meant = scenario::nearest(given, scenario::verb_names().texts());
+  throw UsageError("explain: --verb: there is no verb '" + given + "'" +
+                   (meant.empty() ? "; docs/faults.md lists the verbs that can fail"
+                                  : "; did you mean '" + std::string(meant) + "'?"));
+}
+
 Json to_json(const Explanation& one) {
   return {{"name", one.name}, {"cause", one.cause}, {"remedy", one.remedy}, {"rule", one.rule}};
 }
@@ -65,7 +75,8 @@ std::string explain_help() {
        rocemu explain --list [--json]
 
 Explains a completion status, an event, a NAK, a REJ reason or an error number: its meaning,
-its causes, what programs do about it, and a rule that causes it (see `rocemu inject`).
+its causes, what programs do about it, and a rule that causes it (see `rocemu inject`). The
+number can replace the name of a REJ reason ("REJ 28") and of an errno value (12).
 docs/statuses.md lists all of them. For a RULE of `rocemu run --sanitize` it explains what is
 wrong and how to correct it; docs/reference/sanitizer-rules.md has an example of each.
 
@@ -76,6 +87,8 @@ Exit status: 0 on success, 1 for an unknown name, 2 for wrong usage.
 Examples:
   rocemu explain RETRY_EXC_ERR
   rocemu explain RNR NAK
+  rocemu explain REJ 28
+  rocemu explain 110
   rocemu explain ENOMEM --verb reg_mr
   rocemu explain mr-deregistered-in-use
 )";
@@ -115,8 +128,7 @@ int explain(const Arguments& arguments) {
   if (values.count("verb") != 0) {
     if (!found->name.starts_with("E"))
       throw UsageError("explain: --verb needs an error number, such as ENOMEM");
-    std::string verb = values["verb"].as<std::string>();
-    if (verb.starts_with("ibv_")) verb.erase(0, 4);
+    const std::string verb = known_verb(values["verb"].as<std::string>());
     found->rule = "{on: verb, verb: " + verb + ", do: {errno: " + found->name + "}}";
   }
   if (values["json"].as<bool>()) {

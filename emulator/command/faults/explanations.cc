@@ -4,12 +4,14 @@
 #include <array>
 #include <cctype>
 #include <cstring>
+#include <optional>
 #include <sstream>
 #include <string_view>
 
 #include "emulator/abi/linux_names.h"
 #include "emulator/command/base/subcommand.h"
 #include "emulator/command/faults/statuses_page.h"
+#include "emulator/options/read_number.h"
 #include "emulator/sanitizer/rules.h"
 
 namespace rocemu::command {
@@ -75,6 +77,22 @@ std::string simplified(std::string_view name) {
   return text;
 }
 
+constexpr int kMaxErrno = 133;  // EHWPOISON
+
+/// Returns the errno value's explanation for any verb.
+Explanation errno_explanation(int number) {
+  const std::string name = abi::errno_name(number);
+  return {name, std::strerror(number), "", "{on: verb, verb: reg_mr, do: {errno: " + name + "}}"};
+}
+
+/// Returns the number in "REJ_28" or "REJ_REASON_28"; nothing for any other text.
+std::optional<uint64_t> reject_reason_in(std::string_view wanted) {
+  for (const std::string_view prefix : {"REJ_REASON_", "REJ_"}) {
+    if (wanted.starts_with(prefix)) return options::read_number(wanted.substr(prefix.size()));
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 const std::vector<Explanation>& explanations() {
@@ -100,11 +118,19 @@ std::optional<Explanation> find_explanation(const std::string& name) {
       if (simplified(one.name) == prefix + wanted) return one;
     }
   }
-  for (int number = 1; number < 134; ++number) {
-    const char* errno_name = abi::errno_name(number);
-    if (errno_name != nullptr && wanted == errno_name)
-      return Explanation{errno_name, std::strerror(number), "",
-                         std::string("{on: verb, verb: reg_mr, do: {errno: ") + errno_name + "}}"};
+  if (const std::optional<uint64_t> reason = reject_reason_in(wanted)) {
+    // The page begins the meaning of each reason with its number (IBTA vol 1, 12.6.7.2).
+    const std::string meaning = "reason " + std::to_string(*reason) + ":";
+    for (const Explanation& one : explanations())
+      if (one.name.starts_with("REJ ") && one.cause.starts_with(meaning)) return one;
+  }
+  const std::optional<uint64_t> given = options::read_number(wanted);
+  for (int number = 1; number <= kMaxErrno; ++number) {
+    const char* const errno_name = abi::errno_name(number);
+    if (errno_name == nullptr) continue;
+    if (wanted == errno_name) return errno_explanation(number);
+    // A number can be that of an errno value to which a row of the page applies.
+    if (given && *given == static_cast<uint64_t>(number)) return find_explanation(errno_name);
   }
   return std::nullopt;
 }
@@ -112,6 +138,8 @@ std::optional<Explanation> find_explanation(const std::string& name) {
 std::string nearest_explained(const std::string& name) {
   std::vector<std::string_view> names;
   for (const Explanation& one : explanations()) names.push_back(one.name);
+  for (int number = 1; number <= kMaxErrno; ++number)
+    if (const char* const errno_name = abi::errno_name(number)) names.push_back(errno_name);
   for (const char* prefix : kPrefixes) {
     const std::string wanted = prefix + simplified(name);
     const std::string_view meant = nearest(wanted, names);

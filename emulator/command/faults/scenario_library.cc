@@ -75,6 +75,10 @@ std::string find_scenario(const std::string& file_or_name) {
   const std::vector<LibraryScenario> library = scenario_library();
   const auto found = std::ranges::find(library, file_or_name, &LibraryScenario::name);
   if (found != library.end()) return found->path;
+  std::error_code ignored;
+  if (fs::is_directory(file_or_name, ignored))
+    throw Failure("'" + file_or_name + "' is a directory; give a file, for example one of " +
+                  file_or_name + "/*.yaml");
   std::vector<std::string_view> names;
   for (const LibraryScenario& scenario : library) names.push_back(scenario.name);
   const std::string_view meant = nearest(file_or_name, names);

@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <iostream>
 #include <map>
 #include <sstream>
@@ -12,6 +11,7 @@
 #include "emulator/command/base/subcommand.h"
 #include "emulator/command/daemons/control_client.h"
 #include "emulator/command/faults/scenario_library.h"
+#include "emulator/scenario/scenario.h"
 
 namespace rocemu::command {
 namespace po = boost::program_options;
@@ -24,8 +24,7 @@ po::options_description options_of_scenarios() {
 }
 
 void print_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!(std::cout << file.rdbuf())) throw Failure("cannot read " + path);
+  std::cout << scenario::read_scenario(path);
 }
 
 /// Prints the scenarios by group, in lines of at most 80 columns.

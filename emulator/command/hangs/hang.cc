@@ -58,7 +58,8 @@ bool waits(const BlockedThread& thread, bool counts_polling) {
 
 }  // namespace
 
-nanoseconds parse_time(const std::string& option, const std::string& text) {
+nanoseconds parse_time(const std::string& subcommand, const std::string& option,
+                       const std::string& text) {
   double value = 0;
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
@@ -71,9 +72,14 @@ nanoseconds parse_time(const std::string& option, const std::string& text) {
   constexpr double kMost = 100.0 * 365 * 24 * 3600 * 1e9;
   const double time = value * factor;
   if (error != std::errc() || !std::isfinite(time) || time < 1e6 || time > kMost)
-    throw UsageError("run: " + option + " '" + text +
+    throw UsageError(subcommand + ": " + option + " '" + text +
                      "' is not a time of at least 1 ms, such as 90, 1.5s, 500ms or 2m");
   return nanoseconds(static_cast<int64_t>(time));
+}
+
+std::string with_unit(const std::string& time) {
+  const bool has_unit = time.find_first_of("smh") != std::string::npos;
+  return has_unit ? time : time + " s";
 }
 
 /// Inspects each thread until it was waiting two times in a row, without a context switch in

@@ -14,8 +14,12 @@
 namespace rocemu::command {
 
 /// Reads "90", "1.5s", "500ms", "2m" or "1h"; a number without a unit means seconds. Throws
-/// UsageError.
-std::chrono::nanoseconds parse_time(const std::string& option, const std::string& text);
+/// UsageError, whose message begins with the subcommand.
+std::chrono::nanoseconds parse_time(const std::string& subcommand, const std::string& option,
+                                    const std::string& text);
+
+/// Returns a text that parse_time() accepts, for messages: with the unit "s" if it has none.
+std::string with_unit(const std::string& time);
 
 /// A function that reads the current states of all threads of a run's programs.
 using Look = std::function<std::vector<BlockedThread>()>;

@@ -2,13 +2,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <ctime>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 #include <optional>
+#include <stdexcept>
 
 #include "emulator/command/base/error.h"
+#include "emulator/command/base/number_option.h"
 #include "emulator/command/base/print_json.h"
 #include "emulator/command/base/subcommand.h"
 #include "emulator/command/base/text_table.h"
@@ -32,26 +33,26 @@ po::options_description options_of_fabric() {
       "such as star-16");
   add("traffic", po::value<std::string>()->value_name("PATTERN"),
       "choose the traffic: websearch, incast or permutation");
-  add("load", po::value<double>()->value_name("PART")->default_value(0.5, "0.5"),
+  add("load", po::value<std::string>()->value_name("PART")->default_value("0.5"),
       "websearch: set the mean load of the hosts' links, 0.01 to 1");
   add("duration", po::value<std::string>()->value_name("TIME")->default_value("10ms"),
       "websearch: start flows for this virtual time");
-  add("senders", po::value<uint32_t>()->value_name("N")->default_value(15),
+  add("senders", po::value<std::string>()->value_name("N")->default_value("15"),
       "incast: let N hosts send to one host at the same time");
-  add("rounds", po::value<uint32_t>()->value_name("N")->default_value(1),
+  add("rounds", po::value<std::string>()->value_name("N")->default_value("1"),
       "incast: run N rounds, each with another receiver");
   add("interval", po::value<std::string>()->value_name("TIME")->default_value("1ms"),
       "incast: start the next round after each TIME of virtual time");
-  add("size", po::value<uint64_t>()->value_name("BYTES")->default_value(1'000'000),
+  add("size", po::value<std::string>()->value_name("BYTES")->default_value("1000000"),
       "incast, permutation: send BYTES in each flow");
-  add("mtu", po::value<uint32_t>()->value_name("BYTES")->default_value(4096),
+  add("mtu", po::value<std::string>()->value_name("BYTES")->default_value("4096"),
       "send at most BYTES of payload in a frame: 256, 512, 1024, 2048 or 4096");
   add("control", po::value<std::string>()->value_name("SCHEME"),
       "control congestion by SCHEME: dcqcn, timely or none (default: dcqcn if "
       "the network's file configures it, else none)");
   add("limit", po::value<std::string>()->value_name("TIME")->default_value("10s"),
       "stop after this virtual time, even if flows have not completed");
-  add("seed", po::value<uint64_t>()->value_name("N")->default_value(1),
+  add("seed", po::value<std::string>()->value_name("N")->default_value("1"),
       "seed the random choice of hosts, sizes and times with N; the same N gives the "
       "same result");
   add("json", po::bool_switch(), "print JSON");
@@ -72,31 +73,34 @@ engine::Duration time_option(const po::variables_map& values, const char* name) 
   return time;
 }
 
-template <class T>
-T number_option(const po::variables_map& values, const char* name, T least, T most) {
-  const T number = values[name].as<T>();
-  if (!(number >= least && number <= most))
-    throw UsageError(
-        fmt::format("fabric: --{} {} is out of range; use {} to {}", name, number, least, most));
-  return number;
+uint64_t number_of(const po::variables_map& values, const char* name, uint64_t least,
+                   uint64_t most) {
+  return number_option("fabric", values, name, {least, most}).value();
+}
+
+uint64_t seed_of(const po::variables_map& values) {
+  return number_of(values, "seed", 0, UINT64_MAX);
+}
+
+uint32_t mtu_of(const po::variables_map& values) {
+  const std::string& text = values["mtu"].as<std::string>();
+  const std::optional<uint64_t> mtu = options::read_number(text);
+  if (!mtu || *mtu < 256 || *mtu > 4096 || !std::has_single_bit(*mtu))
+    throw UsageError("fabric: --mtu '" + text + "' is not one of 256, 512, 1024, 2048 and 4096");
+  return static_cast<uint32_t>(*mtu);
 }
 
 network::Topology read_fabric(const po::variables_map& values) {
   if (values.count("fabric") == 0)
     throw UsageError("fabric: no network given; for example: --fabric star-16");
   const std::string& name = values["fabric"].as<std::string>();
-  std::ifstream file(network::find_network_file(name), std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file || text.empty()) {
-    throw Failure("cannot read the network '" + name +
-                  "'; give a YAML file, or star-16, leaf-spine-64 or fat-tree-1024");
-  }
   try {
-    network::NetworkFile read = network::parse_network_file(text, name);
+    network::NetworkFile read =
+        network::parse_network_file(network::read_network(name, /*is_read_again=*/false), name);
     for (const std::string& warning : read.warnings)
       std::cerr << "rocemu: warning: " << warning << "\n";
     return std::move(read.topology);
-  } catch (const network::NetworkFileError& error) {
+  } catch (const std::runtime_error& error) {
     throw Failure(error.what());
   }
 }
@@ -119,17 +123,16 @@ std::vector<network::FlowSpec> flows_of(const po::variables_map& values,
         "fabric: no traffic given; use --traffic websearch, "
         "incast or permutation");
   const std::string& pattern = values["traffic"].as<std::string>();
-  const uint64_t seed = values["seed"].as<uint64_t>();
-  const auto size = number_option<uint64_t>(values, "size", 1, uint64_t{1} << 40);
+  const uint64_t seed = seed_of(values);
+  const uint64_t size = number_of(values, "size", 1, uint64_t{1} << 40);
   if (pattern == "websearch") {
-    const double load = number_option<double>(values, "load", 0.01, 1);
+    const double load = read_decimal("fabric", "--load", values["load"].as<std::string>(), 0.01, 1);
     return network::web_search(topology, seed, load, time_option(values, "duration"));
   }
   if (pattern == "incast") {
-    const auto most = static_cast<uint32_t>(topology.hosts.size() - 1);
-    const auto senders = number_option<uint32_t>(values, "senders", 1, most);
-    const auto rounds =
-        number_option<uint32_t>(values, "rounds", 1, static_cast<uint32_t>(kMostFlows / senders));
+    const auto senders =
+        static_cast<uint32_t>(number_of(values, "senders", 1, topology.hosts.size() - 1));
+    const auto rounds = static_cast<uint32_t>(number_of(values, "rounds", 1, kMostFlows / senders));
     return network::incast(topology, seed, senders, size, rounds, time_option(values, "interval"));
   }
   if (pattern == "permutation") return network::permutation(topology, seed, size);
@@ -225,8 +228,8 @@ int fabric(const Arguments& arguments) {
   const std::vector<network::FlowSpec> flows = flows_of(values, topology);
   network::FlowRunOptions options;
   options.scheme = scheme_of(values, topology);
-  options.payload_bytes = number_option<uint32_t>(values, "mtu", 256, 4096);
-  network::FlowRun run(topology, values["seed"].as<uint64_t>(), options);
+  options.payload_bytes = mtu_of(values);
+  network::FlowRun run(topology, seed_of(values), options);
   for (const network::FlowSpec& flow : flows) run.add(flow);
   const engine::Duration limit = time_option(values, "limit");
   const std::clock_t begin = std::clock();

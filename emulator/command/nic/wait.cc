@@ -97,7 +97,7 @@ int wait(const Arguments& arguments) {
   if (for_listener && !device.empty())
     throw UsageError("wait: unexpected argument '" + device + "'");
   const uint16_t port = for_listener ? port_of(values["listening"].as<std::string>()) : uint16_t{0};
-  const auto timeout = parse_time("--timeout", values["timeout"].as<std::string>());
+  const auto timeout = parse_time("wait", "--timeout", values["timeout"].as<std::string>());
 
   std::optional<ControlClient> client;
   std::string no_nic;
@@ -120,7 +120,7 @@ int wait(const Arguments& arguments) {
   while (!is_so()) {
     const steady_clock::duration waited = steady_clock::now() - begin;
     if (waited >= timeout) {
-      const std::string after = " after " + values["timeout"].as<std::string>();
+      const std::string after = " after " + with_unit(values["timeout"].as<std::string>());
       if (for_listener) throw Failure("no program listens at port " + std::to_string(port) + after);
       if (!client) throw Failure(no_nic + " (still so" + after + ")");
       throw Failure((device.empty() ? "not all devices are" : device + " is not") + " ready" +

@@ -2,15 +2,13 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 #include <map>
 #include <memory>
 
 #include "emulator/command/base/error.h"
 #include "emulator/command/base/subcommand.h"
+#include "emulator/os/text_file.h"
 #include "emulator/profile/devinfo.h"
 #include "emulator/profile/profile_library.h"
 #include "emulator/profile/profile_reader.h"
@@ -126,10 +124,11 @@ int record_profile(const Recorded& from) {
   if (from.file.empty()) {
     dump = output_of(from.device);
   } else {
-    std::ifstream file(from.file, std::ios::binary);
-    if (!file || std::filesystem::is_directory(from.file))
-      throw Failure("profile record: cannot read " + from.file);
-    dump.assign(std::istreambuf_iterator<char>(file), {});
+    try {
+      dump = read_text_file(from.file, {.noun = "saved output of ibv_devinfo"});
+    } catch (const TextFileError& error) {
+      throw Failure(std::string("profile record: ") + error.what());
+    }
     source = from.file.substr(from.file.rfind('/') + 1);
   }
   profile::FurtherValues further;

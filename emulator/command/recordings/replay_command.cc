@@ -1,6 +1,5 @@
 // `rocemu replay`: runs the engine again on a run's recorded inputs, without the program.
 #include <algorithm>
-#include <charconv>
 #include <iostream>
 #include <optional>
 
@@ -15,6 +14,7 @@
 #include "emulator/command/sanitizer/sanitizer_reports.h"
 #include "emulator/journal/recording.h"
 #include "emulator/journal/replay.h"
+#include "emulator/options/read_number.h"
 
 namespace rocemu::command {
 namespace po = boost::program_options;
@@ -79,15 +79,25 @@ void set_judge(journal::Replay& replay, RecordingJudge& judge) {
 journal::Until parse_until(const std::string& text) {
   const size_t equals = text.find('=');
   const std::string what = text.substr(0, equals);
-  uint64_t number = 0;
-  const char* const begin = text.data() + (equals == std::string::npos ? text.size() : equals + 1);
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(begin, end, number);
-  if (error != std::errc() || stop != end || number == 0 || (what != "frame" && what != "event"))
+  const auto number = options::read_number(
+      equals == std::string::npos ? "" : std::string_view(text).substr(equals + 1));
+  if (number.value_or(0) == 0 || (what != "frame" && what != "event"))
     throw UsageError("replay: --until '" + text +
                      "' is not frame=N or event=N with N of at least 1");
   return what == "frame" ? journal::Until{.frame = number, .event = {}}
                          : journal::Until{.frame = {}, .event = number};
+}
+
+/// Throws Failure if the recording ends before the frame or event of --until.
+void require_reached(const journal::Until& until, const journal::Replay& replay,
+                     const journal::JournalReader& journal) {
+  const auto fail = [&](const char* noun, uint64_t wanted, uint64_t count) {
+    throw Failure("replay: --until " + std::string(noun) + "=" + std::to_string(wanted) +
+                  ": the recording has only " + std::to_string(count) + " " + noun + "s" +
+                  (journal.torn() ? ", because it is cut off" : ""));
+  };
+  if (until.frame && replay.frames() < *until.frame) fail("frame", *until.frame, replay.frames());
+  if (until.event && replay.events() < *until.event) fail("event", *until.event, replay.events());
 }
 
 void print_context(const std::string& path, uint64_t offset, const journal::Until& until) {
@@ -181,8 +191,8 @@ the first difference with the ten events and frames before it.
 
 )" + to_text(options_of_replay()) +
          R"(
-Exit status: 0 if nothing differs; 1 for a difference, an unreadable journal, or with
---sanitize an error; 2 for wrong usage.
+Exit status: 0 if nothing differs; 1 for a difference, an unreadable journal, a frame or event
+of --until that the recording lacks, or with --sanitize an error; 2 for wrong usage.
 
 Examples:
   rocemu run --record /tmp/run1 -- ./my_test
@@ -219,6 +229,7 @@ int replay(const Arguments& given) {
       values.count("capture") != 0
           ? replay_into_capture(journal, replay, until, values["capture"].as<std::string>())
           : replay.run(until);
+  if (!difference) require_reached(until, replay, journal);
   if (values["json"].as<bool>()) {
     const std::vector<Misuse>* const misuses = judging ? &judging->judge.findings() : nullptr;
     const int status = print_as_json(path, until, difference, journal, replay, misuses);

@@ -1,8 +1,8 @@
 // `rocemu pause`, `resume` and `step`: stop a NIC, and deliver its frames one at a time.
-#include <charconv>
 #include <iostream>
 
 #include "emulator/command/base/error.h"
+#include "emulator/command/base/number_option.h"
 #include "emulator/command/base/print_json.h"
 #include "emulator/command/base/subcommand.h"
 #include "emulator/command/base/text_table.h"
@@ -127,11 +127,8 @@ int step(const Arguments& arguments) {
   uint64_t count = 1;
   if (values.count("words") != 0) {
     const Arguments words = values["words"].as<Arguments>();
-    const std::string& word = words[0];
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), count);
-    if (words.size() > 1 || error != std::errc() || end != word.data() + word.size() || count < 1 ||
-        count > kMaxFrames)
-      throw UsageError("step: '" + words.back() + "' is not a number of frames from 1 to 1000");
+    if (words.size() > 1) throw UsageError("step: unexpected argument '" + words[1] + "'");
+    count = read_number("step", "", words[0], {1, kMaxFrames, "number of frames"});
   }
   ControlClient client = choose_daemon(values, "step");
   client.require_same_version();

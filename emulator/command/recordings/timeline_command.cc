@@ -1,23 +1,29 @@
 // `rocemu timeline`: draws the events of a recording or a capture.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iostream>
+#include <optional>
+#include <stdexcept>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "emulator/command/base/color.h"
 #include "emulator/command/base/error.h"
+#include "emulator/command/base/number_option.h"
 #include "emulator/command/base/subcommand.h"
 #include "emulator/command/faults/explanations.h"
 #include "emulator/command/recordings/recorded_capture.h"
 #include "emulator/journal/all_events.h"
 #include "emulator/journal/journal_reader.h"
 #include "emulator/journal/recording.h"
+#include "emulator/os/temporary_directory.h"
 #include "emulator/timeline/beside.h"
 #include "emulator/timeline/drawing/text_ladder.h"
 #include "emulator/timeline/drawing/write_mermaid.h"
@@ -41,6 +47,10 @@ using Words = std::vector<std::string>;
 /// hundred megabytes.
 constexpr size_t kMaxRows = 250'000;
 
+constexpr uint64_t kMaxRowsGiven = 1'000'000'000;       // --rows and --around-error
+constexpr uint64_t kMinWidth = 20, kMaxWidth = 10'000;  // --width, in characters
+constexpr uint32_t kMaxQpn = 0xffffff;                  // IBTA vol 1, 9.2.4: QPNs have 24 bits
+
 po::options_description options_of_timeline() {
   po::options_description options("Options");
   options.add_options()("process", po::value<Words>()->value_name("NAME|PID"),
@@ -57,7 +67,8 @@ po::options_description options_of_timeline() {
                         "begin at this time of the recording, such as 2ms, 1.5s, 300us or 1000ns");
   options.add_options()("to", po::value<std::string>()->value_name("TIME"),
                         "end at this time of the recording");
-  options.add_options()("around-error", po::value<size_t>()->implicit_value(20)->value_name("N"),
+  options.add_options()("around-error",
+                        po::value<std::string>()->implicit_value("20")->value_name("N"),
                         "show only the first error (or the first fault, if there is no error), "
                         "with N rows before and after it (default 20)");
   options.add_options()("html", po::value<std::string>()->value_name("FILE"),
@@ -86,12 +97,29 @@ po::options_description options_of_timeline() {
   options.add_options()("events", po::bool_switch(),
                         "print all events and frames of the recording, one JSON object per line");
   options.add_options()("json", po::bool_switch(), "print the data of the HTML page as JSON");
-  options.add_options()("rows", po::value<size_t>()->value_name("N"),
+  options.add_options()("rows", po::value<std::string>()->value_name("N"),
                         "show at most N of the selected rows, those around the first error "
                         "(default: all; with --html 250000)");
-  options.add_options()("width", po::value<size_t>()->default_value(80)->value_name("COLUMNS"),
+  options.add_options()("width",
+                        po::value<std::string>()->default_value("80")->value_name("COLUMNS"),
                         "set the width of the text and of the SVG picture, in characters");
   return options;
+}
+
+size_t width_of(const po::variables_map& values) {
+  return number_option("timeline", values, "width", {kMinWidth, kMaxWidth}).value();
+}
+
+/// Returns the QPN in the text, such as 0x11 or 17.
+uint32_t read_qpn(const std::string& text) {
+  const bool is_hexadecimal = text.starts_with("0x") || text.starts_with("0X");
+  const char* const begin = text.data() + (is_hexadecimal ? 2 : 0);
+  const char* const end = text.data() + text.size();
+  uint32_t qpn = 0;
+  const auto [stop, error] = std::from_chars(begin, end, qpn, is_hexadecimal ? 16 : 10);
+  if (error != std::errc() || stop != end || qpn > kMaxQpn)
+    throw UsageError("timeline: --qp '" + text + "' is not a QPN such as 0x11 or 17");
+  return qpn;
 }
 
 engine::Duration read_time(const std::string& text, const char* option) {
@@ -100,7 +128,7 @@ engine::Duration read_time(const std::string& text, const char* option) {
   const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
   const double scale = unit == "ns" ? 1 : unit == "us" ? 1e3 : unit == "ms" ? 1e6 : 1e9;
   const bool is_unit = unit == "ns" || unit == "us" || unit == "ms" || unit == "s";
-  if (error != std::errc() || !is_unit || number < 0 || number > 1e9)
+  if (error != std::errc() || !is_unit || !(number >= 0 && number <= 1e9))
     throw UsageError(std::string("timeline: --") + option + " '" + text +
                      "' is not a time such as 300us, 2ms or 1.5s");
   return engine::Duration(static_cast<int64_t>(number * scale));
@@ -111,13 +139,8 @@ timeline::Selection selection_of(const po::variables_map& values) {
   if (values.count("process") != 0) selection.processes = values["process"].as<Words>();
   if (values.count("device") != 0) selection.devices = values["device"].as<Words>();
   if (values.count("qp") != 0) {
-    for (const std::string& word : values["qp"].as<Words>()) {
-      char* end = nullptr;
-      const unsigned long qpn = std::strtoul(word.c_str(), &end, 0);
-      if (word.empty() || *end != 0 || qpn > 0xffffff)
-        throw UsageError("timeline: --qp '" + word + "' is not a QPN such as 0x11 or 17");
-      selection.qpns.push_back(static_cast<uint32_t>(qpn));
-    }
+    for (const std::string& word : values["qp"].as<Words>())
+      selection.qpns.push_back(read_qpn(word));
   }
   if (values.count("kind") != 0) {
     for (const std::string& word : values["kind"].as<Words>()) {
@@ -135,15 +158,64 @@ timeline::Selection selection_of(const po::variables_map& values) {
   if (values.count("from") != 0)
     selection.from = read_time(values["from"].as<std::string>(), "from");
   if (values.count("to") != 0) selection.to = read_time(values["to"].as<std::string>(), "to");
-  if (values.count("around-error") != 0)
-    selection.around_error = values["around-error"].as<size_t>();
+  selection.around_error =
+      number_option("timeline", values, "around-error", {0, kMaxRowsGiven, "number of rows"});
   return selection;
+}
+
+/// Returns the text with `to` instead of each `from`.
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
+  return text;
+}
+
+/// Returns whether the bytes are the beginning of a pcap or pcapng file.
+bool is_capture(std::string_view bytes) {
+  constexpr std::string_view kMagics[] = {"\xa1\xb2\xc3\xd4", "\xd4\xc3\xb2\xa1",
+                                          "\xa1\xb2\x3c\x4d", "\x4d\x3c\xb2\xa1",
+                                          "\x0a\x0d\x0d\x0a"};
+  return std::ranges::any_of(kMagics, [&](std::string_view one) { return bytes.starts_with(one); });
+}
+
+/// Copies a capture, up to its end. Of anything else, which can be endless, copies only the
+/// beginning, which is enough for an error.
+void copy_capture(const std::string& from, const std::string& to) {
+  std::ifstream in(from, std::ios::binary);
+  if (!in) fail_with_errno("cannot read " + from, errno);
+  std::ofstream out(to, std::ios::binary);
+  std::vector<char> buffer(65536);
+  for (bool is_first = true; in && out; is_first = false) {
+    in.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
+    out.write(buffer.data(), in.gcount());
+    const std::string_view bytes(buffer.data(), static_cast<size_t>(in.gcount()));
+    if (is_first && !is_capture(bytes)) break;
+  }
+  out.close();
+  if (!out) fail_with_errno("cannot copy " + from + " to " + to, errno);
+}
+
+/// Reads a capture that can be read only once, such as a pipe.
+timeline::Timeline read_stream(const std::string& file, const std::string& name) {
+  const TemporaryDirectory directory;
+  const std::string copy = directory.path() / "capture";
+  copy_capture(file, copy);  // read_capture() reads its file twice
+  try {
+    timeline::Timeline frames = timeline::read_capture(copy);
+    frames.source = name;
+    for (std::string& note : frames.notes) note = replaced(note, copy, name);
+    return frames;
+  } catch (const std::runtime_error& error) {
+    throw Failure(replaced(error.what(), copy, name));
+  }
 }
 
 /// Reads the timeline of a recording, if `name` is a directory, or of a capture. If the recording's
 /// journal cannot be read, its capture is used.
 timeline::Timeline read(const std::string& name) {
+  if (name == "-") return read_stream("/dev/stdin", "standard input");
   if (!fs::is_directory(name)) {
+    if (fs::exists(name) && !fs::is_regular_file(name)) return read_stream(name, name);
     if (fs::path(name).filename() == "journal")
       return timeline::read_recording(fs::path(name).parent_path().string());
     return timeline::read_capture(name);
@@ -233,7 +305,7 @@ int show_network(const po::variables_map& values, const Words& given) {
              [&](std::ostream& out) { writer.write(series, out); });
     is_written = true;
   }
-  if (!is_written) timeline::write_series_text(series, values["width"].as<size_t>(), std::cout);
+  if (!is_written) timeline::write_series_text(series, width_of(values), std::cout);
   return 0;
 }
 
@@ -246,14 +318,14 @@ Draws a recording or a capture: a column for each queue pair, arrows for frames,
 them verbs, work requests, completions, events and faults. Each retransmission shows its
 reason. PSNs are relative to the connection's first; the absolute number is in parentheses.
 
-RECORDING is the DIR of `rocemu run --record DIR`. PCAP is any RoCEv2 capture. Two arguments
-are drawn side by side, with a mark where they first differ: for example the golden run of
-`rocemu run --expect` and the run that --actual kept.
+RECORDING is the DIR of `rocemu run --record DIR`. PCAP is any RoCEv2 capture, also a pipe;
+`-` is standard input. Two arguments are drawn side by side, with a mark where they first
+differ: for example the golden run of `rocemu run --expect` and the run that --actual kept.
 
 )" + to_text(options_of_timeline()) +
          R"(
-Exit status: 0 on success, 1 if an input cannot be read, 2 for wrong usage. Terminals get
-colors unless NO_COLOR is set.
+Exit status: 0 on success; 1 if an input cannot be read, or has no process, device or QP that
+an option names; 2 for wrong usage. Terminals get colors unless NO_COLOR is set.
 
 Examples:
   rocemu run --record /tmp/run1 --scenario rnr-recovers -- ./my_test
@@ -261,6 +333,7 @@ Examples:
   rocemu timeline /tmp/run1 --around-error
   rocemu timeline /tmp/run1 --html run1.html
   rocemu timeline /tmp/run1 --mermaid - --kind frame
+  ssh host cat trace.pcap | rocemu timeline -
   rocemu timeline golden failed --html difference.html
   rocemu timeline /tmp/incast --fabric --html queues.html
 )";
@@ -282,12 +355,16 @@ int timeline(const Arguments& arguments) {
     throw UsageError("timeline: --csv and --interval need --fabric");
   if (values["events"].as<bool>() || values.count("pcap") != 0)
     return write_recorded(values, given);
+  const timeline::Selection selection = selection_of(values);
+  const size_t width = width_of(values);
+  const std::optional<uint64_t> rows =
+      number_option("timeline", values, "rows", {1, kMaxRowsGiven, "number of rows"});
   timeline::Timeline shown = read(given[0]);
   if (given.size() == 2) shown = timeline::beside(std::move(shown), read(given[1]));
-  timeline::select(selection_of(values), shown);
-  const size_t width = values["width"].as<size_t>();
-  if (values.count("rows") != 0 || values.count("html") != 0)
-    timeline::limit(values.count("rows") != 0 ? values["rows"].as<size_t>() : kMaxRows, shown);
+  if (const std::string missing = timeline::why_unmatched(selection, shown); !missing.empty())
+    throw Failure("timeline: " + missing);
+  timeline::select(selection, shown);
+  if (rows || values.count("html") != 0) timeline::limit(rows.value_or(kMaxRows), shown);
   const std::pair<const char*, std::function<void(std::ostream&)>> writers[] = {
       {"html", [&](std::ostream& out) { timeline::write_page(shown, explained, out); }},
       {"svg", [&](std::ostream& out) { timeline::write_svg(shown, width, out); }},

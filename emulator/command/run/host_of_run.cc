@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstdlib>
 #include <optional>
 #include <string_view>
@@ -10,18 +9,18 @@
 #include "emulator/abi/runtime_dir.h"
 #include "emulator/command/base/error.h"
 #include "emulator/command/daemons/control_client.h"
+#include "emulator/options/read_number.h"
 
 namespace rocemu::command {
 
 uint32_t parse_host(const std::string& text) {
   std::string_view digits = text;
   if (digits.starts_with('h')) digits.remove_prefix(1);
-  uint32_t host = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), host);
-  if (error != std::errc() || end != digits.data() + digits.size())
+  const std::optional<uint64_t> host = options::read_number(digits);
+  if (!host || *host > UINT32_MAX)
     throw UsageError(fmt::format(
         "run: --host '{}' is not the number of a host of the network, such as 3 or h3", text));
-  return host;
+  return static_cast<uint32_t>(*host);
 }
 
 void choose_host(const std::string& dir, uint32_t host) {

@@ -1,4 +1,5 @@
 // `rocemu run`: runs a program with a NIC, and removes every trace of the NIC afterwards.
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 
 #include "emulator/abi/runtime_dir.h"
 #include "emulator/command/base/error.h"
+#include "emulator/command/base/number_option.h"
 #include "emulator/command/base/subcommand.h"
 #include "emulator/command/daemons/control_client.h"
 #include "emulator/command/daemons/daemon_launch.h"
@@ -236,8 +238,9 @@ class Run {
   }
 
   void set_limits() {
-    if (has("timeout")) timeout_ = parse_time("--timeout", text("timeout"));
-    if (has("poll-patience")) poll_patience_ = parse_time("--poll-patience", text("poll-patience"));
+    if (has("timeout")) timeout_ = parse_time("run", "--timeout", text("timeout"));
+    if (has("poll-patience"))
+      poll_patience_ = parse_time("run", "--poll-patience", text("poll-patience"));
     if (has("for-test")) test_.emplace(text("for-test"));
   }
 
@@ -251,7 +254,8 @@ class Run {
       report_if_unseen(command_[0]);
     }
     if (has("processor")) {
-      stay_on_processor(static_cast<int>(values_["processor"].as<uint64_t>()));
+      stay_on_processor(static_cast<int>(
+          number_option("run", values_, "processor", {0, CPU_SETSIZE - 1}).value()));
       // The run has only one processor, so there is no other processor on which the NIC could spin.
       if (!is_set("no-spin")) give_daemon({"--no-spin"});
     }

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <vector>
 
 #include "emulator/abi/sanitizer_log.h"
@@ -12,6 +11,7 @@
 #include "emulator/command/base/subcommand.h"
 #include "emulator/command/sanitizer/finding_files.h"
 #include "emulator/command/sanitizer/suppressions.h"
+#include "emulator/os/text_file.h"
 
 namespace rocemu::command {
 namespace po = boost::program_options;
@@ -62,6 +62,20 @@ void require_writable(const std::string& path) {
   if (!file) throw Failure("cannot write --sanitize-report " + path + ": " + std::strerror(errno));
 }
 
+/// Returns the text of the file. Throws Failure if the file cannot be read or a line is wrong.
+std::string read_suppressions(const std::string& command, const std::string& file) {
+  // Each run of `rocemu explore` reads the file.
+  const TextFileKind kind{.noun = "list of suppressions", .is_read_again = command == "explore"};
+  std::string text;
+  try {
+    text = read_text_file(file, kind);
+  } catch (const TextFileError& error) {
+    throw Failure(std::string("--sanitize-suppressions: ") + error.what());
+  }
+  Suppressions::parse(text, file);
+  return text;
+}
+
 }  // namespace
 
 std::optional<SanitizerOptions> read_sanitizer_options(const std::string& command,
@@ -81,9 +95,7 @@ std::optional<SanitizerOptions> read_sanitizer_options(const std::string& comman
   options.rules = selected_rules(command, *rules);
   if (trap) options.trap = rule_to_trap(command, *trap, options.rules);
   if (suppressions) {
-    Suppressions::read(*suppressions);  // throws if a line is wrong
-    std::ifstream file(*suppressions);
-    options.suppressions.assign(std::istreambuf_iterator<char>(file), {});
+    options.suppressions = read_suppressions(command, *suppressions);
   }
   if (report) {
     report_format(*report);  // throws if it is unknown

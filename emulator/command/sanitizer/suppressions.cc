@@ -1,11 +1,10 @@
 #include "emulator/command/sanitizer/suppressions.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
+#include <sstream>
 
 #include "emulator/command/base/error.h"
+#include "emulator/os/text_file.h"
 #include "emulator/sanitizer/rules.h"
 
 namespace rocemu::command {
@@ -41,9 +40,15 @@ bool matches(std::string_view pattern, std::string_view text) {
 }
 
 Suppressions Suppressions::read(const std::string& file) {
-  std::ifstream lines(file);
-  if (!lines)
-    throw Failure("cannot read --sanitize-suppressions " + file + ": " + std::strerror(errno));
+  try {
+    return parse(read_text_file(file, {.noun = "list of suppressions"}), file);
+  } catch (const TextFileError& error) {
+    throw Failure(std::string("--sanitize-suppressions: ") + error.what());
+  }
+}
+
+Suppressions Suppressions::parse(const std::string& contents, const std::string& file) {
+  std::istringstream lines(contents);
   Suppressions read;
   size_t number = 0;
   for (std::string line; std::getline(lines, line);) {

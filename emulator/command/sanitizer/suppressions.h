@@ -17,6 +17,8 @@ class Suppressions {
   /// Reads the file. Throws Failure, with the line number, if it cannot be read or a line is not a
   /// suppression.
   static Suppressions read(const std::string& file);
+  /// Does the same for the contents of the file with this name.
+  static Suppressions parse(const std::string& contents, const std::string& file);
 
   bool suppress(const Misuse& finding) const;
 

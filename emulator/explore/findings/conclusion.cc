@@ -3,21 +3,27 @@
 #include <algorithm>
 #include <iostream>
 
-#include "emulator/explore/files.h"
+#include "emulator/os/text_file.h"
 
 namespace rocemu::explore {
 namespace {
 
 constexpr int kExitFound = 1;
 
+/// The maximum length of the file of --known.
+constexpr size_t kMaxReport = size_t{256} << 20;
+
+bool is_known_finding(const Json& json) {
+  if (!json.is_object() || !json.contains("place") || !json["place"].is_string()) return false;
+  return !json.contains("stacks") ||
+         (json["stacks"].is_array() && std::ranges::all_of(json["stacks"], &Json::is_string));
+}
+
 void set_known(std::vector<Finding>& findings, const std::string& file) {
   if (file.empty()) return;
-  const Json json = Json::parse(contents_of(file), nullptr, false);
-  if (!json.is_object() || !json.contains("findings"))
-    throw ExploreError("--known " + file +
-                       " is not a report.json of rocemu explore; copy one from a findings folder");
+  const Json known = read_known(file);
   for (Finding& finding : findings) {
-    finding.known = std::ranges::any_of(json["findings"], [&](const Json& one) {
+    finding.known = std::ranges::any_of(known, [&](const Json& one) {
       if (one.value("place", "") != finding.signature) return false;
       const auto stacks = one.value("stacks", std::vector<std::string>());
       // A finding without stacks matches any stacks, since stacks cannot be read on every machine.
@@ -44,6 +50,25 @@ void print(const Options& options, const Summary& summary, const std::map<size_t
 }
 
 }  // namespace
+
+Json read_known(const std::string& file) {
+  Json json;
+  try {
+    json = Json::parse(
+        read_text_file(
+            file, {.noun = "report of --known", .most_bytes = kMaxReport, .is_read_again = true}),
+        nullptr, false);
+  } catch (const TextFileError& error) {
+    throw ExploreError(error.what());
+  }
+  const bool is_report = json.is_object() && json.contains("findings") &&
+                         json["findings"].is_array() &&
+                         std::ranges::all_of(json["findings"], is_known_finding);
+  if (!is_report)
+    throw ExploreError("--known " + file +
+                       " is not a report.json of rocemu explore; copy one from a findings folder");
+  return json["findings"];
+}
 
 int conclude(const Options& options, const Summary& summary,
              const std::map<size_t, Result>& results, std::vector<Finding>& findings) {

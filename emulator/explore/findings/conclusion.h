@@ -7,6 +7,9 @@
 
 namespace rocemu::explore {
 
+/// Returns the findings in the file of --known. Throws ExploreError if it is not a report.
+Json read_known(const std::string& file);
+
 /// Marks the findings that --known names, and reports all findings. Returns 1 if there is a finding
 /// that counts, else 0. A finding counts if it is repeatable, is neither known nor only a warning,
 /// and has a verdict that --fail-on names.

@@ -1,7 +1,11 @@
 #include "emulator/explore/trials/trial_selection.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <random>
+#include <set>
 
 namespace rocemu::explore {
 namespace {
@@ -29,6 +33,33 @@ bool is_at(const std::vector<std::string>& only, const Trial& trial) {
 
 bool is_wanted(const Options& options, const Trial& trial) {
   return is_at(options.only, trial) && is_of(options.processes, trial.process);
+}
+
+std::vector<std::string> unmatched_selections(const Options& options,
+                                              const std::vector<Trial>& trials) {
+  std::vector<std::string> warnings;
+  const auto warn = [&](const std::string& option, const std::string& value,
+                        const std::set<std::string>& there) {
+    warnings.push_back(fmt::format(
+        "{} {} matches no fault point of the baseline; there {}", option, value,
+        there.empty() ? "is none of this kind" : fmt::format("are {}", fmt::join(there, ", "))));
+  };
+  for (const std::string& one : options.only) {
+    const std::string kind = one.substr(0, one.find(':'));
+    std::set<std::string> there;
+    for (const Trial& trial : trials)
+      if (is_at({kind}, trial)) there.insert(kind + ":" + trial.name);
+    const auto matches = [&](const Trial& trial) { return is_at({one}, trial); };
+    if (std::ranges::none_of(trials, matches)) warn("--only", one, there);
+  }
+  std::set<std::string> processes;
+  for (const Trial& trial : trials)
+    if (!trial.process.empty()) processes.insert(trial.process);
+  for (const std::string& one : options.processes) {
+    const auto matches = [&](const std::string& process) { return is_of({one}, process); };
+    if (std::ranges::none_of(processes, matches)) warn("--process", one, processes);
+  }
+  return warnings;
 }
 
 void add_mixtures(std::vector<Trial>& trials, const Options& options) {

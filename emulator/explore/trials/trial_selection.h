@@ -7,6 +7,11 @@
 
 namespace rocemu::explore {
 
+/// Returns a warning for each value of --only and --process that matches none of the trials, with
+/// the values that match some.
+std::vector<std::string> unmatched_selections(const Options& options,
+                                              const std::vector<Trial>& trials);
+
 /// Returns whether the options --only and --process include the trial.
 bool is_wanted(const Options& options, const Trial& trial);
 

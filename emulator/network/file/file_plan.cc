@@ -1,8 +1,5 @@
 #include "emulator/network/file/file_plan.h"
 
-#include <fstream>
-#include <iterator>
-#include <stdexcept>
 #include <utility>
 
 #include "emulator/network/file/network_file.h"
@@ -38,12 +35,7 @@ std::shared_ptr<const FilePlan> parse_plan(const std::string& text, const std::s
 
 std::shared_ptr<const FilePlan> load_plan(const std::string& name,
                                           std::vector<std::string>& warnings) {
-  std::ifstream file(find_network_file(name), std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file || text.empty())
-    throw std::runtime_error("cannot read the network '" + name +
-                             "'; give a YAML file, or star-16, leaf-spine-64 or fat-tree-1024");
-  return parse_plan(text, name, warnings);
+  return parse_plan(read_network(name, /*is_read_again=*/true), name, warnings);
 }
 
 }  // namespace rocemu::network

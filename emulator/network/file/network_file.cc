@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <stdexcept>
 
 #include "emulator/network/file/field_reader.h"
 #include "emulator/network/file/shape_reader.h"
+#include "emulator/os/text_file.h"
 
 namespace rocemu::network {
 namespace {
@@ -273,6 +275,19 @@ std::string find_network_file(const std::string& name) {
   const std::filesystem::path installed =
       self.parent_path() / ".." / ROCEMU_TOPOLOGY_DIR / (name + ".yaml");
   return std::filesystem::is_regular_file(installed, ignored) ? installed.string() : name;
+}
+
+std::string read_network(const std::string& name, bool is_read_again) {
+  const std::string path = find_network_file(name);
+  std::error_code ignored;
+  std::string text;
+  if (std::filesystem::exists(path, ignored))
+    text = read_text_file(
+        path, {.noun = "network", .most_bytes = kMaxNetworkText, .is_read_again = is_read_again});
+  if (text.empty())
+    throw std::runtime_error("cannot read the network '" + name +
+                             "'; give a YAML file, or star-16, leaf-spine-64 or fat-tree-1024");
+  return text;
 }
 
 bool is_network_file(std::string_view yaml) {

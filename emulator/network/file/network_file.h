@@ -11,6 +11,9 @@
 
 namespace rocemu::network {
 
+/// The maximum length of a network file: those of large networks list every link.
+inline constexpr size_t kMaxNetworkText = size_t{16} << 20;
+
 struct NetworkFile {
   Topology topology;
   /// Warnings, each with its location: "FILE:LINE:COLUMN: ...".
@@ -31,6 +34,11 @@ class NetworkFileError : public std::runtime_error {
 /// Returns the path of the network file NAME that comes with rocemu; returns `name` itself if there
 /// is none.
 std::string find_network_file(const std::string& name);
+
+/// Returns the text of the network file or of the installed network with this name. If
+/// `is_read_again` is true, the file is read several times, so it cannot be a pipe. Throws
+/// std::runtime_error.
+std::string read_network(const std::string& name, bool is_read_again);
 
 /// Returns whether the text is probably a network file and not a scenario or a profile.
 bool is_network_file(std::string_view yaml);

@@ -102,7 +102,7 @@ void FrameFacts::add_undrawn() {
       one.kind = Kind::kFault;
       one.tone = Tone::kFault;
       one.lane = lane;
-      one.text = "rule " + rule.rule;
+      one.text = "rule '" + rule.rule + "'";
       one.reason =
           "acted on " + rule.subject + ", which was not sent on before the recording ended";
     }

@@ -313,7 +313,7 @@ class Reader {
                            .lane = [this, of = target_of(output)] { return lane_of(of); }});
     }
     Happening& one =
-        add(Kind::kFault, lane_of(target_of(output)), "rule " + std::string(output.rule));
+        add(Kind::kFault, lane_of(target_of(output)), "rule '" + std::string(output.rule) + "'");
     one.tone = Tone::kFault;
     one.reason = "on " + std::string(output.subject);
   }

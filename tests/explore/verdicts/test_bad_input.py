@@ -62,6 +62,30 @@ class BadInput(ExploreTest):
                                  (["--budget", "soon"], ["soon"])):
             self.refused(*arguments, command=[VICTIM], words=words, status=2)
 
+    def test_a_mistyped_verb_is_answered_with_the_nearest(self):
+        self.refused("--only", "verbs:reg_mrr,verbs:alloc_pd", command=[VICTIM], status=2,
+                     words=["explore: --only: there is no verb 'reg_mrr'; did you mean 'reg_mr'?"])
+
+    def test_names_that_match_nothing_are_reported_with_those_that_do(self):
+        err = self.explore("--list", "--only", "verbs:reg_mr,completions:NOSUCH", command=[VICTIM])[2]
+        self.assertRegex(err, r"rocemu: warning: explore: --only completions:NOSUCH matches no fault point of the "
+                              r"baseline; there (are completions:\w+|is none of this kind)")
+        self.assertNotIn("reg_mr matches no", err)
+        err = self.explore("--list", "--process", "explore_victim,srever", command=[VICTIM])[2]
+        self.assertIn("rocemu: warning: explore: --process srever matches no fault point of the baseline; there are "
+                      "explore_victim#1", err)
+        self.assertNotIn("--process explore_victim matches", err)
+
+    def test_a_command_that_cannot_be_executed_has_the_status_that_the_help_lists(self):
+        file = self.scratch / "not-executable"
+        file.write_text("#!/bin/sh\n")
+        self.refused(command=["./not-executable"], words=["cannot run './not-executable'"], status=126)
+        self.refused(command=["nosuchcmd"], words=["cannot run 'nosuchcmd'"], status=127)
+        shown = subprocess.run([ROCEMU, "explore", "--help"], text=True, capture_output=True, check=True).stdout
+        status = " ".join(shown[shown.index("Exit status"):].split())
+        for words in ("126 if COMMAND cannot be executed", "127 if there is no such COMMAND"):
+            self.assertIn(words, status)
+
     def test_an_existing_folder_is_not_touched(self):
         folder = self.scratch / "rocemu-findings"
         folder.mkdir()
