@@ -33,9 +33,8 @@ class Given {
 
   bool has(const char* option) const { return values_.count(option) != 0; }
   bool is_set(const char* option) const { return has(option) && values_[option].as<bool>(); }
-  bool is_text(const char* option) const {
-    return has(option) && boost::any_cast<std::string>(&values_[option].value()) != nullptr;
-  }
+  /// Returns whether the options are those of `rocemu explore`, which alone has --real-clock.
+  bool is_explore() const { return has("real-clock"); }
   /// Returns the option's text; empty if the option was not given.
   std::string text(const char* option) const {
     return has(option) ? values_[option].as<std::string>() : "";
@@ -224,10 +223,10 @@ void name_devices(const engine::DeviceProfile& profile,
     devices[i].name = pattern.substr(0, at) + std::to_string(i) + pattern.substr(at + 2);
 }
 
-/// Returns whether the NIC's clock is virtual. Only `rocemu explore` has --real-clock, and runs in
-/// lockstep without that option.
+/// Returns whether the NIC's clock is virtual. `rocemu explore` runs in lockstep without
+/// --real-clock.
 bool has_virtual_clock(const Given& given) {
-  return given.is_set("lockstep") || (given.has("real-clock") && !given.is_set("real-clock"));
+  return given.is_set("lockstep") || (given.is_explore() && !given.is_set("real-clock"));
 }
 
 /// Reads the simulated network of --fabric.
@@ -473,7 +472,8 @@ void add_adversarial(const std::string& word, engine::adversarial::Classes& chos
 /// enabled.
 void check_adversarial(const Given& given, FabricOptions& options) {
   using engine::adversarial::Classes;
-  if (!given.is_text("adversarial")) return;  // of `rocemu explore` it is a number of seeds
+  // In `rocemu explore`, the value is a number of seeds.
+  if (!given.has("adversarial") || given.is_explore()) return;
   const std::string list = given.text("adversarial");
   const bool is_all = list.empty() || list == "all";
   Classes chosen = is_all ? Classes::all() : Classes();

@@ -106,7 +106,7 @@ class WrongUsage(CommandTest):
         true = ("--", "true")
         for command, option, least, most, behind in (
                 ("run", "--check-determinism", 2, 1000, ("--lockstep", *true)),
-                ("run", "--processor", 0, 1023, ("--lockstep", *true)),
+                ("run", "--processor", 0, 2147483647, ("--lockstep", *true)),
                 ("run", "--capture-last", 1, 1000000, ("--capture", "x", *true)),
                 ("run", "--snap-length", 54, 65535, ("--capture", "x", *true)),
                 ("run", "--ack-coalescing", 1, 16, true),

@@ -1,5 +1,4 @@
 // `rocemu run`: runs a program with a NIC, and removes every trace of the NIC afterwards.
-#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -254,8 +253,8 @@ class Run {
       report_if_unseen(command_[0]);
     }
     if (has("processor")) {
-      stay_on_processor(static_cast<int>(
-          number_option("run", values_, "processor", {0, CPU_SETSIZE - 1}).value()));
+      stay_on_processor(
+          static_cast<int>(number_option("run", values_, "processor", {0, INT32_MAX}).value()));
       // The run has only one processor, so there is no other processor on which the NIC could spin.
       if (!is_set("no-spin")) give_daemon({"--no-spin"});
     }

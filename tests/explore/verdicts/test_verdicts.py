@@ -75,10 +75,15 @@ class Verdicts(ExploreTest):
         self.assertEqual(report["verdicts"]["NOT REACHED"], 0)
 
     def test_a_choice_that_leaves_nothing_is_a_mistake(self):
-        for option in (("--process", "nobody"), ("--only", "verbs:regmr")):
+        # verbs:open_xrcd is a verb, which the program does not call
+        for option in (("--process", "nobody"), ("--only", "verbs:open_xrcd")):
             status, out, err = self.explore(*option, command=[VICTIM, "reports"])
             self.assertEqual((status, out), (3, ""))
             self.assertIn("fault points of explore_victim#1", err)
+            self.assertIn(f"{' '.join(option)} matches no fault point of the baseline; there are ", err)
+        status, out, err = self.explore("--only", "verbs:regmr", command=[VICTIM, "reports"])
+        self.assertEqual((status, out), (2, ""))
+        self.assertIn("did you mean 'reg_mr'?", err)
 
     def test_a_second_attempt_survives(self):
         report, _ = self.judge("survives", "SURVIVED", 0, "--fail-on", "hang,crash,wrong,leak")
