@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -28,7 +29,7 @@ engine::Instant begin_of(const NetworkSeries& series, size_t interval) {
 std::string_view level_of(double share) {
   if (share <= 0) return kLevels[0];
   const auto last = static_cast<double>(kLevels.size() - 1);
-  return kLevels[static_cast<size_t>(std::clamp(share * last, 1.0, last))];
+  return kLevels[static_cast<size_t>(std::clamp(std::round(share * last), 1.0, last))];
 }
 
 /// Returns a row of at most `columns` characters. Each character stands for one or more intervals,
