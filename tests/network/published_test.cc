@@ -18,7 +18,7 @@ constexpr uint64_t kForever = 1ull << 40;
 constexpr PfcThresholds kPausing{.xoff_bytes = 200'000, .xon_bytes = 150'000};
 
 /// Returns the fixed point of DCQCN, that is, the probability p at which the decrease and the
-/// increase of a flow's rate cancel. Zhu et al., "ECN or Delay: Lessons Learned from Analysis of
+/// increase of a flow's rate cancel. Zhu et al., "ECN or Delay: Lessons Learnt from Analysis of
 /// DCQCN and TIMELY", CoNEXT 2016, theorem 1: equation (11), with the terms of equations (5) to
 /// (7). Rates are in frames per second.
 double fixed_point(double flows, const DcqcnParameters& of, double frame_bytes) {

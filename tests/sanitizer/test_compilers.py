@@ -90,7 +90,7 @@ class Compilers(unittest.TestCase):
 
     def test_valgrind_reports_bytes_that_were_not_received(self):
         self.check("unreceived_read", {"gcc": []},
-                   ["Conditional jump or move depends on uninitialized value"], before=VALGRIND)
+                   ["Conditional jump or move depends on uninitialised value"], before=VALGRIND)
 
     def test_without_sanitize_nothing_is_poisoned(self):
         wrong = self.build("receive_read_early", "gcc", ADDRESS["gcc"], ["-DALONE"])
