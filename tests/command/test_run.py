@@ -162,6 +162,17 @@ class TheCommandSees(CommandTest):
         self.assertEqual(os.read(read_end, 9), b"x")
         os.close(read_end)
 
+    def test_no_zombie_of_programs_that_it_left(self):
+        # Orphans of the run become children of this code, which then has none (prctl(2), PR_SET_CHILD_SUBREAPER = 36).
+        code = ("import ctypes, os, subprocess, sys\nctypes.CDLL(None).prctl(36, 1)\nsubprocess.run(sys.argv[1:])\n"
+                "try: print(os.waitpid(-1, 0))\nexcept ChildProcessError: print('none')")
+        leave = "for i in 1 2 3 4 5 6; do rping -s -a 127.0.0.1 -p 7$i & done; sleep 1"
+        for clock in ("--private", "--lockstep"):
+            command = [*PYTHON, code, ROCEMU, "run", clock, "--", "sh", "-c", leave]
+            result = subprocess.run(command, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                    text=True, timeout=TIMEOUT, check=True)
+            self.assertEqual(result.stdout.splitlines()[-1], "none", clock)
+
     def test_closed_standard_descriptors_as_closed(self):
         # exits with a bit for each standard descriptor that is open
         shows = ["sh", "-c", "s=0; for f in 0 1 2; do test -e /proc/$$/fd/$f && s=$((s + (1 << f))); done; exit $s"]

@@ -160,13 +160,15 @@ void report_if_unseen(const std::string& command) {
                      "depends on chance\n";
 }
 
-/// Ends the programs that the command has left in the background, because their NIC has ended.
+/// Ends the programs that the command has left in the background, because their NIC has ended, and
+/// reaps all.
 void end_left_programs(RunPrograms& programs, std::chrono::milliseconds patience) {
-  if (programs.wait_until_gone(patience)) return;
-  std::cerr << "rocemu: the command and its NIC have ended; these programs, which it left "
-               "in the background, are terminated:\n" +
-                   list_programs(programs.list());
-  programs.end();
+  if (!programs.wait_until_gone(patience)) {
+    std::cerr << "rocemu: the command and its NIC have ended; these programs, which it left "
+                 "in the background, are terminated:\n" +
+                     list_programs(programs.list());
+    programs.end();
+  }
   while (waitpid(-1, nullptr, WNOHANG) > 0) {
   }
 }
